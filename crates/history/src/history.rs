@@ -1,0 +1,444 @@
+//! The history: tables of sessions, operations, keys and values.
+
+use std::fmt;
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use crate::ids::{CallId, KeyId, OpId, SessionId, TxnId, ValueId};
+use crate::value::{Value, Values, is_plain_word, write_quoted};
+
+/// What an operation does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// `r(key,value)`.
+    Read {
+        /// The key that is read.
+        key: KeyId,
+        /// The value that was found.
+        value: ValueId,
+    },
+    /// `w(key,value)`.
+    Write {
+        /// The key that is written.
+        key: KeyId,
+        /// The value that is put there.
+        value: ValueId,
+    },
+    /// `rmw(key,read,write)`: one operation that is a read and a write at once.
+    Rmw {
+        /// The key that is read and written.
+        key: KeyId,
+        /// The value that was found.
+        read: ValueId,
+        /// The value that is put there.
+        write: ValueId,
+    },
+    /// `f`: a full fence.
+    Fence,
+    /// `method(args) => return`, an object's call.
+    Call(CallId),
+}
+
+/// Whether an operation or transaction took effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Status {
+    /// It did.
+    #[default]
+    Ok,
+    /// It did not: it counts for nothing.
+    Fail,
+    /// Nobody knows. A write of unknown status counts exactly if something reads from it; a read
+    /// of unknown status counts for nothing.
+    Unknown,
+}
+
+/// When an operation ran, on any one clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interval {
+    /// When it was invoked.
+    pub start: i64,
+    /// When it returned; `None` if it never did.
+    pub end: Option<i64>,
+}
+
+/// A call of an object's method.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Call {
+    /// The method's name.
+    pub method: Box<str>,
+    /// The arguments.
+    pub args: Vec<ValueId>,
+    /// The value returned; `None` if none was recorded.
+    pub returns: Option<ValueId>,
+}
+
+/// A transaction: a run of operations of one session that the history brackets.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Transaction {
+    /// The ids of its operations.
+    pub ops: Range<u32>,
+    /// `Ok` for committed, `Fail` for aborted.
+    pub status: Status,
+}
+
+/// A recorded history: what each session did, in program order.
+///
+/// Invariants: the operations of a session have consecutive ids; a transaction's operations are
+/// consecutive in one session; register operations never hold `null` (it is replaced by the key's
+/// initial value); there are fewer than 2^32 operations and keys together.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    pub(crate) name: Option<Box<str>>,
+    pub(crate) session_names: Names,
+    /// Where each session's operations start, and behind the last where they all end.
+    pub(crate) session_starts: Vec<u32>,
+    pub(crate) session_of: Vec<SessionId>,
+    pub(crate) actions: Vec<Action>,
+    /// Empty when every status is `Ok`.
+    pub(crate) statuses: Vec<Status>,
+    /// Empty when no operation has a time.
+    pub(crate) times: Vec<Option<Interval>>,
+    /// Sorted by their operations.
+    pub(crate) transactions: Vec<Transaction>,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) keys: Names,
+    pub(crate) initial: Vec<ValueId>,
+    pub(crate) finals: Vec<(KeyId, ValueId)>,
+    pub(crate) values: Values,
+}
+
+impl History {
+    /// Gives the history's name, if its source gave it one.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Counts the recorded operations; initial writes are not among them.
+    pub fn len(&self) -> usize {
+        self.actions.len()
+    }
+
+    /// Says whether no operation is recorded.
+    pub fn is_empty(&self) -> bool {
+        self.actions.is_empty()
+    }
+
+    /// Iterates over the recorded operations, session by session.
+    pub fn ops(&self) -> impl DoubleEndedIterator<Item = OpId> + ExactSizeIterator + use<> {
+        (0..self.actions.len() as u32).map(OpId)
+    }
+
+    /// Counts the sessions.
+    pub fn session_count(&self) -> usize {
+        self.session_names.len()
+    }
+
+    /// Iterates over the sessions.
+    pub fn sessions(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = SessionId> + ExactSizeIterator + use<> {
+        (0..self.session_names.len() as u32).map(SessionId)
+    }
+
+    /// Gives a session's name.
+    pub fn session_name(&self, session: SessionId) -> &str {
+        self.session_names.get(session.0)
+    }
+
+    /// Iterates over a session's operations in program order.
+    pub fn session_ops(
+        &self,
+        session: SessionId,
+    ) -> impl DoubleEndedIterator<Item = OpId> + ExactSizeIterator + use<> {
+        let s = session.index();
+        (self.session_starts[s]..self.session_starts[s + 1]).map(OpId)
+    }
+
+    /// Gives the session of a recorded operation.
+    #[inline]
+    pub fn session_of(&self, op: OpId) -> SessionId {
+        self.session_of[op.index()]
+    }
+
+    /// Gives the place of a recorded operation in its session, counting from 0.
+    #[inline]
+    pub fn index_in_session(&self, op: OpId) -> u32 {
+        op.0 - self.session_starts[self.session_of(op).index()]
+    }
+
+    /// Gives the operation at a place of a session.
+    #[inline]
+    pub fn op_at(&self, session: SessionId, index: u32) -> OpId {
+        OpId(self.session_starts[session.index()] + index)
+    }
+
+    /// Counts the keys.
+    pub fn key_count(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Iterates over the keys.
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = KeyId> + ExactSizeIterator + use<> {
+        (0..self.keys.len() as u32).map(KeyId)
+    }
+
+    /// Gives a key's name.
+    pub fn key_name(&self, key: KeyId) -> &str {
+        self.keys.get(key.0)
+    }
+
+    /// Finds a key by its name.
+    pub fn find_key(&self, name: &str) -> Option<KeyId> {
+        self.keys.find(name).map(KeyId)
+    }
+
+    /// Gives a key's initial value.
+    pub fn initial_value(&self, key: KeyId) -> ValueId {
+        self.initial[key.index()]
+    }
+
+    /// Gives the initial write of a key.
+    #[inline]
+    pub fn initial_write(&self, key: KeyId) -> OpId {
+        OpId(self.actions.len() as u32 + key.0)
+    }
+
+    /// Says whether `op` is an initial write.
+    #[inline]
+    pub fn is_initial(&self, op: OpId) -> bool {
+        op.index() >= self.actions.len()
+    }
+
+    /// Gives what the source says about the values that the keys hold in the end.
+    pub fn finals(&self) -> &[(KeyId, ValueId)] {
+        &self.finals
+    }
+
+    /// Gives the table of values.
+    pub fn values(&self) -> &Values {
+        &self.values
+    }
+
+    /// Gives a value.
+    pub fn value(&self, id: ValueId) -> &Value {
+        self.values.get(id)
+    }
+
+    /// Gives what an operation does; an initial write is a write.
+    #[inline]
+    pub fn action(&self, op: OpId) -> Action {
+        match self.actions.get(op.index()) {
+            Some(&action) => action,
+            None => {
+                let key = KeyId(op.0 - self.actions.len() as u32);
+                Action::Write { key, value: self.initial[key.index()] }
+            }
+        }
+    }
+
+    /// Gives an object's call.
+    pub fn call(&self, id: CallId) -> &Call {
+        &self.calls[id.index()]
+    }
+
+    /// Gives an operation's own status, whatever became of its transaction.
+    pub fn own_status(&self, op: OpId) -> Status {
+        self.statuses.get(op.index()).copied().unwrap_or_default()
+    }
+
+    /// Says whether an operation took effect, its transaction considered.
+    pub fn status(&self, op: OpId) -> Status {
+        let own = self.own_status(op);
+        if self.transactions.is_empty() || own == Status::Fail {
+            return own;
+        }
+        match self.transaction_of(op).map(|t| self.transaction(t).status) {
+            None | Some(Status::Ok) => own,
+            Some(other) => other,
+        }
+    }
+
+    /// Gives the key and value that an operation counts as reading, if it does.
+    #[inline]
+    pub fn reads(&self, op: OpId) -> Option<(KeyId, ValueId)> {
+        match self.action(op) {
+            Action::Read { key, value } | Action::Rmw { key, read: value, .. }
+                if self.is_certain(op) =>
+            {
+                Some((key, value))
+            }
+            _ => None,
+        }
+    }
+
+    /// Gives the key and value that an operation writes; one of unknown status counts only if
+    /// something reads from it, one that failed never.
+    #[inline]
+    pub fn writes(&self, op: OpId) -> Option<(KeyId, ValueId)> {
+        match self.action(op) {
+            Action::Write { key, value } | Action::Rmw { key, write: value, .. }
+                if self.is_certain(op) || self.status(op) == Status::Unknown =>
+            {
+                Some((key, value))
+            }
+            _ => None,
+        }
+    }
+
+    /// Says whether an operation is known to have taken effect.
+    #[inline]
+    pub fn is_certain(&self, op: OpId) -> bool {
+        (self.statuses.is_empty() && self.transactions.is_empty()) || self.status(op) == Status::Ok
+    }
+
+    /// Gives when an operation ran, if that was recorded.
+    pub fn time(&self, op: OpId) -> Option<Interval> {
+        self.times.get(op.index()).copied().flatten()
+    }
+
+    /// Iterates over the transactions that the history brackets, in the order of their operations.
+    pub fn transactions(&self) -> impl ExactSizeIterator<Item = (TxnId, &Transaction)> {
+        self.transactions.iter().enumerate().map(|(i, t)| (TxnId::new(i), t))
+    }
+
+    /// Gives a transaction.
+    pub fn transaction(&self, id: TxnId) -> &Transaction {
+        &self.transactions[id.index()]
+    }
+
+    /// Gives the transaction that brackets an operation; outside brackets each operation is its
+    /// own transaction and has none.
+    pub fn transaction_of(&self, op: OpId) -> Option<TxnId> {
+        let at = self.transactions.partition_point(|t| t.ops.end <= op.0);
+        self.transactions.get(at).filter(|t| t.ops.contains(&op.0)).map(|_| TxnId::new(at))
+    }
+
+    /// Says whether any operation is an object's call.
+    pub fn has_calls(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// Finds a transaction that may have taken effect and holds more than one operation.
+    pub fn first_long_transaction(&self) -> Option<TxnId> {
+        self.transactions
+            .iter()
+            .position(|t| t.status != Status::Fail && t.ops.len() > 1)
+            .map(TxnId::new)
+    }
+
+    /// Shows an operation's reference: `session:index`, or `init:key`.
+    pub fn reference(&self, op: OpId) -> Reference<'_> {
+        Reference { history: self, op }
+    }
+
+    /// Finds the operation that a reference names.
+    pub fn find(&self, reference: &str) -> Option<OpId> {
+        if let Some(key) = reference.strip_prefix("init:").and_then(|key| self.keys.find(key)) {
+            return Some(self.initial_write(KeyId(key)));
+        }
+        let (session, index) = reference.rsplit_once(':')?;
+        let session = SessionId(self.session_names.find(session)?);
+        let index: u32 = index.parse().ok()?;
+        (index < self.session_ops(session).len() as u32).then(|| self.op_at(session, index))
+    }
+
+    /// Shows an operation as the text notation has it, without its time and status.
+    pub fn show(&self, op: OpId) -> Show<'_> {
+        Show { history: self, op }
+    }
+}
+
+/// An operation's reference, as [`History::reference`] shows it.
+pub struct Reference<'a> {
+    history: &'a History,
+    op: OpId,
+}
+
+impl fmt::Display for Reference<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let h = self.history;
+        if h.is_initial(self.op) {
+            let key = KeyId(self.op.0 - h.len() as u32);
+            return write!(f, "init:{}", h.key_name(key));
+        }
+        write!(f, "{}:{}", h.session_name(h.session_of(self.op)), h.index_in_session(self.op))
+    }
+}
+
+/// An operation in text notation, as [`History::show`] shows it.
+pub struct Show<'a> {
+    history: &'a History,
+    op: OpId,
+}
+
+impl fmt::Display for Show<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let h = self.history;
+        match h.action(self.op) {
+            Action::Read { key, value } => write!(f, "r({},{})", KeyName(h, key), h.value(value)),
+            Action::Write { key, value } => write!(f, "w({},{})", KeyName(h, key), h.value(value)),
+            Action::Rmw { key, read, write } => {
+                write!(f, "rmw({},{},{})", KeyName(h, key), h.value(read), h.value(write))
+            }
+            Action::Fence => f.write_str("f"),
+            Action::Call(id) => {
+                let call = h.call(id);
+                write!(f, "{}(", call.method)?;
+                for (i, &arg) in call.args.iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(",")?;
+                    }
+                    write!(f, "{}", h.value(arg))?;
+                }
+                f.write_str(")")?;
+                match call.returns {
+                    Some(value) => write!(f, " => {}", h.value(value)),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// A key in text notation: quoted unless it is a plain word or a number.
+struct KeyName<'a>(&'a History, KeyId);
+
+impl fmt::Display for KeyName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.0.key_name(self.1);
+        let is_number = !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
+        if is_number || is_plain_word(name) { f.write_str(name) } else { write_quoted(name, f) }
+    }
+}
+
+/// Names, each held once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    table: Vec<Box<str>>,
+    index: FxHashMap<Box<str>, u32>,
+}
+
+impl Names {
+    pub(crate) fn intern(&mut self, name: &str) -> u32 {
+        if let Some(&id) = self.index.get(name) {
+            return id;
+        }
+        let id = self.table.len() as u32;
+        self.table.push(name.into());
+        self.index.insert(name.into(), id);
+        id
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<u32> {
+        self.index.get(name).copied()
+    }
+
+    pub(crate) fn get(&self, id: u32) -> &str {
+        &self.table[id as usize]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+}

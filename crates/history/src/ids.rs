@@ -1,0 +1,53 @@
+//! Ids: `u32` newtypes that index the tables of a [`History`](crate::History).
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[repr(transparent)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// Makes the id of the table's entry `index`.
+            #[inline]
+            pub fn new(index: usize) -> Self {
+                debug_assert!(u32::try_from(index).is_ok());
+                Self(index as u32)
+            }
+
+            /// Gives the place in the table.
+            #[inline]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+id! {
+    /// An operation, or the initial write of a key.
+    ///
+    /// The operations of a session have consecutive ids, in program order; the ids behind the last
+    /// operation's are the initial writes, one a key, in the order of the keys.
+    OpId
+}
+id! {
+    /// A session: a thread, process or client.
+    SessionId
+}
+id! {
+    /// A key: a variable, address or register.
+    KeyId
+}
+id! {
+    /// An interned value.
+    ValueId
+}
+id! {
+    /// A call of an object's method.
+    CallId
+}
+id! {
+    /// A transaction that the history brackets explicitly.
+    TxnId
+}

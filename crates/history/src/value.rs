@@ -1,0 +1,205 @@
+//! Values and the table that interns them.
+
+use std::fmt;
+
+use rustc_hash::FxHashMap;
+
+use crate::ids::ValueId;
+
+/// What is written, read, passed or returned.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Value {
+    /// Nothing; for a register it stands for the key's initial value.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A text.
+    Str(Box<str>),
+    /// A sequence.
+    List(Vec<Value>),
+}
+
+impl fmt::Display for Value {
+    /// Writes the value as the text notation has it; a text that is not a plain word is quoted.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Null => f.write_str("null"),
+            Value::Bool(b) => write!(f, "{b}"),
+            Value::Int(i) => write!(f, "{i}"),
+            Value::Str(s) => write_word(s, f),
+            Value::List(values) => {
+                f.write_str("[")?;
+                for (i, value) in values.iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(",")?;
+                    }
+                    write!(f, "{value}")?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+/// Says whether `text` can stand without quotes where the text notation expects a value.
+pub fn is_plain_word(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')
+        && chars.all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '$'))
+        && !matches!(text, "null" | "true" | "false")
+}
+
+fn write_word(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if is_plain_word(text) { f.write_str(text) } else { write_quoted(text, f) }
+}
+
+/// Writes `text` in double quotes, escaped as JSON escapes it.
+pub fn write_quoted(text: &str, f: &mut impl fmt::Write) -> fmt::Result {
+    f.write_char('"')?;
+    for c in text.chars() {
+        match c {
+            '"' => f.write_str("\\\"")?,
+            '\\' => f.write_str("\\\\")?,
+            '\n' => f.write_str("\\n")?,
+            '\r' => f.write_str("\\r")?,
+            '\t' => f.write_str("\\t")?,
+            c if (c as u32) < 0x20 => write!(f, "\\u{:04x}", c as u32)?,
+            c => f.write_char(c)?,
+        }
+    }
+    f.write_char('"')
+}
+
+/// The values of a history, each held once.
+///
+/// Small non-negative integers, which is what nearly every recorder writes, are found by index
+/// instead of by hash.
+#[derive(Clone, Debug, Default)]
+pub struct Values {
+    table: Vec<Value>,
+    /// `small[i]` is the id of `Int(i)` plus one, or 0 if it is not interned.
+    small: Vec<u32>,
+    others: FxHashMap<Value, ValueId>,
+}
+
+impl Values {
+    /// Interns a value.
+    pub fn intern(&mut self, value: Value) -> ValueId {
+        if let Value::Int(i) = value {
+            return self.intern_int(i);
+        }
+        if let Some(&id) = self.others.get(&value) {
+            return id;
+        }
+        let id = self.push(value.clone());
+        self.others.insert(value, id);
+        id
+    }
+
+    /// Interns an integer.
+    pub fn intern_int(&mut self, i: i64) -> ValueId {
+        // The index may grow only in proportion to the table, so that one huge value costs nothing.
+        let bound = 4 * self.table.len() + 1024;
+        let Some(at) = usize::try_from(i).ok().filter(|&at| at < bound.max(self.small.len()))
+        else {
+            return self.intern_far_int(i);
+        };
+        if at >= self.small.len() {
+            let size = (at + 1).max(2 * self.small.len());
+            self.small.resize(size, 0);
+            // Integers that were interned by hash because the index was too short move into it.
+            if !self.others.is_empty() {
+                for (value, id) in &self.others {
+                    if let Value::Int(i) = value
+                        && let Ok(at) = usize::try_from(*i)
+                        && at < size
+                    {
+                        self.small[at] = id.0 + 1;
+                    }
+                }
+            }
+        }
+        if self.small[at] == 0 {
+            let id = self.push(Value::Int(i));
+            self.small[at] = id.0 + 1;
+        }
+        ValueId(self.small[at] - 1)
+    }
+
+    /// Finds the id of a value that may not be interned.
+    pub fn find(&self, value: &Value) -> Option<ValueId> {
+        if let Value::Int(i) = value
+            && let Some(&entry) = usize::try_from(*i).ok().and_then(|at| self.small.get(at))
+            && entry != 0
+        {
+            return Some(ValueId(entry - 1));
+        }
+        self.others.get(value).copied()
+    }
+
+    /// Gives the value behind an id.
+    pub fn get(&self, id: ValueId) -> &Value {
+        &self.table[id.index()]
+    }
+
+    /// Counts the distinct values.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Says whether nothing is interned.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    fn intern_far_int(&mut self, i: i64) -> ValueId {
+        if let Some(&id) = self.others.get(&Value::Int(i)) {
+            return id;
+        }
+        let id = self.push(Value::Int(i));
+        self.others.insert(Value::Int(i), id);
+        id
+    }
+
+    fn push(&mut self, value: Value) -> ValueId {
+        let id = ValueId::new(self.table.len());
+        self.table.push(value);
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_value_has_one_id_however_it_was_found() {
+        let mut values = Values::default();
+        let far = values.intern_int(5_000);
+        let ids: Vec<ValueId> = (0..6_000).map(|i| values.intern_int(i)).collect();
+        assert_eq!(
+            ids[5_000], far,
+            "an integer interned by hash keeps its id when the index grows"
+        );
+        for (i, &id) in ids.iter().enumerate() {
+            assert_eq!(values.find(&Value::Int(i as i64)), Some(id));
+            assert_eq!(values.get(id), &Value::Int(i as i64));
+        }
+        let negative = values.intern_int(-1);
+        assert_eq!(values.intern(Value::Int(-1)), negative);
+        let text = values.intern(Value::Str("a".into()));
+        assert_eq!(values.intern(Value::Str("a".into())), text);
+        assert_eq!(values.len(), 6_002);
+        assert_eq!(values.find(&Value::Null), None);
+    }
+
+    #[test]
+    fn one_huge_integer_does_not_grow_the_index() {
+        let mut values = Values::default();
+        values.intern_int(i64::MAX);
+        values.intern_int(1 << 40);
+        assert!(values.small.len() < 10_000);
+    }
+}

@@ -1,0 +1,94 @@
+//! Chains: a partition of the nodes `0..n` into totally ordered sequences.
+
+use std::ops::Range;
+
+/// Nodes split into chains; a chain is what a session is to a history.
+///
+/// Each node has one chain and one place in it. The chains of a history's program order are
+/// [`Chains::consecutive`]; [`Chains::new`] takes any other split, such as the reads and the writes
+/// of each session.
+#[derive(Clone, Debug)]
+pub struct Chains {
+    /// Where each chain's members start in `members`, and behind the last where they end.
+    starts: Vec<u32>,
+    members: Vec<u32>,
+    chain_of: Vec<u32>,
+    place_of: Vec<u32>,
+}
+
+impl Chains {
+    /// Makes chains of consecutive nodes from their lengths.
+    pub fn consecutive(lengths: impl IntoIterator<Item = usize>) -> Self {
+        let mut chains =
+            Chains { starts: vec![0], members: vec![], chain_of: vec![], place_of: vec![] };
+        let mut next = 0u32;
+        for (chain, length) in lengths.into_iter().enumerate() {
+            let end = next + length as u32;
+            chains.members.extend(next..end);
+            chains.chain_of.resize(end as usize, chain as u32);
+            chains.place_of.extend(0..length as u32);
+            chains.starts.push(end);
+            next = end;
+        }
+        chains
+    }
+
+    /// Makes chains from their members, which together are the nodes `0..n`, each once.
+    pub fn new(chains: &[Vec<u32>]) -> Self {
+        let nodes: usize = chains.iter().map(Vec::len).sum();
+        let mut made = Chains {
+            starts: vec![0],
+            members: Vec::with_capacity(nodes),
+            chain_of: vec![u32::MAX; nodes],
+            place_of: vec![0; nodes],
+        };
+        for (chain, members) in chains.iter().enumerate() {
+            for (place, &node) in members.iter().enumerate() {
+                assert_eq!(made.chain_of[node as usize], u32::MAX, "a node has one chain");
+                made.chain_of[node as usize] = chain as u32;
+                made.place_of[node as usize] = place as u32;
+            }
+            made.members.extend(members);
+            made.starts.push(made.members.len() as u32);
+        }
+        made
+    }
+
+    /// Counts the nodes.
+    pub fn nodes(&self) -> usize {
+        self.chain_of.len()
+    }
+
+    /// Counts the chains.
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Says whether there is no chain.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Gives the chain of a node.
+    #[inline]
+    pub fn chain_of(&self, node: u32) -> u32 {
+        self.chain_of[node as usize]
+    }
+
+    /// Gives the place of a node in its chain, counting from 0.
+    #[inline]
+    pub fn place_of(&self, node: u32) -> u32 {
+        self.place_of[node as usize]
+    }
+
+    /// Gives the members of a chain in order.
+    #[inline]
+    pub fn members(&self, chain: u32) -> &[u32] {
+        &self.members[self.range(chain)]
+    }
+
+    #[inline]
+    fn range(&self, chain: u32) -> Range<usize> {
+        self.starts[chain as usize] as usize..self.starts[chain as usize + 1] as usize
+    }
+}

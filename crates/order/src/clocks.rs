@@ -1,0 +1,310 @@
+//! A partial order kept as chains and clocks.
+//!
+//! The order is the transitive closure of chains (sessions) and of edges between them. Instead of
+//! a matrix of n² bits, each node has a clock: for each of the k chains, how many of its nodes come
+//! before. One comparison then answers whether a node is before another (Mattern 1989, Fidge 1988).
+//!
+//! ```text
+//!   chain 0   a0 ── a1 ── a2          clock of b1: 2 nodes of chain 0 (a0, a1), 1 of chain 1
+//!                     ╲
+//!   chain 1   b0 ────── b1 ── b2      b2 has no edge of its own and shares b1's row
+//! ```
+//!
+//! A node that no edge enters has the clock of its predecessor in the chain but for its own place,
+//! so rows are kept only for the nodes that an edge enters. Building costs nodes plus rows times k.
+//!
+//! [`ChainOrder::insert`] adds an edge and propagates: rows behind the edge's end are joined with
+//! the new clock, along chains and edges, and the wave stops where nothing changes. Clocks only
+//! grow, so a saturation that adds edges until a fixpoint pays for each entry at most as often as
+//! it grows.
+//!
+//! Every edge is kept with its reason, in the order of insertion. A path or a cycle is found in
+//! that list by [`crate::Paths`], which can be limited to the edges older than a given one: that is
+//! what makes an explanation well-founded.
+
+use crate::chains::Chains;
+use crate::edges::{Adjacency, Edge, visit_in_order};
+
+const NO_ROW: u32 = u32::MAX;
+const NO_EDGE: u32 = u32::MAX;
+
+/// What became of an edge that was offered to the order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Inserted {
+    /// The order grew.
+    New,
+    /// It held already; the edge was not kept.
+    Implied,
+    /// The edge closes a cycle. It was kept in the list of edges, so that the cycle can be found,
+    /// but the clocks stay as they were.
+    Cycle,
+}
+
+/// A strict partial order over the nodes of some chains, extensible edge by edge.
+#[derive(Clone, Debug)]
+pub struct ChainOrder {
+    chains: Chains,
+    edges: Vec<Edge>,
+    /// The row of the nearest node at or before each node that has one, or `NO_ROW`.
+    row_of: Vec<u32>,
+    /// Rows of one entry a chain: how many of that chain's nodes come before the row's node. The
+    /// entry of the node's own chain is not used: the node's place says it.
+    rows: Vec<u32>,
+    /// The edges that leave each node as linked lists, made at the first insertion.
+    outgoing: Option<Outgoing>,
+}
+
+#[derive(Clone, Debug)]
+struct Outgoing {
+    head: Vec<u32>,
+    next: Vec<u32>,
+}
+
+impl ChainOrder {
+    /// Makes the order of the chains and edges; if they form a cycle, gives them back.
+    pub fn build(chains: Chains, edges: Vec<Edge>) -> Result<Self, (Chains, Vec<Edge>)> {
+        Self::build_with_order(chains, edges).map(|(order, _)| order)
+    }
+
+    /// Makes the order of the chains and edges along with a linear extension of it.
+    pub fn build_with_order(
+        chains: Chains,
+        edges: Vec<Edge>,
+    ) -> Result<(Self, Vec<u32>), (Chains, Vec<Edge>)> {
+        let k = chains.len();
+        let incoming = Adjacency::new(chains.nodes(), &edges, |edge| edge.to);
+        let mut row_of = vec![NO_ROW; chains.nodes()];
+        let mut rows: Vec<u32> = Vec::new();
+        let mut extension = Vec::with_capacity(chains.nodes());
+        let acyclic = visit_in_order(&chains, &edges, &incoming, |node| {
+            extension.push(node);
+            let (chain, place) = (chains.chain_of(node), chains.place_of(node));
+            let mut row = match place {
+                0 => NO_ROW,
+                _ => row_of[chains.members(chain)[place as usize - 1] as usize],
+            };
+            let mut is_own = false;
+            for &edge in incoming.at(node) {
+                let from = edges[edge as usize].from;
+                let (source, at) = (chains.chain_of(from), chains.place_of(from));
+                let known =
+                    if row == NO_ROW { 0 } else { rows[row as usize * k + source as usize] };
+                if source == chain || known > at {
+                    continue;
+                }
+                if !is_own {
+                    row = push_row_copy(&mut rows, k, row);
+                    is_own = true;
+                }
+                join_row(&mut rows, k, row, row_of[from as usize]);
+                let entry = &mut rows[row as usize * k + source as usize];
+                *entry = (*entry).max(at + 1);
+            }
+            row_of[node as usize] = row;
+        });
+        if !acyclic {
+            return Err((chains, edges));
+        }
+        rows.shrink_to_fit();
+        Ok((ChainOrder { chains, edges, row_of, rows, outgoing: None }, extension))
+    }
+
+    /// Gives the chains.
+    pub fn chains(&self) -> &Chains {
+        &self.chains
+    }
+
+    /// Gives all edges, oldest first, those that closed a cycle included.
+    pub fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    /// Counts the nodes of `chain` that come before `node`, or are `node`.
+    #[inline]
+    pub fn count_until(&self, node: u32, chain: u32) -> u32 {
+        if chain == self.chains.chain_of(node) {
+            return self.chains.place_of(node) + 1;
+        }
+        match self.row_of[node as usize] {
+            NO_ROW => 0,
+            row => self.rows[row as usize * self.chains.len() + chain as usize],
+        }
+    }
+
+    /// Says whether `a` comes before `b`.
+    #[inline]
+    pub fn before(&self, a: u32, b: u32) -> bool {
+        a != b && self.count_until(b, self.chains.chain_of(a)) > self.chains.place_of(a)
+    }
+
+    /// Gives the whole clock of a node but for its own chain, whose entry means nothing; `None`
+    /// stands for all zero.
+    #[inline]
+    pub fn row(&self, node: u32) -> Option<&[u32]> {
+        match self.row_of[node as usize] {
+            NO_ROW => None,
+            row => {
+                let k = self.chains.len();
+                Some(&self.rows[row as usize * k..][..k])
+            }
+        }
+    }
+
+    /// Adds an edge.
+    pub fn insert(&mut self, edge: Edge) -> Inserted {
+        if self.before(edge.from, edge.to) {
+            return Inserted::Implied;
+        }
+        let closes = edge.from == edge.to || self.before(edge.to, edge.from);
+        let id = self.edges.len() as u32;
+        let outgoing =
+            self.outgoing.get_or_insert_with(|| Outgoing::new(self.chains.nodes(), &self.edges));
+        self.edges.push(edge);
+        outgoing.push(edge.from, id);
+        if closes {
+            return Inserted::Cycle;
+        }
+        self.propagate(edge);
+        Inserted::New
+    }
+
+    /// Joins the clock of `first.from` into `first.to` and carries what changes on.
+    fn propagate(&mut self, first: Edge) {
+        let mut changed = Vec::new();
+        if self.join(first.from, first.to) {
+            changed.push(first.to);
+        }
+        while let Some(node) = changed.pop() {
+            let chain = self.chains.chain_of(node);
+            let mut place = self.chains.place_of(node) as usize;
+            let row = self.row_of[node as usize];
+            // All nodes up to the next row share this one, so their edges carry the change.
+            loop {
+                let member = self.chains.members(chain)[place];
+                if self.row_of[member as usize] != row {
+                    let before = self.chains.members(chain)[place - 1];
+                    if self.join(before, member) {
+                        changed.push(member);
+                    }
+                    break;
+                }
+                let outgoing = self.outgoing.as_ref().expect("insertion made it");
+                let mut edge = outgoing.head[member as usize];
+                while edge != NO_EDGE {
+                    let to = self.edges[edge as usize].to;
+                    if self.join(member, to) {
+                        changed.push(to);
+                    }
+                    edge = self.outgoing.as_ref().expect("insertion made it").next[edge as usize];
+                }
+                place += 1;
+                if place == self.chains.members(chain).len() {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Puts the clock of `from`, itself included, into the clock of `to`; says whether it grew.
+    fn join(&mut self, from: u32, to: u32) -> bool {
+        let k = self.chains.len();
+        let (source, at) = (self.chains.chain_of(from), self.chains.place_of(from));
+        let target = self.chains.chain_of(to);
+        let from_row = self.row_of[from as usize];
+        // Within a chain the place says it; only the rest of the row can be news.
+        let grows = (source != target && self.count_until(to, source) <= at)
+            || (from_row != NO_ROW
+                && self.adds(from_row, self.row_of[to as usize], source, target));
+        if !grows {
+            return false;
+        }
+        let row = self.own_row(to);
+        join_row(&mut self.rows, k, row, from_row);
+        if source != target {
+            let entry = &mut self.rows[row as usize * k + source as usize];
+            *entry = (*entry).max(at + 1);
+        }
+        true
+    }
+
+    /// Says whether row `a` exceeds row `b` anywhere but at the two chains.
+    fn adds(&self, a: u32, b: u32, source: u32, target: u32) -> bool {
+        let k = self.chains.len();
+        let a = &self.rows[a as usize * k..][..k];
+        let matters = |chain: usize| chain as u32 != source && chain as u32 != target;
+        match b {
+            NO_ROW => a.iter().enumerate().any(|(chain, &x)| x > 0 && matters(chain)),
+            b => {
+                let b = &self.rows[b as usize * k..][..k];
+                a.iter().zip(b).enumerate().any(|(chain, (x, y))| x > y && matters(chain))
+            }
+        }
+    }
+
+    /// Gives the row of a node alone, making one if it shares its predecessor's.
+    fn own_row(&mut self, node: u32) -> u32 {
+        let chain = self.chains.chain_of(node);
+        let place = self.chains.place_of(node) as usize;
+        let members = self.chains.members(chain);
+        let shared = self.row_of[node as usize];
+        let inherited = match place {
+            0 => NO_ROW,
+            _ => self.row_of[members[place - 1] as usize],
+        };
+        if shared != inherited {
+            return shared;
+        }
+        let row = push_row_copy(&mut self.rows, self.chains.len(), shared);
+        for &member in &members[place..] {
+            if self.row_of[member as usize] != shared {
+                break;
+            }
+            self.row_of[member as usize] = row;
+        }
+        row
+    }
+}
+
+impl Outgoing {
+    fn new(nodes: usize, edges: &[Edge]) -> Self {
+        let mut made = Outgoing { head: vec![NO_EDGE; nodes], next: Vec::new() };
+        for (id, edge) in edges.iter().enumerate() {
+            made.push(edge.from, id as u32);
+        }
+        made
+    }
+
+    fn push(&mut self, from: u32, id: u32) {
+        debug_assert_eq!(self.next.len(), id as usize);
+        self.next.push(self.head[from as usize]);
+        self.head[from as usize] = id;
+    }
+}
+
+/// Appends a copy of a row, or zeros, and gives its number.
+fn push_row_copy(rows: &mut Vec<u32>, k: usize, row: u32) -> u32 {
+    let made = (rows.len() / k) as u32;
+    match row {
+        NO_ROW => rows.resize(rows.len() + k, 0),
+        row => rows.extend_from_within(row as usize * k..(row as usize + 1) * k),
+    }
+    made
+}
+
+/// Takes the maximum of two rows, entry by entry, into the first.
+fn join_row(rows: &mut [u32], k: usize, into: u32, from: u32) {
+    if from == NO_ROW || from == into {
+        return;
+    }
+    let (into, from) = (into as usize * k, from as usize * k);
+    let (a, b) = if into < from {
+        let (head, tail) = rows.split_at_mut(from);
+        (&mut head[into..into + k], &tail[..k])
+    } else {
+        let (head, tail) = rows.split_at_mut(into);
+        (&mut tail[..k], &head[from..from + k])
+    };
+    for (x, y) in a.iter_mut().zip(b) {
+        *x = (*x).max(*y);
+    }
+}

@@ -1,0 +1,298 @@
+//! Shortest paths and shortest cycles in chains and edges.
+//!
+//! A path alternates edges and runs along a chain; a run counts as one step however far it goes,
+//! which is how people read program order. Breadth-first search over arrivals: an arrival at a node
+//! opens the edges that leave it (one step) and, by a run, the edges that leave later nodes of its
+//! chain (two steps). Of each chain only the part that no earlier arrival opened is looked at, so a
+//! search costs at most the edges, and in practice what lies within the distance found.
+//!
+//! Every cycle crosses between chains, so a shortest one starts at the end of some edge. All edge
+//! ends within a strongly connected component are tried, smallest component first, each search
+//! bounded by the best length so far. That is exact, quadratic at worst, and it is given a bound of
+//! steps beyond which the best cycle so far is the answer.
+
+use crate::chains::Chains;
+use crate::edges::{Adjacency, Edge};
+
+/// A step of a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// A run along a chain.
+    Run {
+        /// Where it starts.
+        from: u32,
+        /// Where it ends.
+        to: u32,
+    },
+    /// An edge, by its place in the list.
+    Edge(u32),
+}
+
+/// Searches in fixed chains and edges.
+#[derive(Debug)]
+pub struct Paths<'a> {
+    chains: &'a Chains,
+    edges: &'a [Edge],
+    /// For each chain its outgoing edges by the place that they leave.
+    leaving: Vec<Vec<(u32, u32)>>,
+    search: Search,
+}
+
+/// The scratch space of a search, kept from one to the next.
+#[derive(Debug)]
+struct Search {
+    arrivals: Vec<Arrival>,
+    /// Arrivals by distance; a bucket is used up before the next.
+    buckets: Vec<Vec<u32>>,
+    /// For each chain, from which place on its leaving edges are opened by a run.
+    opened: Vec<u32>,
+    touched: Vec<u32>,
+    seen: Vec<bool>,
+    steps: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    node: u32,
+    /// The edge by which it was reached, and the arrival before; the start has neither.
+    edge: u32,
+    parent: u32,
+}
+
+const START: u32 = u32::MAX;
+
+impl<'a> Paths<'a> {
+    /// Prepares searches over the edges, which may be a prefix of a longer list.
+    pub fn new(chains: &'a Chains, edges: &'a [Edge]) -> Self {
+        let mut leaving = vec![Vec::new(); chains.len()];
+        for (id, edge) in edges.iter().enumerate() {
+            leaving[chains.chain_of(edge.from) as usize]
+                .push((chains.place_of(edge.from), id as u32));
+        }
+        for list in &mut leaving {
+            list.sort_unstable();
+        }
+        let search = Search {
+            arrivals: vec![],
+            buckets: vec![],
+            opened: vec![u32::MAX; chains.len()],
+            touched: vec![],
+            seen: vec![false; chains.nodes()],
+            steps: 0,
+        };
+        Paths { chains, edges, leaving, search }
+    }
+
+    /// Finds a shortest path of at most `bound` steps between two different nodes.
+    pub fn shortest_path(&mut self, from: u32, to: u32, bound: usize) -> Option<Vec<Step>> {
+        let (chain, place) = (self.chains.chain_of(to), self.chains.place_of(to));
+        let last = self.run_search(from, bound, |chains, arrival, _| {
+            let here = arrival.node;
+            if here == to {
+                Some(0)
+            } else if chains.chain_of(here) == chain && chains.place_of(here) < place {
+                Some(1)
+            } else {
+                None
+            }
+        });
+        last.map(|arrival| self.trace(arrival, Some(to)))
+    }
+
+    /// Finds a shortest cycle, or after `max_steps` steps of search the shortest so far.
+    pub fn shortest_cycle(&mut self, max_steps: u64) -> Option<Vec<Step>> {
+        let components = components(self.chains, self.edges);
+        let mut sizes = vec![0u32; self.chains.nodes()];
+        for &component in &components {
+            sizes[component as usize] += 1;
+        }
+        let mut starts: Vec<u32> = self
+            .edges
+            .iter()
+            .filter(|e| components[e.from as usize] == components[e.to as usize])
+            .map(|edge| edge.to)
+            .collect();
+        starts.sort_unstable_by_key(|&node| (sizes[components[node as usize] as usize], node));
+        starts.dedup();
+        self.search.steps = 0;
+        let mut best: Option<Vec<Step>> = None;
+        for start in starts {
+            let bound = best.as_ref().map_or(usize::MAX, |cycle| cycle.len() - 1);
+            if bound == 0 || (best.is_some() && self.search.steps > max_steps) {
+                break;
+            }
+            let last = self.run_search(start, bound, |_, arrival, is_first| {
+                (arrival.node == start && !is_first).then_some(0)
+            });
+            if let Some(arrival) = last {
+                best = Some(self.trace(arrival, None));
+            }
+        }
+        best
+    }
+
+    /// Searches from a node until an arrival is at the goal: `goal` gives how many steps are left
+    /// from it to the goal, if it is that near. Gives the arrival, with at most `bound` steps in
+    /// all.
+    fn run_search(
+        &mut self,
+        from: u32,
+        bound: usize,
+        goal: impl Fn(&Chains, Arrival, bool) -> Option<usize>,
+    ) -> Option<u32> {
+        let Paths { chains, edges, leaving, search } = self;
+        search.reset(chains);
+        search.arrive(Arrival { node: from, edge: START, parent: START }, 0);
+        let mut best: Option<(usize, u32)> = None;
+        let mut distance = 0;
+        while distance < search.buckets.len() {
+            if best.is_some_and(|(length, _)| length <= distance) || distance > bound {
+                break;
+            }
+            let Some(id) = search.buckets[distance].pop() else {
+                distance += 1;
+                continue;
+            };
+            let arrival = search.arrivals[id as usize];
+            if let Some(rest) = goal(chains, arrival, id == 0) {
+                let length = distance + rest;
+                if length <= bound && best.is_none_or(|(known, _)| length < known) {
+                    best = Some((length, id));
+                }
+                continue;
+            }
+            // An arrival that was reached on a shorter way has been expanded already; the start
+            // may be arrived at once more, which is how a cycle closes.
+            let (chain, place) = (chains.chain_of(arrival.node), chains.place_of(arrival.node));
+            if std::mem::replace(&mut search.seen[arrival.node as usize], true) {
+                continue;
+            }
+            let list = &leaving[chain as usize];
+            let first = list.partition_point(|&(at, _)| at < place);
+            let opened = search.opened[chain as usize];
+            for &(at, edge) in &list[first..] {
+                search.steps += 1;
+                if at > place && at >= opened {
+                    break;
+                }
+                let steps = if at == place { 1 } else { 2 };
+                let next = Arrival { node: edges[edge as usize].to, edge, parent: id };
+                search.arrive(next, distance + steps);
+            }
+            if opened == u32::MAX {
+                search.touched.push(chain);
+            }
+            search.opened[chain as usize] = opened.min(place + 1);
+        }
+        best.map(|(_, id)| id)
+    }
+
+    /// Reads the steps back from an arrival, with a run to `to` at the end if it is elsewhere.
+    fn trace(&self, arrival: u32, to: Option<u32>) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let arrivals = &self.search.arrivals;
+        let mut here = arrivals[arrival as usize];
+        if let Some(to) = to
+            && here.node != to
+        {
+            steps.push(Step::Run { from: here.node, to });
+        }
+        while here.edge != START {
+            let parent = arrivals[here.parent as usize];
+            let from = self.edges[here.edge as usize].from;
+            steps.push(Step::Edge(here.edge));
+            if parent.node != from {
+                steps.push(Step::Run { from: parent.node, to: from });
+            }
+            here = parent;
+        }
+        steps.reverse();
+        steps
+    }
+}
+
+impl Search {
+    fn reset(&mut self, chains: &Chains) {
+        for arrival in self.arrivals.drain(..) {
+            self.seen[arrival.node as usize] = false;
+        }
+        for chain in self.touched.drain(..) {
+            self.opened[chain as usize] = u32::MAX;
+        }
+        self.buckets.iter_mut().for_each(Vec::clear);
+        debug_assert_eq!(self.opened.len(), chains.len());
+    }
+
+    fn arrive(&mut self, arrival: Arrival, distance: usize) {
+        // The start is recorded as an arrival, but arriving there again must stay possible.
+        if self.seen[arrival.node as usize] && self.arrivals[0].node != arrival.node {
+            return;
+        }
+        if self.buckets.len() <= distance {
+            self.buckets.resize(distance + 1, Vec::new());
+        }
+        self.buckets[distance].push(self.arrivals.len() as u32);
+        self.arrivals.push(arrival);
+    }
+}
+
+/// Gives each node the number of its strongly connected component (Tarjan 1972, iterative).
+fn components(chains: &Chains, edges: &[Edge]) -> Vec<u32> {
+    const UNSEEN: u32 = u32::MAX;
+    let n = chains.nodes();
+    let outgoing = Adjacency::new(n, edges, |edge| edge.from);
+    let mut number = vec![UNSEEN; n];
+    let mut low = vec![0u32; n];
+    let mut component = vec![UNSEEN; n];
+    let (mut numbered, mut found) = (0u32, 0u32);
+    let mut open: Vec<u32> = Vec::new();
+    // A frame is a node and how many of its successors were looked at; successor 0 is the next
+    // node of the chain.
+    let mut frames: Vec<(u32, u32)> = Vec::new();
+    for root in 0..n as u32 {
+        if number[root as usize] != UNSEEN {
+            continue;
+        }
+        frames.push((root, 0));
+        while let Some(&mut (node, ref mut looked)) = frames.last_mut() {
+            if *looked == 0 {
+                number[node as usize] = numbered;
+                low[node as usize] = numbered;
+                numbered += 1;
+                open.push(node);
+            }
+            let list = outgoing.at(node);
+            let successor = if *looked == 0 {
+                let members = chains.members(chains.chain_of(node));
+                *looked += 1;
+                members.get(chains.place_of(node) as usize + 1).copied()
+            } else if let Some(&edge) = list.get(*looked as usize - 1) {
+                *looked += 1;
+                Some(edges[edge as usize].to)
+            } else {
+                frames.pop();
+                if low[node as usize] == number[node as usize] {
+                    while let Some(member) = open.pop() {
+                        component[member as usize] = found;
+                        if member == node {
+                            break;
+                        }
+                    }
+                    found += 1;
+                }
+                if let Some(&(parent, _)) = frames.last() {
+                    low[parent as usize] = low[parent as usize].min(low[node as usize]);
+                }
+                continue;
+            };
+            if let Some(next) = successor {
+                if number[next as usize] == UNSEEN {
+                    frames.push((next, 0));
+                } else if component[next as usize] == UNSEEN {
+                    low[node as usize] = low[node as usize].min(number[next as usize]);
+                }
+            }
+        }
+    }
+    component
+}
