@@ -1,0 +1,47 @@
+//! Histories on demand.
+//!
+//! A [`Workload`] describes random clients: how many sessions, operations and variables, how many
+//! of the operations read. They run on a [`Memory`], a small machine that implements one
+//! consistency model exactly, and what they see is a history of that model.
+//!
+//! ```
+//! use consistory_generate::{Memory, Workload, generate};
+//!
+//! let workload = Workload { sessions: 2, operations: 6, variables: 2, seed: 1, ..Workload::default() };
+//! workload.validate()?;
+//! let history = generate(&workload, Memory::Tso);
+//! assert_eq!((history.session_count(), history.len()), (2, 6));
+//! # Ok::<(), consistory_generate::WorkloadError>(())
+//! ```
+//!
+//! [`generate`] holds the whole history; [`stream`] gives its operations one by one, in the order
+//! in which the machine executed them, in memory that does not grow with their number. A seed
+//! decides everything, on every platform, and decides the clients apart from the memory: the same
+//! workload makes the same writes on every memory, and only what its reads find differs.
+//!
+//! Every written value is new for its variable and none is 0, the initial value, so that each
+//! history is differentiated. Sessions are named `t0`, `t1`, ... and variables `x0`, `x1`, ...
+//!
+//! [`plant()`] spoils a good history: some of its reads find the value of another write.
+//!
+//! In reading order: the workload; the memories, from the strongest to the one that promises
+//! nothing; the clients that run on them; planted violations. Read next: `consistory-check`, which
+//! decides what these histories satisfy.
+
+mod workload;
+
+mod memory;
+
+mod atomic;
+mod broken;
+mod buffered;
+mod replicated;
+
+mod clients;
+mod plant;
+mod random;
+
+pub use clients::{Event, EventAction, generate, stream};
+pub use memory::{Memory, UnknownMemory};
+pub use plant::{PlantOptions, Plants, plant};
+pub use workload::{Workload, WorkloadError};
