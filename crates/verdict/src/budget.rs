@@ -1,0 +1,107 @@
+//! Budgets of time and memory.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Why a search stopped without an answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Stopped {
+    /// The time ran out.
+    Time {
+        /// How much there was.
+        limit: Duration,
+    },
+    /// The next step would have taken more memory than allowed.
+    Memory {
+        /// How much is allowed, in bytes.
+        limit: u64,
+        /// How much the next step needs, in bytes.
+        needed: u64,
+    },
+    /// The history is larger than this way of deciding can take.
+    Size {
+        /// How many operations it has.
+        operations: usize,
+        /// How many are the most.
+        limit: usize,
+    },
+    /// Somebody asked to stop.
+    Interrupted,
+    /// The independent checker did not accept the certificate.
+    Rejected,
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stopped::Time { limit } => write!(f, "the time budget of {limit:?} ran out"),
+            Stopped::Memory { limit, needed } => {
+                write!(f, "it needs {} MiB, the memory budget is {} MiB", needed >> 20, limit >> 20)
+            }
+            Stopped::Size { operations, limit } => write!(
+                f,
+                "it has {operations} operations, the reference evaluator takes at most {limit}"
+            ),
+            Stopped::Interrupted => f.write_str("it was interrupted"),
+            Stopped::Rejected => f.write_str("the certificate was rejected"),
+        }
+    }
+}
+
+/// How much time and memory a search may take; the default is without bounds.
+#[derive(Clone, Debug, Default)]
+pub struct Budget {
+    deadline: Option<(Instant, Duration)>,
+    memory: Option<u64>,
+    interrupt: Option<Arc<AtomicBool>>,
+}
+
+impl Budget {
+    /// Makes a budget without bounds.
+    pub fn unlimited() -> Self {
+        Self::default()
+    }
+
+    /// Bounds the time, counted from now.
+    #[must_use]
+    pub fn with_time(mut self, limit: Duration) -> Self {
+        self.deadline = Instant::now().checked_add(limit).map(|at| (at, limit));
+        self
+    }
+
+    /// Bounds the memory that tables may take, in bytes.
+    #[must_use]
+    pub fn with_memory(mut self, limit: u64) -> Self {
+        self.memory = Some(limit);
+        self
+    }
+
+    /// Stops as soon as the flag is set.
+    #[must_use]
+    pub fn with_interrupt(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.interrupt = Some(flag);
+        self
+    }
+
+    /// Fails when the time is over or a stop was asked for. It reads the clock: call it every few
+    /// thousand steps.
+    pub fn check(&self) -> Result<(), Stopped> {
+        if self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+            return Err(Stopped::Interrupted);
+        }
+        match self.deadline {
+            Some((at, limit)) if Instant::now() >= at => Err(Stopped::Time { limit }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails when a table of `needed` bytes is more than the budget allows.
+    pub fn reserve(&self, needed: u64) -> Result<(), Stopped> {
+        match self.memory {
+            Some(limit) if needed > limit => Err(Stopped::Memory { limit, needed }),
+            _ => Ok(()),
+        }
+    }
+}
