@@ -1,0 +1,117 @@
+//! The court: any models, whichever way each is decided, weak ones first.
+//!
+//! A causal model has a decider of its own; any other definition is run by the reference evaluator,
+//! which takes small histories only. Before that, what a model implies is looked at: a history that
+//! violates a weaker causal model violates the stronger one too, at any size, and the proof is the
+//! weaker model's. Only implications that are proved count.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use consistory_history::History;
+use consistory_models::{
+    self as models, Definition, DoesNotApply, EvaluateOptions, evaluate, implies,
+};
+use consistory_verdict::Judgement;
+
+use crate::causal::CausalModel;
+use crate::{Options, decide};
+
+/// A model to judge by.
+#[derive(Clone, Debug)]
+pub enum Model {
+    /// A model of the catalogue, of which more is known than its definition.
+    Catalogued(&'static models::Model),
+    /// A definition of the user's.
+    Own {
+        /// What reports call it: the path of its file.
+        id: Arc<str>,
+        /// The definition.
+        definition: Arc<Definition>,
+    },
+}
+
+impl Model {
+    /// Gives the name that reports use.
+    pub fn id(&self) -> &str {
+        match self {
+            Model::Catalogued(model) => model.id,
+            Model::Own { id, .. } => id,
+        }
+    }
+
+    /// Gives the definition.
+    pub fn definition(&self) -> &Definition {
+        match self {
+            Model::Catalogued(model) => &model.definition,
+            Model::Own { definition, .. } => definition,
+        }
+    }
+
+    /// Gives the causal model that it is.
+    pub fn causal(&self) -> Option<CausalModel> {
+        CAUSAL.into_iter().find(|(id, _)| self.is_catalogued(id)).map(|(_, model)| model)
+    }
+
+    /// Says whether it is at least as strong as a model of the catalogue, by proof.
+    pub fn settles(&self, weaker: &str) -> bool {
+        match self {
+            Model::Catalogued(model) => model.id == weaker || implies(model.id, weaker).is_some(),
+            Model::Own { .. } => false,
+        }
+    }
+
+    fn is_catalogued(&self, id: &str) -> bool {
+        matches!(self, Model::Catalogued(model) if model.id == id)
+    }
+}
+
+/// What the court says of a history and a model.
+#[derive(Clone, Debug)]
+pub struct Ruling {
+    /// The judgement.
+    pub judgement: Judgement,
+    /// The weaker model whose violation settles this one, if that is how it was decided; the
+    /// certificate is then one for that model.
+    pub via: Option<&'static str>,
+    /// How long it took; what models share is counted with the first.
+    pub time: Duration,
+}
+
+const CAUSAL: [(&str, CausalModel); 3] =
+    [("cc", CausalModel::Cc), ("ccv", CausalModel::Ccv), ("cm", CausalModel::Cm)];
+
+/// Judges a register history by each of the models that apply to it.
+pub fn judge(
+    history: &History,
+    models: &[Model],
+    options: &Options,
+) -> Vec<Result<Ruling, DoesNotApply>> {
+    let applies: Vec<_> = models.iter().map(|model| model.definition().applies(history)).collect();
+    // Weak models first: what violates one violates the stronger ones.
+    let needed = CAUSAL.into_iter().filter(|(id, _)| {
+        models.iter().zip(&applies).any(|(model, applies)| applies.is_ok() && model.settles(id))
+    });
+    let (ids, kinds): (Vec<&'static str>, Vec<CausalModel>) = needed.unzip();
+    let causal: Vec<_> = ids.into_iter().zip(decide(history, &kinds, options)).collect();
+    let rule = |model: &Model| {
+        let own = causal.iter().find(|(id, _)| model.is_catalogued(id));
+        let weaker = causal.iter().find(|(id, timed)| {
+            model.settles(id) && matches!(timed.judgement, Judgement::Violation { .. })
+        });
+        if let Some((_, timed)) = own {
+            let judgement = timed.judgement.clone();
+            return Ok(Ruling { judgement, via: None, time: timed.time });
+        }
+        if let Some((id, timed)) = weaker {
+            let judgement = timed.judgement.clone();
+            return Ok(Ruling { judgement, via: Some(id), time: timed.time });
+        }
+        let started = Instant::now();
+        let budget = options.budget.clone();
+        let evaluation = EvaluateOptions { budget, ..EvaluateOptions::default() };
+        let judgement = evaluate(model.definition(), history, &evaluation)?;
+        Ok(Ruling { judgement, via: None, time: started.elapsed() })
+    };
+    models.iter().zip(applies).map(|(model, applies)| applies.and_then(|()| rule(model))).collect()
+}

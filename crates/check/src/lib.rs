@@ -1,0 +1,132 @@
+//! Deciders: whether a recorded history satisfies a model, with the proof.
+//!
+//! [`judge`] takes a history and any models; [`decide`] takes causal models and gives a judgement
+//! for each, shared work done once:
+//!
+//! ```
+//! use consistory_check::{CausalModel, Options, decide};
+//! use consistory_history::{Action, HistoryBuilder};
+//! use consistory_verdict::Judgement;
+//!
+//! // Message passing that loses the message: t1 sees y = 1, but not the x = 1 before it.
+//! let mut b = HistoryBuilder::new();
+//! let (t0, t1) = (b.session("t0"), b.session("t1"));
+//! let (x, y) = (b.key("x"), b.key("y"));
+//! let (zero, one) = (b.int(0), b.int(1));
+//! b.push(t0, Action::Write { key: x, value: one });
+//! b.push(t0, Action::Write { key: y, value: one });
+//! b.push(t1, Action::Read { key: y, value: one });
+//! b.push(t1, Action::Read { key: x, value: zero });
+//! let history = b.finish().unwrap();
+//!
+//! let judgements = decide(&history, &[CausalModel::Cc], &Options::default());
+//! let Judgement::Violation { pattern, .. } = &judgements[0].judgement else { panic!() };
+//! assert_eq!(pattern, "WriteCOInitRead");
+//! ```
+//!
+//! The modules, in reading order: `reads_from` finds what each read may have read from,
+//! `registers` prepares a history, `causal_order` builds the causal order and scans the reads,
+//! `causal` decides CC and CCv, `causal_memory` CM, `choices` searches when values repeat,
+//! `court` judges by any models, and `shrink` makes a violating history minimal.
+
+mod causal;
+mod causal_memory;
+mod causal_order;
+mod choices;
+mod court;
+mod reads_from;
+mod registers;
+mod shrink;
+
+use std::time::{Duration, Instant};
+
+use consistory_history::History;
+use consistory_verdict::{Budget, Certificate, Judgement, Stopped};
+
+pub use causal::CausalModel;
+pub use causal_memory::Scope;
+pub use court::{Model, Ruling, judge};
+pub use shrink::{shrink, subset};
+
+use crate::causal::Causal;
+use crate::reads_from::Candidates;
+
+/// How to decide.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What all of it may take.
+    pub budget: Budget,
+    /// How many threads a large history may use.
+    pub jobs: usize,
+    /// For which operations CM is computed; the verdict is the same.
+    pub scope: Scope,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { budget: Budget::unlimited(), jobs: 1, scope: Scope::default() }
+    }
+}
+
+/// A judgement and how long it took.
+#[derive(Clone, Debug)]
+pub struct Timed {
+    /// The judgement.
+    pub judgement: Judgement,
+    /// The time; what the models share is counted with the first.
+    pub time: Duration,
+}
+
+/// Decides a register history of single operations for each of the models.
+pub fn decide(history: &History, models: &[CausalModel], options: &Options) -> Vec<Timed> {
+    let started = Instant::now();
+    let candidates = reads_from::candidates(history);
+    if let Some(read) = candidates.thin_air {
+        let judgement = Judgement::Violation {
+            pattern: "ThinAirRead".to_owned(),
+            certificate: Certificate::ThinAirRead { read },
+        };
+        return timed(started, models, |_| Ok(judgement.clone()));
+    }
+    if candidates.ambiguous.is_empty() {
+        decide_differentiated(history, &candidates, models, options, started)
+    } else {
+        let Options { budget, jobs, scope } = options;
+        timed(started, models, |model| {
+            choices::search(history, &candidates, budget, |source, wr| {
+                Causal::prepare(history, source, *jobs, budget)?.judge(model, *scope, wr)
+            })
+        })
+    }
+}
+
+fn decide_differentiated(
+    history: &History,
+    candidates: &Candidates,
+    models: &[CausalModel],
+    options: &Options,
+    started: Instant,
+) -> Vec<Timed> {
+    let causal = Causal::prepare(history, &candidates.source, options.jobs, &options.budget);
+    timed(started, models, |model| match &causal {
+        Ok(causal) => causal.judge(model, options.scope, &[]),
+        Err(stopped) => Err(stopped.clone()),
+    })
+}
+
+/// Judges model by model, the first from `started` on.
+fn timed(
+    mut started: Instant,
+    models: &[CausalModel],
+    mut judge: impl FnMut(CausalModel) -> Result<Judgement, Stopped>,
+) -> Vec<Timed> {
+    models
+        .iter()
+        .map(|&model| {
+            let judgement = judge(model).unwrap_or_else(Judgement::Undecided);
+            let now = Instant::now();
+            let time = now - std::mem::replace(&mut started, now);
+            Timed { judgement, time }
+        })
+        .collect()
+}

@@ -1,0 +1,155 @@
+//! A register history as the deciders see it: chains, sources, and the writes of each key.
+
+use consistory_history::{History, KeyId, OpId};
+use consistory_order::{Chains, Edge};
+
+use crate::reads_from::Source;
+
+/// The `reason` of an edge of `wr`; any other reason is a read's number.
+pub(crate) const WR: u32 = u32::MAX;
+
+/// No key: the operation does not count as a write.
+const NO_KEY: u32 = u32::MAX;
+
+/// A register history with what its reads read from, as far as that is settled.
+#[derive(Debug)]
+pub(crate) struct Registers<'h> {
+    pub(crate) history: &'h History,
+    pub(crate) source: &'h [Source],
+    /// The key that each operation counts as writing, or `NO_KEY`.
+    written: Vec<u32>,
+    /// Where each key's segments start, and behind the last where they end.
+    segment_starts: Vec<u32>,
+    segments: Vec<Segment>,
+    /// The writes by key, then session, then program order.
+    writes: Vec<u32>,
+    /// The place of each of these in its session.
+    places: Vec<u32>,
+}
+
+/// The writes of one key by one session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    pub(crate) session: u32,
+    start: u32,
+    end: u32,
+}
+
+impl<'h> Registers<'h> {
+    /// Prepares a history; a write of unknown status counts if some source names it.
+    pub(crate) fn new(history: &'h History, source: &'h [Source]) -> Self {
+        let mut written = vec![NO_KEY; history.len()];
+        let mut starts = vec![0u32; history.key_count() + 1];
+        let mut count = |op: OpId, key: KeyId| {
+            written[op.index()] = key.0;
+            starts[key.index() + 1] += 1;
+        };
+        let mut uncertain = false;
+        for op in history.ops() {
+            if let Some((key, _)) = history.writes(op) {
+                if history.is_certain(op) {
+                    count(op, key);
+                } else {
+                    uncertain = true;
+                }
+            }
+        }
+        if uncertain {
+            let mut read: Vec<OpId> = source
+                .iter()
+                .filter_map(|s| s.get())
+                .filter(|&w| !history.is_initial(w) && !history.is_certain(w))
+                .collect();
+            read.sort_unstable();
+            read.dedup();
+            for op in read {
+                let (key, _) = history.writes(op).expect("a source is a write");
+                count(op, key);
+            }
+        }
+        for key in 1..starts.len() {
+            starts[key] += starts[key - 1];
+        }
+        let mut next = starts.clone();
+        let mut writes = vec![0u32; starts[starts.len() - 1] as usize];
+        for (op, &key) in written.iter().enumerate() {
+            if key != NO_KEY {
+                let slot = &mut next[key as usize];
+                writes[*slot as usize] = op as u32;
+                *slot += 1;
+            }
+        }
+        let mut segment_starts = Vec::with_capacity(starts.len());
+        segment_starts.push(0);
+        let mut segments: Vec<Segment> = Vec::new();
+        for range in starts.windows(2) {
+            let mut at = range[0];
+            while at < range[1] {
+                let session = history.session_of(OpId(writes[at as usize]));
+                let same = |&&op: &&u32| history.session_of(OpId(op)) == session;
+                let rest = &writes[at as usize..range[1] as usize];
+                let end = at + rest.iter().take_while(same).count() as u32;
+                segments.push(Segment { session: session.0, start: at, end });
+                at = end;
+            }
+            segment_starts.push(segments.len() as u32);
+        }
+        let places = writes.iter().map(|&op| history.index_in_session(OpId(op))).collect();
+        Registers { history, source, written, segment_starts, segments, writes, places }
+    }
+
+    /// Gives the sessions as chains.
+    pub(crate) fn chains(&self) -> Chains {
+        Chains::consecutive(self.history.sessions().map(|s| self.history.session_ops(s).len()))
+    }
+
+    /// Gives the edges of `wr` between recorded operations.
+    pub(crate) fn wr_edges(&self) -> Vec<Edge> {
+        let recorded = self.history.len() as u32;
+        self.source
+            .iter()
+            .enumerate()
+            .filter_map(|(read, source)| Some((read as u32, source.get()?.0)))
+            .filter(|&(_, write)| write < recorded)
+            .map(|(read, write)| Edge { from: write, to: read, reason: WR })
+            .collect()
+    }
+
+    /// Gives the key that an operation counts as writing.
+    #[inline]
+    pub(crate) fn written_key(&self, op: u32) -> Option<KeyId> {
+        match self.written[op as usize] {
+            NO_KEY => None,
+            key => Some(KeyId(key)),
+        }
+    }
+
+    /// Gives the key of a read.
+    pub(crate) fn read_key(&self, read: u32) -> KeyId {
+        self.history.reads(OpId(read)).expect("an operation with a source is a read").0
+    }
+
+    /// Says whether an operation counts for anything.
+    pub(crate) fn counts(&self, op: u32) -> bool {
+        self.written[op as usize] != NO_KEY || self.history.is_certain(OpId(op))
+    }
+
+    /// Gives the segments of a key, one for each session that writes it.
+    #[inline]
+    pub(crate) fn segments(&self, key: KeyId) -> &[Segment] {
+        let (start, end) = (self.segment_starts[key.index()], self.segment_starts[key.index() + 1]);
+        &self.segments[start as usize..end as usize]
+    }
+
+    /// Gives the writes of a segment in program order.
+    #[inline]
+    pub(crate) fn writes(&self, segment: Segment) -> &[u32] {
+        &self.writes[segment.start as usize..segment.end as usize]
+    }
+
+    /// Gives the places of a segment's writes in their session.
+    #[inline]
+    pub(crate) fn places(&self, segment: Segment) -> &[u32] {
+        &self.places[segment.start as usize..segment.end as usize]
+    }
+}

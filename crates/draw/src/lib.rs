@@ -1,0 +1,51 @@
+//! Explanations as strings: what people would rather see than decode.
+//!
+//! Everything here takes data and gives a string; nothing is printed and no file is touched.
+//!
+//! - [`explain`] tells in plain sentences why a verdict holds, [`explain_line`] in one line.
+//! - [`history_svg`] draws a history as lanes, one a session, with the cycle of a violation as
+//!   coloured arrows.
+//! - [`lattice_svg`] draws a small Hasse diagram, such as that of the models.
+//! - [`line_plot`] draws measurements.
+//! - [`table`] aligns a table for the terminal.
+//!
+//! The output is bounded whatever the input: a proof of a million edges is abbreviated, and a
+//! history of a million operations is drawn with gaps. The same input gives the same string. Names
+//! and values are shown on one line without control characters, and escaped in SVG. An SVG has no
+//! ids, styles or scripts, so any number of them can stand in one page.
+//!
+//! ```
+//! use consistory_draw::explain_line;
+//! use consistory_history::HistoryBuilder;
+//! use consistory_verdict::{Judgement, Stopped};
+//!
+//! let history = HistoryBuilder::new().finish().unwrap();
+//! let line = explain_line(&history, "sc", &Judgement::Undecided(Stopped::Interrupted));
+//! assert_eq!(line, "undecided: it was interrupted");
+//! ```
+
+mod text;
+
+mod proof;
+
+mod narrative;
+mod summary;
+
+mod svg;
+
+mod lanes;
+mod legend;
+mod route;
+mod svg_history;
+
+mod svg_lattice;
+mod svg_plot;
+
+mod table;
+
+pub use narrative::explain;
+pub use summary::explain_line;
+pub use svg_history::{DrawOptions, history_svg};
+pub use svg_lattice::{LatticeEdge, LatticeNode, lattice_svg};
+pub use svg_plot::{Plot, Series, line_plot};
+pub use table::table;

@@ -1,0 +1,487 @@
+//! A verdict told in sentences.
+//!
+//! A cycle is told edge by edge from where it reads best: steps of one session and what it read
+//! make one sentence, an edge that a rule derived is followed by its premises, indented. However
+//! large the proof is, the text stays short: long lists lose their middle, deep derivations their
+//! bottom, and a tree of many cases its right-hand side, each with a count of what is left out.
+
+use std::collections::HashSet;
+
+use consistory_history::{Action, History, OpId};
+use consistory_verdict::{Certificate, Edge, Judgement};
+
+use crate::proof::{Derivations, Fact, Kind, Reason, fact, kind, leaves, reason, turned};
+use crate::text::{clean, counted, deed, grouped, initial, key_name, quoted, reference, session};
+
+/// Of a longer list of steps only the first and the last are told.
+const MOST_STEPS: usize = 16;
+const FIRST_STEPS: usize = 10;
+const LAST_STEPS: usize = 4;
+/// How many operations of one session a sentence takes.
+const LONGEST_SENTENCE: usize = 4;
+/// How deep premises and cases are told.
+const DEEPEST: usize = 4;
+/// How many lines the whole takes at most, give or take the last words.
+const MOST_LINES: usize = 160;
+/// Up to how many operations an order is written out.
+const SHORT_ORDER: usize = 12;
+
+/// Tells in plain sentences what the judgement says and why it holds.
+///
+/// For a violation: the bad pattern and its meaning, the cycle step by step, and the contradiction.
+/// The text is a few lines to a few pages long, however large the certificate is.
+pub fn explain(history: &History, model: &str, judgement: &Judgement) -> String {
+    let model = clean(model, 60);
+    match judgement {
+        Judgement::Consistent(certificate) => {
+            format!("The history satisfies {model}: {}.\n", shown_by(history, &model, certificate))
+        }
+        Judgement::Violation { pattern, certificate } => {
+            let mut out = format!("The history violates {model}.\n{}\n", meaning(pattern));
+            out.push('\n');
+            let mut teller = Teller { history, out: String::new(), lines: 0 };
+            teller.certificate(certificate, 0);
+            out + &teller.finish(certificate)
+        }
+        Judgement::Undecided(stopped) => format!(
+            "Undecided for {model}: {stopped}. No proof was found either way, so nothing is claimed \
+             of this history.\n"
+        ),
+    }
+}
+
+/// Says what a bad pattern means.
+fn meaning(pattern: &str) -> String {
+    let words = match pattern {
+        "ThinAirRead" => "a read returned a value that nobody wrote",
+        "FutureRead" => "a read returned the value of a write that follows it in its own session",
+        "CyclicCO" => {
+            "program order and reads-from form a cycle, so an operation would be its own cause"
+        }
+        "WriteCOInitRead" => {
+            "a read returned the initial value although a write to the same key was in its causal \
+             past"
+        }
+        "WriteCORead" => {
+            "a read returned a value that another write in its causal past had already overwritten"
+        }
+        "CyclicCF" => {
+            "what the sessions saw forces an order of the conflicting writes, and that order \
+             contradicts itself or causality"
+        }
+        "WriteHBInitRead" => {
+            "a read returned the initial value although, by what its session had seen before, a \
+             write to the same key came earlier"
+        }
+        "CyclicHB" => {
+            "one session's reads force an order of the writes that it had seen, and that order \
+             contradicts itself or causality"
+        }
+        check => {
+            return format!(
+                "The model's check \"{}\" fails: a relation that must have no cycle has one.",
+                clean(check, 80)
+            );
+        }
+    };
+    format!("{pattern}: {words}.")
+}
+
+/// Says what a certificate of consistency shows.
+pub(crate) fn shown_by(history: &History, model: &str, certificate: &Certificate) -> String {
+    let (words, wr) = match certificate {
+        Certificate::Order { order, wr } => {
+            let operations = match order.len() {
+                1 => "the one operation".into(),
+                n => format!("all {} operations", grouped(n)),
+            };
+            let property = match model {
+                "sc" => "in which each read takes the last write before it",
+                "ccv" => {
+                    "that respects causality and by which each read takes the last of the writes \
+                     in its causal past"
+                }
+                "cc" => "that respects every session's order and puts each write before its reads",
+                _ => "that meets the model's conditions",
+            };
+            let mut words = format!("there is an order of {operations} {property}");
+            if (2..=SHORT_ORDER).contains(&order.len()) {
+                let listed: Vec<String> = order.iter().map(|&op| quoted(history, op)).collect();
+                words = format!("{words}, namely {}", listed.join(", "));
+            }
+            (words, wr)
+        }
+        Certificate::SessionOrders { orders, wr } => {
+            let words = format!(
+                "for {} there is an order of all that it had seen in which each of its reads takes \
+                 the last write before it",
+                match orders.len() {
+                    1 => "the one session".into(),
+                    n => format!("each of the {} sessions", grouped(n)),
+                }
+            );
+            (words, wr)
+        }
+        Certificate::Witness { ww, wr } => {
+            let words = match ww.len() {
+                0 => "every check of the model holds".into(),
+                n => format!(
+                    "there is a store order of the writes of {} under which every check of the \
+                     model holds",
+                    counted(n, "key")
+                ),
+            };
+            (words, wr)
+        }
+        _ => return "the certificate is one of violation, so this verdict proves nothing".into(),
+    };
+    match wr.len() {
+        0 => words,
+        n => {
+            format!("for one choice of the writes behind {}, {words}", counted(n, "ambiguous read"))
+        }
+    }
+}
+
+/// A sentence's worth of edges.
+enum Sentence<'a> {
+    /// A session read something, or not, and went on.
+    Run { wr: Option<&'a Edge>, po: Vec<&'a Edge> },
+    /// Any other edge.
+    Single(&'a Edge),
+}
+
+fn sentences<'a>(edges: &[&'a Edge]) -> Vec<Sentence<'a>> {
+    let mut found: Vec<Sentence> = Vec::new();
+    for &edge in edges {
+        match (kind(&edge.relation), found.last_mut()) {
+            (Kind::Program, Some(Sentence::Run { wr, po }))
+                if po.last().or(wr.as_ref()).is_some_and(|last| last.to == edge.from)
+                    && po.len() < LONGEST_SENTENCE =>
+            {
+                po.push(edge);
+            }
+            (Kind::Program, _) => found.push(Sentence::Run { wr: None, po: vec![edge] }),
+            (Kind::ReadsFrom, _) => found.push(Sentence::Run { wr: Some(edge), po: vec![] }),
+            _ => found.push(Sentence::Single(edge)),
+        }
+    }
+    found
+}
+
+struct Teller<'a> {
+    history: &'a History,
+    out: String,
+    lines: usize,
+}
+
+/// What is known while one cycle is told.
+struct Telling<'a> {
+    derivations: Derivations<'a>,
+    /// The derivations that stand above.
+    told: HashSet<Fact<'a>>,
+}
+
+impl<'a> Telling<'a> {
+    fn flatten<I>(&mut self, edges: I) -> Vec<&'a Edge>
+    where
+        I: IntoIterator<Item = &'a Edge, IntoIter: DoubleEndedIterator>,
+    {
+        self.derivations.flatten(edges.into_iter(), &mut self.told)
+    }
+}
+
+impl Teller<'_> {
+    fn finish(mut self, certificate: &Certificate) -> String {
+        if self.is_full() {
+            let (_, cases) = leaves(certificate, 0);
+            let size = match cases {
+                1 => String::new(),
+                n => format!(", in all {n} cases,", n = grouped(n)),
+            };
+            self.out += &format!(
+                "\n... The rest of the proof{size} is left out; the certificate holds it.\n"
+            );
+        }
+        self.out
+    }
+
+    fn is_full(&self) -> bool {
+        self.lines >= MOST_LINES
+    }
+
+    fn line(&mut self, indent: usize, text: &str) {
+        if !self.is_full() {
+            self.out.extend(std::iter::repeat_n(' ', indent));
+            self.out.push_str(text);
+            self.out.push('\n');
+            self.lines += 1;
+        }
+    }
+
+    /// Tells a certificate of violation; `depth` counts the cases around it.
+    fn certificate(&mut self, certificate: &Certificate, depth: usize) {
+        let indent = 2 * depth;
+        let h = self.history;
+        if self.is_full() {
+            return;
+        }
+        match certificate {
+            Certificate::Cycle { edges, observer, .. } => {
+                if let Some(observer) = observer {
+                    self.line(indent, &format!("As {} sees it:", quoted(h, *observer)));
+                }
+                let mut telling =
+                    Telling { derivations: Derivations::of(edges), told: HashSet::new() };
+                let cycle = turned(telling.flatten(edges));
+                self.steps(&cycle, indent + 2, 0, &mut telling);
+                self.line(indent, &contradiction(h, &cycle));
+            }
+            Certificate::ThinAirRead { read } => {
+                self.line(indent, &thin_air(h, *read));
+            }
+            Certificate::SplitOrder { .. } | Certificate::SplitRead { .. } if depth == DEEPEST => {
+                let (_, cases) = leaves(certificate, 0);
+                let text =
+                    format!("... {}, each with its contradiction ...", counted(cases, "case"));
+                self.line(indent, &text);
+            }
+            Certificate::SplitOrder { writes: [a, b], branches } => {
+                let text = format!(
+                    "One of {} and {} comes first in the store order, and neither can.",
+                    quoted(h, *a),
+                    quoted(h, *b)
+                );
+                self.line(indent, &text);
+                for (first, branch) in [a, b].into_iter().zip(branches.iter()) {
+                    self.line(indent, &format!("If {} comes first:", reference(h, *first)));
+                    self.certificate(branch, depth + 1);
+                }
+            }
+            Certificate::SplitRead { read, branches } => {
+                let text = format!(
+                    "{} reads from one of {}, and none is possible.",
+                    quoted(h, *read),
+                    counted(branches.len(), "write")
+                );
+                self.line(indent, &text);
+                for (write, branch) in branches {
+                    if self.is_full() {
+                        break;
+                    }
+                    self.line(indent, &format!("If it reads from {}:", quoted(h, *write)));
+                    self.certificate(branch, depth + 1);
+                }
+            }
+            Certificate::Order { .. }
+            | Certificate::SessionOrders { .. }
+            | Certificate::Witness { .. } => {
+                self.line(indent, "The certificate is one of consistency: it proves no violation.");
+            }
+        }
+    }
+
+    /// Tells edges that follow one another; `depth` counts the derivations around them.
+    fn steps<'a>(
+        &mut self,
+        edges: &[&'a Edge],
+        indent: usize,
+        depth: usize,
+        telling: &mut Telling<'a>,
+    ) {
+        let all = sentences(edges);
+        let count = all.len();
+        let left_out = if count > MOST_STEPS { count - FIRST_STEPS - LAST_STEPS } else { 0 };
+        for (i, sentence) in all.iter().enumerate() {
+            if self.is_full() {
+                return;
+            }
+            if left_out > 0 && i == FIRST_STEPS {
+                self.line(indent, &format!("... {} further steps ...", grouped(left_out)));
+            }
+            if left_out > 0 && (FIRST_STEPS..count - LAST_STEPS).contains(&i) {
+                continue;
+            }
+            // The cycle's own steps are numbered, what supports them is listed.
+            let mark = if depth == 0 { format!("{}. ", i + 1) } else { "- ".into() };
+            match sentence {
+                Sentence::Run { wr, po } => {
+                    let text = mark + &run(self.history, *wr, po);
+                    self.line(indent, &text);
+                }
+                Sentence::Single(edge) => self.single(&mark, edge, indent, depth, telling),
+            }
+        }
+    }
+
+    /// Tells one derived or assumed edge, and its premises below it.
+    fn single<'a>(
+        &mut self,
+        mark: &str,
+        edge: &'a Edge,
+        indent: usize,
+        depth: usize,
+        telling: &mut Telling<'a>,
+    ) {
+        let h = self.history;
+        let premises = telling.derivations.premises(edge);
+        let is_new = telling.told.insert(fact(edge));
+        let reason = reason(edge, premises);
+        let text = derived(h, edge, &reason, is_new);
+        self.line(indent, &format!("{mark}{text}"));
+        let (Reason::Overwritten { rest, .. } | Reason::Seen { rest, .. } | Reason::Other { rest }) =
+            reason;
+        // That an initial write comes first goes without saying.
+        let goes_without_saying = |e: &&Edge| {
+            h.is_initial(e.from) && e.because.is_empty() && kind(&e.relation) != Kind::ReadsFrom
+        };
+        if !is_new || rest.iter().all(goes_without_saying) {
+            return;
+        }
+        let indent = indent + 3;
+        if depth + 1 == DEEPEST {
+            self.line(indent, &format!("... {} ...", counted(rest.len(), "further premise")));
+            return;
+        }
+        let flat = telling.flatten(rest);
+        self.steps(&flat, indent, depth + 1, telling);
+    }
+}
+
+/// Tells what a session read, and how it went on.
+fn run(h: &History, wr: Option<&Edge>, po: &[&Edge]) -> String {
+    let did = |op: OpId| format!("{} ({})", deed(h, op), reference(h, op));
+    let mut text = String::new();
+    match (wr, po.first()) {
+        (Some(wr), _) if h.is_initial(wr.to) => {
+            return format!("{} comes first.", quoted(h, wr.to));
+        }
+        (Some(wr), _) => {
+            text += &format!("{} {}", session(h, wr.to), did(wr.to));
+            let is_own = !h.is_initial(wr.from) && h.session_of(wr.from) == h.session_of(wr.to);
+            text += &if h.is_initial(wr.from) {
+                ", the initial value".into()
+            } else if is_own && wr.from > wr.to {
+                format!(", which it wrote only later ({})", reference(h, wr.from))
+            } else if is_own {
+                format!(", which it had written itself ({})", reference(h, wr.from))
+            } else {
+                let verb = match h.action(wr.to) {
+                    Action::Rmw { .. } => "on finding what",
+                    _ => "which",
+                };
+                let (writer, place) = (session(h, wr.from), reference(h, wr.from));
+                format!(", {verb} {writer} had written ({place})")
+            };
+        }
+        (None, Some(first)) if h.is_initial(first.from) => {
+            let next = first.to;
+            let value = initial(h, first.from, " was ");
+            text += &format!("At first {value} ({})", reference(h, first.from));
+            if h.is_initial(next) {
+                return format!("{text}, before {}.", quoted(h, next));
+            }
+            text += &format!(", before {} {}", session(h, next), did(next));
+        }
+        (None, Some(first)) => {
+            text +=
+                &format!("{} {}, then {}", session(h, first.from), did(first.from), did(first.to));
+        }
+        (None, None) => {}
+    }
+    for edge in &po[usize::from(wr.is_none()).min(po.len())..] {
+        text += &format!(", then {}", did(edge.to));
+    }
+    text + "."
+}
+
+/// Tells an edge that a rule derived or a case assumes.
+fn derived(h: &History, edge: &Edge, reason: &Reason, is_new: bool) -> String {
+    let (from, to) = (reference(h, edge.from), reference(h, edge.to));
+    let relation = clean(&edge.relation, 24);
+    match reason {
+        _ if !is_new => {
+            format!(
+                "{} comes before {}, again by {relation}.",
+                quoted(h, edge.from),
+                quoted(h, edge.to)
+            )
+        }
+        Reason::Overwritten { source, .. } if h.is_initial(*source) => format!(
+            "{from} {}, the initial value, so it happened before {to} overwrote it (rw).",
+            deed(h, edge.from)
+        ),
+        Reason::Overwritten { source, .. } => format!(
+            "{from} {} from {}, so it happened before {to} overwrote that (rw).",
+            deed(h, edge.from),
+            reference(h, *source),
+        ),
+        Reason::Seen { read, rest } => {
+            let (read, seen) = (quoted(h, *read), quoted(h, edge.from));
+            // Only what causality brings is seen; other orders are inferred.
+            let is_causal =
+                |e: &&Edge| matches!(kind(&e.relation), Kind::Program | Kind::ReadsFrom);
+            let start = if rest.iter().all(is_causal) {
+                format!("{read} had seen {seen} and")
+            } else {
+                format!("{read} comes after {seen} and")
+            };
+            let source = quoted(h, edge.to);
+            format!(
+                "{start} still read from {source}, so {from} must come before {to} ({relation})."
+            )
+        }
+        Reason::Other { rest } => {
+            let (from, to) = (quoted(h, edge.from), quoted(h, edge.to));
+            match kind(&edge.relation) {
+                Kind::Store if h.is_initial(edge.from) => {
+                    format!("{from} comes before {to} overwrote it (ww).")
+                }
+                Kind::Store if rest.is_empty() => {
+                    format!("In this case {from} comes before {to} in the store order (ww).")
+                }
+                Kind::Overwritten if rest.is_empty() => {
+                    format!("{from} happened before {to} overwrote what it read (rw).")
+                }
+                _ if rest.is_empty() => format!("{from} comes before {to} ({relation})."),
+                _ => format!("{from} comes before {to} ({relation}), because:"),
+            }
+        }
+    }
+}
+
+/// Tells a read of a value that nobody wrote.
+fn thin_air(h: &History, read: OpId) -> String {
+    let Some((key, value)) = h.reads(read) else {
+        return format!("{} reads a value that nobody wrote.", quoted(h, read));
+    };
+    format!(
+        "{} {} ({}), but nobody wrote {} to {key}, and {key} was {} at first.",
+        session(h, read),
+        deed(h, read),
+        reference(h, read),
+        clean(&h.value(value).to_string(), 24),
+        clean(&h.value(h.initial_value(key)).to_string(), 24),
+        key = key_name(h, key),
+    )
+}
+
+/// Sums the cycle up.
+fn contradiction(h: &History, cycle: &[&Edge]) -> String {
+    let Some(first) = cycle.first() else {
+        return "The certificate lists no edges.".into();
+    };
+    let mut places: Vec<String> = Vec::new();
+    let left_out =
+        if cycle.len() > MOST_STEPS { cycle.len() - FIRST_STEPS - LAST_STEPS } else { 0 };
+    for (i, edge) in cycle.iter().enumerate() {
+        if left_out > 0 && i == FIRST_STEPS {
+            places.push(format!("... {} more ...", grouped(left_out)));
+        }
+        if left_out == 0 || !(FIRST_STEPS..cycle.len() - LAST_STEPS).contains(&i) {
+            places.push(reference(h, edge.from));
+        }
+    }
+    places.push(reference(h, first.from));
+    format!("Together: {}, a cycle.", places.join(" before "))
+}

@@ -1,0 +1,211 @@
+//! Reading a certificate: what each edge says, and where its derivation stands.
+//!
+//! A derivation is written out where a cycle first uses the edge, so a reader that starts elsewhere
+//! in the cycle has to look it up: [`Derivations`] is that index. No walk here
+//! recurses, since a proof can be as deep as it is long.
+
+use std::collections::{HashMap, HashSet};
+
+use consistory_history::OpId;
+use consistory_verdict::{Certificate, Edge};
+
+/// What an edge says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// One operation follows another in its session: `po` and its parts.
+    Program,
+    /// A read takes its value from a write: `wr`.
+    ReadsFrom,
+    /// A read comes before the write that overwrites what it read: `rw`.
+    Overwritten,
+    /// A write comes before another in the store order: `ww`.
+    Store,
+    /// A rule derives it: `cf`, `hb` and whatever a definition binds.
+    Derived,
+}
+
+/// Gives what the edges of a relation say.
+pub(crate) fn kind(relation: &str) -> Kind {
+    match relation {
+        "po" | "ppo" | "poloc" => Kind::Program,
+        "wr" | "wre" => Kind::ReadsFrom,
+        "ww" => Kind::Store,
+        _ if relation == "rw" || relation.starts_with("rw[") => Kind::Overwritten,
+        _ => Kind::Derived,
+    }
+}
+
+/// An edge without its premises.
+pub(crate) type Fact<'a> = (OpId, OpId, &'a str);
+
+/// Gives the edge without its premises.
+pub(crate) fn fact(edge: &Edge) -> Fact<'_> {
+    (edge.from, edge.to, &edge.relation)
+}
+
+/// Why a rule derives an edge, with the premises that the words for it leave to be told.
+#[derive(Debug)]
+pub(crate) enum Reason<'a> {
+    /// The edge starts at a read of `source`, which the edge's end overwrites.
+    Overwritten {
+        /// The write that is read.
+        source: OpId,
+        /// What puts `source` before the edge's end.
+        rest: Vec<&'a Edge>,
+    },
+    /// The edge's start reaches `read`, which nevertheless reads from the edge's end.
+    Seen {
+        /// The read.
+        read: OpId,
+        /// What puts the edge's start before `read`.
+        rest: Vec<&'a Edge>,
+    },
+    /// Whatever the premises say.
+    Other {
+        /// The premises.
+        rest: Vec<&'a Edge>,
+    },
+}
+
+/// Finds the rule that derives an edge from its premises.
+pub(crate) fn reason<'a>(edge: &Edge, premises: &'a [Edge]) -> Reason<'a> {
+    let without = |left_out: usize| {
+        premises.iter().enumerate().filter(|&(i, _)| i != left_out).map(|(_, e)| e).collect()
+    };
+    let wr = |wanted: &dyn Fn(&Edge) -> bool| {
+        premises.iter().position(|p| kind(&p.relation) == Kind::ReadsFrom && wanted(p))
+    };
+    if kind(&edge.relation) == Kind::Overwritten {
+        if let Some(i) = wr(&|p| p.to == edge.from) {
+            return Reason::Overwritten { source: premises[i].from, rest: without(i) };
+        }
+    } else if premises.len() > 1
+        && let Some(i) = wr(&|p| p.from == edge.to)
+    {
+        return Reason::Seen { read: premises[i].to, rest: without(i) };
+    }
+    Reason::Other { rest: premises.iter().collect() }
+}
+
+/// Where the derivations of a cycle stand.
+pub(crate) struct Derivations<'a> {
+    first: HashMap<Fact<'a>, &'a [Edge]>,
+}
+
+impl<'a> Derivations<'a> {
+    /// Indexes the derivations of a cycle; the first of an edge counts.
+    pub(crate) fn of(cycle: &'a [Edge]) -> Self {
+        let mut first = HashMap::new();
+        let mut stack: Vec<&Edge> = cycle.iter().rev().collect();
+        while let Some(edge) = stack.pop() {
+            if !edge.because.is_empty() {
+                first.entry(fact(edge)).or_insert(&*edge.because);
+                stack.extend(edge.because.iter().rev());
+            }
+        }
+        Derivations { first }
+    }
+
+    /// Gives the premises of an edge, wherever they are written.
+    pub(crate) fn premises(&self, edge: &'a Edge) -> &'a [Edge] {
+        if edge.because.is_empty() {
+            self.first.get(&fact(edge)).copied().unwrap_or_default()
+        } else {
+            &edge.because
+        }
+    }
+
+    /// Puts in place of each edge that only abbreviates a path the edges of that path.
+    ///
+    /// Each such edge is expanded once, the first time that it is met since `expanded` was empty;
+    /// so the work over all calls stays linear in the cycle and its premises.
+    pub(crate) fn flatten(
+        &self,
+        edges: impl DoubleEndedIterator<Item = &'a Edge>,
+        expanded: &mut HashSet<Fact<'a>>,
+    ) -> Vec<&'a Edge> {
+        let mut flat = Vec::new();
+        let mut stack: Vec<&Edge> = edges.rev().collect();
+        while let Some(edge) = stack.pop() {
+            let premises = self.premises(edge);
+            if is_path(edge, premises) && expanded.insert(fact(edge)) {
+                stack.extend(premises.iter().rev());
+            } else {
+                flat.push(edge);
+            }
+        }
+        flat
+    }
+}
+
+/// Turns a cycle so that it starts where it reads best: behind a derived edge, at the first of a
+/// session's operations.
+pub(crate) fn turned(mut cycle: Vec<&Edge>) -> Vec<&Edge> {
+    let score = |i: usize| {
+        let before = kind(&cycle[(i + cycle.len() - 1) % cycle.len()].relation);
+        let here = kind(&cycle[i].relation);
+        let derived = !matches!(before, Kind::Program | Kind::ReadsFrom);
+        (derived, here == Kind::Program && before != Kind::Program)
+    };
+    // The first of the best, so that the answer does not depend on what follows.
+    let best = (0..cycle.len()).rev().max_by_key(|&i| score(i)).unwrap_or(0);
+    cycle.rotate_left(best);
+    cycle
+}
+
+/// A violation at the leaf of a tree of cases.
+pub(crate) struct Leaf<'a> {
+    /// What is assumed, outermost first.
+    pub(crate) assumptions: Vec<Assumption>,
+    /// What closes the case.
+    pub(crate) certificate: &'a Certificate,
+}
+
+/// What a branch assumes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Assumption {
+    /// One write comes before another in the store order.
+    Before(OpId, OpId),
+    /// A read takes its value from a write.
+    ReadsFrom(OpId, OpId),
+}
+
+/// Gives the first `most` leaves of a tree of cases, from the left, and the number of all.
+pub(crate) fn leaves(certificate: &Certificate, most: usize) -> (Vec<Leaf<'_>>, usize) {
+    let mut found = Vec::new();
+    let mut total = 0;
+    // Assumptions are kept as the path to the node at hand: an entry says how deep its node is.
+    let mut path: Vec<Assumption> = Vec::new();
+    let mut stack: Vec<(usize, Option<Assumption>, &Certificate)> = vec![(0, None, certificate)];
+    while let Some((depth, assumption, certificate)) = stack.pop() {
+        path.truncate(depth);
+        path.extend(assumption);
+        let depth = path.len();
+        match certificate {
+            Certificate::SplitOrder { writes: [a, b], branches } => {
+                stack.push((depth, Some(Assumption::Before(*b, *a)), &branches[1]));
+                stack.push((depth, Some(Assumption::Before(*a, *b)), &branches[0]));
+            }
+            Certificate::SplitRead { read, branches } => {
+                stack.extend(branches.iter().rev().map(|(write, branch)| {
+                    (depth, Some(Assumption::ReadsFrom(*read, *write)), branch)
+                }));
+            }
+            leaf => {
+                total += 1;
+                if found.len() < most {
+                    found.push(Leaf { assumptions: path.clone(), certificate: leaf });
+                }
+            }
+        }
+    }
+    (found, total)
+}
+
+/// Says whether the premises lead, one after the other, from the edge's start to its end.
+fn is_path(edge: &Edge, premises: &[Edge]) -> bool {
+    let (Some(first), Some(last)) = (premises.first(), premises.last()) else { return false };
+    first.from == edge.from
+        && last.to == edge.to
+        && premises.windows(2).all(|pair| pair[0].to == pair[1].from)
+}

@@ -1,0 +1,126 @@
+//! A verdict told in one line.
+
+use consistory_history::{History, OpId};
+use consistory_verdict::{Certificate, Edge, Judgement};
+
+use crate::narrative::shown_by;
+use crate::proof::{Derivations, Kind, Reason, kind, leaves, reason, turned};
+use crate::text::{clean, counted, grouped, quoted, reference, width};
+
+/// The longest that the line gets, in columns.
+const LONGEST: usize = 200;
+
+/// Tells in one line, of at most 200 columns, what the judgement says and why it holds.
+pub fn explain_line(history: &History, model: &str, judgement: &Judgement) -> String {
+    let line = match judgement {
+        Judgement::Consistent(certificate) => {
+            let shown = shown_by(history, model, certificate);
+            // A short order is written out; in one line that is too much.
+            let shown = shown.split(", namely ").next().unwrap_or_default();
+            format!("consistent: {shown}")
+        }
+        Judgement::Violation { pattern, certificate } => {
+            let pattern = clean(pattern, 60);
+            let room = LONGEST - width(&pattern) - 2;
+            format!("{pattern}: {}", violation(history, &pattern, certificate, room))
+        }
+        Judgement::Undecided(stopped) => format!("undecided: {stopped}"),
+    };
+    clean(&line, LONGEST)
+}
+
+fn violation(h: &History, pattern: &str, certificate: &Certificate, room: usize) -> String {
+    match certificate {
+        Certificate::ThinAirRead { read } => {
+            format!("{} reads a value that nobody wrote", quoted(h, *read))
+        }
+        Certificate::Cycle { edges, .. } => {
+            let derivations = Derivations::of(edges);
+            let cycle = turned(derivations.flatten(edges.iter(), &mut Default::default()));
+            bad_read(h, pattern, &cycle, &derivations).unwrap_or_else(|| around(h, &cycle, room))
+        }
+        Certificate::SplitOrder { writes: [a, b], .. } => format!(
+            "neither of {} and {} can come first ({})",
+            quoted(h, *a),
+            quoted(h, *b),
+            counted(leaves(certificate, 0).1, "case")
+        ),
+        Certificate::SplitRead { read, branches } => format!(
+            "{} can have read from none of {} ({})",
+            quoted(h, *read),
+            counted(branches.len(), "write"),
+            counted(leaves(certificate, 0).1, "case")
+        ),
+        Certificate::Order { .. }
+        | Certificate::SessionOrders { .. }
+        | Certificate::Witness { .. } => "the certificate proves no violation".into(),
+    }
+}
+
+/// Tells a pattern that is about one read.
+fn bad_read<'a>(
+    h: &History,
+    pattern: &str,
+    cycle: &[&'a Edge],
+    derivations: &Derivations<'a>,
+) -> Option<String> {
+    let past = match pattern {
+        "FutureRead" => {
+            let is_late = |e: &&&Edge| {
+                kind(&e.relation) == Kind::ReadsFrom && e.from > e.to && !h.is_initial(e.from)
+            };
+            let wr = cycle.iter().find(is_late)?;
+            let (read, write) = (quoted(h, wr.to), quoted(h, wr.from));
+            return Some(format!("{read} reads {write}, which follows it in its own session"));
+        }
+        "WriteCOInitRead" | "WriteCORead" => "in its causal past",
+        "WriteHBInitRead" => "before it, by what its session had seen",
+        _ => return None,
+    };
+    let (read, source, write) = cycle.iter().find_map(|edge| overwritten(edge, derivations))?;
+    let (read, write) = (quoted(h, read), quoted(h, write));
+    Some(match source {
+        Some(source) if !h.is_initial(source) => {
+            format!("{read} reads {}, but {write} had overwritten it {past}", quoted(h, source))
+        }
+        Some(_) => format!("{read} reads the initial value, but {write} is {past}"),
+        None => format!("{read} reads what {write} had overwritten {past}"),
+    })
+}
+
+/// Finds in an edge a read, what it reads, and the write that overwrites it.
+fn overwritten<'a>(
+    edge: &'a Edge,
+    derivations: &Derivations<'a>,
+) -> Option<(OpId, Option<OpId>, OpId)> {
+    match reason(edge, derivations.premises(edge)) {
+        Reason::Overwritten { source, .. } => Some((edge.from, Some(source), edge.to)),
+        Reason::Seen { read, .. } => Some((read, Some(edge.to), edge.from)),
+        Reason::Other { .. } if kind(&edge.relation) == Kind::Overwritten => {
+            Some((edge.from, None, edge.to))
+        }
+        Reason::Other { .. } => None,
+    }
+}
+
+/// Writes a cycle as a chain, the middle left out if it takes too much room.
+fn around(h: &History, cycle: &[&Edge], room: usize) -> String {
+    let link = |edge: &Edge| format!("{} -{}-> ", quoted(h, edge.from), clean(&edge.relation, 12));
+    let Some((first, last)) = cycle.first().zip(cycle.last()) else {
+        return "the certificate lists no edges".into();
+    };
+    let end = reference(h, first.from);
+    let closing = link(last);
+    // Behind the links that fit there must be room for the count, the last link and the end.
+    let reserved = width(&closing) + width(&end) + 16;
+    let mut text = String::new();
+    for (i, edge) in cycle[..cycle.len() - 1].iter().enumerate() {
+        let next = link(edge);
+        if i > 0 && width(&text) + width(&next) + reserved > room {
+            text += &format!("... {} more ... ", grouped(cycle.len() - 1 - i));
+            break;
+        }
+        text += &next;
+    }
+    text + &closing + &end
+}

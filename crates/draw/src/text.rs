@@ -1,0 +1,184 @@
+//! Text that is fit to show: operations in words, one line, of bounded length.
+
+use consistory_history::{Action, History, KeyId, OpId, is_plain_word, write_quoted};
+
+/// How many columns the name of a session, key or value may take.
+const LONGEST_NAME: usize = 24;
+/// How many columns an operation may take.
+const LONGEST_OPERATION: usize = 40;
+
+/// Makes `text` one line of at most `longest` columns: control characters and those that turn the
+/// direction of writing are escaped, and what is too long ends in an ellipsis.
+pub(crate) fn clean(text: &str, longest: usize) -> String {
+    let mut out = String::new();
+    let mut columns = 0;
+    for c in text.chars() {
+        let piece = if is_unruly(c) { c.escape_default().to_string() } else { c.to_string() };
+        columns += width(&piece);
+        if columns > longest {
+            while width(&out) >= longest {
+                out.pop();
+            }
+            out.push('…');
+            break;
+        }
+        out.push_str(&piece);
+    }
+    out
+}
+
+/// Counts the columns that `text` takes in a terminal: two for the wide characters of East Asia
+/// and for emoji, none for combining marks.
+pub(crate) fn width(text: &str) -> usize {
+    text.chars().map(char_width).sum()
+}
+
+/// Writes a number with thousands separated, as `1,204`.
+pub(crate) fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Writes a number of things, as `1 edge` or `1,204 edges`.
+pub(crate) fn counted(number: usize, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// Gives an operation's reference, as `t1:0`.
+pub(crate) fn reference(history: &History, op: OpId) -> String {
+    if history.is_initial(op) {
+        let Action::Write { key, .. } = history.action(op) else { return "init".into() };
+        return format!("init:{}", clean(history.key_name(key), LONGEST_NAME));
+    }
+    format!("{}:{}", session(history, op), history.index_in_session(op))
+}
+
+/// Gives the name of an operation's session.
+pub(crate) fn session(history: &History, op: OpId) -> String {
+    clean(history.session_name(history.session_of(op)), LONGEST_NAME)
+}
+
+/// Gives an operation in the text notation, as `w(x,1)`.
+pub(crate) fn notation(history: &History, op: OpId) -> String {
+    clean(&history.show(op).to_string(), LONGEST_OPERATION)
+}
+
+/// Gives an operation with its reference, as `t1:0 r(y,1)`.
+pub(crate) fn quoted(history: &History, op: OpId) -> String {
+    if history.is_initial(op) {
+        return format!("the initial {}", initial(history, op, "="));
+    }
+    format!("{} {}", reference(history, op), notation(history, op))
+}
+
+/// Gives an initial write, as `x=0` or `x was 0`.
+pub(crate) fn initial(history: &History, op: OpId, is: &str) -> String {
+    match history.action(op) {
+        Action::Write { key, value } => {
+            let value = clean(&history.value(value).to_string(), LONGEST_NAME);
+            format!("{}{is}{value}", key_name(history, key))
+        }
+        _ => notation(history, op),
+    }
+}
+
+/// Says what an operation did, as `wrote x=1`.
+pub(crate) fn deed(history: &History, op: OpId) -> String {
+    let value = |id| clean(&history.value(id).to_string(), LONGEST_NAME);
+    match history.action(op) {
+        Action::Read { key, value: v } => format!("read {}={}", key_name(history, key), value(v)),
+        Action::Write { key, value: v } => format!("wrote {}={}", key_name(history, key), value(v)),
+        Action::Rmw { key, read, write } => {
+            format!("changed {} from {} to {}", key_name(history, key), value(read), value(write))
+        }
+        Action::Fence => "passed a fence".into(),
+        Action::Call(_) => format!("called {}", notation(history, op)),
+    }
+}
+
+/// Gives a key as the text notation has it: quoted unless it is a plain word or a number.
+pub(crate) fn key_name(history: &History, key: KeyId) -> String {
+    let name = history.key_name(key);
+    let is_number = !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
+    if is_number || is_plain_word(name) {
+        return clean(name, LONGEST_NAME);
+    }
+    let mut out = String::new();
+    write_quoted(name, &mut out).expect("a string takes all that is written to it");
+    clean(&out, LONGEST_NAME)
+}
+
+/// Cuts `text` into lines of at most `longest` columns, at spaces where there are any.
+pub(crate) fn wrapped(text: &str, longest: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if width(line) + 1 + width(word) <= longest {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+fn is_unruly(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FFFE}' | '\u{FFFF}')
+}
+
+fn char_width(c: char) -> usize {
+    match c as u32 {
+        0x300..=0x36F | 0x200B..=0x200F | 0x20D0..=0x20FF | 0xFE00..=0xFE0F => 0,
+        0x1100..=0x115F
+        | 0x2E80..=0x303E
+        | 0x3041..=0xA4CF
+        | 0xAC00..=0xD7A3
+        | 0xF900..=0xFAFF
+        | 0xFE30..=0xFE6F
+        | 0xFF00..=0xFF60
+        | 0xFFE0..=0xFFE6
+        | 0x1F300..=0x1F64F
+        | 0x1F900..=0x1F9FF
+        | 0x20000..=0x3FFFD => 2,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_one_line_of_bounded_width() {
+        assert_eq!(clean("a\nb\u{202E}c", 40), "a\\nb\\u{202e}c");
+        assert_eq!(clean("abcdef", 6), "abcdef");
+        assert_eq!(clean("abcdefg", 6), "abcde…");
+        assert_eq!(clean("日本語", 5), "日本…");
+        assert_eq!(width(&clean(&"日".repeat(99), 24)), 23);
+    }
+
+    #[test]
+    fn thousands_are_separated() {
+        assert_eq!([0, 999, 1_204, 1_000_000].map(grouped), ["0", "999", "1,204", "1,000,000"]);
+        assert_eq!(counted(1, "edge"), "1 edge");
+        assert_eq!(counted(2, "edge"), "2 edges");
+    }
+
+    #[test]
+    fn lines_break_at_spaces() {
+        assert_eq!(wrapped("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrapped("unbreakable", 4), ["unbreakable"]);
+        assert_eq!(wrapped("", 4), [""]);
+    }
+}

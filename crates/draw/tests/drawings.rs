@@ -1,0 +1,276 @@
+//! Every drawing is well-formed, deterministic, and shows what it should.
+
+mod support;
+
+use consistory_draw::{
+    DrawOptions, LatticeEdge, LatticeNode, Plot, Series, history_svg, lattice_svg, line_plot,
+};
+use consistory_history::{Action, History, HistoryBuilder, Value};
+use consistory_verdict::{Certificate, Edge, Judgement, Stopped};
+use support::{assert_well_formed, cycle, history, op, ring, violation};
+
+fn draw(h: &History, judgement: &Judgement) -> String {
+    let options = DrawOptions { model: "cc".into(), ..DrawOptions::default() };
+    let svg = history_svg(h, judgement, &options);
+    assert_well_formed(&svg);
+    assert_eq!(svg, history_svg(h, judgement, &options), "the same drawing each time");
+    svg
+}
+
+/// Counts the texts that a drawing shows.
+fn count(svg: &str, text: &str) -> usize {
+    svg.matches(&format!(">{text}</text>")).count()
+}
+
+/// Counts the arrows: every arrow has its head.
+fn arrows(svg: &str) -> usize {
+    svg.matches("<polygon").count()
+}
+
+#[test]
+fn a_cycle_is_drawn_with_its_operations_and_relations() {
+    let h = history("t0: w(x,1) w(y,1)\nt1: r(y,1) r(x,0)\nt2: w(z,9)");
+    let text = "
+t0:0 po t0:1
+t0:1 wr t1:0
+t1:0 po t1:1
+t1:1 rw t0:0
+  init:x wr t1:1
+  init:x po t0:0";
+    let svg = draw(&h, &violation("WriteCOInitRead", cycle(&h, text)));
+    for shown in [
+        "w(x,1)",
+        "w(y,1)",
+        "r(y,1)",
+        "r(x,0)",
+        "w(z,9)",
+        "init x=0",
+        "t0",
+        "t1",
+        "t2",
+        "cc: violation, WriteCOInitRead",
+        "rw reads what is overwritten",
+        "derived by a rule",
+    ] {
+        assert_eq!(count(&svg, shown), 1, "{shown} stands once");
+    }
+    assert_eq!([count(&svg, "po"), count(&svg, "wr"), count(&svg, "rw")], [2, 2, 1]);
+    // Five arrows, and in the legend three relations, derived edges and premises.
+    assert_eq!(arrows(&svg), 5 + 5);
+}
+
+#[test]
+fn rows_follow_causality() {
+    let h = history("t0: r(x,1) r(x,2)\nt1: w(x,1) w(x,2)");
+    let order = h.ops().collect();
+    let svg = draw(&h, &Judgement::Consistent(Certificate::Order { order, wr: vec![] }));
+    let y = |text: &str| -> f64 {
+        let end = svg.find(&format!(">{text}</text>")).expect("the operation is drawn");
+        let element = &svg[svg[..end].rfind("<text").unwrap()..end];
+        element.split("y=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+    };
+    assert!(y("w(x,1)") < y("r(x,1)") && y("w(x,2)") < y("r(x,2)"), "reads stand below writes");
+    assert_eq!(arrows(&svg), 2 + 1, "two reads and the legend");
+}
+
+#[test]
+fn a_large_history_has_gaps() {
+    let filler = |n: usize, key: &str, from: usize| -> String {
+        (from..from + n).map(|i| format!("w({key},{i}) ")).collect()
+    };
+    let h = history(&format!(
+        "t0: {}w(x,1) w(y,1) {}\nt1: {}r(y,1) r(x,0)\nt2: {}",
+        filler(1_000, "a", 1),
+        filler(500, "a", 2_000),
+        filler(7, "b", 1),
+        filler(40, "c", 1),
+    ));
+    let text = "
+t0:1000 po t0:1001
+t0:1001 wr t1:7
+t1:7 po t1:8
+t1:8 rw t0:1000
+  init:x wr t1:8
+  init:x po t0:1000";
+    let svg = draw(&h, &violation("WriteCOInitRead", cycle(&h, text)));
+    for shown in [
+        "w(x,1)",
+        "w(y,1)",
+        "r(y,1)",
+        "r(x,0)",
+        "w(a,1000)",
+        "w(a,2000)",
+        "w(b,7)",
+        "⋮ 999 operations",
+        "⋮ 499 operations",
+        "⋮ 6 operations",
+        "1 further session not drawn",
+    ] {
+        assert_eq!(count(&svg, shown), 1, "{shown} stands once");
+    }
+    assert_eq!(count(&svg, "t2"), 0);
+    assert!(svg.len() < 20_000, "{} bytes", svg.len());
+
+    let undecided = draw(&h, &Judgement::Undecided(Stopped::Interrupted));
+    assert_eq!(count(&undecided, "⋮ 1,482 operations"), 1, "the first of each session are shown");
+    assert_eq!(count(&undecided, "t2"), 1);
+}
+
+#[test]
+fn a_long_cycle_is_abbreviated() {
+    let (h, judgement) = ring(500);
+    let svg = draw(&h, &judgement);
+    assert_eq!(count(&svg, "984 more edges"), 1);
+    assert!(svg.len() < 40_000, "{} bytes", svg.len());
+    let (h, judgement) = ring(4);
+    let svg = draw(&h, &judgement);
+    for op in h.ops() {
+        assert_eq!(count(&svg, &h.show(op).to_string()), 1);
+    }
+}
+
+#[test]
+fn cases_have_a_panel_each() {
+    let h = history("t0: w(x,1)\nt1: w(x,2)\nt2: r(x,1) r(x,2)\nt3: r(x,2) r(x,1)");
+    let first =
+        cycle(&h, "t1:0 wr t3:0\nt3:0 po t3:1\nt3:1 rw t1:0\n  t0:0 wr t3:1\n  t0:0 ww t1:0");
+    let second = cycle(&h, "t1:0 ww t0:0\nt0:0 wr t2:0\nt2:0 po t2:1\nt2:1 rw t1:0");
+    let writes = [op(&h, "t0:0"), op(&h, "t1:0")];
+    let split = |a, b| Certificate::SplitOrder { writes, branches: Box::new([a, b]) };
+    let tree = split(first.clone(), second.clone());
+    let svg = draw(&h, &violation("check", tree.clone()));
+    assert_eq!(count(&svg, "If t0:0 w(x,1) comes before t1:0"), 1);
+    assert_eq!(count(&svg, "If t1:0 w(x,2) comes before t0:0"), 1);
+    assert_eq!(count(&svg, "t3"), 2);
+    assert_eq!(count(&svg, "assumed in this case"), 1);
+
+    let many = split(split(tree.clone(), tree.clone()), tree);
+    let svg = draw(&h, &violation("check", many));
+    assert_eq!(count(&svg, "2 further cases not drawn"), 1);
+}
+
+#[test]
+fn every_judgement_of_every_shape_is_drawn() {
+    let empty = history("");
+    let silent = history("t0:\nt1: w(x,1)");
+    let one = history("t0: r(x,7) rmw(x,7,8) f");
+    for h in [&empty, &silent, &one] {
+        draw(h, &Judgement::Undecided(Stopped::Interrupted));
+        draw(h, &Judgement::Consistent(Certificate::Order { order: vec![], wr: vec![] }));
+        let nothing = Certificate::Cycle { edges: vec![], observer: None, check: None };
+        draw(h, &violation("", nothing));
+    }
+    let read = op(&one, "t0:0");
+    let svg = draw(&one, &violation("ThinAirRead", Certificate::ThinAirRead { read }));
+    assert_eq!(count(&svg, "r(x,7)"), 1);
+    let own = Edge::given(read, read, "hb");
+    let looped = Certificate::Cycle { edges: vec![own], observer: Some(read), check: Some(0) };
+    draw(&one, &violation("CyclicHB", looped));
+}
+
+#[test]
+fn hostile_names_are_escaped() {
+    let evil = "<script>alert(\"1\" & '2')</script>\n]]>\u{0}\u{FFFF}\u{202E}";
+    let mut b = HistoryBuilder::new();
+    b.set_name(evil);
+    let s = b.session(evil);
+    let key = b.key(evil);
+    let value = b.value(Value::Str(evil.into()));
+    b.push(s, Action::Write { key, value });
+    b.push(s, Action::Read { key, value });
+    let h = b.finish().unwrap();
+    let ops: Vec<_> = h.ops().collect();
+    let edge = Edge { relation: evil.into(), ..Edge::given(ops[1], ops[0], "") };
+    let list = vec![Edge::given(ops[0], ops[1], "po"), edge];
+    let certificate = Certificate::Cycle { edges: list, observer: None, check: None };
+    let options = DrawOptions { model: evil.into(), ..DrawOptions::default() };
+    let svg = history_svg(&h, &violation(evil, certificate), &options);
+    assert_well_formed(&svg);
+    assert!(!svg.contains("<script"));
+
+    let node = LatticeNode { id: evil.into(), title: evil.into(), level: 0, note: evil.into() };
+    let edge = LatticeEdge { stronger: 0, weaker: 1, label: evil.into(), dashed: true };
+    let svg = lattice_svg(&[node.clone(), LatticeNode { level: 1, ..node }], &[edge]);
+    assert_well_formed(&svg);
+    let series = Series { name: evil.into(), points: vec![(1.0, 1.0)], missing: Some(evil.into()) };
+    let [title, x_label, y_label] = [(); 3].map(|()| evil.to_owned());
+    let plot = Plot { title, x_label, y_label, series: vec![series], ..Plot::default() };
+    assert_well_formed(&line_plot(&plot));
+}
+
+fn node(id: &str, level: usize) -> LatticeNode {
+    LatticeNode { id: id.into(), level, ..LatticeNode::default() }
+}
+
+fn edge(stronger: usize, weaker: usize) -> LatticeEdge {
+    LatticeEdge { stronger, weaker, ..LatticeEdge::default() }
+}
+
+/// Gives where a node's name stands.
+fn place(svg: &str, text: &str) -> (f64, f64) {
+    let end = svg.find(&format!(">{text}</text>")).expect("the node is drawn");
+    let element = &svg[svg[..end].rfind("<text").unwrap()..end];
+    let number = |name: &str| {
+        element.split(name).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+    };
+    (number(" x=\""), number(" y=\""))
+}
+
+#[test]
+fn a_lattice_has_the_strong_above_the_weak_and_no_needless_crossing() {
+    // As given, the two edges to the lower layer would cross.
+    let nodes =
+        [node("a", 0), node("b", 3), node("c", 3), node("d", usize::MAX), node("e", usize::MAX)];
+    let edges = [edge(0, 1), edge(0, 2), edge(1, 4), edge(2, 3), edge(0, 3), edge(7, 0)];
+    let svg = lattice_svg(&nodes, &edges);
+    assert_well_formed(&svg);
+    let [a, b, c, d, e] = ["a", "b", "c", "d", "e"].map(|id| place(&svg, id));
+    assert!(a.1 < b.1 && b.1 == c.1 && c.1 < d.1 && d.1 == e.1, "layers from top to bottom");
+    assert_eq!(b.0 < c.0, e.0 < d.0, "edges to the lower layer do not cross");
+    assert!((b.0 - c.0).abs() > 40.0, "nodes do not overlap");
+    assert_well_formed(&lattice_svg(&[], &[]));
+    assert_well_formed(&lattice_svg(&[node("a", 0), node("b", 0)], &[edge(0, 1), edge(1, 1)]));
+}
+
+#[test]
+fn a_plot_names_its_series_at_their_ends_or_below() {
+    let series = |n: usize| -> Vec<Series> {
+        (0..n)
+            .map(|i| Series {
+                name: format!("series {i}"),
+                points: (1..9).map(|x| (x as f64 * 100.0, 0.001 * (i + x) as f64)).collect(),
+                missing: (i == 0).then(|| "out of time".into()),
+            })
+            .collect()
+    };
+    for (n, log_x, log_y) in [(8, false, true), (40, true, false), (0, true, true)] {
+        let plot =
+            Plot { title: "times".into(), log_x, log_y, series: series(n), ..Plot::default() };
+        let svg = line_plot(&plot);
+        assert_well_formed(&svg);
+        let mut names: Vec<(f64, f64)> =
+            (1..n).map(|i| place(&svg, &format!("series {i}"))).collect();
+        names.sort_by(|a, b| a.1.total_cmp(&b.1));
+        for pair in names.windows(2) {
+            let is_apart = pair[1].1 - pair[0].1 > 12.0 || (pair[1].0 - pair[0].0).abs() > 60.0;
+            assert!(is_apart, "names do not overlap: {pair:?}");
+        }
+        assert_eq!(count(&svg, "series 0 (out of time)"), usize::from(n > 0));
+        assert_eq!(count(&svg, "no data"), usize::from(n == 0));
+    }
+}
+
+#[test]
+fn a_plot_takes_any_numbers() {
+    let wild =
+        [0.0, -1.0, 1e-300, 1e300, f64::MAX, f64::MIN, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE];
+    for a in wild {
+        for b in wild {
+            for (log_x, log_y) in [(false, false), (true, true), (false, true)] {
+                let points = vec![(a, b), (b, a), (1.0, 1.0)];
+                let series = vec![Series { name: "s".into(), points, missing: None }];
+                assert_well_formed(&line_plot(&Plot { log_x, log_y, series, ..Plot::default() }));
+            }
+        }
+    }
+}
