@@ -1,7 +1,7 @@
 //! What the tests of the deciders share: small histories, all of them or at random, and CC, CCv and
 //! CM by definition, written as plainly as possible.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
 use consistory_check::CausalModel;
 use consistory_history::{Action, Details, History, HistoryBuilder, OpId, Status};

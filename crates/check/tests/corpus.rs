@@ -1,0 +1,109 @@
+//! Every history of the corpus has the verdicts that it expects, with accepted certificates.
+//!
+//! A history's file says what is expected in comments: `# expect: cc violation WriteCORead; sc
+//! violation`, the pattern being optional. A file without an expectation fails.
+
+use std::path::{Path, PathBuf};
+
+use consistory_check::{Model, Options, judge, shrink};
+use consistory_formats::{Format, Input, parse_str, read, write_history};
+use consistory_history::History;
+use consistory_models::find;
+use consistory_verdict::{Judgement, Verdict};
+
+fn corpus() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");
+    let mut files: Vec<PathBuf> = ["histories", "regressions"]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    files
+}
+
+/// Reads `model verdict [pattern]` from the comments of a file.
+fn expectations(text: &str) -> Vec<(String, String, Option<String>)> {
+    text.lines()
+        .filter_map(|line| line.strip_prefix("# expect:"))
+        .flat_map(|line| line.split(';'))
+        .map(|part| {
+            let mut words = part.split_whitespace().map(str::to_owned);
+            let model = words.next().expect("an expectation names a model");
+            let verdict = words.next().expect("an expectation has a verdict");
+            (model, verdict, words.next())
+        })
+        .collect()
+}
+
+fn judgement(history: &History, model: &str) -> Judgement {
+    let models = [Model::Catalogued(find(model).unwrap())];
+    judge(history, &models, &Options::default()).remove(0).unwrap().judgement
+}
+
+#[test]
+fn every_history_has_the_verdicts_that_it_expects() {
+    let mut checked = 0;
+    for file in corpus() {
+        let name = file.display().to_string();
+        let expected = expectations(&std::fs::read_to_string(&file).unwrap());
+        assert!(!expected.is_empty(), "{name} expects nothing");
+        let histories: Vec<History> =
+            read(&Input::File(file), None).collect::<Result<_, _>>().unwrap();
+        assert_eq!(histories.len(), 1, "{name} holds one history");
+        for (model, verdict, pattern) in expected {
+            let judgement = judgement(&histories[0], &model);
+            assert_eq!(judgement.verdict().as_str(), verdict, "{model} of {name}");
+            if let Some(expected) = pattern {
+                let Judgement::Violation { pattern, .. } = judgement else {
+                    panic!("{name} expects a pattern of a consistent history");
+                };
+                assert_eq!(pattern, expected, "{model} of {name}");
+            }
+            checked += 1;
+        }
+    }
+    assert!(checked > 100, "{checked}");
+}
+
+#[test]
+fn a_shrunk_history_is_minimal_and_still_violates() {
+    for file in corpus() {
+        let name = file.display().to_string();
+        let history = read(&Input::File(file), None).next().unwrap().unwrap();
+        for model in ["cc", "ccv", "cm"] {
+            let violation = judgement(&history, model);
+            if violation.verdict() != Verdict::Violation {
+                continue;
+            }
+            let small = shrink(&history, &violation, |part| Ok(judgement(part, model)));
+            let thin_air = |j: &Judgement| matches!(j, Judgement::Violation { pattern, .. } if pattern == "ThinAirRead");
+            let still = judgement(&small, model);
+            assert_eq!(still.verdict(), Verdict::Violation, "{model} of {name}");
+            assert_eq!(thin_air(&still), thin_air(&violation), "{model} of {name}");
+            for op in small.ops() {
+                let keep: Vec<bool> = small.ops().map(|other| other != op).collect();
+                let less = judgement(&consistory_check::subset(&small, &keep), model);
+                assert!(
+                    less.verdict() == Verdict::Consistent
+                        || (thin_air(&less) && !thin_air(&violation)),
+                    "{model} of {name}: {} can be taken away",
+                    small.reference(op)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn shrinking_finds_the_needle() {
+    let hay = "a: w(p,1) w(q,2) r(q,2) w(x,1) w(p,3) w(y,1) r(p,3)\n\
+               b: r(p,1) w(q,7) r(y,1) r(q,7) r(x,0) w(p,9)\n\
+               c: w(r,1) r(r,1) r(p,0)\n";
+    let history = parse_str(hay, Format::Hist, "hay").unwrap().remove(0);
+    let violation = judgement(&history, "cc");
+    let small = shrink(&history, &violation, |part| Ok(judgement(part, "cc")));
+    let mut text = Vec::new();
+    write_history(&small, Format::Hist, &mut text).unwrap();
+    assert_eq!(String::from_utf8(text).unwrap(), "a: w(x,1) w(y,1)\nb: r(y,1) r(x,0)\n");
+}

@@ -1,0 +1,204 @@
+//! Axe's memory traces, an operation a line.
+//!
+//! ```text
+//! 0: M[1] := 1                    # a store by thread 0
+//! 1: M[1] == 1 @ 100:110          # a load, with the times of its request and response
+//! 1: { M[0] == 0; M[0] := 1 }     # an atomic read-modify-write; `< >` is an older way
+//! 0: sync                         # a fence
+//! final M[1] == 2
+//! check                           # ends the trace; another one may follow
+//! ```
+//!
+//! The number of a thread is the session's name, an address the key's name. Initial values are 0.
+
+use std::io;
+
+use consistory_history::{
+    Action, Details, History, HistoryBuilder, Interval, KeyId, OpId, ValueId,
+};
+
+use crate::numbers::Numbers;
+use crate::parse::{Cursor, Fault, Line, Parse, Sink};
+
+/// The parser of memory traces.
+#[derive(Default)]
+pub(crate) struct Axe {
+    builder: HistoryBuilder,
+    last_line: u64,
+}
+
+/// A load or store: key, value and whether it is a store.
+struct Access {
+    key: KeyId,
+    value: ValueId,
+    is_store: bool,
+}
+
+impl Parse for Axe {
+    fn line(&mut self, line: Line<'_>, sink: &mut Sink) {
+        self.last_line = line.number;
+        let text = line.text.split('#').next().unwrap_or_default().trim_end();
+        let mut cursor = Cursor::new(text);
+        cursor.skip_spaces();
+        if cursor.is_done() {
+            return;
+        }
+        if cursor.rest() == "check" {
+            return sink.finish(&mut self.builder, line);
+        }
+        let result = if cursor.eat("final") {
+            self.final_value(&mut cursor)
+        } else {
+            self.operation(&mut cursor)
+        };
+        if let Err(fault) = result.and_then(|()| nothing_more(&mut cursor)) {
+            sink.report(line, fault);
+        }
+    }
+
+    fn end(&mut self, sink: &mut Sink) {
+        sink.finish(&mut self.builder, Line { number: self.last_line, text: "" });
+    }
+}
+
+impl Axe {
+    fn operation(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+        let thread = cursor.number("a thread's id").map_err(|fault| fault.or_hint(LINES))?;
+        cursor.expect(":").map_err(|fault| fault.or_hint(LINES))?;
+        cursor.skip_spaces();
+        let action = if cursor.eat("sync") {
+            Action::Fence
+        } else if cursor.eat("{") {
+            self.atomic(cursor, "}")?
+        } else if cursor.eat("<") {
+            self.atomic(cursor, ">")?
+        } else {
+            match self.access(cursor)? {
+                Access { key, value, is_store: true } => Action::Write { key, value },
+                Access { key, value, .. } => Action::Read { key, value },
+            }
+        };
+        let time = interval(cursor)?;
+        let session = self.builder.session(thread);
+        self.builder.push_with(session, action, Details { time, ..Details::default() });
+        Ok(())
+    }
+
+    /// Takes `M[0] == 0; M[0] := 1` and the closing brace.
+    fn atomic(&mut self, cursor: &mut Cursor<'_>, close: &str) -> Result<Action, Fault> {
+        const FORM: &str = "an atomic operation is `{ M[0] == 0; M[0] := 1 }`, at one address";
+        let start = cursor.at;
+        let load = self.access(cursor)?;
+        cursor.expect(";").map_err(|fault| fault.or_hint(FORM))?;
+        let store = self.access(cursor)?;
+        let span = start..cursor.at;
+        cursor.expect(close).map_err(|fault| fault.or_hint(FORM))?;
+        if load.is_store || !store.is_store {
+            return Err(
+                Fault::new(span, "an atomic operation is a load and then a store").hint(FORM)
+            );
+        }
+        if load.key != store.key {
+            return Err(Fault::new(span, "an atomic operation at two addresses").hint(FORM));
+        }
+        Ok(Action::Rmw { key: load.key, read: load.value, write: store.value })
+    }
+
+    /// Takes `M[1] := 1` or `M[1] == 1`.
+    fn access(&mut self, cursor: &mut Cursor<'_>) -> Result<Access, Fault> {
+        cursor.expect("M").map_err(|fault| fault.or_hint(LINES))?;
+        cursor.expect("[")?;
+        let address = cursor.number("an address")?;
+        cursor.expect("]")?;
+        cursor.skip_spaces();
+        let is_store = cursor.eat(":=");
+        if !is_store && !cursor.eat("==") {
+            let message = format!("expected `:=` or `==`, found {}", cursor.found());
+            return Err(Fault::new(cursor.here(), message).hint("`:=` stores, `==` loads"));
+        }
+        let value = cursor.integer()?;
+        Ok(Access { key: self.builder.key(address), value: self.builder.int(value), is_store })
+    }
+
+    fn final_value(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+        let start = cursor.at;
+        let access = self.access(cursor)?;
+        if access.is_store {
+            return Err(Fault::new(start..cursor.at, "a final value is `final M[1] == 2`"));
+        }
+        self.builder.set_final(access.key, access.value);
+        Ok(())
+    }
+}
+
+const LINES: &str =
+    "a line is `0: M[1] := 1`, `0: M[1] == 1`, `0: sync`, `final M[1] == 1` or `check`";
+
+/// Takes `@ 100:110`, if it is there.
+fn interval(cursor: &mut Cursor<'_>) -> Result<Option<Interval>, Fault> {
+    cursor.skip_spaces();
+    let from = cursor.at;
+    if !cursor.eat("@") {
+        return Ok(None);
+    }
+    let start = cursor.integer()?;
+    cursor.expect(":")?;
+    cursor.skip_spaces();
+    let end = if cursor.is_done() { None } else { Some(cursor.integer()?) };
+    match end {
+        Some(end) if end < start => Err(Fault::new(
+            from..cursor.at,
+            format!("it ends at {end}, before it starts at {start}"),
+        )),
+        _ => Ok(Some(Interval { start, end })),
+    }
+}
+
+fn nothing_more(cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+    cursor.skip_spaces();
+    if cursor.is_done() {
+        return Ok(());
+    }
+    Err(Fault::new(cursor.at..cursor.text.len(), "unexpected text behind the operation")
+        .hint(LINES))
+}
+
+/// Writes a trace and the `check` that ends it.
+pub(crate) fn write(history: &History, out: &mut dyn io::Write) -> io::Result<()> {
+    let threads = Numbers::of_sessions(history);
+    let addresses = Numbers::of_keys(history);
+    for op in history.ops() {
+        let thread = threads.get(history.session_of(op).index());
+        match history.action(op) {
+            Action::Read { key, value } => {
+                let address = addresses.get(key.index());
+                write!(out, "{thread}: M[{address}] == {}", history.value(value))?;
+            }
+            Action::Write { key, value } => {
+                let address = addresses.get(key.index());
+                write!(out, "{thread}: M[{address}] := {}", history.value(value))?;
+            }
+            Action::Rmw { key, read, write } => {
+                let address = addresses.get(key.index());
+                let (read, write) = (history.value(read), history.value(write));
+                write!(out, "{thread}: {{ M[{address}] == {read}; M[{address}] := {write} }}")?;
+            }
+            Action::Fence => write!(out, "{thread}: sync")?,
+            Action::Call(_) => unreachable!("it was checked that there are no calls"),
+        }
+        write_time(history, op, out)?;
+    }
+    for &(key, value) in history.finals() {
+        let (address, value) = (addresses.get(key.index()), history.value(value));
+        writeln!(out, "final M[{address}] == {value}")?;
+    }
+    writeln!(out, "check")
+}
+
+fn write_time(history: &History, op: OpId, out: &mut dyn io::Write) -> io::Result<()> {
+    match history.time(op) {
+        Some(Interval { start, end: Some(end) }) => writeln!(out, " @ {start}:{end}"),
+        Some(Interval { start, end: None }) => writeln!(out, " @ {start}:"),
+        None => writeln!(out),
+    }
+}

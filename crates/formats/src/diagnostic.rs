@@ -1,0 +1,257 @@
+//! Diagnostics: what is wrong with an input, and where.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+/// How many diagnostics of one input are kept; the others are counted.
+const KEPT: usize = 1000;
+/// A longer line is clipped: how many bytes of it are shown before the place, and from its start
+/// on.
+const LONG: usize = 120;
+const BEFORE: usize = 40;
+const AFTER: usize = 80;
+
+/// One error of an input.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    /// The name of the input.
+    pub source: Arc<str>,
+    /// The line, counting from 1.
+    pub line: u64,
+    /// The column where the place starts, in characters, counting from 1.
+    pub column: u64,
+    /// How many characters the place has; 0 for a place behind the last character.
+    pub length: usize,
+    /// The line, or a window of it if it is long.
+    pub text: String,
+    /// Where the place is in `text`, in bytes.
+    pub marked: Range<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Diagnostic {
+    fn render(&self, renderer: &Renderer) -> String {
+        let snippet = Snippet::source(self.text.as_str())
+            .path(&*self.source)
+            .line_start(self.line as usize)
+            .annotation(AnnotationKind::Primary.span(self.marked.clone()));
+        let mut group = Level::ERROR.primary_title(self.message.as_str()).element(snippet);
+        if let Some(hint) = &self.hint {
+            group = group.element(Level::HELP.message(hint.as_str()));
+        }
+        let rendered = renderer.render(&[group]);
+        // The renderer counts the column in the text that it sees, which may be a window.
+        let shown = self.text[..self.marked.start].chars().count() as u64 + 1;
+        let place = |column| format!("{}:{}:{column}", self.source, self.line);
+        if shown == self.column {
+            return rendered;
+        }
+        rendered.replacen(&place(shown), &place(self.column), 1)
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Diagnostic { source, line, column, message, .. } = self;
+        write!(f, "{source}:{line}:{column}: {message}")?;
+        match &self.hint {
+            Some(hint) => write!(f, " ({hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// All errors of an input, in the order in which they were found.
+///
+/// The first thousand are kept, the others are counted.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Diagnostics {
+    kept: Vec<Diagnostic>,
+    more: u64,
+    /// A place whose column is known: line, byte, column. It saves counting the characters of a
+    /// long line from its start for every error in it.
+    known: (u64, usize, u64),
+}
+
+impl Diagnostics {
+    /// Iterates over the diagnostics that were kept.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Diagnostic> {
+        self.kept.iter()
+    }
+
+    /// Counts the errors that were found, those that were not kept included.
+    pub fn count(&self) -> u64 {
+        self.kept.len() as u64 + self.more
+    }
+
+    /// Says whether there is no error.
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// Renders all of them as rustc does, with colours for a terminal if `styled`.
+    pub fn render(&self, styled: bool) -> String {
+        let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
+        let mut out = String::new();
+        for diagnostic in &self.kept {
+            out.push_str(&diagnostic.render(&renderer));
+            out.push_str("\n\n");
+        }
+        out.push_str(&self.summary());
+        out.push('\n');
+        out
+    }
+
+    fn summary(&self) -> String {
+        let source = self.kept.first().map_or("", |d| &*d.source);
+        let plural = if self.count() == 1 { "" } else { "s" };
+        match self.more {
+            0 => format!("{source}: {} error{plural}", self.count()),
+            more => format!("{source}: {} error{plural}, {more} of them not shown", self.count()),
+        }
+    }
+
+    /// Adds the error at the bytes `span` of a line.
+    pub(crate) fn push(
+        &mut self,
+        source: &Arc<str>,
+        line: u64,
+        text: &str,
+        span: Range<usize>,
+        message: String,
+        hint: Option<String>,
+    ) {
+        if self.kept.len() == KEPT {
+            self.more += 1;
+            return;
+        }
+        let start = floor(text, span.start);
+        let end = ceil(text, span.end.max(start));
+        let column = self.column(line, text, start);
+        let length = text[start..end].chars().count();
+        let (text, marked) = window(text, start..end);
+        let source = source.clone();
+        let message = clip(message);
+        let hint = hint.map(clip);
+        self.kept.push(Diagnostic { source, line, column, length, text, marked, message, hint });
+    }
+
+    fn column(&mut self, line: u64, text: &str, at: usize) -> u64 {
+        let (from, column) = match self.known {
+            (known, byte, column) if known == line && byte <= at => (byte, column),
+            _ => (0, 1),
+        };
+        let column = column + text[from..at].chars().count() as u64;
+        self.known = (line, at, column);
+        column
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    /// Writes a line a diagnostic, without the text around the place.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for diagnostic in &self.kept {
+            writeln!(f, "{diagnostic}")?;
+        }
+        f.write_str(&self.summary())
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+/// Cuts the surroundings of a place out of a long line.
+fn window(text: &str, place: Range<usize>) -> (String, Range<usize>) {
+    const ELLIPSIS: &str = "...";
+    if text.len() <= LONG {
+        return (text.into(), place);
+    }
+    let mut from = floor(text, place.start.saturating_sub(BEFORE));
+    let mut to = ceil(text, place.start + AFTER);
+    if from <= ELLIPSIS.len() {
+        from = 0;
+    }
+    if to + ELLIPSIS.len() >= text.len() {
+        to = text.len();
+    }
+    let mut shown = String::new();
+    if from > 0 {
+        shown.push_str(ELLIPSIS);
+    }
+    let shift = shown.len();
+    shown.push_str(&text[from..to]);
+    if to < text.len() {
+        shown.push_str(ELLIPSIS);
+    }
+    (shown, place.start - from + shift..place.end.min(to) - from + shift)
+}
+
+/// Cuts a sentence that quotes too much.
+fn clip(mut sentence: String) -> String {
+    const LONGEST: usize = 400;
+    if sentence.len() > LONGEST {
+        sentence.truncate(floor(&sentence, LONGEST));
+        sentence.push_str("...");
+    }
+    sentence
+}
+
+/// Gives the nearest start of a character at or before a byte.
+fn floor(text: &str, at: usize) -> usize {
+    let at = at.min(text.len());
+    (0..=at).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0)
+}
+
+/// Gives the nearest start of a character at or behind a byte.
+fn ceil(text: &str, at: usize) -> usize {
+    (at..text.len()).find(|&i| text.is_char_boundary(i)).unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str, span: Range<usize>) -> Diagnostic {
+        let mut all = Diagnostics::default();
+        all.push(&"a.hist".into(), 7, text, span, "wrong".into(), None);
+        all.kept.remove(0)
+    }
+
+    #[test]
+    fn columns_count_characters() {
+        let d = one("äöü: w(x)", 8..9);
+        assert_eq!((d.column, d.length, &d.text[d.marked.clone()]), (6, 1, "w"));
+    }
+
+    #[test]
+    fn a_long_line_is_clipped_around_the_place() {
+        let line = format!("{}BAD{}", "é".repeat(5000), "x".repeat(5000));
+        let d = one(&line, 10_000..10_003);
+        assert_eq!((d.column, d.length), (5001, 3));
+        assert_eq!(&d.text[d.marked.clone()], "BAD");
+        assert!(d.render(&Renderer::plain()).contains(" --> a.hist:7:5001\n"));
+        assert!(d.text.len() < 200 && d.text.starts_with("...") && d.text.ends_with("..."));
+    }
+
+    #[test]
+    fn a_place_may_lie_behind_the_line_or_across_characters() {
+        assert_eq!(one("ab", 2..2).marked, 2..2);
+        assert_eq!(one("ab", 9..12).marked, 2..2);
+        assert_eq!(one("aé", 2..2).marked, 1..3);
+    }
+
+    #[test]
+    fn the_rest_is_counted() {
+        let mut all = Diagnostics::default();
+        for line in 0..1500 {
+            all.push(&"a".into(), line, "x", 0..1, "wrong".into(), None);
+        }
+        assert_eq!((all.iter().len(), all.count()), (1000, 1500));
+        assert!(all.to_string().ends_with("a: 1500 errors, 500 of them not shown"));
+    }
+}

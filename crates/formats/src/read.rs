@@ -1,0 +1,397 @@
+//! Reading: streams of histories.
+//!
+//! Nothing is claimed of a malformed file: if anything in it is wrong, the first item is the error,
+//! with all diagnostics, and there are no others. So a file is parsed to its end before the first
+//! history is handed out. The histories are kept meanwhile as long as they are few; if they
+//! become many they are dropped, and once the file is known to be well-formed it is read again,
+//! one history at a time. One history, however large, is parsed once. Standard input and pipes
+//! can't be read again: their histories are handed out as they come, up to the first that is
+//! malformed, whose error closes the stream.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use consistory_history::History;
+
+use crate::awdit::Awdit;
+use crate::axe::Axe;
+use crate::dbcop::DbcopText;
+use crate::dbcop_json::DbcopJson;
+use crate::diagnostic::Diagnostics;
+use crate::format::Format;
+use crate::hist::Hist;
+use crate::input::{Bytes, Input, Opened, decompress, open};
+use crate::jsonl::Jsonl;
+use crate::parse::{Fault, Line, Parse, Sink};
+use crate::plume::Plume;
+
+/// Why no histories came from an input, or no more.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It could not be read.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+    /// It is not what its format asks for.
+    #[error("{0}")]
+    Malformed(Diagnostics),
+    /// Its format can't be told.
+    #[error("{source}: the format can't be told ({hint})")]
+    UnknownFormat {
+        /// The name of the input.
+        r#source: Arc<str>,
+        /// What to do about it.
+        hint: String,
+    },
+    /// It holds no history.
+    #[error("{source}: no history in it ({hint})")]
+    NoHistory {
+        /// The name of the input.
+        r#source: Arc<str>,
+        /// What to do about it.
+        hint: String,
+    },
+    /// A folder holds no file of a known extension.
+    #[error(
+        "{}: no histories in this folder (they end in .hist, .jsonl, .ndjson, .axe, .dbcop, \
+         .plume or .awdit, and may be compressed as .gz or .zst)",
+        path.display()
+    )]
+    EmptyFolder {
+        /// The folder.
+        path: PathBuf,
+    },
+}
+
+/// Reads the histories of an input, in a format that is given or else told from its name and its
+/// beginning.
+///
+/// If a file is malformed the first item is the error and there are no others.
+pub fn read(input: &Input, format: Option<Format>) -> Histories {
+    let state = State::Unopened { input: input.clone(), format };
+    Histories { source: input.to_string().into(), state }
+}
+
+/// Reads the histories of a stream, which may be compressed, as they come.
+///
+/// An error closes the stream.
+pub fn read_from(
+    bytes: Box<dyn BufRead + Send>,
+    source_name: &str,
+    format: Option<Format>,
+) -> Histories {
+    let source: Arc<str> = source_name.into();
+    Histories { source, state: State::Unstarted { bytes, format } }
+}
+
+/// Parses a text.
+pub fn parse_str(text: &str, format: Format, source: &str) -> Result<Vec<History>, Diagnostics> {
+    let source: Arc<str> = source.into();
+    let bytes = Box::new(io::Cursor::new(text.as_bytes().to_vec()));
+    let mut stream = Stream::new(source.clone(), format, bytes);
+    let histories: Result<Vec<History>, ReadError> = std::iter::from_fn(|| stream.next()).collect();
+    match histories {
+        Ok(histories) if !histories.is_empty() => Ok(histories),
+        Err(ReadError::Malformed(diagnostics)) => Err(diagnostics),
+        Ok(_) | Err(_) => {
+            let mut sink = Sink::new(source);
+            let line = Line { number: 1, text: "" };
+            sink.report(line, Fault::new(0..0, "no history in it").hint(NO_HISTORY));
+            Err(sink.diagnostics)
+        }
+    }
+}
+
+const NO_HISTORY: &str = "it is empty, or has comments and separators only";
+
+/// How much is kept while a file is parsed for the first time: bytes of the file, and histories.
+const KEPT_BYTES: u64 = 8 << 20;
+const KEPT_HISTORIES: usize = 10_000;
+
+/// The histories of an input, as an iterator.
+pub struct Histories {
+    source: Arc<str>,
+    state: State,
+}
+
+enum State {
+    Unopened {
+        input: Input,
+        format: Option<Format>,
+    },
+    Unstarted {
+        bytes: Bytes,
+        format: Option<Format>,
+    },
+    /// All of them were parsed.
+    Kept(VecDeque<History>),
+    /// They come one by one.
+    Streaming(Box<Stream>),
+    Done,
+}
+
+impl Histories {
+    /// Gives the name of the input.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Opens the input and decides how to read it.
+    fn start(&mut self, state: State) -> Result<State, ReadError> {
+        let failed = |error| ReadError::Io { path: Path::new(&*self.source).into(), error };
+        match state {
+            State::Unopened { input, format } => {
+                let Opened { bytes, is_repeatable } = open(&input).map_err(failed)?;
+                let (mut stream, format) = Stream::start(&self.source, bytes, format)?;
+                if !is_repeatable {
+                    return Ok(State::Streaming(Box::new(stream)));
+                }
+                match first_pass(&mut stream)? {
+                    Some(kept) => Ok(State::Kept(kept)),
+                    None => {
+                        drop(stream);
+                        let Opened { bytes, .. } = open(&input).map_err(failed)?;
+                        let (stream, _) = Stream::start(&self.source, bytes, Some(format))?;
+                        Ok(State::Streaming(Box::new(stream)))
+                    }
+                }
+            }
+            State::Unstarted { bytes, format } => {
+                let bytes = decompress(bytes).map_err(failed)?;
+                let (stream, _) = Stream::start(&self.source, bytes, format)?;
+                Ok(State::Streaming(Box::new(stream)))
+            }
+            started => Ok(started),
+        }
+    }
+}
+
+impl Iterator for Histories {
+    type Item = Result<History, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let state = std::mem::replace(&mut self.state, State::Done);
+        // Whatever fails leaves the state at `Done`.
+        let mut state = match self.start(state) {
+            Ok(state) => state,
+            Err(error) => return Some(Err(error)),
+        };
+        let item = match &mut state {
+            State::Kept(histories) => histories.pop_front().map(Ok),
+            State::Streaming(stream) => stream.next(),
+            _ => None,
+        };
+        if let Some(Ok(_)) = item {
+            self.state = state;
+        }
+        item
+    }
+}
+
+/// Parses a file to its end, and gives its histories if they are few.
+fn first_pass(stream: &mut Stream) -> Result<Option<VecDeque<History>>, ReadError> {
+    let mut kept = Some(VecDeque::new());
+    while let Some(history) = stream.next() {
+        let history = history?;
+        if let Some(histories) = &mut kept {
+            histories.push_back(history);
+            let is_much = stream.bytes_read > KEPT_BYTES || histories.len() > KEPT_HISTORIES;
+            if is_much && histories.len() > 1 {
+                kept = None;
+            }
+        }
+    }
+    Ok(kept)
+}
+
+/// Histories from lines.
+struct Stream {
+    bytes: Bytes,
+    parser: Box<dyn Parse>,
+    sink: Sink,
+    line: Vec<u8>,
+    line_number: u64,
+    bytes_read: u64,
+    count: u64,
+    is_over: bool,
+}
+
+/// The longest line, which keeps an endless one from taking all memory.
+const MAX_LINE: u64 = 1 << 31;
+
+impl Stream {
+    fn new(source: Arc<str>, format: Format, bytes: Bytes) -> Self {
+        let parser: Box<dyn Parse> = match format {
+            Format::Hist => Box::<Hist>::default(),
+            Format::Jsonl => Box::<Jsonl>::default(),
+            Format::Axe => Box::<Axe>::default(),
+            Format::DbcopText => Box::<DbcopText>::default(),
+            Format::DbcopJson => Box::<DbcopJson>::default(),
+            Format::Plume => Box::<Plume>::default(),
+            Format::Awdit => Box::<Awdit>::default(),
+        };
+        Stream {
+            bytes,
+            parser,
+            sink: Sink::new(source),
+            line: Vec::new(),
+            line_number: 0,
+            bytes_read: 0,
+            count: 0,
+            is_over: false,
+        }
+    }
+
+    /// Starts to read, in a format that is found out if it is not given.
+    fn start(
+        source: &Arc<str>,
+        bytes: Bytes,
+        format: Option<Format>,
+    ) -> Result<(Self, Format), ReadError> {
+        let format = format.or_else(|| Format::from_path(Path::new(&**source)));
+        let (bytes, format) = match format {
+            Some(format) => (bytes, format),
+            None => sniff(source, bytes)?,
+        };
+        Ok((Stream::new(source.clone(), format, bytes), format))
+    }
+
+    fn next(&mut self) -> Option<Result<History, ReadError>> {
+        loop {
+            if let Some(history) = self.sink.finished.pop_front() {
+                self.count += 1;
+                return Some(Ok(history));
+            }
+            if self.is_over {
+                return None;
+            }
+            if let Err(error) = self.step() {
+                self.is_over = true;
+                let path = Path::new(&*self.sink.source).into();
+                return Some(Err(ReadError::Io { path, error }));
+            }
+            if self.is_over {
+                return self.last();
+            }
+        }
+    }
+
+    /// Gives the last item: what came of the end of the input.
+    fn last(&mut self) -> Option<Result<History, ReadError>> {
+        let diagnostics = std::mem::take(&mut self.sink.diagnostics);
+        if !diagnostics.is_empty() {
+            self.sink.finished.clear();
+            return Some(Err(ReadError::Malformed(diagnostics)));
+        }
+        if let Some(history) = self.sink.finished.pop_front() {
+            self.count += 1;
+            return Some(Ok(history));
+        }
+        let source = self.sink.source.clone();
+        let error = ReadError::NoHistory { source, hint: NO_HISTORY.into() };
+        (self.count == 0).then_some(Err(error))
+    }
+
+    /// Reads a line and parses it, or notices the end.
+    fn step(&mut self) -> io::Result<()> {
+        self.line.clear();
+        let read = self.bytes.by_ref().take(MAX_LINE).read_until(b'\n', &mut self.line)?;
+        if read == 0 {
+            self.is_over = true;
+            self.parser.end(&mut self.sink);
+            return Ok(());
+        }
+        self.bytes_read += read as u64;
+        self.line_number += 1;
+        let number = self.line_number;
+        let mut line = self.line.as_slice();
+        line = line.strip_suffix(b"\n").unwrap_or(line);
+        line = line.strip_suffix(b"\r").unwrap_or(line);
+        if number == 1 {
+            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        }
+        match std::str::from_utf8(line) {
+            Ok(text) if !line.contains(&0) && (read as u64) < MAX_LINE => {
+                self.parser.line(Line { number, text }, &mut self.sink);
+            }
+            Ok(text) if (read as u64) < MAX_LINE => {
+                // What follows would be errors without end and without sense.
+                self.is_over = true;
+                let at = line.iter().position(|&b| b == 0).unwrap_or(0);
+                let fault = Fault::new(at..at + 1, "a zero byte: this is not text")
+                    .hint("it may be a binary file, or a format that is not known here");
+                self.sink.report(Line { number, text }, fault);
+            }
+            Ok(_) => {
+                self.is_over = true;
+                let fault = Fault::new(0..0, format!("a line of {MAX_LINE} bytes or more"));
+                self.sink.report(Line { number, text: "" }, fault);
+            }
+            Err(error) => {
+                let text = String::from_utf8_lossy(line);
+                // The valid part is the same in both.
+                let at = error.valid_up_to();
+                let message = format!("byte {:#04x} is not UTF-8", line[at]);
+                let hint = if line.starts_with(b"\xff\xfe") || line.starts_with(b"\xfe\xff") {
+                    "it looks like UTF-16: save it as UTF-8"
+                } else {
+                    "it may be a binary file, or text in another encoding: save it as UTF-8"
+                };
+                let fault = Fault::new(at..at + 1, message).hint(hint);
+                self.is_over = line.contains(&0);
+                self.sink.report(Line { number, text: &text }, fault);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many bytes at the beginning of an input tell its format.
+const SNIFFED: usize = 8 << 10;
+
+/// Finds out the format, and gives the stream back from its beginning.
+fn sniff(source: &Arc<str>, mut bytes: Bytes) -> Result<(Bytes, Format), ReadError> {
+    let mut beginning: Vec<u8> = Vec::new();
+    let mut found;
+    loop {
+        let failed = |error| ReadError::Io { path: Path::new(&**source).into(), error };
+        let buffer = bytes.fill_buf().map_err(failed)?;
+        let is_over = buffer.is_empty();
+        let length = buffer.len().min(SNIFFED);
+        beginning.extend_from_slice(&buffer[..length]);
+        bytes.consume(length);
+        // A line that is not complete yet may deceive.
+        let complete = match beginning.iter().rposition(|&b| b == b'\n') {
+            Some(end) if !is_over && beginning.len() < SNIFFED => &beginning[..=end],
+            None if !is_over && beginning.len() < SNIFFED => continue,
+            _ => &beginning[..],
+        };
+        let text = String::from_utf8_lossy(complete);
+        found = Format::sniff(text.trim_start_matches('\u{feff}'));
+        if found.is_some() || is_over || beginning.len() >= SNIFFED {
+            break;
+        }
+    }
+    let is_empty = beginning.iter().all(u8::is_ascii_whitespace);
+    match found {
+        Some(format) => Ok((Box::new(io::Cursor::new(beginning).chain(bytes)), format)),
+        None if is_empty && beginning.len() < SNIFFED => {
+            Err(ReadError::NoHistory { source: source.clone(), hint: NO_HISTORY.into() })
+        }
+        None => {
+            let hint = if beginning.contains(&0) {
+                "it looks like a binary file".into()
+            } else {
+                format!("say which of {} it is", Format::ALL.map(Format::name).join(", "))
+            };
+            Err(ReadError::UnknownFormat { source: source.clone(), hint })
+        }
+    }
+}

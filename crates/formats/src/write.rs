@@ -1,0 +1,288 @@
+//! Writing histories, in every format.
+//!
+//! What a format can't express is found before the first byte is written, so an output is never
+//! half a history. Where a format has numbers only, names that are numbers stay and other names
+//! get the smallest numbers that are free, in the order in which they appear. dbcop's formats and
+//! AWDIT's name no sessions: they become 0, 1 and so on when read back. The name of a history is
+//! kept by the text notation and JSON lines.
+
+use std::io::{self, BufWriter, Write};
+
+use consistory_history::{Action, History, OpId, Status, Transaction, Value, ValueId};
+
+use crate::format::Format;
+use crate::{awdit, axe, dbcop, dbcop_json, hist, jsonl, plume};
+
+/// Why a history was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The output failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The format has no way to say something that the history holds.
+    #[error("{format} can't express {what} ({reference}): {hint}")]
+    NotExpressible {
+        /// The format.
+        format: Format,
+        /// What it can't express.
+        what: String,
+        /// Where the history has it: `session:index`, `init:key`, `final:key` or the history's
+        /// name.
+        reference: String,
+        /// What to do about it.
+        hint: String,
+    },
+}
+
+/// Writes one history.
+pub fn write_history(
+    history: &History,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<(), WriteError> {
+    check(history, format)?;
+    write_body(history, format, history.name(), history.name().is_some(), out)
+}
+
+/// Writes several histories to one output.
+///
+/// In JSON lines every history needs a name of its own there: one without a name is named by its
+/// place, counting from 0, and one with the name of the history before it gets its place behind
+/// the name, `name#1`.
+#[derive(Debug)]
+pub struct Writer<W: Write> {
+    out: W,
+    format: Format,
+    count: usize,
+    last_name: Option<String>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Makes a writer to an output.
+    pub fn new(format: Format, out: W) -> Self {
+        Writer { out, format, count: 0, last_name: None }
+    }
+
+    /// Writes the next history.
+    pub fn write(&mut self, history: &History) -> Result<(), WriteError> {
+        let has_one_only = !matches!(self.format, Format::Hist | Format::Jsonl | Format::Axe);
+        if self.count > 0 && has_one_only {
+            return Err(WriteError::NotExpressible {
+                format: self.format,
+                what: "a second history".into(),
+                reference: history.name().map_or_else(|| self.count.to_string(), Into::into),
+                hint: "write each history to a file of its own".into(),
+            });
+        }
+        check(history, self.format)?;
+        if self.format == Format::Jsonl {
+            let name = match history.name() {
+                Some(name) if self.last_name.as_deref() == Some(name) => {
+                    format!("{name}#{}", self.count)
+                }
+                Some(name) => name.into(),
+                None => self.count.to_string(),
+            };
+            self.last_name = Some(name);
+        }
+        let name = self.last_name.as_deref().or(history.name());
+        let needs_separator = self.count > 0 || name.is_some();
+        write_body(history, self.format, name, needs_separator, &mut self.out)?;
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Gives the output back.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+}
+
+fn write_body(
+    history: &History,
+    format: Format,
+    name: Option<&str>,
+    needs_separator: bool,
+    out: &mut dyn Write,
+) -> Result<(), WriteError> {
+    let mut out = BufWriter::with_capacity(1 << 16, out);
+    match format {
+        Format::Hist => {
+            if needs_separator {
+                hist::write_separator(name, &mut out)?;
+            }
+            hist::write(history, &mut out)?;
+        }
+        Format::Jsonl => jsonl::write(history, name, &mut out)?,
+        Format::Axe => axe::write(history, &mut out)?,
+        Format::DbcopText => dbcop::write(history, &mut out)?,
+        Format::DbcopJson => dbcop_json::write(history, &mut out)?,
+        Format::Plume => plume::write(history, &mut out)?,
+        Format::Awdit => awdit::write(history, &mut out)?,
+    }
+    Ok(out.flush()?)
+}
+
+/// Splits a history into its transactions, an operation outside brackets being its own.
+pub(crate) fn runs(history: &History) -> impl Iterator<Item = Transaction> + use<'_> {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let op = OpId(next);
+        if op.index() >= history.len() {
+            return None;
+        }
+        let run = match history.transaction_of(op) {
+            Some(id) => history.transaction(id).clone(),
+            None => Transaction { ops: op.0..op.0 + 1, status: history.own_status(op) },
+        };
+        next = run.ops.end;
+        Some(run)
+    })
+}
+
+/// What a format has words for.
+struct Abilities {
+    /// Read-modify-writes and fences.
+    synchronisation: bool,
+    /// Objects' calls, and values that are not integers.
+    objects: bool,
+    times: bool,
+    transactions: bool,
+    failed: bool,
+    unknown: bool,
+    /// Initial values other than 0.
+    initial: bool,
+    finals: bool,
+    negative: bool,
+    /// A status of an operation that is not its transaction's.
+    status_inside: bool,
+}
+
+const ALL: Abilities = Abilities {
+    synchronisation: true,
+    objects: true,
+    times: true,
+    transactions: true,
+    failed: true,
+    unknown: true,
+    initial: true,
+    finals: true,
+    negative: true,
+    status_inside: true,
+};
+
+const TRANSACTIONS_ONLY: Abilities = Abilities {
+    synchronisation: false,
+    objects: false,
+    times: false,
+    unknown: false,
+    initial: false,
+    finals: false,
+    status_inside: false,
+    ..ALL
+};
+
+fn abilities(format: Format) -> Abilities {
+    match format {
+        Format::Hist => ALL,
+        Format::Jsonl => Abilities { status_inside: false, ..ALL },
+        Format::Axe => Abilities {
+            objects: false,
+            transactions: false,
+            failed: false,
+            unknown: false,
+            initial: false,
+            status_inside: false,
+            ..ALL
+        },
+        Format::DbcopText | Format::DbcopJson => Abilities { negative: false, ..TRANSACTIONS_ONLY },
+        Format::Plume => TRANSACTIONS_ONLY,
+        Format::Awdit => Abilities { failed: false, ..TRANSACTIONS_ONLY },
+    }
+}
+
+/// Finds the first thing that a format can't express.
+fn check(history: &History, format: Format) -> Result<(), WriteError> {
+    let able = abilities(format);
+    let refuse = |what: String, reference: String, hint: &str| {
+        Err(WriteError::NotExpressible { format, what, reference, hint: hint.into() })
+    };
+    let value_fault = |id: ValueId| match history.value(id) {
+        Value::Int(i) if *i >= 0 || able.negative => None,
+        Value::Int(i) => Some(format!("the negative value {i}")),
+        _ if able.objects => None,
+        value => Some(format!("the value {value}, which is not an integer")),
+    };
+    const USE_OURS: &str = "write it as hist or jsonl";
+    for key in history.keys() {
+        let value = history.initial_value(key);
+        if !able.initial && *history.value(value) != Value::Int(0) {
+            let what = format!("the initial value {}", history.value(value));
+            let reference = history.reference(history.initial_write(key)).to_string();
+            return refuse(what, reference, "there every key starts with 0");
+        }
+    }
+    for &(key, value) in history.finals() {
+        let reference = || format!("final:{}", history.key_name(key));
+        if !able.finals {
+            return refuse("final values".into(), reference(), USE_OURS);
+        }
+        if let Some(what) = value_fault(value) {
+            return refuse(what, reference(), USE_OURS);
+        }
+    }
+    for run in runs(history) {
+        let is_long = run.ops.len() > 1;
+        for op in run.ops.clone().map(OpId) {
+            let reference = || history.reference(op).to_string();
+            let values = match history.action(op) {
+                Action::Read { value, .. } | Action::Write { value, .. } => [Some(value), None],
+                Action::Rmw { .. } if !able.synchronisation => {
+                    return refuse(
+                        "a read-modify-write".into(),
+                        reference(),
+                        "make it a transaction of a read and a write",
+                    );
+                }
+                Action::Rmw { read, write, .. } => [Some(read), Some(write)],
+                Action::Fence if !able.synchronisation => {
+                    return refuse("a fence".into(), reference(), "leave the fences out");
+                }
+                Action::Call(_) if !able.objects => {
+                    return refuse("an object's call".into(), reference(), USE_OURS);
+                }
+                Action::Fence | Action::Call(_) => [None, None],
+            };
+            if let Some(what) = values.into_iter().flatten().find_map(value_fault) {
+                return refuse(what, reference(), USE_OURS);
+            }
+            if !able.times && history.time(op).is_some() {
+                return refuse("times".into(), reference(), "leave the times out");
+            }
+            if !able.transactions && is_long {
+                let what = format!("a transaction of {} operations", run.ops.len());
+                return refuse(what, reference(), USE_OURS);
+            }
+            let status = history.status(op);
+            if status == Status::Fail && !able.failed {
+                return refuse(
+                    "what failed or was aborted".into(),
+                    reference(),
+                    "leave it out, it counts for nothing",
+                );
+            }
+            if status == Status::Unknown && !able.unknown {
+                return refuse("an unknown status".into(), reference(), USE_OURS);
+            }
+            let is_inside = history.transaction_of(op).is_some() && status != run.status;
+            if is_inside && !able.status_inside {
+                return refuse(
+                    "an operation whose status is not its transaction's".into(),
+                    reference(),
+                    "write it as hist",
+                );
+            }
+        }
+    }
+    Ok(())
+}
