@@ -1,0 +1,138 @@
+//! The independent checker of certificates.
+//!
+//! [`certify`] takes a history, a claim about it and the certificate that goes with the claim, and
+//! accepts the certificate or says which part of it proves nothing. It shares no code with the
+//! deciders: who believes this crate needs to believe none of them. It is small, so that it can be
+//! read in one sitting, and plain, so that it can be believed.
+//!
+//! | claim | certificate | what is checked |
+//! | --- | --- | --- |
+//! | `cc` holds | an order | it extends `po` and `wr`; no read is overwritten in its causal past |
+//! | `ccv` holds | an order | the same, and each read takes the last write of its causal past |
+//! | `cm` holds | an order a session | replaying it, each read of that session takes the last write |
+//! | `sc` holds | an order | replaying it, each read takes the last write |
+//! | `tso` holds | a store order | both of TSO's relations are acyclic under it |
+//! | a violation | cases and cycles | each edge follows by a rule, each case is closed |
+//!
+//! **Soundness.** An accepted certificate proves its claim, by the definitions of the models, for
+//! any history of reads, writes, read-modify-writes and fences. A history with objects' calls or
+//! with transactions of more than one operation is refused.
+//!
+//! **Completeness.** Every claim that is true has a certificate that is accepted, except violations
+//! of `sc` and `tso` whose case analysis nobody can afford to write down. A read of a value that
+//! nobody wrote, and a read of a write that follows it in its own session, are violations of
+//! every model, also of those that have no rules here.
+//!
+//! **Choices.** What each read reads from is worked out from the values alone. The candidates of a
+//! read are the writes of its value to its key, the initial write and writes of unknown status
+//! among them, failed writes not; a read-modify-write is never its own candidate. A read with one
+//! candidate reads from it; with more, the certificate chooses, or splits into all cases. A write
+//! of unknown status counts exactly if something is known to read from it, and only operations
+//! that count stand in orders.
+//!
+//! The modules in reading order: `reads_from`, `replay` (CM and SC), `causal` (CC and CCv),
+//! `store_order` (TSO), `refute` (violations).
+
+mod causal;
+mod reads_from;
+mod refute;
+mod rejection;
+mod replay;
+mod store_order;
+
+use consistory_history::{History, OpId};
+use consistory_verdict::{Certificate, Verdict};
+
+use reads_from::{Candidates, ReadsFrom};
+pub use rejection::{Flaw, Rejection};
+
+/// Accepts a certificate if it proves the claim that a history satisfies or violates a model.
+///
+/// Models with rules are `cc`, `ccv`, `cm`, `sc` and `tso`. For any other model only the violations
+/// that rule out every model are accepted.
+pub fn certify(
+    history: &History,
+    model: &str,
+    claim: Verdict,
+    certificate: &Certificate,
+) -> Result<(), Rejection> {
+    let rules = Model::find(model);
+    if rules != Model::Other {
+        if history.has_calls() {
+            return Err(Rejection::Unsupported { what: "objects' calls" });
+        }
+        if history.first_long_transaction().is_some() {
+            return Err(Rejection::Unsupported { what: "transactions" });
+        }
+    }
+    let candidates = Candidates::new(history);
+    match claim {
+        Verdict::Undecided => Err(Rejection::NoClaim),
+        Verdict::Violation => refute::refute(&candidates, rules, certificate),
+        Verdict::Consistent => match (rules, certificate) {
+            (Model::Other, _) => Err(Rejection::Model { model: model.into() }),
+            (Model::Cc, Certificate::Order { order, wr }) => {
+                causal::weak(&ReadsFrom::chosen(&candidates, wr)?, order)
+            }
+            (Model::Ccv, Certificate::Order { order, wr }) => {
+                causal::convergent(&ReadsFrom::chosen(&candidates, wr)?, order)
+            }
+            (Model::Cm, Certificate::SessionOrders { orders, wr }) => {
+                replay::sessions(&ReadsFrom::chosen(&candidates, wr)?, orders)
+            }
+            (Model::Sc, Certificate::Order { order, wr }) => {
+                replay::all(&ReadsFrom::chosen(&candidates, wr)?, order)
+            }
+            (Model::Tso, Certificate::Witness { ww, wr }) => {
+                store_order::total(&ReadsFrom::chosen(&candidates, wr)?, ww)
+            }
+            _ => Err(Rejection::Kind { kind: kind(certificate), claim: claim.as_str() }),
+        },
+    }
+}
+
+/// A model with rules, or any other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Model {
+    Cc,
+    Ccv,
+    Cm,
+    Sc,
+    Tso,
+    Other,
+}
+
+impl Model {
+    fn find(id: &str) -> Self {
+        match id {
+            "cc" => Model::Cc,
+            "ccv" => Model::Ccv,
+            "cm" => Model::Cm,
+            "sc" => Model::Sc,
+            "tso" => Model::Tso,
+            _ => Model::Other,
+        }
+    }
+}
+
+/// Gives the name of a certificate's kind.
+fn kind(certificate: &Certificate) -> &'static str {
+    match certificate {
+        Certificate::Order { .. } => "order",
+        Certificate::SessionOrders { .. } => "orders",
+        Certificate::Witness { .. } => "witness",
+        Certificate::ThinAirRead { .. } => "thin-air-read",
+        Certificate::Cycle { .. } => "cycle",
+        Certificate::SplitOrder { .. } | Certificate::SplitRead { .. } => "cases",
+    }
+}
+
+/// Says whether an id is an operation or an initial write of the history.
+fn exists(history: &History, op: OpId) -> bool {
+    op.index() < history.len() + history.key_count()
+}
+
+/// Gives the reference of an operation, or its number if the history has no such operation.
+fn name(history: &History, op: OpId) -> String {
+    if exists(history, op) { history.reference(op).to_string() } else { format!("#{}", op.0) }
+}

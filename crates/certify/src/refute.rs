@@ -1,0 +1,461 @@
+//! Violations: cases, each closed by a cycle, each of whose edges follows by a rule.
+//!
+//! Some edges the history has: `po` (with each initial write before everything recorded), `wr`
+//! where it is known, and for TSO `ppo`, `poloc` and `wre`. The others follow from premises. A path
+//! is a sequence of edges, each starting where the one before ends.
+//!
+//! | edge | premises | side conditions |
+//! | --- | --- | --- |
+//! | `rw` r → w2 | `wr` w → r, and a path w → w2 | w2 is not w and not r |
+//! | `cf`, `hb` w2 → w | a path w2 → r, and `wr` w → r | w2 is not w |
+//! | `ww` w → w2 | a path w → w2; or none, if a case assumes it or w is initial | w2 is not w |
+//!
+//! In all of them w, w2 and r are of one key, and w and w2 count. Which edges a path may have, and
+//! which cycles there must not be, depends on the model:
+//!
+//! | model | paths of premises | forbidden cycles |
+//! | --- | --- | --- |
+//! | CC | `po wr` | `po wr` with at most one `rw` |
+//! | CCv | `po wr` | those of CC; `po wr cf` |
+//! | CM | `rw`: `po wr`; `hb`: `po wr hb` | those of CC; `po wr hb` |
+//! | SC | `po wr ww rw cf hb` | the same |
+//! | TSO | `ppo wre ww rw cf`, or `poloc wre ww rw cf` | the same |
+//!
+//! For CM there is an observer o: r has to be o or before o in `po`, and every operation has to be
+//! in the causal past of o. For SC every rule is sound without limits, because all edges lie in the
+//! one total order. For TSO a path within one of the two relations shows that the reverse `ww`
+//! would close a cycle, which is all that the rules need.
+//!
+//! A derived edge may be used again, without premises, behind its derivation in the same cycle. A
+//! case that chooses what a read reads from makes that `wr` known, and a case that orders two writes
+//! makes that `ww` known, for all that is inside it.
+//!
+//! Cost: linear in the certificate, and for each cycle of CM in the causal past of its observer.
+//! Nothing recurses, however deep cases and premises are nested.
+
+use consistory_history::OpId;
+use consistory_verdict::{Certificate, Edge, Verdict};
+use rustc_hash::FxHashSet;
+
+use crate::reads_from::{Candidates, ReadsFrom};
+use crate::store_order::{Role, key, role};
+use crate::{Flaw, Model, Rejection, exists, kind, name};
+
+/// Checks the proof of a violation.
+pub(crate) fn refute<'a>(
+    candidates: &'a Candidates<'a>,
+    model: Model,
+    certificate: &'a Certificate,
+) -> Result<(), Rejection> {
+    let wr = ReadsFrom::unambiguous(candidates);
+    let barriers = if model == Model::Tso { count_barriers(&wr) } else { Vec::new() };
+    let mut proof = Proof {
+        candidates,
+        model,
+        wr,
+        ww: FxHashSet::default(),
+        barriers,
+        assumptions: Vec::new(),
+        branches: Vec::new(),
+    };
+    proof.check(certificate)
+}
+
+type Relations = &'static [&'static str];
+const CAUSAL: &[Relations] = &[&["po", "wr"]];
+const CONVERGENT: &[Relations] = &[&["po", "wr", "cf"]];
+const OBSERVED: &[Relations] = &[&["po", "wr", "hb"]];
+const TOTAL: &[Relations] = &[&["po", "wr", "ww", "rw", "cf", "hb"]];
+const BUFFERED: &[Relations] =
+    &[&["ppo", "wre", "ww", "rw", "cf"], &["poloc", "wre", "ww", "rw", "cf"]];
+
+impl Model {
+    /// Gives the sets of relations that a path among the premises of a derived relation may be of.
+    fn premises(self, relation: &str) -> Option<&'static [Relations]> {
+        match (self, relation) {
+            (Model::Cc | Model::Ccv | Model::Cm, "rw") | (Model::Ccv, "cf") => Some(CAUSAL),
+            (Model::Cm, "hb") => Some(OBSERVED),
+            (Model::Sc, "rw" | "cf" | "hb" | "ww") => Some(TOTAL),
+            (Model::Tso, "rw" | "cf" | "ww") => Some(BUFFERED),
+            _ => None,
+        }
+    }
+
+    /// Says whether the model forbids a cycle of these edges.
+    fn forbids(self, cycle: &[Edge]) -> bool {
+        let future_read = |first: &str, second: &str| {
+            cycle.len() == 2 && cycle[0].relation == first && cycle[1].relation == second
+        };
+        let forbidden = match self {
+            Model::Cc => CAUSAL,
+            Model::Ccv => CONVERGENT,
+            Model::Cm => OBSERVED,
+            Model::Sc => TOTAL,
+            Model::Tso => BUFFERED,
+            Model::Other => &[],
+        };
+        future_read("po", "wr")
+            || future_read("wr", "po")
+            || are_of(cycle.iter(), forbidden)
+            || (matches!(self, Model::Cc | Model::Ccv | Model::Cm)
+                && cycle.iter().filter(|edge| edge.relation == "rw").count() == 1
+                && are_of(cycle.iter().filter(|edge| edge.relation != "rw"), CAUSAL))
+    }
+}
+
+/// What is to be done next.
+enum Step<'a> {
+    Prove(&'a Certificate),
+    /// Enters a branch, counting from 0.
+    Assume(usize, Case),
+    /// Leaves it.
+    Retract,
+}
+
+#[derive(Clone, Copy)]
+enum Case {
+    ReadsFrom(OpId, OpId),
+    Before(OpId, OpId),
+}
+
+/// What was the case before an assumption.
+enum Before {
+    Source(OpId, Option<OpId>),
+    Unordered(OpId, OpId),
+    Ordered,
+}
+
+struct Proof<'a> {
+    candidates: &'a Candidates<'a>,
+    model: Model,
+    /// The `wr` that follows from the values, and what the cases around assume.
+    wr: ReadsFrom<'a>,
+    /// The `ww` that the cases around assume.
+    ww: FxHashSet<(OpId, OpId)>,
+    /// For TSO, for each operation how many fences and read-modify-writes have smaller ids.
+    barriers: Vec<u32>,
+    assumptions: Vec<Before>,
+    /// The branches around, outermost first.
+    branches: Vec<usize>,
+}
+
+/// What is known inside one cycle.
+struct Inside<'a> {
+    derived: FxHashSet<(OpId, OpId, &'a str)>,
+    observer: Option<OpId>,
+    /// For each session the smallest id that is not in the causal past of the observer.
+    past: Option<Vec<u32>>,
+}
+
+impl<'a> Proof<'a> {
+    fn check(&mut self, certificate: &'a Certificate) -> Result<(), Rejection> {
+        let mut steps = vec![Step::Prove(certificate)];
+        while let Some(step) = steps.pop() {
+            match step {
+                Step::Assume(branch, case) => self.assume(branch, case),
+                Step::Retract => self.retract(),
+                Step::Prove(Certificate::ThinAirRead { read }) => self.thin_air(*read)?,
+                Step::Prove(Certificate::Cycle { edges, observer, .. }) => {
+                    self.cycle(edges, *observer)?;
+                }
+                Step::Prove(Certificate::SplitOrder { writes: [first, second], branches }) => {
+                    self.writes_of_one_key(*first, *second)?;
+                    let cases = [Case::Before(*first, *second), Case::Before(*second, *first)];
+                    for (i, (case, proof)) in cases.into_iter().zip(&**branches).enumerate().rev() {
+                        steps.extend([Step::Retract, Step::Prove(proof), Step::Assume(i, case)]);
+                    }
+                }
+                Step::Prove(Certificate::SplitRead { read, branches }) => {
+                    self.all_candidates(*read, branches)?;
+                    for (i, (write, proof)) in branches.iter().enumerate().rev() {
+                        let case = Case::ReadsFrom(*read, *write);
+                        steps.extend([Step::Retract, Step::Prove(proof), Step::Assume(i, case)]);
+                    }
+                }
+                Step::Prove(other) => {
+                    let claim = Verdict::Violation.as_str();
+                    return Err(Rejection::Kind { kind: kind(other), claim });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn assume(&mut self, branch: usize, case: Case) {
+        self.branches.push(branch);
+        self.assumptions.push(match case {
+            Case::ReadsFrom(read, write) => Before::Source(read, self.wr.set(read, Some(write))),
+            Case::Before(first, second) if self.ww.insert((first, second)) => {
+                Before::Unordered(first, second)
+            }
+            Case::Before(..) => Before::Ordered,
+        });
+    }
+
+    fn retract(&mut self) {
+        self.branches.pop();
+        match self.assumptions.pop() {
+            Some(Before::Source(read, write)) => {
+                self.wr.set(read, write);
+            }
+            Some(Before::Unordered(first, second)) => {
+                self.ww.remove(&(first, second));
+            }
+            Some(Before::Ordered) | None => {}
+        }
+    }
+
+    fn thin_air(&self, read: OpId) -> Result<(), Rejection> {
+        let history = self.wr.history;
+        if exists(history, read)
+            && history.reads(read).is_some()
+            && self.candidates.of(read).next().is_none()
+        {
+            return Ok(());
+        }
+        Err(Rejection::NotThinAir { part: self.part("read"), op: name(history, read) })
+    }
+
+    fn writes_of_one_key(&self, first: OpId, second: OpId) -> Result<(), Rejection> {
+        let history = self.wr.history;
+        if exists(history, first) && exists(history, second) && self.overwrite(first, second) {
+            return Ok(());
+        }
+        let (first, second) = (name(history, first), name(history, second));
+        Err(Rejection::BadSplit { part: self.part("split"), first, second })
+    }
+
+    fn all_candidates(
+        &self,
+        read: OpId,
+        branches: &[(OpId, Certificate)],
+    ) -> Result<(), Rejection> {
+        let history = self.wr.history;
+        if history.is_initial(read) {
+            return Err(Rejection::NotRecorded {
+                part: self.part("read"),
+                op: name(history, read),
+            });
+        }
+        let mut missing: FxHashSet<OpId> = self.candidates.of(read).collect();
+        let none = missing.is_empty().then_some(read);
+        let extra = branches.iter().map(|(write, _)| *write).find(|write| !missing.remove(write));
+        match none.or(extra).or_else(|| missing.into_iter().min()) {
+            None => Ok(()),
+            Some(write) => Err(Rejection::BadCases {
+                part: self.part("sources"),
+                read: name(history, read),
+                write: name(history, write),
+            }),
+        }
+    }
+
+    fn cycle(&self, edges: &'a [Edge], observer: Option<OpId>) -> Result<(), Rejection> {
+        let history = self.wr.history;
+        if !edges.first().is_some_and(|first| is_path(edges, first.from, first.from)) {
+            return Err(Rejection::NotACycle { part: self.part("edges") });
+        }
+        let past = match observer {
+            Some(op) if history.is_initial(op) => {
+                let (part, op) = (self.part("observer"), name(history, op));
+                return Err(Rejection::NotRecorded { part, op });
+            }
+            Some(op) if self.model == Model::Cm => Some(self.past(op)),
+            _ => None,
+        };
+        let mut inside = Inside { derived: FxHashSet::default(), observer, past };
+        for (i, edge) in edges.iter().enumerate() {
+            self.derive(edge, i, &mut inside)?;
+        }
+        if self.model.forbids(edges) {
+            return Ok(());
+        }
+        Err(Rejection::AllowedCycle { part: self.part("edges") })
+    }
+
+    /// Checks an edge of a cycle, premises before conclusions.
+    fn derive(&self, edge: &'a Edge, at: usize, inside: &mut Inside<'a>) -> Result<(), Rejection> {
+        let mut around = vec![(edge, 0)];
+        while let Some((edge, premise)) = around.last_mut() {
+            if let Some(next) = edge.because.get(*premise) {
+                *premise += 1;
+                around.push((next, 0));
+                continue;
+            }
+            let edge = *edge;
+            if let Err(flaw) = self.follows(edge, inside) {
+                let inner: String = around[..around.len() - 1]
+                    .iter()
+                    .map(|(_, next)| format!(".because[{}]", next - 1))
+                    .collect();
+                return Err(Rejection::Edge {
+                    part: self.part(&format!("edges[{at}]{inner}")),
+                    relation: edge.relation.to_string(),
+                    from: name(self.wr.history, edge.from),
+                    to: name(self.wr.history, edge.to),
+                    flaw,
+                });
+            }
+            around.pop();
+        }
+        Ok(())
+    }
+
+    /// Checks one edge whose premises, if it has any, were checked.
+    fn follows(&self, edge: &'a Edge, inside: &mut Inside<'a>) -> Result<(), Flaw> {
+        let (history, from, to) = (self.wr.history, edge.from, edge.to);
+        if !exists(history, from) || !exists(history, to) {
+            return Err(Flaw::NotGiven);
+        }
+        if let Some(past) = &inside.past {
+            let holds =
+                |op: OpId| history.is_initial(op) || op.0 < past[history.session_of(op).index()];
+            if !holds(from) || !holds(to) {
+                return Err(Flaw::OutsidePast);
+            }
+        }
+        let buffered = self.model == Model::Tso;
+        let given = match &*edge.relation {
+            "po" => Some(self.po(from, to)),
+            "wr" => Some(self.wr.source(to) == Some(from)),
+            "wre" if buffered => {
+                Some(self.wr.source(to) == Some(from) && !self.same_session(from, to))
+            }
+            "ppo" if buffered => Some(self.ppo(from, to)),
+            "poloc" if buffered => Some(self.poloc(from, to)),
+            _ => None,
+        };
+        if let Some(given) = given {
+            return if given && edge.because.is_empty() { Ok(()) } else { Err(Flaw::NotGiven) };
+        }
+        let Some(paths) = self.model.premises(&edge.relation) else { return Err(Flaw::NoRule) };
+        let conclusion = (from, to, &*edge.relation);
+        if edge.because.is_empty() {
+            let known = edge.relation == "ww"
+                && (self.ww.contains(&(from, to))
+                    || (history.is_initial(from) && self.overwrite(from, to)));
+            let proved = known || inside.derived.contains(&conclusion);
+            return if proved { Ok(()) } else { Err(Flaw::Unproved) };
+        }
+        let concludes = match &*edge.relation {
+            "rw" => parts(&edge.because).any(|(wr, path)| {
+                wr.to == from
+                    && is_path(path, wr.from, to)
+                    && are_of(path.iter(), paths)
+                    && self.overwrite(wr.from, to)
+                    && from != to
+            }),
+            "cf" | "hb" => parts(&edge.because).any(|(wr, path)| {
+                wr.from == to
+                    && is_path(path, from, wr.to)
+                    && are_of(path.iter(), paths)
+                    && self.overwrite(from, to)
+                    && (self.model != Model::Cm || self.observes(inside.observer, wr.to))
+            }),
+            _ => {
+                is_path(&edge.because, from, to)
+                    && are_of(edge.because.iter(), paths)
+                    && self.overwrite(from, to)
+            }
+        };
+        if !concludes {
+            return Err(Flaw::Premises);
+        }
+        inside.derived.insert(conclusion);
+        Ok(())
+    }
+
+    fn po(&self, a: OpId, b: OpId) -> bool {
+        let history = self.wr.history;
+        !history.is_initial(b) && (history.is_initial(a) || (self.same_session(a, b) && a < b))
+    }
+
+    /// Unlike `po` it has to be between operations that count: a chain of it through one that
+    /// does not would show nothing.
+    fn ppo(&self, a: OpId, b: OpId) -> bool {
+        if !self.po(a, b) || !self.wr.counts(a) || !self.wr.counts(b) {
+            return false;
+        }
+        self.wr.history.is_initial(a)
+            || role(&self.wr, a) != Role::Write
+            || role(&self.wr, b) != Role::Read
+            || self.barriers[b.index()] > self.barriers[a.index()]
+    }
+
+    fn poloc(&self, a: OpId, b: OpId) -> bool {
+        self.po(a, b) && key(&self.wr, a).is_some_and(|shared| key(&self.wr, b) == Some(shared))
+    }
+
+    fn same_session(&self, a: OpId, b: OpId) -> bool {
+        let history = self.wr.history;
+        !history.is_initial(a)
+            && !history.is_initial(b)
+            && history.session_of(a) == history.session_of(b)
+    }
+
+    /// Says whether both are writes of one key that count, and not the same.
+    fn overwrite(&self, a: OpId, b: OpId) -> bool {
+        a != b && self.wr.writes(a).is_some_and(|shared| self.wr.writes(b) == Some(shared))
+    }
+
+    /// Says whether a read is the observer or before it in its session.
+    fn observes(&self, observer: Option<OpId>, read: OpId) -> bool {
+        observer.is_some_and(|observer| read == observer || self.po(read, observer))
+    }
+
+    /// Gives for each session the smallest id that is neither `op` nor known to be causally before.
+    fn past(&self, op: OpId) -> Vec<u32> {
+        let history = self.wr.history;
+        let mut past: Vec<u32> =
+            history.sessions().map(|session| history.op_at(session, 0).0).collect();
+        let mut found = vec![op];
+        while let Some(op) = found.pop() {
+            let bound = &mut past[history.session_of(op).index()];
+            let new = *bound..op.0 + 1;
+            *bound = (*bound).max(op.0 + 1);
+            found.extend(
+                new.filter_map(|op| self.wr.source(OpId(op))).filter(|&op| !history.is_initial(op)),
+            );
+        }
+        past
+    }
+
+    /// Gives the path of a part of the certificate that is being proved.
+    fn part(&self, field: &str) -> String {
+        let around: String = self.branches.iter().map(|i| format!("branches[{i}].")).collect();
+        around + field
+    }
+}
+
+/// Says whether edges lead from one operation to another.
+fn is_path(edges: &[Edge], from: OpId, to: OpId) -> bool {
+    edges.first().is_some_and(|first| first.from == from)
+        && edges.windows(2).all(|pair| pair[0].to == pair[1].from)
+        && edges.last().is_some_and(|last| last.to == to)
+}
+
+/// Says whether edges are all of one of several sets of relations.
+fn are_of<'a>(edges: impl Iterator<Item = &'a Edge> + Clone, sets: &[Relations]) -> bool {
+    sets.iter().any(|set| edges.clone().all(|edge| set.contains(&&*edge.relation)))
+}
+
+/// Takes premises apart into a `wr` edge, which comes first or last, and a path.
+fn parts(premises: &[Edge]) -> impl Iterator<Item = (&Edge, &[Edge])> {
+    [premises.split_first(), premises.split_last()]
+        .into_iter()
+        .flatten()
+        .filter(|(edge, _)| matches!(&*edge.relation, "wr" | "wre"))
+}
+
+/// Counts for each operation the fences and read-modify-writes that have smaller ids.
+fn count_barriers(wr: &ReadsFrom<'_>) -> Vec<u32> {
+    let mut count = 0;
+    wr.history
+        .ops()
+        .map(|op| {
+            let before = count;
+            count += u32::from(wr.counts(op) && role(wr, op) == Role::Barrier);
+            before
+        })
+        .collect()
+}

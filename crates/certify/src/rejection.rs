@@ -1,0 +1,198 @@
+//! Why a certificate is rejected.
+
+use std::fmt;
+
+/// Which part of a certificate proves nothing, and why.
+///
+/// Operations are given by their references, parts by their path in the certificate's JSON.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Rejection {
+    /// There are no rules for the model.
+    #[error("there are no rules for the model `{model}`")]
+    Model {
+        /// The model.
+        model: String,
+    },
+    /// The claim is undecided.
+    #[error("an undecided verdict claims nothing")]
+    NoClaim,
+    /// The history has more than registers.
+    #[error("the model is about registers, and the history has {what}")]
+    Unsupported {
+        /// What it has.
+        what: &'static str,
+    },
+    /// The certificate is not of a kind that can prove the claim.
+    #[error("a certificate of kind `{kind}` does not prove the verdict `{claim}` of this model")]
+    Kind {
+        /// The kind.
+        kind: &'static str,
+        /// The claim.
+        claim: &'static str,
+    },
+    /// An operation is not in the history, or is not recorded where it has to be.
+    #[error("`{part}`: {op} is not a recorded operation")]
+    NotRecorded {
+        /// Where in the certificate.
+        part: String,
+        /// The operation.
+        op: String,
+    },
+    /// A consistent history has a read of a value that nobody wrote.
+    #[error("{read} reads a value that nobody wrote")]
+    NoCandidate {
+        /// The read.
+        read: String,
+    },
+    /// The certificate does not choose among several candidates.
+    #[error("`wr` does not say from which write {read} reads")]
+    NoChoice {
+        /// The read.
+        read: String,
+    },
+    /// The certificate chooses what cannot be, or chooses twice.
+    #[error("`wr` cannot say that {read} reads from {write}")]
+    BadChoice {
+        /// The read.
+        read: String,
+        /// The write.
+        write: String,
+    },
+    /// An operation comes before what precedes it in its session, comes twice, or does not count.
+    #[error("`{part}`: {op} is not the next operation of its session that counts")]
+    OutOfOrder {
+        /// Where in the certificate.
+        part: String,
+        /// The operation.
+        op: String,
+    },
+    /// A read comes before the write that it reads from.
+    #[error("`{part}`: {read} comes before {write}, from which it reads")]
+    BeforeItsWrite {
+        /// Where in the certificate.
+        part: String,
+        /// The read.
+        read: String,
+        /// The write.
+        write: String,
+    },
+    /// An operation that counts is not listed.
+    #[error("`{part}`: {op} is missing")]
+    Missing {
+        /// Where in the certificate.
+        part: String,
+        /// The operation.
+        op: String,
+    },
+    /// A session's or key's order is listed twice, or is of none that the history has.
+    #[error("`{part}` is listed twice or is not in the history")]
+    BadName {
+        /// Where in the certificate.
+        part: String,
+    },
+    /// A read does not take the last write by the rule of the model.
+    #[error("{read} reads from {write}, but {last} comes later")]
+    Overwritten {
+        /// The read.
+        read: String,
+        /// The write that it reads from.
+        write: String,
+        /// A write of the same key that comes later.
+        last: String,
+    },
+    /// A store order does not start with the initial write, or lists what is no write of its key.
+    #[error("`{part}`: {op} has no place there in the order of the writes of this key")]
+    BadStoreOrder {
+        /// Where in the certificate.
+        part: String,
+        /// The operation.
+        op: String,
+    },
+    /// A relation that must be acyclic is not.
+    #[error("`{relation}` has a cycle")]
+    Cyclic {
+        /// The relation.
+        relation: &'static str,
+    },
+    /// A read that is said to be out of thin air is none, or has a candidate.
+    #[error("`{part}`: {op} is not a read of a value that nobody wrote")]
+    NotThinAir {
+        /// Where in the certificate.
+        part: String,
+        /// The operation.
+        op: String,
+    },
+    /// The edges do not form a closed walk.
+    #[error("`{part}`: the edges do not form a cycle")]
+    NotACycle {
+        /// Where in the certificate.
+        part: String,
+    },
+    /// The edges form a cycle, but one that the model allows.
+    #[error("`{part}`: the model allows a cycle of these relations")]
+    AllowedCycle {
+        /// Where in the certificate.
+        part: String,
+    },
+    /// An edge does not follow.
+    #[error("`{part}`: `{relation}` from {from} to {to} does not follow: {flaw}")]
+    Edge {
+        /// Where in the certificate.
+        part: String,
+        /// The relation.
+        relation: String,
+        /// Where the edge starts.
+        from: String,
+        /// Where it ends.
+        to: String,
+        /// Why it does not follow.
+        flaw: Flaw,
+    },
+    /// The two operations of a split are not two writes of one key that both count.
+    #[error("`{part}`: {first} and {second} are not two writes of one key")]
+    BadSplit {
+        /// Where in the certificate.
+        part: String,
+        /// One operation.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// The cases of a read are not exactly its candidates.
+    #[error("`{part}`: {write} is left out, or is not a candidate of {read}, or is listed twice")]
+    BadCases {
+        /// Where in the certificate.
+        part: String,
+        /// The read.
+        read: String,
+        /// The write.
+        write: String,
+    },
+}
+
+/// Why an edge does not follow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flaw {
+    /// The history has no such pair.
+    NotGiven,
+    /// The model has no rule for this relation.
+    NoRule,
+    /// There are no premises, and it was neither derived before nor assumed.
+    Unproved,
+    /// The premises are not those of the relation's rule.
+    Premises,
+    /// An end is not in the causal past of the observer.
+    OutsidePast,
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Flaw::NotGiven => "the history does not have it",
+            Flaw::NoRule => "the model has no rule for it",
+            Flaw::Unproved => "it has no premises and was not derived or assumed before",
+            Flaw::Premises => "the premises are not those of its rule",
+            Flaw::OutsidePast => "it is not in the causal past of the observer",
+        })
+    }
+}

@@ -1,0 +1,179 @@
+//! Orders that are replayed: SC and CM.
+//!
+//! A history satisfies SC iff its operations have a total order that extends `po` and in which
+//! each read takes the last write of its key. It satisfies CM iff for each session there is such
+//! an order of what is causally before the session's last operation, in which only the reads of the
+//! session itself need to take the last write: whatever is in `hb_o` is then in the order. An order
+//! that holds more than the causal past proves it just as well.
+//!
+//! Cost: linear in the length of the orders.
+
+use consistory_history::{OpId, SessionId};
+
+use crate::reads_from::ReadsFrom;
+use crate::{Rejection, name};
+
+/// Checks an order for SC.
+pub(crate) fn all(wr: &ReadsFrom<'_>, order: &[OpId]) -> Result<(), Rejection> {
+    Replay::new(wr).run(order, None, "order")
+}
+
+/// Checks the orders of all sessions for CM.
+pub(crate) fn sessions(
+    wr: &ReadsFrom<'_>,
+    orders: &[(SessionId, Vec<OpId>)],
+) -> Result<(), Rejection> {
+    let history = wr.history;
+    let mut listed = vec![false; history.session_count()];
+    let mut replay = Replay::new(wr);
+    for (session, order) in orders {
+        if listed.get(session.index()) != Some(&false) {
+            return Err(Rejection::BadName { part: format!("orders.#{}", session.0) });
+        }
+        listed[session.index()] = true;
+        let part = format!("orders.{}", history.session_name(*session));
+        replay.run(order, Some(*session), &part)?;
+    }
+    for session in history.sessions().filter(|session| !listed[session.index()]) {
+        let part = format!("orders.{}", history.session_name(session));
+        replay.run(&[], Some(session), &part)?;
+    }
+    Ok(())
+}
+
+/// How far a replay has come.
+struct Replay<'a> {
+    wr: &'a ReadsFrom<'a>,
+    cursor: Cursor<'a>,
+    /// For each key the last write.
+    last: Vec<OpId>,
+}
+
+impl<'a> Replay<'a> {
+    fn new(wr: &'a ReadsFrom<'a>) -> Self {
+        let last = wr.history.keys().map(|key| wr.history.initial_write(key)).collect();
+        Replay { wr, cursor: Cursor::new(wr), last }
+    }
+
+    /// Replays an order that has to hold all of a session, whose reads take the last write, or all
+    /// of every session; then goes back to the start.
+    fn run(
+        &mut self,
+        order: &[OpId],
+        session: Option<SessionId>,
+        part: &str,
+    ) -> Result<(), Rejection> {
+        let (wr, history) = (self.wr, self.wr.history);
+        for (i, &op) in order.iter().enumerate() {
+            self.cursor.take(op, part, i)?;
+            if let Some(write) = wr.source(op)
+                && session.is_none_or(|session| session == history.session_of(op))
+                && let Some(key) = wr.reads(op)
+                && self.last[key.index()] != write
+            {
+                return Err(Rejection::Overwritten {
+                    read: name(history, op),
+                    write: name(history, write),
+                    last: name(history, self.last[key.index()]),
+                });
+            }
+            if let Some(key) = wr.writes(op) {
+                self.last[key.index()] = op;
+            }
+        }
+        match session {
+            Some(session) => self.cursor.complete(session, part)?,
+            None => {
+                for session in history.sessions() {
+                    self.cursor.complete(session, part)?;
+                }
+            }
+        }
+        self.reset(order);
+        Ok(())
+    }
+
+    /// Goes back to the start; undoing only what was done keeps many short orders cheap.
+    fn reset(&mut self, order: &[OpId]) {
+        let history = self.wr.history;
+        if order.len() > self.last.len() + self.cursor.next.len() {
+            *self = Replay::new(self.wr);
+            return;
+        }
+        for &op in order {
+            let session = history.session_of(op).index();
+            self.cursor.next[session] = self.cursor.first[session];
+            if let Some(key) = self.wr.writes(op) {
+                self.last[key.index()] = history.initial_write(key);
+            }
+        }
+    }
+}
+
+/// The next operation of each session, in an order that extends `po` and `wr`.
+pub(crate) struct Cursor<'a> {
+    wr: &'a ReadsFrom<'a>,
+    /// For each session its first operation that counts, or what is behind its last operation.
+    first: Vec<OpId>,
+    /// For each session the next operation that counts, or what is behind its last operation.
+    next: Vec<OpId>,
+    /// For each session what is behind its last operation.
+    end: Vec<OpId>,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(wr: &'a ReadsFrom<'a>) -> Self {
+        let history = wr.history;
+        let end: Vec<OpId> = history
+            .sessions()
+            .map(|session| history.op_at(session, history.session_ops(session).len() as u32))
+            .collect();
+        let first: Vec<OpId> = history
+            .sessions()
+            .map(|session| counting(wr, history.op_at(session, 0), end[session.index()]))
+            .collect();
+        Cursor { wr, next: first.clone(), first, end }
+    }
+
+    /// Takes the `i`th operation of the order, if it may come now.
+    #[inline]
+    pub(crate) fn take(&mut self, op: OpId, part: &str, i: usize) -> Result<(), Rejection> {
+        let history = self.wr.history;
+        let part = || format!("{part}[{i}]");
+        if history.is_initial(op) {
+            return Err(Rejection::NotRecorded { part: part(), op: name(history, op) });
+        }
+        let session = history.session_of(op).index();
+        if self.next[session] != op {
+            return Err(Rejection::OutOfOrder { part: part(), op: name(history, op) });
+        }
+        if let Some(write) = self.wr.source(op)
+            && !history.is_initial(write)
+            && self.next[history.session_of(write).index()] <= write
+        {
+            let (read, write) = (name(history, op), name(history, write));
+            return Err(Rejection::BeforeItsWrite { part: part(), read, write });
+        }
+        self.next[session] = counting(self.wr, OpId(op.0 + 1), self.end[session]);
+        Ok(())
+    }
+
+    /// Fails if not all of a session was taken.
+    pub(crate) fn complete(&self, session: SessionId, part: &str) -> Result<(), Rejection> {
+        let next = self.next[session.index()];
+        if next == self.end[session.index()] {
+            return Ok(());
+        }
+        Err(Rejection::Missing { part: part.into(), op: name(self.wr.history, next) })
+    }
+}
+
+/// Finds the first operation from `from` on that counts, or gives `end`.
+#[inline]
+fn counting(wr: &ReadsFrom<'_>, from: OpId, end: OpId) -> OpId {
+    let mut op = from;
+    while op < end && !wr.counts(op) {
+        op.0 += 1;
+    }
+    op
+}

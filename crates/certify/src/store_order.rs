@@ -1,0 +1,178 @@
+//! Store orders: TSO.
+//!
+//! A history satisfies TSO iff no read is of a write that follows it in its own session and some
+//! store order `ww` makes both `ppo | wre | ww | rw[ww]` and `poloc | wre | ww | rw[ww]` acyclic.
+//! The certificate gives `ww`. Each relation is built with few edges that have the same closure,
+//! and sorted topologically; initial writes are left out, as nothing comes before them.
+//!
+//! Cost: linear in the size of the history.
+
+use consistory_history::{KeyId, OpId};
+use rustc_hash::FxHashMap;
+
+use crate::reads_from::ReadsFrom;
+use crate::{Rejection, name};
+
+/// Checks a store order for TSO.
+pub(crate) fn total(wr: &ReadsFrom<'_>, ww: &[(KeyId, Vec<OpId>)]) -> Result<(), Rejection> {
+    let history = wr.history;
+    let next = successors(wr, ww)?;
+    let mut common: Vec<(OpId, OpId)> = history
+        .ops()
+        .filter_map(|write| next[write.index()].map(|overwriting| (write, overwriting)))
+        .collect();
+    for read in history.ops() {
+        let Some(write) = wr.source(read) else { continue };
+        if !history.is_initial(write) {
+            if history.session_of(write) != history.session_of(read) {
+                common.push((write, read));
+            } else if write > read {
+                let (read, write) = (name(history, read), name(history, write));
+                return Err(Rejection::BeforeItsWrite { part: "wr".into(), read, write });
+            }
+        }
+        if let Some(overwriting) = next[write.index()].filter(|&overwriting| overwriting != read) {
+            common.push((read, overwriting));
+        }
+    }
+    for (relation, own) in [
+        ("ppo | wre | ww | rw", preserved_program_order(wr)),
+        ("poloc | wre | ww | rw", program_order_per_key(wr)),
+    ] {
+        if !is_acyclic(history.len(), &[&common, &own]) {
+            return Err(Rejection::Cyclic { relation });
+        }
+    }
+    Ok(())
+}
+
+/// Gives for each write the next one of its key, if the lists hold each write that counts once,
+/// each key's initial write first.
+fn successors(
+    wr: &ReadsFrom<'_>,
+    ww: &[(KeyId, Vec<OpId>)],
+) -> Result<Vec<Option<OpId>>, Rejection> {
+    let history = wr.history;
+    let mut next = vec![None; history.len() + history.key_count()];
+    let mut listed = vec![false; next.len()];
+    for (key, writes) in ww {
+        if key.index() >= history.key_count() || listed[history.initial_write(*key).index()] {
+            return Err(Rejection::BadName { part: format!("ww.#{}", key.0) });
+        }
+        let initial = history.initial_write(*key);
+        listed[initial.index()] = true;
+        let part = |i: usize| format!("ww.{}[{i}]", history.key_name(*key));
+        if writes.first() != Some(&initial) {
+            return Err(Rejection::BadStoreOrder { part: part(0), op: name(history, initial) });
+        }
+        for (i, pair) in writes.windows(2).enumerate() {
+            let [before, write] = [pair[0], pair[1]];
+            let belongs = !history.is_initial(write)
+                && wr.writes(write) == Some(*key)
+                && !std::mem::replace(&mut listed[write.index()], true);
+            if !belongs {
+                return Err(Rejection::BadStoreOrder {
+                    part: part(i + 1),
+                    op: name(history, write),
+                });
+            }
+            next[before.index()] = Some(write);
+        }
+    }
+    match history.ops().find(|&op| wr.writes(op).is_some() && !listed[op.index()]) {
+        Some(op) => Err(Rejection::Missing { part: "ww".into(), op: name(history, op) }),
+        None => Ok(next),
+    }
+}
+
+/// Gives pairs whose closure is that of `ppo`: a plain read follows only what is no plain write,
+/// everything else follows everything.
+fn preserved_program_order(wr: &ReadsFrom<'_>) -> Vec<(OpId, OpId)> {
+    let mut pairs = Vec::new();
+    for session in wr.history.sessions() {
+        let (mut last_but_reads, mut last_but_writes) = (None, None);
+        for op in wr.history.session_ops(session).filter(|&op| wr.counts(op)) {
+            let role = role(wr, op);
+            pairs.extend(last_but_writes.map(|before| (before, op)));
+            if role != Role::Read {
+                pairs.extend(last_but_reads.map(|before| (before, op)));
+                last_but_reads = Some(op);
+            }
+            if role != Role::Write {
+                last_but_writes = Some(op);
+            }
+        }
+    }
+    pairs
+}
+
+/// Gives pairs whose closure is `poloc`.
+fn program_order_per_key(wr: &ReadsFrom<'_>) -> Vec<(OpId, OpId)> {
+    let mut pairs = Vec::new();
+    let mut last = FxHashMap::default();
+    for session in wr.history.sessions() {
+        last.clear();
+        for op in wr.history.session_ops(session).filter(|&op| wr.counts(op)) {
+            if let Some(key) = key(wr, op) {
+                pairs.extend(last.insert(key, op).map(|before| (before, op)));
+            }
+        }
+    }
+    pairs
+}
+
+/// What an operation is to a store buffer, if it counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A plain read.
+    Read,
+    /// A plain write.
+    Write,
+    /// A fence or read-modify-write, ordered with everything.
+    Barrier,
+}
+
+pub(crate) fn role(wr: &ReadsFrom<'_>, op: OpId) -> Role {
+    match (wr.reads(op), wr.writes(op)) {
+        (Some(_), None) => Role::Read,
+        (None, Some(_)) => Role::Write,
+        _ => Role::Barrier,
+    }
+}
+
+/// Gives the key of an operation, if it has one and counts.
+pub(crate) fn key(wr: &ReadsFrom<'_>, op: OpId) -> Option<KeyId> {
+    wr.reads(op).or_else(|| wr.writes(op))
+}
+
+/// Says whether a relation over `size` operations has no cycle, by sorting it topologically.
+fn is_acyclic(size: usize, parts: &[&[(OpId, OpId)]]) -> bool {
+    let edges = || parts.iter().copied().flatten();
+    let mut start = vec![0; size + 2];
+    let mut incoming = vec![0; size];
+    for (from, to) in edges() {
+        start[from.index() + 2] += 1;
+        incoming[to.index()] += 1;
+    }
+    for i in 2..start.len() {
+        start[i] += start[i - 1];
+    }
+    let mut targets = vec![0; start[size + 1]];
+    for (from, to) in edges() {
+        let place = &mut start[from.index() + 1];
+        targets[*place] = to.index();
+        *place += 1;
+    }
+    let mut ready: Vec<usize> = (0..size).filter(|&op| incoming[op] == 0).collect();
+    let mut sorted = 0;
+    while let Some(op) = ready.pop() {
+        sorted += 1;
+        for &to in &targets[start[op]..start[op + 1]] {
+            incoming[to] -= 1;
+            if incoming[to] == 0 {
+                ready.push(to);
+            }
+        }
+    }
+    sorted == size
+}

@@ -1,0 +1,100 @@
+//! The catalogue: the models of `models/`, read once.
+
+use std::sync::LazyLock;
+
+use crate::definition::Definition;
+use crate::diagnostic::{DefinitionError, did_you_mean, nearest};
+
+/// A model of the catalogue.
+#[derive(Debug)]
+pub struct Model {
+    /// The id by which commands name it.
+    pub id: &'static str,
+    /// The short name that papers use.
+    pub name: String,
+    /// The full name.
+    pub title: String,
+    /// Where it is from.
+    pub source: String,
+    /// What it means in a sentence.
+    pub meaning: String,
+    /// The text of its definition.
+    pub text: &'static str,
+    /// The definition.
+    pub definition: Definition,
+}
+
+/// No model of the catalogue has that id.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("no model is called `{id}`")]
+pub struct UnknownModel {
+    /// The id.
+    pub id: String,
+    /// What may have been meant, or which ids there are.
+    pub hint: String,
+}
+
+macro_rules! embedded {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../../../models/", $name, ".cat")))),*]
+    };
+}
+
+/// The ids of the models, from weak to strong.
+const MODELS: [(&str, &str); 9] =
+    embedded!["cc", "ccv", "cm", "ccm", "wsc", "sc", "wccm", "wtso", "tso"];
+
+/// What models include besides each other.
+const LIBRARY: [(&str, &str); 1] = embedded!["relations"];
+
+static CATALOGUE: LazyLock<Vec<Model>> = LazyLock::new(|| {
+    MODELS
+        .into_iter()
+        .map(|(id, text)| {
+            let definition = load(&format!("{id}.cat"), text, |_| None)
+                .expect("the definitions of the catalogue are without errors, as tests show");
+            let own = |text: Option<&str>| text.unwrap_or_default().to_owned();
+            Model {
+                id,
+                name: own(definition.name()),
+                title: definition.title().to_owned(),
+                source: own(definition.source()),
+                meaning: own(definition.meaning()),
+                text,
+                definition,
+            }
+        })
+        .collect()
+});
+
+/// Gives all models of the catalogue.
+pub fn catalogue() -> &'static [Model] {
+    &CATALOGUE
+}
+
+/// Finds a model by its id.
+pub fn find(id: &str) -> Result<&'static Model, UnknownModel> {
+    catalogue().iter().find(|model| model.id == id).ok_or_else(|| {
+        let ids = || MODELS.iter().map(|&(id, _)| id);
+        let hint = did_you_mean(&nearest(id, ids()))
+            .unwrap_or_else(|| format!("there are {}", ids().collect::<Vec<_>>().join(", ")));
+        UnknownModel { id: id.to_owned(), hint }
+    })
+}
+
+/// Reads a user's definition.
+///
+/// `file` is the name that diagnostics show. The files of the catalogue can always be included, as
+/// `"cc.cat"` and `"relations.cat"`; `include` gives the text of any other.
+pub fn load(
+    file: &str,
+    text: &str,
+    mut include: impl FnMut(&str) -> Option<String>,
+) -> Result<Definition, DefinitionError> {
+    Definition::parse(file, text, |path| {
+        let of_catalogue = path.strip_suffix(".cat").and_then(|id| {
+            MODELS.iter().chain(&LIBRARY).find(|&&(name, _)| name == id).map(|&(_, text)| text)
+        });
+        of_catalogue.map(str::to_owned).or_else(|| include(path))
+    })
+}

@@ -1,0 +1,143 @@
+//! Choices of `wr` and `ww`: what can be chosen, what was, and what refutes it.
+
+use std::rc::Rc;
+
+use consistory_verdict::{Certificate, Edge, Judgement};
+use rustc_hash::FxHashSet;
+
+use crate::definition::Definition;
+use crate::finals::Finals;
+use crate::interpret::Stage;
+use crate::matrix::Matrix;
+use crate::register::Register;
+
+/// A choice that a verdict may rest on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) enum Assumption {
+    /// The read takes its value from the write.
+    Reads { read: usize, write: usize },
+    /// The first write comes before the second in the store order.
+    Before { first: usize, second: usize },
+}
+
+/// A refutation and the choices that it rests on.
+pub(crate) struct Proof {
+    pub(crate) certificate: Certificate,
+    /// The patterns of its leaves, each once.
+    pub(crate) patterns: Vec<String>,
+    pub(crate) uses: FxHashSet<Assumption>,
+}
+
+impl Proof {
+    pub(crate) fn into_judgement(self) -> Judgement {
+        Judgement::Violation { pattern: self.patterns.join(" or "), certificate: self.certificate }
+    }
+}
+
+/// Refutes that a read takes its value from a write that follows it.
+pub(crate) fn future_read(register: &Register<'_>, read: usize, write: usize) -> Proof {
+    let (r, w) = (register.op(read), register.op(write));
+    Proof {
+        certificate: Certificate::Cycle {
+            edges: vec![Edge::given(r, w, "po"), Edge::given(w, r, "wr")],
+            observer: None,
+            check: None,
+        },
+        patterns: vec!["FutureRead".to_owned()],
+        uses: [Assumption::Reads { read, write }].into_iter().collect(),
+    }
+}
+
+/// Something to choose.
+#[derive(Clone, Debug)]
+pub(crate) enum Choice {
+    Read { read: usize, writes: Vec<usize> },
+    Order { writes: [usize; 2] },
+}
+
+impl Choice {
+    pub(crate) fn branches(&self) -> usize {
+        match self {
+            Choice::Read { writes, .. } => writes.len(),
+            Choice::Order { .. } => 2,
+        }
+    }
+
+    pub(crate) fn assumption(&self, branch: usize) -> Assumption {
+        match self {
+            Choice::Read { read, writes } => {
+                Assumption::Reads { read: *read, write: writes[branch] }
+            }
+            Choice::Order { writes: [a, b] } if branch == 0 => {
+                Assumption::Before { first: *a, second: *b }
+            }
+            Choice::Order { writes: [a, b] } => Assumption::Before { first: *b, second: *a },
+        }
+    }
+}
+
+/// What is chosen so far.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub(crate) wr_of: Rc<Vec<Option<usize>>>,
+    /// Transitive.
+    pub(crate) ww: Rc<Matrix>,
+    /// What was evaluated for this `wr`; absent until it is needed.
+    pub(crate) stage: Option<Rc<Stage>>,
+}
+
+/// A choice that was made.
+pub(crate) struct Frame {
+    pub(crate) choice: Choice,
+    pub(crate) before: State,
+    pub(crate) branch: usize,
+    /// The refutations of the branches. A branch before the present one without a refutation is
+    /// known to fail at once, and is refuted when somebody asks.
+    pub(crate) refuted: Vec<Option<Proof>>,
+}
+
+impl Frame {
+    pub(crate) fn assumption(&self) -> Assumption {
+        self.choice.assumption(self.branch)
+    }
+}
+
+/// Makes the state in which only what leaves no choice is settled.
+pub(crate) fn root(definition: &Definition, register: &Register<'_>, finals: &Finals) -> State {
+    let only = |candidates: &Vec<usize>| match candidates[..] {
+        [write] => Some(write),
+        _ => None,
+    };
+    let mut ww = Matrix::empty(register.size);
+    if definition.has_store_order() {
+        for writes in &register.writes {
+            for &write in &writes[1..] {
+                ww.insert(writes[0], write);
+            }
+        }
+        for &(first, second) in &finals.before {
+            ww.insert(first, second);
+        }
+    }
+    State {
+        wr_of: Rc::new(register.candidates.iter().map(only).collect()),
+        ww: Rc::new(ww),
+        stage: None,
+    }
+}
+
+/// Adds an assumption to a state.
+pub(crate) fn extended(state: &State, assumption: Assumption) -> State {
+    match assumption {
+        Assumption::Reads { read, write } => {
+            let mut wr_of = (*state.wr_of).clone();
+            wr_of[read] = Some(write);
+            State { wr_of: Rc::new(wr_of), ww: state.ww.clone(), stage: None }
+        }
+        Assumption::Before { first, second } => {
+            let mut ww = (*state.ww).clone();
+            ww.insert_transitively(first, second);
+            State { ww: Rc::new(ww), ..state.clone() }
+        }
+    }
+}

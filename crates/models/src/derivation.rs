@@ -1,0 +1,173 @@
+//! Derivations: pairs, what each follows from, and how that is written out.
+//!
+//! The pairs form a graph without cycles. It is written as trees, as certificates have them: a
+//! derivation stands where it is first used, reading from the left and premises before conclusions,
+//! and a later use of the same pair has no premises.
+
+use std::borrow::Cow;
+
+use consistory_history::OpId;
+use consistory_verdict::Edge;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::interpret::Scope;
+use crate::program::{TermId, VariableId};
+
+/// A pair of something that has a name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Key {
+    pub(crate) what: What,
+    pub(crate) scope: Scope,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum What {
+    Po,
+    Wr,
+    Ww,
+    Final,
+    Variable(VariableId),
+    Apply(TermId),
+    /// A term without a name, shown by its text.
+    Text(TermId),
+}
+
+/// A step into a scope.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Step {
+    Call(TermId),
+    Operation(VariableId, usize),
+    /// The stage of a recursive group, named by its first variable.
+    Stage(VariableId, usize),
+}
+
+pub(crate) type NodeId = usize;
+
+/// A pair and what it follows from.
+pub(crate) struct Node {
+    key: Key,
+    label: Cow<'static, str>,
+    pub(crate) premises: Vec<NodeId>,
+}
+
+/// Pairs and what they follow from.
+#[derive(Default)]
+pub(crate) struct Derivation {
+    nodes: Vec<Node>,
+    index: FxHashMap<Key, NodeId>,
+    scopes: FxHashMap<(Scope, Step), Scope>,
+}
+
+impl Derivation {
+    pub(crate) fn key(&self, node: NodeId) -> Key {
+        self.nodes[node].key
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<NodeId> {
+        self.index.get(key).copied()
+    }
+
+    pub(crate) fn set_premises(&mut self, node: NodeId, premises: Vec<NodeId>) {
+        self.nodes[node].premises = premises;
+    }
+
+    /// Finds or makes a node, and says whether it is new.
+    pub(crate) fn node(
+        &mut self,
+        key: Key,
+        label: impl FnOnce() -> Cow<'static, str>,
+    ) -> (NodeId, bool) {
+        if let Some(known) = self.get(&key) {
+            return (known, false);
+        }
+        let node = self.nodes.len();
+        self.nodes.push(Node { key, label: label(), premises: Vec::new() });
+        self.index.insert(key, node);
+        (node, true)
+    }
+
+    /// Numbers the scope that a step leads to.
+    pub(crate) fn step(&mut self, scope: Scope, step: Step) -> Scope {
+        let fresh = self.scopes.len() as Scope + 1;
+        *self.scopes.entry((scope, step)).or_insert(fresh)
+    }
+
+    /// Writes the derivations of some nodes out.
+    pub(crate) fn write(&self, nodes: &[NodeId]) -> Vec<Edge> {
+        let mut written = FxHashSet::default();
+        nodes.iter().map(|&node| self.write_one(node, &mut written)).collect()
+    }
+
+    /// Writes one tree, with a stack of its own since derivations can be deep.
+    fn write_one(&self, root: NodeId, written: &mut FxHashSet<NodeId>) -> Edge {
+        struct Open {
+            edge: Edge,
+            premises: std::vec::IntoIter<NodeId>,
+        }
+        let open = |node: NodeId, written: &mut FxHashSet<NodeId>| {
+            let Node { key, label, .. } = &self.nodes[node];
+            let premises =
+                if written.insert(node) { self.premises_of(node).to_vec() } else { Vec::new() };
+            Open {
+                edge: Edge {
+                    from: OpId::new(key.from),
+                    to: OpId::new(key.to),
+                    relation: label.clone(),
+                    because: Vec::new(),
+                },
+                premises: premises.into_iter(),
+            }
+        };
+        let mut stack = vec![open(root, written)];
+        loop {
+            let last = stack.len() - 1;
+            match stack[last].premises.next() {
+                Some(premise) => stack.push(open(self.essence(premise), written)),
+                None => {
+                    let done = stack.pop().expect("the stack is not empty");
+                    match stack.last_mut() {
+                        Some(parent) => parent.edge.because.push(done.edge),
+                        None => return done.edge,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Skips calls of functions that only restrict a relation, such as to writes of one key.
+    fn essence(&self, mut node: NodeId) -> NodeId {
+        while let Some(premise) = self.sole_premise(node)
+            && !self.is_local_of(premise, node)
+        {
+            node = premise;
+        }
+        node
+    }
+
+    /// Gives what to show as premises: those of a call that only names what a name of its own
+    /// stands for are that name's.
+    fn premises_of(&self, node: NodeId) -> &[NodeId] {
+        match self.sole_premise(node) {
+            Some(premise) if self.is_local_of(premise, node) => &self.nodes[premise].premises,
+            _ => &self.nodes[node].premises,
+        }
+    }
+
+    /// Gives the one premise of a call, if it is about the same pair.
+    fn sole_premise(&self, call: NodeId) -> Option<NodeId> {
+        let Node { key, premises, .. } = &self.nodes[call];
+        let [premise] = premises[..] else { return None };
+        let ends = |node: NodeId| (self.nodes[node].key.from, self.nodes[node].key.to);
+        (matches!(key.what, What::Apply(_)) && ends(premise) == ends(call)).then_some(premise)
+    }
+
+    /// Says whether a node is about a name that is bound inside a call.
+    fn is_local_of(&self, node: NodeId, call: NodeId) -> bool {
+        let (key, call) = (self.nodes[node].key, self.nodes[call].key);
+        let What::Apply(term) = call.what else { return false };
+        let inside = self.scopes.get(&(call.scope, Step::Call(term)));
+        matches!(key.what, What::Variable(_)) && Some(&key.scope) == inside
+    }
+}

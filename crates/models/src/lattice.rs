@@ -1,0 +1,157 @@
+//! The lattice: which model implies which, and how that is known.
+//!
+//! The implications are data of the definitions (`@implies`). Here they are put together: what
+//! follows by transitivity, what is strongest, and the drawing without what follows anyway. A
+//! conjecture is shown and never used.
+
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+use crate::catalogue::catalogue;
+use crate::definition::Standing;
+
+/// That every history that satisfies one model satisfies another.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Implication {
+    /// The id of the stronger model.
+    pub from: &'static str,
+    /// The id of the weaker model.
+    pub to: &'static str,
+    /// How it is known.
+    pub standing: Standing,
+}
+
+/// The lattice, ready to be drawn.
+#[derive(Clone, Debug)]
+pub struct Lattice {
+    /// The models' ids, each with its rank: 0 for those that imply no other, else one more than
+    /// the highest rank of an implied model.
+    pub nodes: Vec<(&'static str, usize)>,
+    /// The implications that do not follow from others, conjectures included.
+    pub edges: Vec<Implication>,
+}
+
+static IMPLICATIONS: LazyLock<Vec<Implication>> = LazyLock::new(|| {
+    let known = |id: &str| catalogue().iter().find(|model| model.id == id).map(|model| model.id);
+    catalogue()
+        .iter()
+        .flat_map(|model| {
+            model.definition.implies().iter().filter_map(move |claim| {
+                let to = known(&claim.implied)?;
+                Some(Implication { from: model.id, to, standing: claim.standing.clone() })
+            })
+        })
+        .collect()
+});
+
+/// Gives the implications as the definitions claim them.
+pub fn implications() -> &'static [Implication] {
+    &IMPLICATIONS
+}
+
+/// Says how it is known that the first model implies the second, if it is proved.
+///
+/// A model implies itself by definition. What follows by transitivity is proved by its steps.
+pub fn implies(from: &str, to: &str) -> Option<Standing> {
+    if from == to {
+        return catalogue().iter().any(|model| model.id == from).then_some(Standing::Definition);
+    }
+    let path = path(from, to, &[])?;
+    if let [step] = path[..] {
+        return Some(step.standing.clone());
+    }
+    if path.iter().all(|step| step.standing == Standing::Definition) {
+        return Some(Standing::Definition);
+    }
+    let steps: Vec<String> = path.iter().map(|s| format!("{} implies {}", s.from, s.to)).collect();
+    Some(Standing::Proved { by: steps.join(", ") })
+}
+
+/// Keeps of some models those that no other of them implies.
+pub fn strongest<'a>(ids: &[&'a str]) -> Vec<&'a str> {
+    ids.iter()
+        .enumerate()
+        .filter(|&(i, id)| {
+            !ids.iter().enumerate().any(|(j, other)| match other == id {
+                true => j < i,
+                false => implies(other, id).is_some(),
+            })
+        })
+        .map(|(_, &id)| id)
+        .collect()
+}
+
+/// Gives the lattice without what follows from the rest.
+pub fn lattice() -> Lattice {
+    let edges: Vec<Implication> = implications()
+        .iter()
+        .filter(|edge| path(edge.from, edge.to, &[edge]).is_none())
+        .cloned()
+        .collect();
+    let mut nodes: Vec<(&'static str, usize)> =
+        catalogue().iter().map(|model| (model.id, 0)).collect();
+    // As many rounds as there are models settle every rank, as implication has no cycle.
+    for _ in 0..nodes.len() {
+        for edge in &edges {
+            let rank = |id: &str| nodes.iter().find(|node| node.0 == id).map_or(0, |node| node.1);
+            let higher = rank(edge.to) + 1;
+            if let Some(node) = nodes.iter_mut().find(|node| node.0 == edge.from) {
+                node.1 = node.1.max(higher);
+            }
+        }
+    }
+    Lattice { nodes, edges }
+}
+
+/// Shows the lattice as text, a line an implication, strong models first.
+pub fn lattice_text() -> String {
+    let Lattice { mut nodes, edges } = lattice();
+    nodes.sort_by_key(|&(_, rank)| std::cmp::Reverse(rank));
+    let mut text = String::new();
+    for (id, _) in nodes {
+        for edge in edges.iter().filter(|edge| edge.from == id) {
+            let arrow = if edge.standing.is_proved() { "=>" } else { "?>" };
+            let _ = writeln!(text, "{:<5} {arrow} {:<5} {}", edge.from, edge.to, edge.standing);
+        }
+    }
+    text
+}
+
+/// Shows the lattice as a Graphviz graph; what is not proved is dashed.
+pub fn lattice_dot() -> String {
+    let Lattice { nodes, edges } = lattice();
+    let mut text = String::from("digraph models {\n  rankdir=TB;\n  node [shape=box];\n");
+    for (id, _) in nodes {
+        let name = catalogue().iter().find(|model| model.id == id).map_or(id, |model| &model.name);
+        let _ = writeln!(text, "  {id} [label=\"{name}\"];");
+    }
+    for edge in edges {
+        let style = if edge.standing.is_proved() { "" } else { " [style=dashed]" };
+        let _ = writeln!(text, "  {} -> {}{style};", edge.from, edge.to);
+    }
+    text.push_str("}\n");
+    text
+}
+
+/// Finds a shortest chain of proved implications that uses none of `without`.
+fn path(from: &str, to: &str, without: &[&Implication]) -> Option<Vec<&'static Implication>> {
+    let mut paths: Vec<(&str, Vec<&'static Implication>)> = vec![(from, Vec::new())];
+    let mut next = 0;
+    while next < paths.len() {
+        let (at, path) = paths[next].clone();
+        next += 1;
+        for edge in implications() {
+            let is_usable =
+                edge.from == at && edge.standing.is_proved() && !without.contains(&edge);
+            if is_usable && !paths.iter().any(|(seen, _)| *seen == edge.to) {
+                let mut longer = path.clone();
+                longer.push(edge);
+                if edge.to == to {
+                    return Some(longer);
+                }
+                paths.push((edge.to, longer));
+            }
+        }
+    }
+    None
+}

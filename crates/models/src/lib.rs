@@ -1,0 +1,78 @@
+//! What consistency models mean, as data.
+//!
+//! A model is a text in a small relational language in the style of herd's cat: sets of
+//! operations, relations between them, and checks such as `acyclic po | wr | ww | rw(ww)`. The
+//! reference evaluator decides any [`Definition`] on any small history, a user's own included:
+//! plainly, with bit matrices over all operations, and with a certificate for each verdict. Fast
+//! deciders are optimisations of a definition and are tested to be equal to it.
+//!
+//! ```
+//! use consistory_history::{Action, HistoryBuilder};
+//! use consistory_models::{EvaluateOptions, evaluate, find, load};
+//! use consistory_verdict::Verdict;
+//!
+//! // t0: w(x,1) r(y,0)      t1: w(y,1) r(x,0)
+//! let mut b = HistoryBuilder::new();
+//! let (x, y) = (b.key("x"), b.key("y"));
+//! let (zero, one) = (b.int(0), b.int(1));
+//! for (session, mine, other) in [("t0", x, y), ("t1", y, x)] {
+//!     let session = b.session(session);
+//!     b.push(session, Action::Write { key: mine, value: one });
+//!     b.push(session, Action::Read { key: other, value: zero });
+//! }
+//! let history = b.finish().unwrap();
+//!
+//! let verdict = |definition| {
+//!     evaluate(definition, &history, &EvaluateOptions::default()).unwrap().verdict()
+//! };
+//! assert_eq!(verdict(&find("sc").unwrap().definition), Verdict::Violation);
+//! assert_eq!(verdict(&find("tso").unwrap().definition), Verdict::Consistent);
+//!
+//! let own = load("own.cat", "\"Reads and program order\" acyclic po | wr", |_| None).unwrap();
+//! assert_eq!(verdict(&own), Verdict::Consistent);
+//! ```
+//!
+//! The way of a text: [`Definition::parse`] (or [`load`], which knows the catalogue's files) lexes,
+//! parses and resolves it, and reports every error at its place; an analysis of signs finds out
+//! what a search may prune; [`evaluate`] searches `wr` and `ww`, interprets the checks, and
+//! explains those that fail. The models themselves are in the [`catalogue`], and which implies
+//! which in the [`lattice`](lattice()).
+//!
+//! Read next: `docs/definition-language.md` for the language, `models/` for the definitions, and
+//! `consistory-check` for the deciders that take large histories.
+
+// The language.
+mod definition;
+mod diagnostic;
+mod hints;
+mod kinds;
+mod lexer;
+mod parser;
+mod polarity;
+mod program;
+mod resolve;
+mod syntax;
+
+// The evaluator.
+mod choice;
+mod derivation;
+mod explain;
+mod finals;
+mod interpret;
+mod matrix;
+mod register;
+mod search;
+
+// The models.
+mod catalogue;
+mod lattice;
+
+pub use catalogue::{Model, UnknownModel, catalogue, find, load};
+pub use definition::{CheckView, Claim, Definition, Standing};
+pub use diagnostic::{DefinitionError, Diagnostic, Kind, Problem, Style};
+pub use lattice::{
+    Implication, Lattice, implications, implies, lattice, lattice_dot, lattice_text, strongest,
+};
+pub use register::{DoesNotApply, applies};
+pub use search::{EvaluateOptions, evaluate};
+pub use syntax::CheckKind;

@@ -1,0 +1,287 @@
+//! How the value of a term changes with what it is made of.
+//!
+//! A name occurs positively in a term when a larger value of the name can only make the term
+//! larger, negatively when it can only make it smaller: on the right side of `\` and under `~` the
+//! signs swap. From the signs follow
+//!
+//! - that a `let rec` has a least solution, found by iteration: no name of the group occurs
+//!   negatively in it;
+//! - that a violation found with a part of `wr` or `ww` stays one whatever is added: neither occurs
+//!   negatively in a check. This is what allows a search to prune;
+//! - which names depend on `ww` at all, so that the others are evaluated once.
+//!
+//! Writes of unknown status count only if something reads from them, so with a part of `wr` the
+//! predefined sets and relations grow too. Whether a pair of operations that count is in
+//! `po \ (W * R)` does not change when others come to count, but `po \ (po ; po)` shrinks. So a
+//! predefined name has one symbol where only the pair itself decides, and another behind an
+//! operator that looks at other operations.
+
+use rustc_hash::FxHashMap;
+
+use crate::diagnostic::Problem;
+use crate::program::{Base, FunctionId, Group, Program, Term, TermId, VariableId};
+use crate::resolve::Problems;
+
+/// How deeply calls and expressions may be nested in all; it bounds every recursion over terms.
+const DEPTH_LIMIT: usize = 400;
+
+/// What can occur in a term.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Symbol {
+    Wr,
+    Ww,
+    /// Which operations count, where only the operations of the pair matter.
+    Counting,
+    /// Which operations count, where others matter too.
+    CountingElsewhere,
+    Variable(VariableId),
+}
+
+/// Symbols by sign, each with a place where it occurs.
+#[derive(Clone, Debug, Default)]
+struct Polarity {
+    positive: FxHashMap<Symbol, TermId>,
+    negative: FxHashMap<Symbol, TermId>,
+    depth: usize,
+}
+
+impl Polarity {
+    fn of(symbol: Symbol, term: TermId) -> Self {
+        Polarity { positive: [(symbol, term)].into_iter().collect(), ..Polarity::default() }
+    }
+
+    fn join(&mut self, other: &Polarity) {
+        for (&symbol, &term) in &other.positive {
+            self.positive.entry(symbol).or_insert(term);
+        }
+        for (&symbol, &term) in &other.negative {
+            self.negative.entry(symbol).or_insert(term);
+        }
+        self.depth = self.depth.max(other.depth);
+    }
+
+    /// Swaps the signs. What depends on the pair alone does so under a complement too.
+    fn negated(mut self) -> Self {
+        std::mem::swap(&mut self.positive, &mut self.negative);
+        if let Some(term) = self.negative.remove(&Symbol::Counting) {
+            self.positive.insert(Symbol::Counting, term);
+        }
+        self
+    }
+
+    /// Puts the term behind an operator that looks at other operations than the pair's.
+    fn looking_elsewhere(mut self) -> Self {
+        if let Some(term) = self.positive.remove(&Symbol::Counting) {
+            self.positive.insert(Symbol::CountingElsewhere, term);
+        }
+        self
+    }
+
+    fn holds(&self, symbol: Symbol) -> bool {
+        self.positive.contains_key(&symbol) || self.negative.contains_key(&symbol)
+    }
+}
+
+/// When a violation found before all choices are made is final.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Pruning {
+    /// Whatever is added to `wr` and `ww`.
+    Always,
+    /// Whatever is added to `wr` and `ww`, if the operations that count are known.
+    WithoutUncertain,
+    /// Once `wr` is complete.
+    AfterWr,
+    /// Only when nothing is left to choose.
+    AtTheEnd,
+}
+
+/// What the signs say about a program.
+#[derive(Clone, Debug)]
+pub(crate) struct Analysis {
+    pub(crate) pruning: Pruning,
+    /// For each outermost group whether it depends on `ww`.
+    pub(crate) late_globals: Vec<bool>,
+    /// For each check whether it depends on `ww`.
+    pub(crate) late_checks: Vec<bool>,
+}
+
+/// Analyses a program whose names are resolved without problems.
+pub(crate) fn analyse(program: &Program) -> Result<Analysis, Problems> {
+    let mut analyser = Analyser {
+        program,
+        variables: FxHashMap::default(),
+        functions: Vec::new(),
+        problems: Vec::new(),
+    };
+    let mut late_globals = Vec::new();
+    for (i, group) in program.globals.iter().enumerate() {
+        analyser.functions_up_to(i);
+        late_globals.push(analyser.group(group).holds(Symbol::Ww));
+    }
+    analyser.functions_up_to(program.globals.len());
+    let mut all = Polarity::default();
+    let mut late_checks = Vec::new();
+    for check in &program.checks {
+        let mut polarity = Polarity::default();
+        if let Some((variable, set, groups)) = &check.forall {
+            polarity = analyser.term(*set);
+            analyser.variables.insert(*variable, Polarity::default());
+            for group in groups {
+                analyser.group(group);
+            }
+        }
+        polarity.join(&analyser.term(check.term));
+        late_checks.push(polarity.holds(Symbol::Ww));
+        all.join(&polarity);
+    }
+    if !analyser.problems.is_empty() {
+        return Err(analyser.problems);
+    }
+    let is_negative = |symbol| all.negative.contains_key(&symbol);
+    let pruning = if is_negative(Symbol::Ww) {
+        Pruning::AtTheEnd
+    } else if is_negative(Symbol::Wr) {
+        Pruning::AfterWr
+    } else if is_negative(Symbol::CountingElsewhere) {
+        Pruning::WithoutUncertain
+    } else {
+        Pruning::Always
+    };
+    Ok(Analysis { pruning, late_globals, late_checks })
+}
+
+struct Analyser<'a> {
+    program: &'a Program,
+    /// What is known of the variables; the others stand for themselves.
+    variables: FxHashMap<VariableId, Polarity>,
+    functions: Vec<Polarity>,
+    problems: Problems,
+}
+
+impl Analyser<'_> {
+    /// Analyses the functions that are bound before the outermost group `global`.
+    fn functions_up_to(&mut self, global: usize) {
+        while let Some(function) = self.program.functions.get(self.functions.len())
+            && function.globals_before <= global
+        {
+            let polarity = self.term(function.body);
+            self.functions.push(polarity);
+        }
+    }
+
+    fn group(&mut self, group: &Group) -> Polarity {
+        let mut all = Polarity::default();
+        let mut each = Vec::new();
+        for &(_, term) in &group.bindings {
+            let polarity = self.term(term);
+            all.join(&polarity);
+            each.push(polarity);
+        }
+        if group.recursive {
+            for &(variable, _) in &group.bindings {
+                let symbol = Symbol::Variable(variable);
+                all.positive.remove(&symbol);
+                if let Some(term) = all.negative.remove(&symbol) {
+                    let name = self.program.variable(variable).name.clone();
+                    let hint = "the least solution need not exist: a larger value would be smaller";
+                    self.problems.push((
+                        self.program.span(term).clone(),
+                        Problem::NonMonotone { name },
+                        Some(hint.to_owned()),
+                    ));
+                }
+            }
+        }
+        for (&(variable, _), own) in group.bindings.iter().zip(each) {
+            self.variables.insert(variable, if group.recursive { all.clone() } else { own });
+        }
+        all
+    }
+
+    fn term(&mut self, id: TermId) -> Polarity {
+        let program = self.program;
+        let mut polarity = match program.term(id) {
+            Term::Base(Base::Wr) => Polarity::of(Symbol::Wr, id),
+            Term::Base(Base::Ww) => Polarity::of(Symbol::Ww, id),
+            Term::Base(Base::EmptySet | Base::EmptyRelation) => Polarity::default(),
+            Term::Base(_) => Polarity::of(Symbol::Counting, id),
+            Term::Variable(variable) => match self.variables.get(variable) {
+                Some(known) => Polarity { depth: 0, ..known.clone() },
+                None => Polarity::of(Symbol::Variable(*variable), id),
+            },
+            Term::Apply(function, arguments) => self.apply(*function, arguments),
+            Term::Union(terms) | Term::Intersection(terms) => self.all(terms),
+            Term::Sequence(terms) => self.all(terms).looking_elsewhere(),
+            Term::Difference(left, right) => {
+                let mut polarity = self.term(*left);
+                polarity.join(&self.term(*right).negated());
+                polarity
+            }
+            Term::Product(left, right) => self.all(&[*left, *right]),
+            Term::Identity(term) | Term::Inverse(term) | Term::Optional(term) => self.term(*term),
+            Term::Plus(term) | Term::Star(term) | Term::Domain(term) | Term::Range(term) => {
+                self.term(*term).looking_elsewhere()
+            }
+            Term::Complement(term) => {
+                let mut polarity = self.term(*term).negated();
+                polarity.join(&Polarity::of(Symbol::Counting, id));
+                polarity
+            }
+            Term::Let(group, body) => {
+                let depth = self.group(group).depth;
+                let mut polarity = self.term(*body);
+                polarity.depth = polarity.depth.max(depth);
+                polarity
+            }
+            Term::BigUnion { variable, set, body, .. } => {
+                self.variables.insert(*variable, Polarity::default());
+                self.all(&[*set, *body]).looking_elsewhere()
+            }
+        };
+        polarity.depth += 1;
+        if polarity.depth == DEPTH_LIMIT {
+            self.problems.push((program.span(id).clone(), Problem::NestedTooDeeply, None));
+        }
+        polarity
+    }
+
+    fn all(&mut self, terms: &[TermId]) -> Polarity {
+        let mut polarity = Polarity::default();
+        for &term in terms {
+            polarity.join(&self.term(term));
+        }
+        polarity
+    }
+
+    /// Puts the arguments in place of the parameters, and what is known by now in place of the
+    /// other variables of the function's body.
+    fn apply(&mut self, function: FunctionId, arguments: &[TermId]) -> Polarity {
+        let arguments: Vec<Polarity> =
+            arguments.iter().map(|&argument| self.term(argument)).collect();
+        let parameters = &self.program.function(function).parameters;
+        let Some(body) = self.functions.get(function.index()).cloned() else {
+            return Polarity::default();
+        };
+        let value = |symbol: Symbol, term: TermId| match symbol {
+            Symbol::Variable(variable) => match parameters.iter().position(|&p| p == variable) {
+                Some(at) => arguments[at].clone().looking_elsewhere(),
+                None => match self.variables.get(&variable) {
+                    Some(known) => Polarity { depth: 0, ..known.clone() },
+                    None => Polarity::of(symbol, term),
+                },
+            },
+            _ => Polarity::of(symbol, term),
+        };
+        let mut result = Polarity { depth: body.depth, ..Polarity::default() };
+        for (&symbol, &term) in &body.positive {
+            result.join(&value(symbol, term));
+        }
+        for (&symbol, &term) in &body.negative {
+            result.join(&value(symbol, term).negated());
+        }
+        for argument in &arguments {
+            result.depth = result.depth.max(argument.depth);
+        }
+        result
+    }
+}

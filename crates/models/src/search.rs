@@ -1,0 +1,573 @@
+//! Deciding a definition: the search over `wr` and `ww`.
+//!
+//! A history satisfies a definition if all its checks hold for some `wr` that the values allow and,
+//! where the definition has one, some store order `ww`. Reads with one candidate are settled, and
+//! so are the store order's pairs that start with an initial write; the rest is searched, read by
+//! read (fewest candidates first) and then pair by pair of unordered writes to one key.
+//!
+//! When no check can be repaired by adding to `wr` and `ww` (see [`crate::polarity`]), a violation
+//! under a part of the choices closes the branch, and three things guide the store order:
+//!
+//! - a pair is settled if the relation of an `acyclic` check that contains `ww` already leads from
+//!   one write to the other;
+//! - a guess: the store order read off a topological order of such a relation. If all checks hold,
+//!   the search is over;
+//! - if they do not, the pairs of the guess that the violation rests on are the ones worth
+//!   deciding. Both orders of each are tried for an immediate violation, which settles the pair;
+//!   otherwise the first is branched on.
+//!
+//! Otherwise (`\` or `~` over `wr` or `ww`) only complete choices are evaluated.
+//!
+//! Every violation carries an explanation and the choices it rests on. A choice on which the
+//! refutation of its branch does not rest is dropped together with its other branches
+//! (conflict-directed backjumping), which keeps certificates as small as the proof allows. In the
+//! worst case the search takes exponential time; it stops when the budget does.
+
+use std::rc::Rc;
+
+use consistory_history::{History, KeyId};
+use consistory_verdict::{Budget, Certificate, Judgement, Stopped};
+use rustc_hash::FxHashSet;
+
+use crate::choice::{Assumption, Choice, Frame, Proof, State, extended, future_read, root};
+use crate::definition::Definition;
+use crate::explain::{Assumed, Explanation, explain, explain_final};
+use crate::finals::{FINAL_VALUE, Finals};
+use crate::interpret::{Evaluated, Interpreter, Stage};
+use crate::matrix::Matrix;
+use crate::polarity::Pruning;
+use crate::program::{Base, Term, TermId};
+use crate::register::{BadRead, DoesNotApply, Register};
+use crate::syntax::CheckKind;
+
+/// How [`evaluate`] goes about its work.
+#[derive(Clone, Debug)]
+pub struct EvaluateOptions {
+    /// How much time and memory it may take.
+    pub budget: Budget,
+    /// How many operations a history may have, initial writes not counted.
+    pub max_operations: usize,
+}
+
+impl Default for EvaluateOptions {
+    fn default() -> Self {
+        EvaluateOptions { budget: Budget::unlimited(), max_operations: 200 }
+    }
+}
+
+/// Decides by definition whether a history satisfies a model.
+///
+/// Two bad reads rule out every model whatever its definition says: a read of a value that nobody
+/// wrote (`ThinAirRead`), and a read of a write that follows it in its session (`FutureRead`).
+pub fn evaluate(
+    definition: &Definition,
+    history: &History,
+    options: &EvaluateOptions,
+) -> Result<Judgement, DoesNotApply> {
+    definition.applies(history)?;
+    let (operations, limit) = (history.len(), options.max_operations);
+    if operations > limit {
+        return Ok(Judgement::Undecided(Stopped::Size { operations, limit }));
+    }
+    Ok(decide(definition, history, &options.budget).unwrap_or_else(Judgement::Undecided))
+}
+
+fn decide(
+    definition: &Definition,
+    history: &History,
+    budget: &Budget,
+) -> Result<Judgement, Stopped> {
+    budget.check()?;
+    let register = Register::new(history);
+    match register.bad_read() {
+        Some(BadRead::ThinAir { read }) => {
+            return Ok(Judgement::Violation {
+                pattern: "ThinAirRead".to_owned(),
+                certificate: Certificate::ThinAirRead { read: register.op(read) },
+            });
+        }
+        Some(BadRead::Future { read, write }) => {
+            return Ok(future_read(&register, read, write).into_judgement());
+        }
+        None => {}
+    }
+    let finals = Finals::new(&register, definition.has_store_order());
+    if finals.is_impossible {
+        return Ok(Judgement::Violation {
+            pattern: FINAL_VALUE.to_owned(),
+            certificate: Certificate::Cycle { edges: Vec::new(), observer: None, check: None },
+        });
+    }
+    budget.reserve((MATRICES * register.size * register.size / 8) as u64)?;
+    Search::new(definition, &register, &finals, budget).run()
+}
+
+/// What a state amounts to.
+enum Node {
+    Refuted(Proof),
+    Solved(State),
+    Branch(Choice),
+}
+
+/// What comes of evaluating a state.
+enum Outcome {
+    Holds(Evaluated),
+    Fails(Proof),
+}
+
+struct Search<'a> {
+    definition: &'a Definition,
+    register: &'a Register<'a>,
+    finals: &'a Finals,
+    budget: &'a Budget,
+    interpreter: Interpreter<'a>,
+    pruning: Pruning,
+    /// The reads with a choice, fewest candidates first.
+    open_reads: Vec<usize>,
+    /// The relations of checks that contain `ww`, so that a path in them orders writes.
+    ordering: Vec<TermId>,
+    frames: Vec<Frame>,
+    state: State,
+}
+
+impl<'a> Search<'a> {
+    fn new(
+        definition: &'a Definition,
+        register: &'a Register<'a>,
+        finals: &'a Finals,
+        budget: &'a Budget,
+    ) -> Self {
+        let legal = |&read: &usize| {
+            let candidates = &register.candidates[read];
+            candidates.iter().filter(|&&write| !register.is_future(read, write)).count()
+        };
+        let mut open_reads: Vec<usize> =
+            (0..register.size).filter(|&at| register.candidates[at].len() > 1).collect();
+        open_reads.sort_by_key(legal);
+        let program = &definition.program;
+        let ordering = program
+            .checks
+            .iter()
+            .filter(|check| check.kind == CheckKind::Acyclic && check.forall.is_none())
+            .map(|check| check.term)
+            .filter(|&term| match program.term(term) {
+                Term::Union(operands) => {
+                    operands.iter().any(|&o| matches!(program.term(o), Term::Base(Base::Ww)))
+                }
+                _ => false,
+            })
+            .collect();
+        Search {
+            definition,
+            register,
+            finals,
+            budget,
+            interpreter: Interpreter::new(definition, budget),
+            pruning: definition.analysis.pruning,
+            open_reads,
+            ordering,
+            frames: Vec::new(),
+            state: root(definition, register, finals),
+        }
+    }
+
+    fn run(&mut self) -> Result<Judgement, Stopped> {
+        loop {
+            match self.examine()? {
+                Node::Solved(state) => return Ok(Judgement::Consistent(self.witness(&state))),
+                Node::Branch(choice) => self.choose(choice, 0, Vec::new())?,
+                Node::Refuted(proof) => {
+                    if let Some(proof) = self.backjump(proof)? {
+                        return Ok(proof.into_judgement());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Settles what follows from the present state, until it is refuted, solved, or in need of a
+    /// choice.
+    fn examine(&mut self) -> Result<Node, Stopped> {
+        loop {
+            if let Some(Assumption::Reads { read, write }) =
+                self.frames.last().map(Frame::assumption)
+                && self.register.is_future(read, write)
+            {
+                return Ok(Node::Refuted(future_read(self.register, read, write)));
+            }
+            let open_read = self.open_reads.iter().find(|&&read| self.state.wr_of[read].is_none());
+            let unordered = self.unordered_pairs(&self.state).next();
+            let is_final = match self.pruning {
+                Pruning::Always => true,
+                Pruning::WithoutUncertain => open_read.is_none() || !self.register.has_uncertain,
+                Pruning::AfterWr => open_read.is_none(),
+                Pruning::AtTheEnd => open_read.is_none() && unordered.is_none(),
+            };
+            let mut evaluated = None;
+            if is_final {
+                self.state.stage = Some(self.stage(&self.state)?);
+                match self.outcome(&self.state, &self.assumed_pairs())? {
+                    Outcome::Fails(proof) => return Ok(Node::Refuted(proof)),
+                    Outcome::Holds(found) => evaluated = Some(found),
+                }
+            }
+            if let Some(&read) = open_read {
+                let writes = self.register.candidates[read].clone();
+                return Ok(Node::Branch(Choice::Read { read, writes }));
+            }
+            let Some(writes) = unordered else { return Ok(Node::Solved(self.state.clone())) };
+            match evaluated {
+                // Nothing is known before the store order is complete.
+                None => return Ok(Node::Branch(Choice::Order { writes })),
+                Some(evaluated) => {
+                    if self.settle_by_paths(&evaluated)? {
+                        continue;
+                    }
+                    if let Some(node) = self.guess(&evaluated)? {
+                        return Ok(node);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Orders the writes between which there is a path in a relation that holds the store order
+    /// and must be acyclic. Says whether there were any.
+    fn settle_by_paths(&mut self, evaluated: &Evaluated) -> Result<bool, Stopped> {
+        let frames = self.frames.len();
+        for term in self.ordering.clone() {
+            let mut paths = (*self.relation(evaluated, term)?).clone();
+            self.interpreter.spend(paths.size() * paths.size())?;
+            paths.close();
+            let found: Vec<[usize; 2]> = self
+                .unordered_pairs(&self.state)
+                .flat_map(|[a, b]| [[a, b], [b, a]])
+                .filter(|&[first, second]| paths.contains(first, second))
+                .collect();
+            for [first, second] in found {
+                // An earlier one may have brought this one along.
+                if !self.state.ww.contains(first, second) {
+                    self.choose(Choice::Order { writes: [second, first] }, 1, vec![None])?;
+                }
+            }
+        }
+        Ok(self.frames.len() > frames)
+    }
+
+    /// Tries the store order of a topological order; if it fails, what it fails for says which
+    /// writes to order next. Gives nothing if it settled some writes itself.
+    fn guess(&mut self, evaluated: &Evaluated) -> Result<Option<Node>, Stopped> {
+        let order = match self.ordering.first() {
+            Some(&term) => self.relation(evaluated, term)?.topological_order(),
+            None => None,
+        };
+        let order =
+            order.or_else(|| self.state.ww.topological_order()).expect("an order is acyclic");
+        let mut place = vec![0; self.register.size];
+        for (i, &at) in order.iter().enumerate() {
+            place[at] = i;
+        }
+        let mut pairs = self.assumed_pairs();
+        let mut guessed = Vec::new();
+        let mut ww = (*self.state.ww).clone();
+        for writes in self.counting_writes(&self.state) {
+            let mut writes = writes;
+            writes.sort_by_key(|&write| place[write]);
+            for pair in writes.windows(2) {
+                if !ww.contains(pair[0], pair[1]) {
+                    ww.insert_transitively(pair[0], pair[1]);
+                    guessed.push((pair[0], pair[1]));
+                }
+            }
+        }
+        pairs.extend(&guessed);
+        let state = State { ww: Rc::new(ww), ..self.state.clone() };
+        let proof = match self.outcome(&state, &pairs)? {
+            Outcome::Holds(_) => return Ok(Some(Node::Solved(state))),
+            Outcome::Fails(proof) => proof,
+        };
+        guessed
+            .retain(|&(first, second)| proof.uses.contains(&Assumption::Before { first, second }));
+        match guessed[..] {
+            // The guess was not to blame.
+            [] => return Ok(Some(Node::Refuted(proof))),
+            [(first, second)] => {
+                let choice = Choice::Order { writes: [first, second] };
+                self.choose(choice, 1, vec![Some(proof)])?;
+                return Ok(None);
+            }
+            _ => {}
+        }
+        for &(a, b) in &guessed {
+            for [first, second] in [[a, b], [b, a]] {
+                let assumption = Assumption::Before { first, second };
+                if self.fails(&extended(&self.state, assumption))? {
+                    self.choose(Choice::Order { writes: [first, second] }, 1, vec![None])?;
+                    return Ok(None);
+                }
+            }
+        }
+        let (first, second) = guessed[0];
+        Ok(Some(Node::Branch(Choice::Order { writes: [first, second] })))
+    }
+
+    /// Takes a branch of a choice; `refuted` tells of the branches before it.
+    fn choose(
+        &mut self,
+        choice: Choice,
+        branch: usize,
+        mut refuted: Vec<Option<Proof>>,
+    ) -> Result<(), Stopped> {
+        let bytes = self.register.size * self.register.size / 8;
+        self.budget.reserve((bytes * (self.frames.len() + MATRICES)) as u64)?;
+        refuted.resize_with(choice.branches(), || None);
+        let state = extended(&self.state, choice.assumption(branch));
+        let before = std::mem::replace(&mut self.state, state);
+        self.frames.push(Frame { choice, before, branch, refuted });
+        Ok(())
+    }
+
+    /// Goes back to the last choice that a refutation rests on and takes its next branch. Gives
+    /// the refutation back if it rests on none.
+    fn backjump(&mut self, mut proof: Proof) -> Result<Option<Proof>, Stopped> {
+        while let Some(mut frame) = self.frames.pop() {
+            if !proof.uses.contains(&frame.assumption()) {
+                continue;
+            }
+            frame.refuted[frame.branch] = Some(proof);
+            frame.branch += 1;
+            if frame.branch < frame.choice.branches() {
+                self.state = extended(&frame.before, frame.assumption());
+                self.frames.push(frame);
+                return Ok(None);
+            }
+            proof = self.combine(frame)?;
+        }
+        Ok(Some(proof))
+    }
+
+    /// Puts the refutations of all branches of a choice together.
+    fn combine(&self, frame: Frame) -> Result<Proof, Stopped> {
+        let Frame { choice, before, refuted, .. } = frame;
+        let mut patterns: Vec<String> = Vec::new();
+        let mut uses = FxHashSet::default();
+        let mut certificates = Vec::new();
+        for (branch, proof) in refuted.into_iter().enumerate() {
+            let assumption = choice.assumption(branch);
+            let mut proof = match proof {
+                Some(proof) => proof,
+                None => self.immediate_refutation(&before, assumption)?,
+            };
+            if !proof.uses.remove(&assumption) {
+                return Ok(proof);
+            }
+            uses.extend(proof.uses);
+            for pattern in proof.patterns {
+                if !patterns.contains(&pattern) {
+                    patterns.push(pattern);
+                }
+            }
+            certificates.push(proof.certificate);
+        }
+        let op = |at: usize| self.register.op(at);
+        let certificate = match choice {
+            Choice::Read { read, writes } => Certificate::SplitRead {
+                read: op(read),
+                branches: writes.into_iter().map(op).zip(certificates).collect(),
+            },
+            Choice::Order { writes } => {
+                let branches = <[Certificate; 2]>::try_from(certificates);
+                Certificate::SplitOrder {
+                    writes: writes.map(op),
+                    branches: Box::new(branches.expect("two orders, two refutations")),
+                }
+            }
+        };
+        Ok(Proof { certificate, patterns, uses })
+    }
+
+    /// Refutes a branch that was found to fail at once.
+    fn immediate_refutation(
+        &self,
+        before: &State,
+        assumption: Assumption,
+    ) -> Result<Proof, Stopped> {
+        let mut pairs = self.assumed_pairs();
+        if let Assumption::Before { first, second } = assumption {
+            pairs.push((first, second));
+        }
+        match self.outcome(&extended(before, assumption), &pairs)? {
+            Outcome::Fails(proof) => Ok(proof),
+            Outcome::Holds(_) => unreachable!("the branch was seen to fail"),
+        }
+    }
+
+    /// Evaluates a state; `pairs` are the chosen pairs of its store order.
+    fn outcome(&self, state: &State, pairs: &[(usize, usize)]) -> Result<Outcome, Stopped> {
+        let stage = self.stage(state)?;
+        let ww = self.store_order(state, &stage);
+        let model = self.interpreter.model(&stage, &ww);
+        let assumed = Assumed {
+            register: self.register,
+            wr_of: &state.wr_of,
+            before: pairs,
+            finals: &self.finals.before,
+        };
+        let (Explanation { edges, mut uses }, fault) =
+            if let Some((candidates, write)) = self.finals.fault(self.register, &ww) {
+                (explain_final(&model, &assumed, candidates, write)?, None)
+            } else {
+                let evaluated = self.interpreter.evaluate(&stage, &ww)?;
+                match evaluated.fault {
+                    None => return Ok(Outcome::Holds(evaluated)),
+                    Some(fault) => (explain(&model, &evaluated, fault, &assumed)?, Some(fault)),
+                }
+            };
+        // An explanation tells what a violation rests on as far as more can only make it worse.
+        for assumption in self.frames.iter().map(Frame::assumption) {
+            let may_matter = match self.pruning {
+                Pruning::Always => false,
+                Pruning::WithoutUncertain => {
+                    self.register.has_uncertain && matches!(assumption, Assumption::Reads { .. })
+                }
+                Pruning::AfterWr => matches!(assumption, Assumption::Reads { .. }),
+                Pruning::AtTheEnd => true,
+            };
+            if may_matter {
+                uses.insert(assumption);
+            }
+        }
+        let pattern = match fault {
+            Some(fault) => {
+                let name =
+                    self.definition.checks().nth(fault.check).map(|check| check.name.to_owned());
+                name.unwrap_or_default()
+            }
+            None => FINAL_VALUE.to_owned(),
+        };
+        Ok(Outcome::Fails(Proof {
+            certificate: Certificate::Cycle {
+                edges,
+                observer: fault.and_then(|fault| fault.observer).map(|at| self.register.op(at)),
+                check: fault.map(|fault| fault.check as u32),
+            },
+            patterns: vec![pattern],
+            uses,
+        }))
+    }
+
+    /// Says whether a state fails, without a reason.
+    fn fails(&self, state: &State) -> Result<bool, Stopped> {
+        let stage = self.stage(state)?;
+        let ww = self.store_order(state, &stage);
+        Ok(self.finals.fault(self.register, &ww).is_some()
+            || self.interpreter.evaluate(&stage, &ww)?.fault.is_some())
+    }
+
+    /// Gives what is evaluated once for the state's `wr`.
+    fn stage(&self, state: &State) -> Result<Rc<Stage>, Stopped> {
+        match &state.stage {
+            Some(stage) => Ok(stage.clone()),
+            None => {
+                let counting = self.register.counting(&state.wr_of);
+                let basics = self.register.basics(counting, &state.wr_of);
+                Ok(Rc::new(self.interpreter.stage(basics)?))
+            }
+        }
+    }
+
+    /// Gives the store order between the writes that count.
+    fn store_order(&self, state: &State, stage: &Stage) -> Rc<Matrix> {
+        if !self.register.has_uncertain {
+            return state.ww.clone();
+        }
+        let mut ww = Matrix::product(&stage.basics.writes, &stage.basics.writes);
+        ww.intersect(&state.ww);
+        Rc::new(ww)
+    }
+
+    fn relation(&self, evaluated: &Evaluated, term: TermId) -> Result<Rc<Matrix>, Stopped> {
+        let stage = self.stage(&self.state)?;
+        let ww = self.store_order(&self.state, &stage);
+        let model = self.interpreter.model(&stage, &ww);
+        Ok(model.eval(&mut evaluated.environment.clone(), term)?.relation())
+    }
+
+    /// Lists the pairs of the store order that were chosen.
+    fn assumed_pairs(&self) -> Vec<(usize, usize)> {
+        let pair = |frame: &Frame| match frame.assumption() {
+            Assumption::Before { first, second } => Some((first, second)),
+            Assumption::Reads { .. } => None,
+        };
+        self.frames.iter().filter_map(pair).collect()
+    }
+
+    /// Iterates over the writes of each key that count, if there is a store order to find.
+    fn counting_writes(&self, state: &State) -> impl Iterator<Item = Vec<usize>> {
+        let keys = if self.definition.has_store_order() { &self.register.writes[..] } else { &[] };
+        let is_read = |write: usize| state.wr_of.contains(&Some(write));
+        keys.iter().map(move |writes| {
+            let counts = |&write: &usize| !self.register.is_uncertain[write] || is_read(write);
+            writes.iter().copied().filter(counts).collect()
+        })
+    }
+
+    fn unordered_pairs(&self, state: &State) -> impl Iterator<Item = [usize; 2]> {
+        let ww = state.ww.clone();
+        self.counting_writes(state).flat_map(move |writes| {
+            let ww = ww.clone();
+            (0..writes.len())
+                .flat_map(|j| (0..j).map(move |i| (i, j)))
+                .map(|(i, j)| [writes[i], writes[j]])
+                .filter(move |&[a, b]| !ww.contains(a, b) && !ww.contains(b, a))
+                .collect::<Vec<_>>()
+        })
+    }
+
+    /// Certifies a solution.
+    fn witness(&self, state: &State) -> Certificate {
+        let op = |at: usize| self.register.op(at);
+        let wr = self
+            .open_reads
+            .iter()
+            .filter_map(|&read| Some((op(read), op(state.wr_of[read]?))))
+            .collect();
+        if self.definition.id() == Some("sc")
+            && let Some(order) = self.sequential_order(state)
+        {
+            return Certificate::Order { order: order.into_iter().map(op).collect(), wr };
+        }
+        let ww = self
+            .counting_writes(state)
+            .enumerate()
+            .map(|(key, mut writes)| {
+                writes.sort_by(|&a, &b| state.ww.contains(b, a).cmp(&state.ww.contains(a, b)));
+                (KeyId::new(key), writes.into_iter().map(op).collect())
+            })
+            .collect();
+        Certificate::Witness { ww, wr }
+    }
+
+    /// Finds an order of the operations that count by which each read takes the last write before
+    /// it: a topological order of `po | wr | ww | rw[ww]`.
+    fn sequential_order(&self, state: &State) -> Option<Vec<usize>> {
+        let basics = self.register.basics(self.register.counting(&state.wr_of), &state.wr_of);
+        let mut relation = basics.po;
+        relation.union(&basics.wr);
+        relation.union(&state.ww);
+        for (read, write) in state.wr_of.iter().enumerate() {
+            for overwrite in write.iter().flat_map(|&write| state.ww.successors(write)) {
+                if overwrite != read {
+                    relation.insert(read, overwrite);
+                }
+            }
+        }
+        let order = relation.topological_order()?;
+        let is_shown =
+            |&at: &usize| at < self.register.history.len() && basics.counting.contains(at);
+        Some(order.into_iter().filter(is_shown).collect())
+    }
+}
+
+/// How many matrices are alive at once besides those of the choices made.
+const MATRICES: usize = 64;
