@@ -105,6 +105,7 @@ impl CausalOrder {
         let mut overwritten = Vec::new();
         let mut conflicts = Vec::new();
         let nothing = vec![0; chains.len()];
+        let mut knows_more = vec![0; chains.len() + 1];
         for &read in chains.members(session) {
             let Some(source) = registers.source[read as usize].get() else { continue };
             let clock = order.row(read).unwrap_or(&nothing);
@@ -116,21 +117,28 @@ impl CausalOrder {
             } else {
                 (&nothing[..], u32::MAX, 0)
             };
-            for &segment in registers.segments(key) {
+            let segments = registers.segments(key);
+            // Without branches: which sessions the read knows more of than its source does.
+            let mut news = 0;
+            for (at, segment) in segments.iter().enumerate() {
+                let s = segment.session as usize;
+                knows_more[news] = at as u32;
+                news +=
+                    usize::from(clock[s] > source_clock[s]) | usize::from(s == session as usize);
+            }
+            for &at in &knows_more[..news] {
+                let segment = segments[at as usize];
                 let of_session = |clock: &[u32], own: u32, place: u32| {
                     if segment.session == own { place } else { clock[segment.session as usize] }
                 };
                 let known = of_session(clock, session, place);
                 let until_source = of_session(source_clock, source_session, source_place);
-                if known <= until_source {
-                    continue;
-                }
                 let places = registers.places(segment);
-                let first_unseen = places.partition_point(|&place| place < until_source);
+                let first_unseen = count_below(places, until_source);
                 if places.get(first_unseen).is_none_or(|&place| place >= known) {
                     continue;
                 }
-                let passed = places.partition_point(|&place| place < known);
+                let passed = count_below(places, known);
                 let last = registers.writes(segment)[passed - 1];
                 if source.0 >= recorded || order.before(source.0, last) {
                     if overwritten.len() < KEPT_BAD_READS {
@@ -142,6 +150,17 @@ impl CausalOrder {
             }
         }
         (overwritten, conflicts)
+    }
+}
+
+/// Counts the places of a sorted list that are below a bound.
+#[inline]
+fn count_below(places: &[u32], bound: u32) -> usize {
+    // A short list is counted faster than it is bisected.
+    if places.len() <= 32 {
+        places.iter().map(|&place| u32::from(place < bound)).sum::<u32>() as usize
+    } else {
+        places.partition_point(|&place| place < bound)
     }
 }
 

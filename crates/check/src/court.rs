@@ -88,9 +88,14 @@ pub fn judge(
     options: &Options,
 ) -> Vec<Result<Ruling, DoesNotApply>> {
     let applies: Vec<_> = models.iter().map(|model| model.definition().applies(history)).collect();
-    // Weak models first: what violates one violates the stronger ones.
+    // Weak models first: what violates one violates the stronger ones. The causal models see to
+    // that among themselves.
+    let needs = |model: &Model, id: &str| match model.causal() {
+        Some(_) => model.is_catalogued(id),
+        None => model.settles(id),
+    };
     let needed = CAUSAL.into_iter().filter(|(id, _)| {
-        models.iter().zip(&applies).any(|(model, applies)| applies.is_ok() && model.settles(id))
+        models.iter().zip(&applies).any(|(model, applies)| applies.is_ok() && needs(model, id))
     });
     let (ids, kinds): (Vec<&'static str>, Vec<CausalModel>) = needed.unzip();
     let causal: Vec<_> = ids.into_iter().zip(decide(history, &kinds, options)).collect();

@@ -1,0 +1,197 @@
+//! `consistory certify`: check saved verdicts again, and how any verdict is checked.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use consistory_certify::certify as certify_by_rules;
+use consistory_check::Model;
+use consistory_formats::{Histories, Input, read};
+use consistory_history::History;
+use consistory_verdict::{Certificate, Verdict, read_certificate};
+use serde_json::Value;
+
+use crate::args::CertifyArgs;
+use crate::error::{CliError, OK, UNREADABLE, VIOLATION, report};
+use crate::select::select;
+
+/// Has the independent checker accept a certificate.
+///
+/// The causal models have rules of their own. Any other definition is evaluated under what the
+/// certificate says, by an evaluator that only the checker uses.
+pub(crate) fn accept(
+    history: &History,
+    model: &Model,
+    via: Option<&str>,
+    claim: Verdict,
+    certificate: &Certificate,
+) -> Result<(), String> {
+    let accepted = match via {
+        Some(weaker) if claim != Verdict::Violation || !model.settles(weaker) => {
+            return Err(format!("{weaker} says nothing about {}", model.id()));
+        }
+        Some(weaker) => certify_by_rules(history, weaker, claim, certificate),
+        None if model.causal().is_some() => {
+            certify_by_rules(history, model.id(), claim, certificate)
+        }
+        None => return Ok(()),
+    };
+    accepted.map_err(|rejection| rejection.to_string())
+}
+
+#[derive(Default)]
+struct Tally {
+    accepted: u64,
+    rejected: u64,
+    undecided: u64,
+}
+
+/// Checks every verdict of every file; says how many were accepted.
+pub(crate) fn certify(args: &CertifyArgs) -> Result<u8, CliError> {
+    let mut tally = Tally::default();
+    let mut code = OK;
+    for path in &args.verdicts {
+        let lines: Box<dyn BufRead> = if path.as_os_str() == "-" {
+            Box::new(io::stdin().lock())
+        } else {
+            let file = File::open(path).map_err(|error| CliError::file("read", path, error))?;
+            Box::new(BufReader::with_capacity(1 << 16, file))
+        };
+        let mut docket = Docket { args, path, current: None };
+        for (number, line) in lines.lines().enumerate() {
+            let line = line.map_err(|error| CliError::file("read", path, error))?;
+            if line.trim().is_empty() {
+                continue;
+            }
+            if let Err(problem) = docket.line(&line, &mut tally) {
+                report(&CliError::usage(format!("{}:{}: {problem}", path.display(), number + 1)));
+                code = UNREADABLE;
+            }
+        }
+    }
+    println!(
+        "{} accepted, {} rejected, {} undecided",
+        tally.accepted, tally.rejected, tally.undecided
+    );
+    Ok(match code {
+        OK if tally.rejected > 0 => VIOLATION,
+        code => code,
+    })
+}
+
+/// A file of verdicts under examination, and the input that they are about.
+struct Docket<'a> {
+    args: &'a CertifyArgs,
+    path: &'a Path,
+    current: Option<Current>,
+}
+
+/// The input of the last line, read up to one of its histories.
+struct Current {
+    source: String,
+    histories: Histories,
+    index: u64,
+    history: History,
+}
+
+impl Docket<'_> {
+    /// Checks the verdicts of one line.
+    fn line(&mut self, line: &str, tally: &mut Tally) -> Result<(), String> {
+        let line: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let text = |value: &Value, field: &str| {
+            let found = value.get(field).and_then(Value::as_str).map(str::to_owned);
+            found.ok_or_else(|| format!("the field {field:?} is missing or no text"))
+        };
+        let source = text(&line, "source")?;
+        let index = line.get("index").and_then(Value::as_u64);
+        let index =
+            index.ok_or_else(|| "the field \"index\" is missing or no number".to_owned())?;
+        let results = line.get("results").and_then(Value::as_array);
+        let results = results.ok_or_else(|| "the field \"results\" is missing".to_owned())?;
+        let folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
+        let history = self.history(&source, index)?;
+        for result in results {
+            let id = text(result, "model")?;
+            let claim = match text(result, "verdict")?.as_str() {
+                "consistent" => Verdict::Consistent,
+                "violation" => Verdict::Violation,
+                "undecided" => {
+                    tally.undecided += 1;
+                    continue;
+                }
+                other => return Err(format!("{other:?} is no verdict")),
+            };
+            let model = select(std::slice::from_ref(&id)).map_err(|error| error.to_string())?;
+            let [model] = &model.models[..] else {
+                return Err(format!("{id:?} is not one model"));
+            };
+            let via = result.get("via").and_then(Value::as_str);
+            let json = result.get("certificate").unwrap_or(&Value::Null);
+            let certificate = match json.get("file").and_then(Value::as_str) {
+                Some(file) => read_certificate(history, &read_json(&folder, file)?),
+                None if json.get("omitted").is_some() => {
+                    return Err(format!(
+                        "the certificate for {id} was too large to print; judge again with \
+                         --certificates DIR"
+                    ));
+                }
+                None => read_certificate(history, json),
+            };
+            let certificate = certificate.map_err(|error| format!("{id}: {error}"))?;
+            match accept(history, model, via, claim, &certificate) {
+                Ok(()) => tally.accepted += 1,
+                Err(rejection) => {
+                    tally.rejected += 1;
+                    println!("{source} [{index}] {id}: rejected: {rejection}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the input on, or anew, up to the history that a line is about.
+    fn history(&mut self, source: &str, index: u64) -> Result<&History, String> {
+        let current = match self.current.take() {
+            Some(current) if current.source == source && current.index == index => current,
+            Some(Current { source: open, histories, index: at, .. })
+                if open == source && at < index =>
+            {
+                skip(open, histories, at + 1, index)?
+            }
+            _ => {
+                let path = self.args.history.clone().unwrap_or_else(|| PathBuf::from(source));
+                if path.as_os_str() == "<stdin>" {
+                    return Err(
+                        "the history came from standard input; name a file with --history".into()
+                    );
+                }
+                let histories = read(&Input::File(path), self.args.from);
+                skip(source.to_owned(), histories, 0, index)?
+            }
+        };
+        Ok(&self.current.insert(current).history)
+    }
+}
+
+fn skip(source: String, mut histories: Histories, at: u64, index: u64) -> Result<Current, String> {
+    for _ in at..index {
+        match histories.next() {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => return Err(error.to_string()),
+            None => break,
+        }
+    }
+    match histories.next() {
+        Some(Ok(history)) => Ok(Current { source, histories, index, history }),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Err(format!("{source} has no history number {index}")),
+    }
+}
+
+/// Reads a certificate's file, where the line says or beside the file of verdicts.
+fn read_json(folder: &Path, file: &str) -> Result<Value, String> {
+    let text = std::fs::read(file)
+        .or_else(|_| std::fs::read(folder.join(file)))
+        .map_err(|error| format!("cannot read {file}: {error}"))?;
+    serde_json::from_slice(&text).map_err(|error| format!("{file}: {error}"))
+}

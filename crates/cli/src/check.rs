@@ -1,0 +1,373 @@
+//! `consistory check`: judge histories and print the verdicts.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use consistory_check::{Options, Ruling, judge, shrink};
+use consistory_draw::{DrawOptions, history_svg};
+use consistory_formats::{Format, read, write_history};
+use consistory_history::History;
+use consistory_models::strongest;
+use consistory_verdict::{Budget, Judgement, Stopped, Verdict, write_certificate};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::args::{CheckArgs, OutputFormat};
+use crate::certify::accept;
+use crate::convert::find_inputs;
+use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
+use crate::pipeline;
+use crate::report::{Outcome, PRINTED_CERTIFICATE, Report, json, page};
+use crate::select::{Selection, select};
+
+/// A history to judge, or what could not be read.
+enum Item {
+    History { source: Arc<str>, number: usize, index: u64, history: Box<History> },
+    Unreadable(CliError),
+}
+
+/// What to print of an item.
+enum Done {
+    Judged { text: Vec<u8>, code: u8, complaints: Vec<CliError> },
+    Unreadable(CliError),
+}
+
+/// Judges every history of every input, in input order.
+pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
+    let court = Court::new(args)?;
+    if args.input.paths.iter().any(|path| path.as_os_str() == "-") && io::stdin().is_terminal() {
+        return Err(CliError::with_hint(
+            "standard input is a terminal",
+            "name a file or folder, or pipe a history in",
+        ));
+    }
+    let jobs = court.jobs;
+    let mut out = StandardOutput::open()?;
+    let progress = progress_bar();
+    let mut code = OK;
+    let mut broken = None;
+    pipeline::run(
+        jobs,
+        |push| produce(args, push),
+        |item| match item {
+            Item::History { source, number, index, history } => {
+                court.judge(&source, number, index, &history)
+            }
+            Item::Unreadable(error) => Done::Unreadable(error),
+        },
+        |done| {
+            progress.inc(1);
+            match done {
+                Done::Unreadable(error) => {
+                    code = worse(code, UNREADABLE);
+                    progress.suspend(|| report(&error));
+                }
+                Done::Judged { text, code: new, complaints } => {
+                    code = worse(code, new);
+                    progress.suspend(|| complaints.iter().for_each(report));
+                    if let Err(error) = progress.suspend(|| out.write(&text, args.format)) {
+                        broken = Some(error);
+                        return false;
+                    }
+                }
+            }
+            true
+        },
+    );
+    progress.finish_and_clear();
+    match broken {
+        Some(error) => Err(CliError::output(error)),
+        None => Ok(code),
+    }
+}
+
+/// Reads the inputs one after the other.
+fn produce(args: &CheckArgs, push: &mut dyn FnMut(Item, usize) -> bool) {
+    for (number, input) in find_inputs(&args.input.paths).into_iter().enumerate() {
+        let input = match input {
+            Ok(input) => input,
+            Err(error) => {
+                if !push(Item::Unreadable(error.into()), 0) {
+                    return;
+                }
+                continue;
+            }
+        };
+        let source: Arc<str> = input.to_string().into();
+        for (index, history) in read(&input, args.input.from).enumerate() {
+            let more = match history {
+                Ok(history) => {
+                    let operations = history.len();
+                    let (source, index) = (Arc::clone(&source), index as u64);
+                    let history = Box::new(history);
+                    push(Item::History { source, number, index, history }, operations)
+                }
+                Err(error) => push(Item::Unreadable(error.into()), 0),
+            };
+            if !more {
+                return;
+            }
+        }
+    }
+}
+
+/// Combines exit codes: unreadable input outweighs a violation, that outweighs undecided.
+fn worse(a: u8, b: u8) -> u8 {
+    let rank = |code| match code {
+        UNREADABLE => 3,
+        VIOLATION => 2,
+        UNDECIDED => 1,
+        _ => 0,
+    };
+    if rank(b) > rank(a) { b } else { a }
+}
+
+/// How to judge, as the command line has it.
+struct Court<'a> {
+    args: &'a CheckArgs,
+    selection: Selection,
+    jobs: usize,
+}
+
+impl<'a> Court<'a> {
+    fn new(args: &'a CheckArgs) -> Result<Self, CliError> {
+        let selection = select(&args.model)?;
+        for folder in [&args.draw, &args.certificates].into_iter().flatten() {
+            std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
+        }
+        let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
+        let jobs = args.jobs.map_or_else(cores, usize::from);
+        Ok(Court { args, selection, jobs })
+    }
+
+    fn judge(&self, source: &str, number: usize, index: u64, history: &History) -> Done {
+        let mut complaints = Vec::new();
+        let rulings = judge(history, &self.selection.models, &self.options());
+        let mut results = Vec::with_capacity(rulings.len());
+        for (i, (model, ruling)) in self.selection.models.iter().zip(rulings).enumerate() {
+            let mut ruling = match ruling {
+                Ok(ruling) => ruling,
+                // `all` means every model that applies, and at least one must.
+                Err(_) if i >= self.selection.named && i + 1 < self.selection.models.len() => {
+                    continue;
+                }
+                Err(_) if i >= self.selection.named && !results.is_empty() => continue,
+                Err(reason) => {
+                    return Done::Unreadable(CliError::usage(format!(
+                        "{source} [{index}]: {} does not apply: {reason}",
+                        model.id()
+                    )));
+                }
+            };
+            if !self.args.no_certify
+                && let Some(certificate) = ruling.judgement.certificate()
+                && let Err(rejection) =
+                    accept(history, model, ruling.via, ruling.judgement.verdict(), certificate)
+            {
+                complaints.push(CliError::with_hint(
+                    format!(
+                        "{source} [{index}]: the certificate for {} was rejected: {rejection}",
+                        model.id()
+                    ),
+                    "this is a defect of consistory, not of your history; the verdict is withheld",
+                ));
+                ruling.judgement = Judgement::Undecided(Stopped::Rejected);
+            }
+            let place = Place { source, number, index, model: model.id() };
+            match self.outcome(history, ruling, place) {
+                Ok(outcome) => results.push(outcome),
+                Err((outcome, error)) => {
+                    complaints.push(error);
+                    results.push(outcome);
+                }
+            }
+        }
+        let satisfied: Vec<&str> = results
+            .iter()
+            .filter(|outcome| outcome.verdict() == Verdict::Consistent)
+            .map(|outcome| outcome.model.as_str())
+            .collect();
+        let strongest: Option<Vec<String>> = self
+            .selection
+            .strongest
+            .then(|| strongest(&satisfied).into_iter().map(ToString::to_string).collect());
+        let mut code = results.iter().fold(OK, |code, outcome| {
+            let new = match outcome.verdict() {
+                Verdict::Consistent => OK,
+                Verdict::Violation => VIOLATION,
+                Verdict::Undecided => UNDECIDED,
+            };
+            worse(code, new)
+        });
+        if !complaints.is_empty() && code != VIOLATION {
+            code = worse(code, UNDECIDED);
+        }
+        let strongest = strongest.as_deref();
+        let report = Report { source, index, history, results: &results, strongest };
+        let text = match self.args.format {
+            OutputFormat::Text => page(&report).into_bytes(),
+            OutputFormat::Json => {
+                let mut line = Vec::new();
+                json(&report, &mut line).expect("writing to memory does not fail");
+                line
+            }
+        };
+        Done::Judged { text, code, complaints }
+    }
+
+    fn options(&self) -> Options {
+        let budget = Budget::unlimited().with_time(self.args.budget).with_memory(self.args.memory);
+        Options { budget, jobs: self.jobs, ..Options::default() }
+    }
+
+    /// Adds what goes to files or takes more judging: certificates, drawings, shrunk histories.
+    fn outcome(
+        &self,
+        history: &History,
+        ruling: Ruling,
+        place: Place<'_>,
+    ) -> Result<Outcome, (Outcome, CliError)> {
+        let mut outcome = Outcome {
+            model: place.model.to_owned(),
+            ruling,
+            file: None,
+            shrunk: None,
+            drawing: None,
+        };
+        let mut attempt = || -> Result<(), CliError> {
+            let judgement = &outcome.ruling.judgement;
+            if let (Some(folder), Some(certificate)) =
+                (&self.args.certificates, judgement.certificate())
+                && certificate.size() > PRINTED_CERTIFICATE
+            {
+                let path = folder.join(place.file_name("json"));
+                write_file(&path, |out| {
+                    write_certificate(history, certificate, out)?;
+                    out.write_all(b"\n")
+                })?;
+                outcome.file = Some(path.display().to_string());
+            }
+            if judgement.verdict() != Verdict::Violation {
+                return Ok(());
+            }
+            if let Some(folder) = &self.args.draw {
+                let path = folder.join(place.file_name("svg"));
+                let model = outcome.ruling.via.unwrap_or(&outcome.model).to_owned();
+                let options = DrawOptions { model, ..DrawOptions::default() };
+                let svg = history_svg(history, judgement, &options);
+                write_file(&path, |out| out.write_all(svg.as_bytes()))?;
+                outcome.drawing = Some(path.display().to_string());
+            }
+            if self.args.shrink {
+                outcome.shrunk = Some(self.shrunk(history, judgement, place.model)?);
+            }
+            Ok(())
+        };
+        match attempt() {
+            Ok(()) => Ok(outcome),
+            Err(error) => Err((outcome, error)),
+        }
+    }
+
+    /// Shrinks a violating history and writes it as text.
+    fn shrunk(
+        &self,
+        history: &History,
+        violation: &Judgement,
+        model: &str,
+    ) -> Result<String, CliError> {
+        let models: Vec<_> =
+            self.selection.models.iter().filter(|m| m.id() == model).cloned().collect();
+        let options = self.options();
+        let small = shrink(history, violation, |smaller| {
+            options.budget.check()?;
+            let ruling = judge(smaller, &models, &options).swap_remove(0);
+            Ok(ruling.expect("a part of a history is judged by the same models").judgement)
+        });
+        let mut text = Vec::new();
+        write_history(&small, Format::Hist, &mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// Which verdict a file is about.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    source: &'a str,
+    number: usize,
+    index: u64,
+    model: &'a str,
+}
+
+impl Place<'_> {
+    /// Gives a file name that no other verdict of the run has.
+    fn file_name(self, extension: &str) -> String {
+        let plain = |text: &str| -> String {
+            let stem = Path::new(text).file_name().unwrap_or_default().to_string_lossy();
+            stem.chars()
+                .map(|c| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '_' })
+                .take(80)
+                .collect()
+        };
+        let Place { source, number, index, model } = self;
+        format!("{number:04}-{}.{index}.{}.{extension}", plain(source), plain(model))
+    }
+}
+
+/// Writes a file beside its place and moves it there when it is complete.
+fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut io::BufWriter<File>) -> io::Result<()>,
+) -> Result<(), CliError> {
+    let mut partial = PathBuf::from(path);
+    partial.add_extension("partial");
+    let attempt = || {
+        let mut out = io::BufWriter::with_capacity(1 << 16, File::create(&partial)?);
+        write(&mut out)?;
+        out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        std::fs::rename(&partial, path)
+    };
+    attempt().map_err(|error| {
+        let _ = std::fs::remove_file(&partial);
+        CliError::file("write", path, error)
+    })
+}
+
+/// Standard output without a buffer: what is printed is printed line by complete line, whatever
+/// ends the process.
+struct StandardOutput {
+    file: File,
+    is_terminal: bool,
+}
+
+impl StandardOutput {
+    fn open() -> Result<Self, CliError> {
+        let stdout = io::stdout();
+        let file = stdout.as_fd().try_clone_to_owned().map_err(CliError::output)?.into();
+        let is_terminal = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
+        Ok(StandardOutput { file, is_terminal })
+    }
+
+    fn write(&mut self, text: &[u8], format: OutputFormat) -> io::Result<()> {
+        if format == OutputFormat::Json || self.is_terminal {
+            return self.file.write_all(text);
+        }
+        let mut plain = anstream::StripStream::new(Vec::new());
+        plain.write_all(text)?;
+        self.file.write_all(&plain.into_inner())
+    }
+}
+
+/// Makes a progress bar on a terminal, and a hidden one elsewhere.
+fn progress_bar() -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} {pos} judged, {per_sec}, {elapsed}")
+        .expect("the template is well-formed");
+    let bar = ProgressBar::new_spinner().with_style(style);
+    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    bar
+}

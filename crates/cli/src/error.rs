@@ -1,0 +1,105 @@
+//! The one error type of the command line, and its exit codes.
+
+use std::fmt;
+use std::io;
+
+use consistory_formats::{ReadError, WriteError};
+
+/// All inputs are consistent, or the command did what it was asked.
+pub(crate) const OK: u8 = 0;
+/// Some history violates a model.
+pub(crate) const VIOLATION: u8 = 1;
+/// Bad usage, or an input that could not be read.
+pub(crate) const UNREADABLE: u8 = 2;
+/// Something is undecided and nothing is a violation.
+pub(crate) const UNDECIDED: u8 = 3;
+
+/// What went wrong, and what to do about it.
+#[derive(Debug)]
+pub(crate) enum CliError {
+    /// Something is wrong with how the command was called.
+    Usage { message: String, hint: Option<String> },
+    /// An input could not be read.
+    Read(ReadError),
+    /// A text with places was rendered already: a definition with errors.
+    Rendered(String),
+    /// A history cannot be written in a format.
+    Write(WriteError),
+    /// A file or a stream failed.
+    Io { what: String, error: io::Error },
+    /// Whoever read the output has gone.
+    Closed,
+}
+
+impl CliError {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        CliError::Usage { message: message.into(), hint: None }
+    }
+
+    pub(crate) fn with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        CliError::Usage { message: message.into(), hint: Some(hint.into()) }
+    }
+
+    /// Wraps a failure of writing the output; a closed pipe is not worth a message.
+    pub(crate) fn output(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => CliError::Closed,
+            _ => CliError::Io { what: "cannot write the output".to_owned(), error },
+        }
+    }
+
+    pub(crate) fn file(verb: &str, path: &std::path::Path, error: io::Error) -> Self {
+        CliError::Io { what: format!("cannot {verb} {}", path.display()), error }
+    }
+
+    /// Renders the error for a terminal; whoever prints it elsewhere strips the colours.
+    pub(crate) fn render(&self) -> String {
+        const LABEL: &str = "\u{1b}[1;31merror\u{1b}[0m\u{1b}[1m:\u{1b}[0m";
+        match self {
+            CliError::Usage { message, hint: Some(hint) } => {
+                format!("{LABEL} {message}\n  = help: {hint}\n")
+            }
+            CliError::Read(ReadError::Malformed(diagnostics)) => diagnostics.render(true),
+            CliError::Rendered(text) => text.clone(),
+            CliError::Closed => String::new(),
+            other => format!("{LABEL} {other}\n"),
+        }
+    }
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CliError::Usage { message, .. } => f.write_str(message),
+            CliError::Read(error) => write!(f, "{error}"),
+            CliError::Rendered(text) => f.write_str(text),
+            CliError::Write(error) => write!(f, "{error}"),
+            CliError::Io { what, error } => write!(f, "{what}: {error}"),
+            CliError::Closed => f.write_str("the output was closed"),
+        }
+    }
+}
+
+impl std::error::Error for CliError {}
+
+impl From<ReadError> for CliError {
+    fn from(error: ReadError) -> Self {
+        CliError::Read(error)
+    }
+}
+
+impl From<WriteError> for CliError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Io(error) => CliError::output(error),
+            error => CliError::Write(error),
+        }
+    }
+}
+
+/// Tells the person at the terminal.
+pub(crate) fn report(error: &CliError) {
+    use std::io::Write;
+    // Nobody is left to tell when standard error is gone.
+    let _ = anstream::stderr().write_all(error.render().as_bytes());
+}

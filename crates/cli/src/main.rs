@@ -1,0 +1,47 @@
+//! The `consistory` command line: glue, exit codes, progress.
+
+mod args;
+mod certify;
+mod check;
+mod convert;
+mod error;
+mod models;
+mod output;
+mod pipeline;
+mod report;
+mod select;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::args::{Cli, Command};
+use crate::error::{OK, UNREADABLE, report};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match &cli.command {
+        Command::Check(args) => check::check(args),
+        Command::Certify(args) => certify::certify(args),
+        Command::Convert(args) => convert::convert(args),
+        Command::Generate(args) => convert::generate_histories(args),
+        Command::Models(args) => models::models(args),
+        Command::Completions { shell } => {
+            clap_complete::generate(
+                *shell,
+                &mut Cli::command(),
+                "consistory",
+                &mut std::io::stdout(),
+            );
+            Ok(OK)
+        }
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            report(&error);
+            ExitCode::from(UNREADABLE)
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Where results go: standard output or a file that appears only when it is complete.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::CliError;
+
+/// Standard output, or a file.
+pub(crate) enum Output {
+    Stdout(BufWriter<io::StdoutLock<'static>>),
+    File { file: BufWriter<File>, partial: PathBuf, path: PathBuf },
+}
+
+impl Output {
+    /// Opens a file, or standard output if there is none.
+    ///
+    /// The file is written beside its place and moved there by [`Output::finish`], so that what is
+    /// found there is complete.
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self, CliError> {
+        let Some(path) = path else {
+            return Ok(Output::Stdout(BufWriter::with_capacity(1 << 16, io::stdout().lock())));
+        };
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".partial");
+        let partial = path.with_file_name(name);
+        let file = File::create(&partial).map_err(|e| CliError::file("create", path, e))?;
+        let file = BufWriter::with_capacity(1 << 16, file);
+        Ok(Output::File { file, partial, path: path.to_owned() })
+    }
+
+    /// Writes what is left and puts a file into its place.
+    pub(crate) fn finish(self) -> Result<(), CliError> {
+        match self {
+            Output::Stdout(mut out) => out.flush().map_err(CliError::output),
+            Output::File { mut file, partial, path } => {
+                file.flush().map_err(|e| CliError::file("write", &path, e))?;
+                std::fs::rename(&partial, &path).map_err(|e| CliError::file("write", &path, e))
+            }
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Output::Stdout(out) => out.write(bytes),
+            Output::File { file, .. } => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Output::Stdout(out) => out.flush(),
+            Output::File { file, .. } => file.flush(),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Durations and sizes as people type them.
+
+use std::time::Duration;
+
+/// Parses a duration such as `500ms`, `30s`, `2m`, `1h`; a bare number is seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = split(text)?;
+    let seconds = match unit {
+        "" | "s" => number,
+        "ms" => number / 1e3,
+        "us" | "µs" => number / 1e6,
+        "m" | "min" => number * 60.0,
+        "h" => number * 3600.0,
+        _ => return Err(format!("`{unit}` is no unit of time; use ms, s, m or h")),
+    };
+    Duration::try_from_secs_f64(seconds).map_err(|_| "the duration is out of range".to_owned())
+}
+
+/// Parses a size such as `512MiB`, `4GiB`, `2G`; a bare number is bytes.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text)?;
+    let factor: f64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "k" | "kib" => 1024.0,
+        "kb" => 1e3,
+        "m" | "mib" => 1024.0 * 1024.0,
+        "mb" => 1e6,
+        "g" | "gib" => 1024.0 * 1024.0 * 1024.0,
+        "gb" => 1e9,
+        "t" | "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        "tb" => 1e12,
+        _ => return Err(format!("`{unit}` is no unit of size; use KiB, MiB or GiB")),
+    };
+    let bytes = number * factor;
+    if bytes < 1.0 || bytes > u64::MAX as f64 {
+        return Err("the size is out of range".to_owned());
+    }
+    Ok(bytes as u64)
+}
+
+/// Parses a share from 0 to 1, also as a percentage.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let (number, unit) = split(text)?;
+    let share = match unit {
+        "" => number,
+        "%" => number / 100.0,
+        _ => return Err(format!("`{unit}` is no unit of a share; write 0.5 or 50%")),
+    };
+    if (0.0..=1.0).contains(&share) {
+        Ok(share)
+    } else {
+        Err("a share is between 0 and 1".to_owned())
+    }
+}
+
+fn split(text: &str) -> Result<(f64, &str), String> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number = text[..end].parse().map_err(|_| "it does not start with a number".to_owned())?;
+    Ok((number, text[end..].trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_read_as_people_mean_them() {
+        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
+        assert!(duration("soon").is_err() && duration("3 weeks").is_err());
+        assert_eq!(size("4GiB"), Ok(4 << 30));
+        assert_eq!(size("4G"), Ok(4 << 30));
+        assert_eq!(size("10MB"), Ok(10_000_000));
+        assert!(size("0").is_err() && size("-1").is_err() && size("1e99").is_err());
+        assert_eq!(share("50%"), Ok(0.5));
+        assert!(share("1.5").is_err());
+    }
+}

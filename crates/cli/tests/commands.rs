@@ -1,0 +1,148 @@
+//! What the other commands do, and what people see.
+
+mod support;
+
+use expect_test::{expect, expect_file};
+use support::{Folder, KEPT, LOST};
+
+#[test]
+fn a_violation_is_explained_in_sentences() {
+    let folder = Folder::new();
+    folder.write("lost.hist", LOST);
+    let ran = folder.run("check lost.hist --model cc --shrink");
+    let shown: String = ran
+        .out
+        .lines()
+        .map(|line| {
+            line.split_once(" ms").map_or(line.to_owned(), |_| "(a row with a time)".to_owned())
+                + "\n"
+        })
+        .collect();
+    expect![[r#"
+        lost.hist: 2 sessions, 4 operations
+        model  verdict    pattern            time
+        ─────  ─────────  ───────────────  ──────
+        (a row with a time)
+
+        The history violates cc.
+        WriteCOInitRead: a read returned the initial value although a write to the same key was in its causal past.
+
+          1. t0 wrote x=1 (t0:0), then wrote y=1 (t0:1).
+          2. t1 read y=1 (t1:0), which t0 had written (t0:1), then read x=0 (t1:1).
+          3. t1:1 read x=0, the initial value, so it happened before t0:0 overwrote it (rw).
+        Together: t0:0 before t0:1 before t1:0 before t1:1 before t0:0, a cycle.
+
+        Smallest part that still violates cc:
+
+            t0: w(x,1) w(y,1)
+            t1: r(y,1) r(x,0)
+
+    "#]]
+    .assert_eq(&shown);
+}
+
+#[test]
+fn a_violation_is_drawn() {
+    let folder = Folder::new();
+    folder.write("lost.hist", LOST).write("kept.hist", KEPT);
+    let ran = folder.run("check lost.hist kept.hist --model cc --draw pictures --format json");
+    let drawing = ran.lines()[0]["results"][0]["drawing"].as_str().unwrap().to_owned();
+    let svg = folder.read(&drawing);
+    assert!(svg.starts_with("<svg") && svg.contains("r(x,0)"), "{svg}");
+    assert!(ran.lines()[1]["results"][0].get("drawing").is_none());
+}
+
+#[test]
+fn histories_convert_between_formats_and_back() {
+    let folder = Folder::new();
+    folder.write("lost.hist", LOST);
+    for format in ["hist", "jsonl", "axe", "dbcop", "dbcop-json", "plume", "awdit"] {
+        let ran = folder.run(&format!("convert lost.hist --to {format} -o out"));
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{format}");
+        let ran = folder.run(&format!("check out --from {format} --model cc --format json"));
+        assert_eq!(ran.verdicts(), ["out[0] cc:violation"], "{format}");
+    }
+    folder.write("calls.hist", "t0: put(1,0) => null\n");
+    let ran = folder.run("convert calls.hist --to axe -o none");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("t0:0"), "{}", ran.err);
+    assert!(!folder.path().join("none").exists(), "nothing is left of what failed");
+}
+
+#[test]
+fn generated_histories_keep_the_promise_of_their_memory() {
+    let folder = Folder::new();
+    for (memory, model) in [("sc", "cm"), ("ccv", "ccv"), ("cm", "cm"), ("tso", "cc")] {
+        let args = format!("generate -m {memory} -n 300 -s 5 -v 5 --count 20 -o runs.hist");
+        assert_eq!(folder.run(&args).code, 0);
+        let ran = folder.run(&format!("check runs.hist --model {model} --format json"));
+        assert_eq!((ran.code, ran.lines().len()), (0, 20), "{memory}");
+    }
+    folder.run("generate -m broken -n 300 -s 5 -v 5 --count 20 -o runs.jsonl");
+    assert_eq!(folder.run("check runs.jsonl --model cc").code, 1);
+    folder.run("generate -n 300 -s 5 -v 5 --plant 20 --count 5 -o planted.hist");
+    assert_eq!(folder.run("check planted.hist --model cc").code, 1);
+    let (a, b) =
+        (folder.run("generate --seed 7 --to jsonl"), folder.run("generate --seed 7 --to jsonl"));
+    assert_eq!(a.out, b.out);
+    assert_ne!(a.out, folder.run("generate --seed 8 --to jsonl").out);
+    assert_eq!(folder.run("generate --sessions 0").code, 2);
+    assert_eq!(folder.run("generate --reads 1.5").code, 2);
+}
+
+#[test]
+fn a_stream_and_a_history_are_the_same_events() {
+    let folder = Folder::new();
+    let hist = folder.run("generate -m tso -n 200 --seed 3 --to hist").out;
+    let streamed = folder.run("generate -m tso -n 200 --seed 3 --to jsonl").out;
+    let back = folder.run_with("convert --to hist", streamed.as_bytes()).out;
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&back), sorted(&hist));
+}
+
+#[test]
+fn the_catalogue_is_listed_shown_and_drawn() {
+    let folder = Folder::new();
+    let list = folder.run("models").out;
+    for id in ["cc", "ccv", "cm", "ccm", "wsc", "sc", "wccm", "wtso", "tso"] {
+        assert!(list.lines().any(|line| line.starts_with(&format!("{id} "))), "{id}");
+        let shown = folder.run(&format!("models show {id}"));
+        assert_eq!(shown.code, 0);
+        assert!(shown.out.contains("acyclic") || shown.out.contains("irreflexive"), "{id}");
+    }
+    assert!(folder.run("models lattice").out.contains("ccv   => cc"));
+    assert!(folder.run("models lattice --format dot").out.starts_with("digraph"));
+    assert!(folder.run("models lattice --format svg").out.starts_with("<svg"));
+    let ran = folder.run("models show cvv");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("ccv"), "{}", ran.err);
+}
+
+#[test]
+fn the_reference_of_the_command_line_is_up_to_date() {
+    let folder = Folder::new();
+    let mut text = String::from(
+        "# Command line\n\nWhat `consistory help` prints, command by command. A test keeps this page true.\n",
+    );
+    for command in [
+        "check",
+        "certify",
+        "convert",
+        "generate",
+        "models",
+        "models show",
+        "models lattice",
+        "completions",
+    ] {
+        let help = folder.run(&format!("{command} --help"));
+        assert_eq!(help.code, 0);
+        let help: Vec<&str> = help.out.lines().map(str::trim_end).collect();
+        text +=
+            &format!("\n## consistory {command}\n\n```text\n{}\n```\n", help.join("\n").trim_end());
+    }
+    expect_file!["../../../docs/command-line.md"].assert_eq(&text);
+}

@@ -1,0 +1,279 @@
+//! The contract of `check` and `certify`: exit codes, JSON, order, and what bad input does.
+
+mod support;
+
+use std::io::Write;
+
+use expect_test::expect;
+use serde_json::json;
+use support::{Folder, KEPT, LOST};
+
+#[test]
+fn exit_codes_say_what_was_found() {
+    let folder = Folder::new();
+    folder.write("kept.hist", KEPT).write("lost.hist", LOST).write("bad.hist", "t0: w(x 1)\n");
+    let code = |args: &str| folder.run(args).code;
+    assert_eq!(code("check kept.hist --model cc"), 0);
+    assert_eq!(code("check kept.hist lost.hist --model cc"), 1);
+    assert_eq!(code("check bad.hist --model cc"), 2);
+    assert_eq!(code("check bad.hist lost.hist --model cc"), 2);
+    assert_eq!(code("check kept.hist --model cc --budget 0s"), 3);
+    assert_eq!(code("check missing.hist --model cc"), 2);
+    assert_eq!(code("check kept.hist --model nonsense"), 2);
+    assert_eq!(code("check kept.hist"), 2);
+    assert_eq!(code("check kept.hist --model cc --budget soon"), 2);
+    assert_eq!(code("check kept.hist --model cc --jobs 0"), 2);
+    assert_eq!(code("nonsense"), 2);
+    assert_eq!(code("--version"), 0);
+}
+
+#[test]
+fn a_line_for_each_history_in_input_order() {
+    let folder = Folder::new();
+    folder.write("b.hist", format!("{KEPT}---\n{LOST}---\n{KEPT}")).write("a.hist", LOST);
+    let ran = folder.run("check b.hist a.hist --model cc,ccv --format json --jobs 4");
+    expect![[r#"
+        [
+            "b.hist[0] cc:consistent ccv:consistent",
+            "b.hist[1] cc:violation ccv:violation",
+            "b.hist[2] cc:consistent ccv:consistent",
+            "a.hist[0] cc:violation ccv:violation",
+        ]
+    "#]]
+    .assert_debug_eq(&ran.verdicts());
+    assert_eq!(ran.code, 1);
+    assert_eq!(ran.err, "");
+}
+
+#[test]
+fn the_json_is_what_the_contract_says() {
+    let folder = Folder::new();
+    folder.write("lost.hist", LOST);
+    let mut line = folder.run("check lost.hist --model cc --format json").lines().remove(0);
+    assert!(line["results"][0]["millis"].as_f64().is_some());
+    line["results"][0]["millis"] = json!(0);
+    let explanation = line["results"][0]["explanation"].take();
+    assert!(explanation.as_str().unwrap().contains("t0:0"));
+    let expected = json!({
+        "source": "lost.hist", "index": 0, "sessions": 2, "operations": 4,
+        "results": [{
+            "model": "cc", "verdict": "violation", "pattern": "WriteCOInitRead",
+            "certificate": {"kind": "cycle", "edges": [
+                {"from": "t0:0", "to": "t0:1", "relation": "po"},
+                {"from": "t0:1", "to": "t1:0", "relation": "wr"},
+                {"from": "t1:0", "to": "t1:1", "relation": "po"},
+                {"from": "t1:1", "to": "t0:0", "relation": "rw", "because": [
+                    {"from": "init:x", "to": "t1:1", "relation": "wr"},
+                    {"from": "init:x", "to": "t0:0", "relation": "po"}]}]},
+            "explanation": null, "millis": 0}],
+    });
+    assert_eq!(line, expected);
+}
+
+#[test]
+fn sequential_consistency_carries_an_order_to_replay() {
+    let folder = Folder::new();
+    folder.write("kept.hist", KEPT);
+    let line = folder.run("check kept.hist --model sc --format json").lines().remove(0);
+    let certificate = &line["results"][0]["certificate"];
+    assert_eq!(certificate["kind"], "order");
+    let order: Vec<&str> =
+        certificate["order"].as_array().unwrap().iter().map(|op| op.as_str().unwrap()).collect();
+    let place = |op: &str| order.iter().position(|other| *other == op).unwrap();
+    assert_eq!(order.len(), 4);
+    assert!(place("t0:0") < place("t0:1") && place("t0:1") < place("t1:0"));
+}
+
+#[test]
+fn malformed_files_yield_no_verdict_and_spare_the_others() {
+    let folder = Folder::new();
+    folder
+        .write("in/1.hist", KEPT)
+        .write("in/2.hist", format!("{LOST}---\nt0: w(x,1) wrong(y\n---\n{LOST}\nt1: q("))
+        .write("in/3.hist", LOST);
+    let ran = folder.run("check in --model cc --format json");
+    assert_eq!(ran.verdicts(), ["in/1.hist[0] cc:consistent", "in/3.hist[0] cc:violation"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("in/2.hist:4:") && ran.err.contains("in/2.hist:9:"), "{}", ran.err);
+}
+
+#[test]
+fn one_bad_line_in_a_million_is_found() {
+    let folder = Folder::new();
+    let mut text = String::new();
+    for i in 1..=1_000_000u32 {
+        if i == 777_777 {
+            text += "{\"session\":\"t0\",\"op\":\"wirte\",\"key\":\"x\",\"value\":1}\n";
+        } else {
+            text += &format!(
+                "{{\"session\":\"t{}\",\"op\":\"write\",\"key\":\"x\",\"value\":{i}}}\n",
+                i % 9
+            );
+        }
+    }
+    folder.write("big.jsonl", text);
+    let ran = folder.run("check big.jsonl --model cc");
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    assert!(ran.err.contains("big.jsonl:777777:"), "{}", ran.err);
+}
+
+#[test]
+fn standard_input_is_detected_and_streamed() {
+    let folder = Folder::new();
+    let ran = folder.run_with("check --model cc --format json", LOST.as_bytes());
+    assert_eq!(ran.verdicts(), ["<stdin>[0] cc:violation"]);
+    let jsonl = folder.run_with("convert --to jsonl", LOST.as_bytes()).out;
+    let ran = folder.run_with("check - --model cc --format json", jsonl.as_bytes());
+    assert_eq!(ran.verdicts(), ["<stdin>[0] cc:violation"]);
+}
+
+#[test]
+fn compressed_files_are_read_and_truncated_ones_are_not() {
+    let folder = Folder::new();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(LOST.as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    folder.write("whole.hist.gz", &gzip).write("cut.hist.gz", &gzip[..gzip.len() - 9]);
+    assert_eq!(folder.run("check whole.hist.gz --model cc").code, 1);
+    let ran = folder.run("check cut.hist.gz --model cc");
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+}
+
+#[test]
+fn a_history_that_no_model_applies_to_is_refused() {
+    let folder = Folder::new();
+    folder
+        .write("calls.hist", "t0: put(1,0) => null\n")
+        .write("long.hist", "t0: [ w(x,1) w(y,1) ]\n")
+        .write("kept.hist", KEPT);
+    for file in ["calls.hist", "long.hist"] {
+        for model in ["cc", "all", "strongest"] {
+            let ran = folder.run(&format!("check {file} kept.hist --model {model} --format json"));
+            assert_eq!(ran.code, 2, "{file} {model}");
+            assert_eq!(ran.lines().len(), 1, "{file} {model}");
+            assert!(ran.err.contains(file) && ran.err.contains("does not apply"), "{}", ran.err);
+        }
+    }
+}
+
+#[test]
+fn saved_verdicts_are_certified_and_forged_ones_rejected() {
+    let folder = Folder::new();
+    folder.write("in.hist", format!("{KEPT}---\n{LOST}"));
+    let verdicts = folder.run("check in.hist --model all --format json").out;
+    folder.write("verdicts.jsonl", &verdicts);
+    let ran = folder.run("certify verdicts.jsonl");
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (0, "18 accepted, 0 rejected, 0 undecided\n"),
+        "{}",
+        ran.err
+    );
+
+    folder.write("forged.jsonl", verdicts.replace("\"rw\"", "\"wr\""));
+    let ran = folder.run("certify forged.jsonl");
+    assert_eq!(ran.code, 1);
+    assert!(ran.out.contains("rejected"), "{}", ran.out);
+
+    folder.write("swapped.hist", format!("{LOST}---\n{KEPT}"));
+    let ran = folder.run("certify verdicts.jsonl --history swapped.hist");
+    assert_eq!(ran.code, 1);
+
+    folder.write("cut.jsonl", &verdicts[..verdicts.len() / 2]);
+    assert_eq!(folder.run("certify cut.jsonl").code, 2);
+    assert_eq!(folder.run("certify missing.jsonl").code, 2);
+}
+
+#[test]
+fn large_certificates_go_to_files_on_demand() {
+    let folder = Folder::new();
+    folder.run("generate -n 20000 -s 4 -v 50 -o big.hist");
+    let ran = folder.run("check big.hist --model cc,cm --format json");
+    let line = ran.lines().remove(0);
+    assert_eq!(line["results"][0]["certificate"]["kind"], "order");
+    assert!(line["results"][0]["certificate"]["omitted"].is_string());
+    folder.write("omitted.jsonl", &ran.out);
+    assert_eq!(folder.run("certify omitted.jsonl").code, 2);
+
+    let ran = folder.run("check big.hist --model cc,cm --format json --certificates certificates");
+    folder.write("verdicts.jsonl", &ran.out);
+    let ran = folder.run("certify verdicts.jsonl");
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (0, "2 accepted, 0 rejected, 0 undecided\n"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn strongest_walks_the_lattice() {
+    let folder = Folder::new();
+    folder
+        .write("a.hist", "t1: w(z,1) w(x,1) w(y,1)\nt2: w(x,2) r(z,0) r(y,1) r(x,2)\n")
+        .write("b.hist", "t1: w(x,1) r(x,2)\nt2: w(x,2) r(x,1)\n")
+        .write("c.hist", KEPT)
+        .write("d.hist", LOST);
+    let lines = folder.run("check . --model strongest --format json").lines();
+    let strongest: Vec<_> = lines.iter().map(|line| line["strongest"].to_string()).collect();
+    assert_eq!(strongest, [r#"["ccv","tso"]"#, r#"["cm"]"#, r#"["sc"]"#, "[]"]);
+}
+
+#[test]
+fn a_definition_of_ones_own_works_where_an_id_does() {
+    let folder = Folder::new();
+    folder
+        .write("lost.hist", LOST)
+        .write(
+            "coherence.cat",
+            "\"Coherence\"\ninclude \"relations.cat\"\nacyclic poloc | wr as Coherence\n",
+        )
+        .write("broken.cat", "\"Broken\"\nacyclic po | nonsense\nempty [po]\n");
+    let ran = folder.run("check lost.hist --model coherence.cat,cc --format json");
+    assert_eq!(ran.verdicts(), ["lost.hist[0] coherence.cat:consistent cc:violation"]);
+    folder.write("verdicts.jsonl", &ran.out);
+    assert_eq!(folder.run("certify verdicts.jsonl").code, 0);
+    let ran = folder.run("check lost.hist --model broken.cat");
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    assert!(ran.err.contains("broken.cat:2:") && ran.err.contains("broken.cat:3:"), "{}", ran.err);
+}
+
+#[test]
+fn a_batch_that_is_killed_leaves_complete_lines() {
+    let folder = Folder::new();
+    let mut many = String::new();
+    for _ in 0..50_000 {
+        many += LOST;
+        many += "---\n";
+    }
+    folder.write("many.hist", many);
+    let out = std::fs::File::create(folder.path().join("out.jsonl")).unwrap();
+    let mut child = folder
+        .command("check many.hist --model cc,ccv,cm --format json")
+        .stdout(out)
+        .spawn()
+        .unwrap();
+    // Whenever it dies, it dies between lines.
+    while folder.read("out.jsonl").is_empty() {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before it was killed");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let text = folder.read("out.jsonl");
+    assert!(text.ends_with('\n'));
+    for line in text.lines() {
+        serde_json::from_str::<serde_json::Value>(line).unwrap();
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let folder = Folder::new();
+    folder.write("many.hist", format!("{LOST}---\n").repeat(20_000));
+    let mut child = folder.command("check many.hist --model cc --format json").spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    assert!(output.status.code().is_some(), "it ended by itself");
+}

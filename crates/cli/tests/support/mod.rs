@@ -1,0 +1,108 @@
+//! Running the binary in a folder of its own.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
+
+/// A folder that is removed when the test ends.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name =
+            format!("consistory-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> &Self {
+        let path = self.0.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        self
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.0.join(name)).unwrap()
+    }
+
+    /// Runs the binary here with arguments separated by spaces.
+    pub fn run(&self, args: &str) -> Ran {
+        self.run_with(args, b"")
+    }
+
+    /// Runs the binary here with something on standard input.
+    pub fn run_with(&self, args: &str, input: &[u8]) -> Ran {
+        let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        // A command that does not read its input closes it early.
+        let _ = stdin.write_all(input);
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        Ran {
+            code: output.status.code().expect("it was not killed"),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    pub fn command(&self, args: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_consistory"));
+        command
+            .args(args.split_whitespace())
+            .current_dir(&self.0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a run gave.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    /// Reads standard output as one JSON object a line.
+    pub fn lines(&self) -> Vec<Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+    }
+
+    /// Gives the verdicts of each line, in order, as `source[index] model:verdict ..`.
+    pub fn verdicts(&self) -> Vec<String> {
+        self.lines()
+            .iter()
+            .map(|line| {
+                let mut text = format!("{}[{}]", line["source"].as_str().unwrap(), line["index"]);
+                for result in line["results"].as_array().unwrap() {
+                    let (model, verdict) = (&result["model"], &result["verdict"]);
+                    text += &format!(" {}:{}", model.as_str().unwrap(), verdict.as_str().unwrap());
+                }
+                text
+            })
+            .collect()
+    }
+}
+
+pub const LOST: &str = "t0: w(x,1) w(y,1)\nt1: r(y,1) r(x,0)\n";
+pub const KEPT: &str = "t0: w(x,1) w(y,1)\nt1: r(y,1) r(x,1)\n";
