@@ -32,13 +32,15 @@
 //! within a level by the base order. The set of operations before o_i is then exactly its past,
 //! in which the rule has put every other write of x before w, so o_i reads the last write.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use consistory_history::OpId;
 use consistory_order::{ChainOrder, Edge as OrderEdge, Paths, Step};
 use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::causal::{co_edge, violation};
-use crate::causal_order::per_session;
+use crate::causal_order::{in_parallel, worthy};
 use crate::registers::Registers;
 
 /// Not in the past of the session's operations.
@@ -46,6 +48,9 @@ const OUTSIDE: u32 = u32::MAX;
 
 /// How many steps the search for a shortest cycle may take before it settles for the best so far.
 const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
+
+/// Up to how many operations every session that contradicts itself is explained.
+const SMALL: usize = 2_000;
 
 /// For which operations o the relation `hb_o` is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -100,35 +105,57 @@ impl CausalMemory<'_> {
         for (at, &op) in self.base.iter().enumerate() {
             rank[op as usize] = at as u32;
         }
-        let views = per_session(self.registers, jobs, |session| {
+        // Of a large history only the first session that contradicts itself is explained, and those
+        // behind it need not be looked at; of a small one the shortest explanation is wanted.
+        let explain_all = self.registers.history.len() <= SMALL;
+        let first_bad = AtomicU32::new(u32::MAX);
+        let sessions = self.registers.history.session_count();
+        let views = in_parallel(sessions, worthy(self.registers, jobs), |session| {
+            let session = session as u32;
+            if !explain_all && first_bad.load(Ordering::Relaxed) < session {
+                return Ok(None);
+            }
             let own = self.order.chains().members(session).len();
             let first = match self.scope {
                 Scope::LastOperations => own,
                 Scope::EveryOperation => 1,
             };
-            let mut view = Ok(Vec::new());
+            let mut order = Vec::new();
             for own in first..=own {
                 budget.check()?;
-                view = self.view(session, own, &rank);
-                if view.is_err() {
-                    break;
+                match self.order_of_view(session, own, &rank) {
+                    Ok(found) => order = found,
+                    Err(_) => {
+                        first_bad.fetch_min(session, Ordering::Relaxed);
+                        return Ok(None);
+                    }
                 }
             }
-            Ok(view)
+            Ok(Some(order))
         })?;
-        let mut orders = Vec::with_capacity(views.len());
-        for (session, view) in self.registers.history.sessions().zip(views) {
-            match view {
-                Ok(order) if order.is_empty() => {}
-                Ok(order) => orders.push((session, order)),
-                Err(judgement) => return Ok(*judgement),
-            }
+        let bad =
+            (0u32..).zip(&views).filter(|(_, view)| view.is_none()).map(|(session, _)| session);
+        let explained = bad.take(if explain_all { usize::MAX } else { 1 }).filter_map(|session| {
+            let own = self.order.chains().members(session).len();
+            let (view, contradiction) = self.order_of_view(session, own, &rank).err()?;
+            Some(view.explain(contradiction))
+        });
+        let size = |judgement: &Judgement| judgement.certificate().map_or(0, Certificate::size);
+        if let Some(violation) = explained.min_by_key(size) {
+            return Ok(violation);
         }
+        let orders = self.registers.history.sessions().zip(views.into_iter().flatten());
+        let orders = orders.filter(|(_, order)| !order.is_empty()).collect();
         Ok(Judgement::Consistent(Certificate::SessionOrders { orders, wr: wr.to_vec() }))
     }
 
-    /// Gives the order of one session's view, or the violation in it.
-    fn view(&self, session: u32, own: usize, rank: &[u32]) -> Result<Vec<OpId>, Box<Judgement>> {
+    /// Gives the order of one session's view, or the view and what is wrong with it.
+    fn order_of_view(
+        &self,
+        session: u32,
+        own: usize,
+        rank: &[u32],
+    ) -> Result<Vec<OpId>, (View<'_>, Contradiction)> {
         let in_view =
             |edge: &&OrderEdge| (self.order.chains().place_of(edge.reason) as usize) < own;
         let mut view = View {
@@ -139,9 +166,10 @@ impl CausalMemory<'_> {
             forced: self.conflicts[session as usize].iter().filter(in_view).copied().collect(),
         };
         view.fill_levels();
-        view.saturate()
-            .and_then(|()| view.linearize(rank))
-            .map_err(|contradiction| Box::new(view.explain(contradiction)))
+        match view.saturate().and_then(|()| view.linearize(rank)) {
+            Ok(order) => Ok(order),
+            Err(contradiction) => Err((view, contradiction)),
+        }
     }
 }
 

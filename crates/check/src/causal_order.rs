@@ -14,7 +14,7 @@
 //! Of a session only what r knows and w does not is looked at, and the writes of x in it are found
 //! by bisection. The cost is operations times sessions, but for a logarithm of the writes of a key
 //! by a session, as in AWDIT (Møldrup and Pavlogiannis, 2025) for causal consistency of
-//! transactions; the reads of different sessions are shared among threads.
+//! transactions. Each read is looked at by itself, so threads share them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -27,7 +27,10 @@ use crate::registers::Registers;
 /// Histories smaller than this are looked at by one thread.
 const WORTH_THREADS: usize = 20_000;
 
-/// How many bad reads of a session are kept, to choose the one with the shortest explanation.
+/// How many reads a thread looks at before it takes the next.
+const CHUNK: usize = 4_096;
+
+/// How many bad reads of a chunk are kept, to choose the one with the shortest explanation.
 const KEPT_BAD_READS: usize = 64;
 
 /// The causal order of a history in which it has no cycle.
@@ -82,22 +85,28 @@ impl CausalOrder {
         jobs: usize,
         budget: &Budget,
     ) -> Result<ReadScan, Stopped> {
-        let scanned = per_session(registers, jobs, |session| {
+        // Reads of one key after the other, so that the key's writes stay in the cache.
+        let reads = registers.reads_by_key();
+        let chunks: Vec<&[u32]> = reads.chunks(CHUNK).collect();
+        let scanned = in_parallel(chunks.len(), worthy(registers, jobs), |chunk| {
             budget.check()?;
-            Ok(self.scan_session(registers, session))
+            Ok(self.scan_chunk(registers, chunks[chunk]))
         })?;
         let mut scan = ReadScan::default();
+        scan.conflicts.resize(registers.history.session_count(), Vec::new());
         for (overwritten, conflicts) in scanned {
             scan.overwritten.extend(overwritten);
-            scan.conflicts.push(conflicts);
+            for edge in conflicts {
+                scan.conflicts[self.order.chains().chain_of(edge.reason) as usize].push(edge);
+            }
         }
         Ok(scan)
     }
 
-    fn scan_session(
+    fn scan_chunk(
         &self,
         registers: &Registers<'_>,
-        session: u32,
+        reads: &[u32],
     ) -> (Vec<Overwritten>, Vec<Edge>) {
         let order = &self.order;
         let chains = order.chains();
@@ -105,11 +114,10 @@ impl CausalOrder {
         let mut overwritten = Vec::new();
         let mut conflicts = Vec::new();
         let nothing = vec![0; chains.len()];
-        let mut knows_more = vec![0; chains.len() + 1];
-        for &read in chains.members(session) {
+        for &read in reads {
             let Some(source) = registers.source[read as usize].get() else { continue };
             let clock = order.row(read).unwrap_or(&nothing);
-            let place = chains.place_of(read);
+            let (session, place) = (chains.chain_of(read), chains.place_of(read));
             let key = registers.read_key(read);
             let (source_clock, source_session, source_place) = if source.0 < recorded {
                 let (chain, at) = (chains.chain_of(source.0), chains.place_of(source.0));
@@ -117,28 +125,21 @@ impl CausalOrder {
             } else {
                 (&nothing[..], u32::MAX, 0)
             };
-            let segments = registers.segments(key);
-            // Without branches: which sessions the read knows more of than its source does.
-            let mut news = 0;
-            for (at, segment) in segments.iter().enumerate() {
-                let s = segment.session as usize;
-                knows_more[news] = at as u32;
-                news +=
-                    usize::from(clock[s] > source_clock[s]) | usize::from(s == session as usize);
-            }
-            for &at in &knows_more[..news] {
-                let segment = segments[at as usize];
+            for &segment in registers.segments(key) {
                 let of_session = |clock: &[u32], own: u32, place: u32| {
                     if segment.session == own { place } else { clock[segment.session as usize] }
                 };
                 let known = of_session(clock, session, place);
                 let until_source = of_session(source_clock, source_session, source_place);
+                if known <= until_source {
+                    continue;
+                }
                 let places = registers.places(segment);
-                let first_unseen = count_below(places, until_source);
+                let first_unseen = places.partition_point(|&place| place < until_source);
                 if places.get(first_unseen).is_none_or(|&place| place >= known) {
                     continue;
                 }
-                let passed = count_below(places, known);
+                let passed = places.partition_point(|&place| place < known);
                 let last = registers.writes(segment)[passed - 1];
                 if source.0 >= recorded || order.before(source.0, last) {
                     if overwritten.len() < KEPT_BAD_READS {
@@ -153,48 +154,40 @@ impl CausalOrder {
     }
 }
 
-/// Counts the places of a sorted list that are below a bound.
-#[inline]
-fn count_below(places: &[u32], bound: u32) -> usize {
-    // A short list is counted faster than it is bisected.
-    if places.len() <= 32 {
-        places.iter().map(|&place| u32::from(place < bound)).sum::<u32>() as usize
-    } else {
-        places.partition_point(|&place| place < bound)
-    }
+/// Gives the number of threads that a history is worth.
+pub(crate) fn worthy(registers: &Registers<'_>, jobs: usize) -> usize {
+    if registers.history.len() < WORTH_THREADS { 1 } else { jobs }
 }
 
-/// Runs `work` on every session, on several threads if the history is worth it, and gives the
-/// results in the order of the sessions.
-pub(crate) fn per_session<T: Send>(
-    registers: &Registers<'_>,
-    jobs: usize,
-    work: impl Fn(u32) -> Result<T, Stopped> + Sync,
+/// Does numbered pieces of work on some threads and gives the results in the order of the numbers.
+pub(crate) fn in_parallel<T: Send>(
+    pieces: usize,
+    threads: usize,
+    work: impl Fn(usize) -> Result<T, Stopped> + Sync,
 ) -> Result<Vec<T>, Stopped> {
-    let sessions = registers.history.session_count();
-    let threads = if registers.history.len() < WORTH_THREADS { 1 } else { jobs.min(sessions) };
+    let threads = threads.min(pieces);
     if threads <= 1 {
-        return (0..sessions as u32).map(work).collect();
+        return (0..pieces).map(work).collect();
     }
     let next = AtomicUsize::new(0);
-    let mut results: Vec<Option<Result<T, Stopped>>> = (0..sessions).map(|_| None).collect();
+    let mut results: Vec<Option<Result<T, Stopped>>> = (0..pieces).map(|_| None).collect();
     std::thread::scope(|scope| {
         let worker = || {
             let mut mine = Vec::new();
             loop {
-                let session = next.fetch_add(1, Ordering::Relaxed);
-                if session >= sessions {
+                let piece = next.fetch_add(1, Ordering::Relaxed);
+                if piece >= pieces {
                     return mine;
                 }
-                mine.push((session, work(session as u32)));
+                mine.push((piece, work(piece)));
             }
         };
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
         for worker in workers {
-            for (session, result) in worker.join().expect("a worker does not panic") {
-                results[session] = Some(result);
+            for (piece, result) in worker.join().expect("a worker does not panic") {
+                results[piece] = Some(result);
             }
         }
     });
-    results.into_iter().map(|result| result.expect("every session was taken once")).collect()
+    results.into_iter().map(|result| result.expect("every piece was taken once")).collect()
 }

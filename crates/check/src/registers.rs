@@ -129,6 +129,26 @@ impl<'h> Registers<'h> {
         self.history.reads(OpId(read)).expect("an operation with a source is a read").0
     }
 
+    /// Lists the reads that have a source, by key.
+    pub(crate) fn reads_by_key(&self) -> Vec<u32> {
+        let has_source = |&read: &u32| self.source[read as usize].get().is_some();
+        let reads = || (0..self.source.len() as u32).filter(has_source);
+        let mut next = vec![0u32; self.history.key_count() + 1];
+        for read in reads() {
+            next[self.read_key(read).index() + 1] += 1;
+        }
+        for key in 1..next.len() {
+            next[key] += next[key - 1];
+        }
+        let mut sorted = vec![0; next[next.len() - 1] as usize];
+        for read in reads() {
+            let slot = &mut next[self.read_key(read).index()];
+            sorted[*slot as usize] = read;
+            *slot += 1;
+        }
+        sorted
+    }
+
     /// Says whether an operation counts for anything.
     pub(crate) fn counts(&self, op: u32) -> bool {
         self.written[op as usize] != NO_KEY || self.history.is_certain(OpId(op))
