@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use crate::definition::Definition;
 use crate::finals::Finals;
 use crate::interpret::Stage;
-use crate::matrix::Matrix;
+use consistory_order::Matrix;
 use crate::register::Register;
 
 /// A choice that a verdict may rest on.

@@ -157,6 +157,11 @@ impl Definition {
         self.program.has_store_order
     }
 
+    /// Gives the definition with its names resolved.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
     /// Iterates over the checks, those of included files too, in the order of the text.
     pub fn checks(&self) -> impl ExactSizeIterator<Item = CheckView<'_>> {
         self.program.checks.iter().map(|check| {

@@ -5,7 +5,7 @@
 
 use consistory_history::{KeyId, ValueId};
 
-use crate::matrix::Matrix;
+use consistory_order::Matrix;
 use crate::register::Register;
 
 /// What the final values demand of the store order.

@@ -12,7 +12,7 @@ use consistory_verdict::{Budget, Stopped};
 
 use crate::definition::Definition;
 use crate::diagnostic::Kind;
-use crate::matrix::{Matrix, Set};
+use consistory_order::{Matrix, Set};
 use crate::program::{Base, Check, FunctionId, Group, Program, Term, TermId, VariableId};
 use crate::register::Basics;
 use crate::syntax::CheckKind;

@@ -59,7 +59,6 @@ mod derivation;
 mod explain;
 mod finals;
 mod interpret;
-mod matrix;
 mod register;
 mod search;
 
@@ -72,6 +71,9 @@ pub use definition::{CheckView, Claim, Definition, Standing};
 pub use diagnostic::{DefinitionError, Diagnostic, Kind, Problem, Style};
 pub use lattice::{
     Implication, Lattice, implications, implies, lattice, lattice_dot, lattice_text, strongest,
+};
+pub use program::{
+    Base, Check, Function, FunctionId, Group, Program, Term, TermId, Variable, VariableId,
 };
 pub use register::{DoesNotApply, applies};
 pub use search::{EvaluateOptions, evaluate};

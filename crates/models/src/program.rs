@@ -1,7 +1,9 @@
 //! A definition with its names resolved: what the evaluator runs.
 //!
 //! Terms, variables and functions live in tables. Every binder has a variable of its own, and no
-//! function is recursive, so an environment is one slot a variable.
+//! function is recursive, so an environment is one slot a variable. Others can read all of it
+//! ([`Definition::program`](crate::Definition::program)), and so evaluate definitions in their own
+//! way.
 
 use crate::diagnostic::Kind;
 use crate::syntax::{CheckKind, Span};
@@ -10,10 +12,11 @@ macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-        pub(crate) struct $name(pub(crate) u32);
+        pub struct $name(pub(crate) u32);
 
         impl $name {
-            pub(crate) fn index(self) -> usize {
+            /// Gives the place in the table.
+            pub fn index(self) -> usize {
                 self.0 as usize
             }
         }
@@ -21,36 +24,52 @@ macro_rules! index {
 }
 
 index! {
-    /// A place in [`Program::terms`].
+    /// An expression of a [`Program`].
     TermId
 }
 index! {
-    /// A place in [`Program::variables`].
+    /// A variable of a [`Program`].
     VariableId
 }
 index! {
-    /// A place in [`Program::functions`].
+    /// A function of a [`Program`].
     FunctionId
 }
 
 /// A predefined set or relation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Base {
+pub enum Base {
+    /// `_`, every operation that counts.
     Everything,
+    /// `emptyset`.
     EmptySet,
+    /// `W`, initial writes among them.
     Writes,
+    /// `R`.
     Reads,
+    /// `F`.
     Fences,
+    /// `IW`.
     InitialWrites,
+    /// `RMW`, what is in `R` and in `W`.
     ReadModifyWrites,
+    /// `M`, what is in `R` or in `W`.
     Memory,
+    /// `0`.
     EmptyRelation,
+    /// `id`, each operation that counts with itself.
     Identity,
+    /// `po`, initial writes before everything recorded.
     Po,
+    /// `wr`.
     Wr,
+    /// `ww`, the store order.
     Ww,
+    /// `loc`, operations on one key.
     Loc,
+    /// `ext`, operations that are not in `int`.
     Ext,
+    /// `int`, operations of one session; an initial write is with itself only.
     Int,
 }
 
@@ -94,71 +113,109 @@ impl Base {
     }
 }
 
+/// An expression; kinds fit, and operands that are listed are at least one.
 #[derive(Clone, Debug)]
-pub(crate) enum Term {
+pub enum Term {
+    /// A predefined name.
     Base(Base),
+    /// A name that is bound.
     Variable(VariableId),
+    /// `f(a, b)`.
     Apply(FunctionId, Vec<TermId>),
+    /// `a | b`.
     Union(Vec<TermId>),
+    /// `a & b`.
     Intersection(Vec<TermId>),
+    /// `r ; s`.
     Sequence(Vec<TermId>),
+    /// `a \ b`.
     Difference(TermId, TermId),
+    /// `S * T`.
     Product(TermId, TermId),
+    /// `r+`.
     Plus(TermId),
+    /// `r*`.
     Star(TermId),
+    /// `r?`.
     Optional(TermId),
+    /// `r^-1`.
     Inverse(TermId),
+    /// `~a`, within the operations that count.
     Complement(TermId),
+    /// `[S]`.
     Identity(TermId),
+    /// `domain(r)`.
     Domain(TermId),
+    /// `range(r)`.
     Range(TermId),
+    /// `let ... in a`.
     Let(Group, TermId),
-    BigUnion { variable: VariableId, set: TermId, body: TermId, kind: Kind },
+    /// `union o in S do a end`.
+    BigUnion {
+        /// The operation, as a set of one.
+        variable: VariableId,
+        /// What it runs over.
+        set: TermId,
+        /// What is united.
+        body: TermId,
+        /// What the union is.
+        kind: Kind,
+    },
 }
 
 /// Names that are bound together, each to the value of its term.
 #[derive(Clone, Debug)]
-pub(crate) struct Group {
+pub struct Group {
     /// Whether the terms may use the names: then the values are the least solution.
-    pub(crate) recursive: bool,
-    pub(crate) bindings: Vec<(VariableId, TermId)>,
+    pub recursive: bool,
+    /// The names and their terms.
+    pub bindings: Vec<(VariableId, TermId)>,
 }
 
+/// A name that is bound to a set or relation.
 #[derive(Clone, Debug)]
-pub(crate) struct Variable {
-    pub(crate) name: String,
-    pub(crate) kind: Kind,
+pub struct Variable {
+    /// The name; another variable may have the same.
+    pub name: String,
+    /// What it stands for.
+    pub kind: Kind,
     /// Whether it is bound at the outermost level, so that it has one value in a run.
-    pub(crate) is_global: bool,
+    pub is_global: bool,
 }
 
+/// A function; no function is recursive.
 #[derive(Clone, Debug)]
-pub(crate) struct Function {
-    pub(crate) name: String,
-    pub(crate) parameters: Vec<VariableId>,
-    pub(crate) body: TermId,
+pub struct Function {
+    /// The name; another function may have the same.
+    pub name: String,
+    /// What the arguments are bound to.
+    pub parameters: Vec<VariableId>,
+    /// What a call stands for.
+    pub body: TermId,
     /// How many outermost groups are bound before it.
     pub(crate) globals_before: usize,
 }
 
 /// What a definition demands.
 #[derive(Clone, Debug)]
-pub(crate) struct Check {
-    pub(crate) kind: CheckKind,
-    pub(crate) term: TermId,
-    pub(crate) name: Option<String>,
+pub struct Check {
+    /// What is demanded.
+    pub kind: CheckKind,
+    /// Of what it is demanded.
+    pub term: TermId,
+    /// The name behind `as`.
+    pub name: Option<String>,
     pub(crate) span: Span,
     /// For a check inside `forall o in S do ... end`: o, S, and what is bound before the check.
-    pub(crate) forall: Option<(VariableId, TermId, Vec<Group>)>,
+    pub forall: Option<(VariableId, TermId, Vec<Group>)>,
 }
 
 /// A definition with its names resolved.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Program {
+pub struct Program {
     pub(crate) terms: Vec<(Term, Span)>,
     pub(crate) variables: Vec<Variable>,
     pub(crate) functions: Vec<Function>,
-    /// The groups bound at the outermost level, in order.
     pub(crate) globals: Vec<Group>,
     pub(crate) checks: Vec<Check>,
     /// Whether the definition quantifies over store orders.
@@ -166,7 +223,28 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn term(&self, id: TermId) -> &Term {
+    /// Gives the groups that are bound at the outermost level, in the order in which they are.
+    pub fn globals(&self) -> &[Group] {
+        &self.globals
+    }
+
+    /// Gives the checks, in the order of the text.
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
+    }
+
+    /// Gives the variables, each at the place that its id says.
+    pub fn variables(&self) -> &[Variable] {
+        &self.variables
+    }
+
+    /// Gives the functions, each at the place that its id says.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// Gives an expression; those nested in it, calls included, are at most some hundred deep.
+    pub fn term(&self, id: TermId) -> &Term {
         &self.terms[id.index()].0
     }
 
@@ -174,11 +252,13 @@ impl Program {
         &self.terms[id.index()].1
     }
 
-    pub(crate) fn variable(&self, id: VariableId) -> &Variable {
+    /// Gives a variable.
+    pub fn variable(&self, id: VariableId) -> &Variable {
         &self.variables[id.index()]
     }
 
-    pub(crate) fn function(&self, id: FunctionId) -> &Function {
+    /// Gives a function.
+    pub fn function(&self, id: FunctionId) -> &Function {
         &self.functions[id.index()]
     }
 }

@@ -2,7 +2,7 @@
 
 use consistory_history::{Action, History, OpId, Status};
 
-use crate::matrix::{Matrix, Set};
+use consistory_order::{Matrix, Set};
 
 /// Why a definition says nothing about a history.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

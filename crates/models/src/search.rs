@@ -34,7 +34,7 @@ use crate::definition::Definition;
 use crate::explain::{Assumed, Explanation, explain, explain_final};
 use crate::finals::{FINAL_VALUE, Finals};
 use crate::interpret::{Evaluated, Interpreter, Stage};
-use crate::matrix::Matrix;
+use consistory_order::Matrix;
 use crate::polarity::Pruning;
 use crate::program::{Base, Term, TermId};
 use crate::register::{BadRead, DoesNotApply, Register};

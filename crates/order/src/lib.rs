@@ -21,14 +21,19 @@
 //! assert!(cycle.contains(&Step::Edge(1)));
 //! ```
 //!
+//! For what is small there is [`Matrix`], a relation as dense bits, with the operators of relational
+//! algebra.
+//!
 //! Nodes and chains are plain `u32` here: this crate knows nothing of histories.
 
 mod chains;
 mod clocks;
 mod edges;
+mod matrix;
 mod paths;
 
 pub use chains::Chains;
 pub use clocks::{ChainOrder, Inserted};
 pub use edges::{Edge, topological_order};
+pub use matrix::{Matrix, Set};
 pub use paths::{Paths, Step};

@@ -1,78 +1,88 @@
-//! Sets of operations and relations between them, as bits.
+//! Sets and relations as bits, for what is small.
 //!
-//! A relation over n operations is a square matrix of n rows of n bits, in `u64` words. Composing
+//! A relation over n elements is a square matrix of n rows of n bits, in `u64` words. Composing
 //! costs a row union for each pair of the left relation, a transitive closure n² row unions
-//! (Warshall), a test for cycles about 2n row scans. This is for histories of a few hundred
-//! operations: the operators of the definition language, one function each.
+//! (Warshall), a test for cycles about 2n row scans. This is for a few hundred elements: the
+//! operators of relational algebra, one function each.
 
 use std::collections::VecDeque;
 
 const BITS: usize = u64::BITS as usize;
 
-/// A set of operations.
+/// A set of the numbers below its size.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Set {
+pub struct Set {
     size: usize,
     words: Vec<u64>,
 }
 
-/// A relation between operations.
+/// A relation between the numbers below its size.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Matrix {
+pub struct Matrix {
     size: usize,
     stride: usize,
     words: Vec<u64>,
 }
 
 impl Set {
-    pub(crate) fn empty(size: usize) -> Self {
+    /// Makes the empty set of a universe.
+    pub fn empty(size: usize) -> Self {
         Set { size, words: vec![0; size.div_ceil(BITS)] }
     }
 
-    pub(crate) fn singleton(size: usize, element: usize) -> Self {
+    /// Makes a set of one element.
+    pub fn singleton(size: usize, element: usize) -> Self {
         let mut set = Set::empty(size);
         set.insert(element);
         set
     }
 
-    pub(crate) fn insert(&mut self, element: usize) {
+    /// Adds an element.
+    pub fn insert(&mut self, element: usize) {
         debug_assert!(element < self.size);
         self.words[element / BITS] |= 1 << (element % BITS);
     }
 
-    pub(crate) fn contains(&self, element: usize) -> bool {
+    /// Says whether an element is in the set.
+    pub fn contains(&self, element: usize) -> bool {
         self.words[element / BITS] & (1 << (element % BITS)) != 0
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Says whether no element is in the set.
+    pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+    /// Iterates over the elements in order.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         ones(&self.words)
     }
 
-    pub(crate) fn union(&mut self, other: &Set) {
+    /// Adds the elements of another set.
+    pub fn union(&mut self, other: &Set) {
         combine(&mut self.words, &other.words, |a, b| a | b);
     }
 
-    pub(crate) fn intersect(&mut self, other: &Set) {
+    /// Keeps the elements of another set.
+    pub fn intersect(&mut self, other: &Set) {
         combine(&mut self.words, &other.words, |a, b| a & b);
     }
 
-    pub(crate) fn subtract(&mut self, other: &Set) {
+    /// Removes the elements of another set.
+    pub fn subtract(&mut self, other: &Set) {
         combine(&mut self.words, &other.words, |a, b| a & !b);
     }
 }
 
 impl Matrix {
-    pub(crate) fn empty(size: usize) -> Self {
+    /// Makes the empty relation on a universe.
+    pub fn empty(size: usize) -> Self {
         let stride = size.div_ceil(BITS);
         Matrix { size, stride, words: vec![0; size * stride] }
     }
 
     /// Relates each element of a set with itself.
-    pub(crate) fn identity(set: &Set) -> Self {
+    pub fn identity(set: &Set) -> Self {
         let mut matrix = Matrix::empty(set.size);
         for i in set.iter() {
             matrix.insert(i, i);
@@ -81,7 +91,7 @@ impl Matrix {
     }
 
     /// Relates each element of `from` with each of `to`.
-    pub(crate) fn product(from: &Set, to: &Set) -> Self {
+    pub fn product(from: &Set, to: &Set) -> Self {
         let mut matrix = Matrix::empty(from.size);
         for i in from.iter() {
             matrix.row_mut(i).copy_from_slice(&to.words);
@@ -89,46 +99,54 @@ impl Matrix {
         matrix
     }
 
-    pub(crate) fn size(&self) -> usize {
+    /// Gives the size of the universe.
+    pub fn size(&self) -> usize {
         self.size
     }
 
-    pub(crate) fn insert(&mut self, from: usize, to: usize) {
+    /// Adds a pair.
+    pub fn insert(&mut self, from: usize, to: usize) {
         debug_assert!(from < self.size && to < self.size);
         self.words[from * self.stride + to / BITS] |= 1 << (to % BITS);
     }
 
-    pub(crate) fn contains(&self, from: usize, to: usize) -> bool {
+    /// Says whether a pair is in the relation.
+    pub fn contains(&self, from: usize, to: usize) -> bool {
         self.words[from * self.stride + to / BITS] & (1 << (to % BITS)) != 0
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Says whether no pair is in the relation.
+    pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }
 
     /// Iterates over what `from` is related to.
-    pub(crate) fn successors(&self, from: usize) -> impl Iterator<Item = usize> + '_ {
+    pub fn successors(&self, from: usize) -> impl Iterator<Item = usize> + '_ {
         ones(self.row(from))
     }
 
     /// Iterates over all pairs, row by row.
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+    pub fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         (0..self.size).flat_map(|i| self.successors(i).map(move |j| (i, j)))
     }
 
-    pub(crate) fn union(&mut self, other: &Matrix) {
+    /// Adds the pairs of another relation.
+    pub fn union(&mut self, other: &Matrix) {
         combine(&mut self.words, &other.words, |a, b| a | b);
     }
 
-    pub(crate) fn intersect(&mut self, other: &Matrix) {
+    /// Keeps the pairs of another relation.
+    pub fn intersect(&mut self, other: &Matrix) {
         combine(&mut self.words, &other.words, |a, b| a & b);
     }
 
-    pub(crate) fn subtract(&mut self, other: &Matrix) {
+    /// Removes the pairs of another relation.
+    pub fn subtract(&mut self, other: &Matrix) {
         combine(&mut self.words, &other.words, |a, b| a & !b);
     }
 
-    pub(crate) fn compose(&self, other: &Matrix) -> Matrix {
+    /// Gives the pairs that lead through both relations, this one first.
+    pub fn compose(&self, other: &Matrix) -> Matrix {
         let mut result = Matrix::empty(self.size);
         for i in 0..self.size {
             for middle in self.successors(i) {
@@ -138,7 +156,8 @@ impl Matrix {
         result
     }
 
-    pub(crate) fn inverse(&self) -> Matrix {
+    /// Gives the relation read backwards.
+    pub fn inverse(&self) -> Matrix {
         let mut result = Matrix::empty(self.size);
         for (i, j) in self.pairs() {
             result.insert(j, i);
@@ -147,7 +166,7 @@ impl Matrix {
     }
 
     /// Closes the relation transitively.
-    pub(crate) fn close(&mut self) {
+    pub fn close(&mut self) {
         for middle in 0..self.size {
             let row = self.row(middle).to_vec();
             for i in 0..self.size {
@@ -159,7 +178,7 @@ impl Matrix {
     }
 
     /// Adds a pair to a transitive relation and keeps it transitive.
-    pub(crate) fn insert_transitively(&mut self, from: usize, to: usize) {
+    pub fn insert_transitively(&mut self, from: usize, to: usize) {
         let mut after = self.row(to).to_vec();
         after[to / BITS] |= 1 << (to % BITS);
         for i in 0..self.size {
@@ -169,7 +188,8 @@ impl Matrix {
         }
     }
 
-    pub(crate) fn domain(&self) -> Set {
+    /// Gives the elements that are related to some element.
+    pub fn domain(&self) -> Set {
         let mut set = Set::empty(self.size);
         for i in (0..self.size).filter(|&i| self.row(i).iter().any(|&word| word != 0)) {
             set.insert(i);
@@ -177,7 +197,8 @@ impl Matrix {
         set
     }
 
-    pub(crate) fn range(&self) -> Set {
+    /// Gives the elements that some element is related to.
+    pub fn range(&self) -> Set {
         let mut set = Set::empty(self.size);
         for i in 0..self.size {
             combine(&mut set.words, self.row(i), |a, b| a | b);
@@ -186,12 +207,12 @@ impl Matrix {
     }
 
     /// Finds an element that is related with itself.
-    pub(crate) fn reflexive_element(&self) -> Option<usize> {
+    pub fn reflexive_element(&self) -> Option<usize> {
         (0..self.size).find(|&i| self.contains(i, i))
     }
 
     /// Gives the elements in an order that extends the relation, or nothing if it has a cycle.
-    pub(crate) fn topological_order(&self) -> Option<Vec<usize>> {
+    pub fn topological_order(&self) -> Option<Vec<usize>> {
         let mut before = vec![0u32; self.size];
         for (_, j) in self.pairs() {
             before[j] += 1;
@@ -211,7 +232,7 @@ impl Matrix {
     }
 
     /// Says whether the relation has no cycle, by a depth-first walk with its own stack.
-    pub(crate) fn is_acyclic(&self) -> bool {
+    pub fn is_acyclic(&self) -> bool {
         let mut unfinished = vec![u64::MAX; self.stride];
         let mut on_path = Set::empty(self.size);
         for root in 0..self.size {
@@ -244,7 +265,7 @@ impl Matrix {
     }
 
     /// Finds a shortest path of one step or more, both ends included.
-    pub(crate) fn shortest_path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+    pub fn shortest_path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
         let mut previous = vec![usize::MAX; self.size];
         let mut seen = vec![0u64; self.stride];
         let mut queue = VecDeque::from([from]);
@@ -275,7 +296,7 @@ impl Matrix {
     }
 
     /// Finds a shortest cycle; the first element is repeated at the end.
-    pub(crate) fn shortest_cycle(&self) -> Option<Vec<usize>> {
+    pub fn shortest_cycle(&self) -> Option<Vec<usize>> {
         if self.is_acyclic() {
             return None;
         }
