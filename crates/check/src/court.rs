@@ -113,7 +113,7 @@ pub fn judge(
             return Ok(Ruling { judgement, via: Some(id), time: timed.time });
         }
         let started = Instant::now();
-        let budget = options.budget.clone();
+        let budget = options.budget.renewed();
         let evaluation = EvaluateOptions { budget, ..EvaluateOptions::default() };
         let judgement = evaluate(model.definition(), history, &evaluation)?;
         Ok(Ruling { judgement, via: None, time: started.elapsed() })

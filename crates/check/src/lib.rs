@@ -27,6 +27,7 @@
 //! The modules, in reading order: `reads_from` finds what each read may have read from,
 //! `registers` prepares a history, `causal_order` builds the causal order and scans the reads,
 //! `causal` decides CC and CCv, `causal_memory` CM, `choices` searches when values repeat,
+//! `replay` guesses for it,
 //! `court` judges by any models, and `shrink` makes a violating history minimal.
 
 mod causal;
@@ -36,6 +37,7 @@ mod choices;
 mod court;
 mod reads_from;
 mod registers;
+mod replay;
 mod shrink;
 
 use std::time::{Duration, Instant};
@@ -50,11 +52,12 @@ pub use shrink::{shrink, subset};
 
 use crate::causal::Causal;
 use crate::reads_from::Candidates;
+use crate::replay::Memory;
 
 /// How to decide.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What all of it may take.
+    /// What each model may take.
     pub budget: Budget,
     /// How many threads a large history may use.
     pub jobs: usize,
@@ -93,7 +96,14 @@ pub fn decide(history: &History, models: &[CausalModel], options: &Options) -> V
     } else {
         let Options { budget, jobs, scope } = options;
         timed(started, models, |model| {
-            choices::search(history, &candidates, budget, |source, wr| {
+            let budget = &budget.renewed();
+            let own = match model {
+                CausalModel::Cc => Memory::Causal,
+                CausalModel::Ccv => Memory::Convergent,
+                CausalModel::Cm => Memory::PerSession,
+            };
+            let memories = [own, Memory::Single];
+            choices::search(history, &candidates, &memories, budget, |source, wr| {
                 Causal::prepare(history, source, *jobs, budget)?.judge(model, *scope, wr)
             })
         })

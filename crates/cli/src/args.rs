@@ -69,7 +69,7 @@ pub(crate) struct CheckArgs {
     /// How to print verdicts.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
-    /// How long each history may take, such as 500ms, 30s, 5m.
+    /// How long each history may take for each model, such as 500ms, 30s, 5m.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub(crate) budget: Duration,
     /// How much memory the tables for one history may take, such as 512MiB.

@@ -62,9 +62,8 @@ fn closure(chains: &Chains, edges: &[Edge]) -> Vec<Vec<bool>> {
     for k in 0..n {
         for i in 0..n {
             if reach[i][k] {
-                for j in 0..n {
-                    reach[i][j] |= reach[k][j];
-                }
+                let through = reach[k].clone();
+                reach[i].iter_mut().zip(through).for_each(|(slot, reached)| *slot |= reached);
             }
         }
     }

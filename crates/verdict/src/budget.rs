@@ -71,6 +71,15 @@ impl Budget {
         self
     }
 
+    /// Gives the same budget with its time counted from now.
+    #[must_use]
+    pub fn renewed(&self) -> Self {
+        match self.deadline {
+            Some((_, limit)) => self.clone().with_time(limit),
+            None => self.clone(),
+        }
+    }
+
     /// Bounds the memory that tables may take, in bytes.
     #[must_use]
     pub fn with_memory(mut self, limit: u64) -> Self {

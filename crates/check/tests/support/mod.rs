@@ -220,9 +220,8 @@ fn close(r: &mut Matrix) {
     for k in 0..r.len() {
         for i in 0..r.len() {
             if r[i][k] {
-                for j in 0..r.len() {
-                    r[i][j] |= r[k][j];
-                }
+                let through = r[k].clone();
+                r[i].iter_mut().zip(through).for_each(|(slot, reached)| *slot |= reached);
             }
         }
     }
