@@ -9,7 +9,17 @@ use crate::error::CliError;
 /// Standard output, or a file.
 pub(crate) enum Output {
     Stdout(BufWriter<io::StdoutLock<'static>>),
-    File { file: BufWriter<File>, partial: PathBuf, path: PathBuf },
+    File { file: BufWriter<File>, partial: Partial, path: PathBuf },
+}
+
+/// A file that is not complete yet, and is removed unless it is moved to its place.
+pub(crate) struct Partial(PathBuf);
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // It is gone already if it was moved.
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 impl Output {
@@ -26,7 +36,7 @@ impl Output {
         let partial = path.with_file_name(name);
         let file = File::create(&partial).map_err(|e| CliError::file("create", path, e))?;
         let file = BufWriter::with_capacity(1 << 16, file);
-        Ok(Output::File { file, partial, path: path.to_owned() })
+        Ok(Output::File { file, partial: Partial(partial), path: path.to_owned() })
     }
 
     /// Writes what is left and puts a file into its place.
@@ -35,7 +45,7 @@ impl Output {
             Output::Stdout(mut out) => out.flush().map_err(CliError::output),
             Output::File { mut file, partial, path } => {
                 file.flush().map_err(|e| CliError::file("write", &path, e))?;
-                std::fs::rename(&partial, &path).map_err(|e| CliError::file("write", &path, e))
+                std::fs::rename(&partial.0, &path).map_err(|e| CliError::file("write", &path, e))
             }
         }
     }
