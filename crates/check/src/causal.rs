@@ -19,6 +19,7 @@ use crate::causal_memory::{self, Scope};
 use crate::causal_order::{CausalOrder, Overwritten, ReadScan};
 use crate::reads_from::Source;
 use crate::registers::{Registers, WR};
+use crate::sequential;
 
 /// How many steps the search for a shortest cycle may take before it settles for the best so far.
 const CYCLE_SEARCH_STEPS: u64 = 20_000_000;
@@ -111,6 +112,16 @@ impl<'h> Causal<'h> {
                     scope,
                 };
                 memory.judge(self.jobs, self.budget, wr)
+            }
+        }
+    }
+
+    /// Decides SC: what violates CC violates SC, and the causal order is where SC starts from.
+    pub(crate) fn judge_sequential(&self, wr: &[(OpId, OpId)]) -> Result<Judgement, Stopped> {
+        match &self.state {
+            State::Refuted(judgement) => Ok(judgement.clone()),
+            State::Ordered(order, _) => {
+                sequential::judge(&self.registers, &order.order, self.budget, wr)
             }
         }
     }

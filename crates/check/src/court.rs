@@ -1,7 +1,7 @@
 //! The court: any models, whichever way each is decided, weak ones first.
 //!
-//! A causal model has a decider of its own; any other definition is run by the reference evaluator,
-//! which takes small histories only. Before that, what a model implies is looked at: a history that
+//! A causal model and SC have deciders of their own; any other definition is run by the reference
+//! evaluator, which takes small histories only. Before that, what a model implies is looked at: a history that
 //! violates a weaker causal model violates the stronger one too, at any size, and the proof is the
 //! weaker model's. Only implications that are proved count.
 
@@ -15,7 +15,7 @@ use consistory_models::{
 use consistory_verdict::Judgement;
 
 use crate::causal::CausalModel;
-use crate::{Options, decide};
+use crate::{Options, Timed, decide, decide_sequential};
 
 /// A model to judge by.
 #[derive(Clone, Debug)]
@@ -51,6 +51,11 @@ impl Model {
     /// Gives the causal model that it is.
     pub fn causal(&self) -> Option<CausalModel> {
         CAUSAL.into_iter().find(|(id, _)| self.is_catalogued(id)).map(|(_, model)| model)
+    }
+
+    /// Says whether it has a decider of its own, whose certificates have rules of their own.
+    pub fn has_decider(&self) -> bool {
+        self.causal().is_some() || self.is_catalogued("sc")
     }
 
     /// Says whether it is at least as strong as a model of the catalogue, by proof.
@@ -111,6 +116,10 @@ pub fn judge(
         if let Some((id, timed)) = weaker {
             let judgement = timed.judgement.clone();
             return Ok(Ruling { judgement, via: Some(id), time: timed.time });
+        }
+        if model.is_catalogued("sc") {
+            let Timed { judgement, time } = decide_sequential(history, options);
+            return Ok(Ruling { judgement, via: None, time });
         }
         let started = Instant::now();
         let budget = options.budget.renewed();

@@ -26,8 +26,8 @@
 //!
 //! The modules, in reading order: `reads_from` finds what each read may have read from,
 //! `registers` prepares a history, `causal_order` builds the causal order and scans the reads,
-//! `causal` decides CC and CCv, `causal_memory` CM, `choices` searches when values repeat,
-//! `replay` guesses for it,
+//! `causal` decides CC and CCv, `causal_memory` CM, `sequential` SC by way of `saturation` and
+//! `frontier`, `choices` searches when values repeat, `replay` guesses for it,
 //! `court` judges by any models, and `shrink` makes a violating history minimal.
 
 mod causal;
@@ -35,14 +35,17 @@ mod causal_memory;
 mod causal_order;
 mod choices;
 mod court;
+mod frontier;
 mod reads_from;
 mod registers;
 mod replay;
+mod saturation;
+mod sequential;
 mod shrink;
 
 use std::time::{Duration, Instant};
 
-use consistory_history::History;
+use consistory_history::{History, OpId};
 use consistory_verdict::{Budget, Certificate, Judgement, Stopped};
 
 pub use causal::CausalModel;
@@ -85,11 +88,7 @@ pub fn decide(history: &History, models: &[CausalModel], options: &Options) -> V
     let started = Instant::now();
     let candidates = reads_from::candidates(history);
     if let Some(read) = candidates.thin_air {
-        let judgement = Judgement::Violation {
-            pattern: "ThinAirRead".to_owned(),
-            certificate: Certificate::ThinAirRead { read },
-        };
-        return timed(started, models, |_| Ok(judgement.clone()));
+        return timed(started, models, |_| Ok(thin_air_read(read)));
     }
     if candidates.ambiguous.is_empty() {
         decide_differentiated(history, &candidates, models, options, started)
@@ -107,6 +106,32 @@ pub fn decide(history: &History, models: &[CausalModel], options: &Options) -> V
                 Causal::prepare(history, source, *jobs, budget)?.judge(model, *scope, wr)
             })
         })
+    }
+}
+
+/// Decides whether a register history of single operations is sequentially consistent.
+pub fn decide_sequential(history: &History, options: &Options) -> Timed {
+    let started = Instant::now();
+    let candidates = reads_from::candidates(history);
+    let budget = &options.budget.renewed();
+    let judge = |source: &[_], wr: &[_]| {
+        Causal::prepare(history, source, options.jobs, budget)?.judge_sequential(wr)
+    };
+    let judgement = if let Some(read) = candidates.thin_air {
+        Ok(thin_air_read(read))
+    } else if candidates.ambiguous.is_empty() {
+        judge(&candidates.source, &[])
+    } else {
+        choices::search(history, &candidates, &[Memory::Single], budget, judge)
+    };
+    let judgement = judgement.unwrap_or_else(Judgement::Undecided);
+    Timed { judgement, time: started.elapsed() }
+}
+
+fn thin_air_read(read: OpId) -> Judgement {
+    Judgement::Violation {
+        pattern: "ThinAirRead".to_owned(),
+        certificate: Certificate::ThinAirRead { read },
     }
 }
 

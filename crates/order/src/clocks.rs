@@ -152,6 +152,11 @@ impl ChainOrder {
 
     /// Adds an edge.
     pub fn insert(&mut self, edge: Edge) -> Inserted {
+        self.insert_and_tell(edge, |_| ())
+    }
+
+    /// Adds an edge and tells which nodes' clocks grew, some perhaps more than once.
+    pub fn insert_and_tell(&mut self, edge: Edge, grew: impl FnMut(u32)) -> Inserted {
         if self.before(edge.from, edge.to) {
             return Inserted::Implied;
         }
@@ -164,12 +169,12 @@ impl ChainOrder {
         if closes {
             return Inserted::Cycle;
         }
-        self.propagate(edge);
+        self.propagate(edge, grew);
         Inserted::New
     }
 
     /// Joins the clock of `first.from` into `first.to` and carries what changes on.
-    fn propagate(&mut self, first: Edge) {
+    fn propagate(&mut self, first: Edge, mut grew: impl FnMut(u32)) {
         let mut changed = Vec::new();
         if self.join(first.from, first.to) {
             changed.push(first.to);
@@ -188,6 +193,7 @@ impl ChainOrder {
                     }
                     break;
                 }
+                grew(member);
                 let outgoing = self.outgoing.as_ref().expect("insertion made it");
                 let mut edge = outgoing.head[member as usize];
                 while edge != NO_EDGE {
