@@ -14,12 +14,19 @@
 //! | `tso` holds | a store order | both of TSO's relations are acyclic under it |
 //! | a violation | cases and cycles | each edge follows by a rule, each case is closed |
 //!
+//! [`certify_definition`] does the same for any definition, of the catalogue or of a user. It has no
+//! rules: it evaluates the definition a second time, plainly and with code of its own, under what
+//! the certificate says. A definition that holds is proved by a witness, which chooses all that the
+//! definition leaves open; a violation by cases in each of which a check fails whatever else is
+//! chosen. The text of the definition is read once, for the decider and for the checker.
+//!
 //! **Soundness.** An accepted certificate proves its claim, by the definitions of the models, for
 //! any history of reads, writes, read-modify-writes and fences. A history with objects' calls or
 //! with transactions of more than one operation is refused.
 //!
 //! **Completeness.** Every claim that is true has a certificate that is accepted, except violations
-//! of `sc` and `tso` whose case analysis nobody can afford to write down. A read of a value that
+//! of `sc`, `tso` and definitions whose case analysis nobody can afford to write down, and what
+//! has too many operations, or takes too long, to be evaluated by definition. A read of a value that
 //! nobody wrote, and a read of a write that follows it in its own session, are violations of
 //! every model, also of those that have no rules here.
 //!
@@ -31,9 +38,10 @@
 //! that count stand in orders.
 //!
 //! The modules in reading order: `reads_from`, `replay` (CM and SC), `causal` (CC and CCv),
-//! `store_order` (TSO), `refute` (violations).
+//! `store_order` (TSO), `refute` (violations), `definition` (any definition).
 
 mod causal;
+mod definition;
 mod reads_from;
 mod refute;
 mod rejection;
@@ -43,6 +51,7 @@ mod store_order;
 use consistory_history::{History, OpId};
 use consistory_verdict::{Certificate, Verdict};
 
+pub use definition::certify_definition;
 use reads_from::{Candidates, ReadsFrom};
 pub use rejection::{Flaw, Rejection};
 
@@ -63,6 +72,10 @@ pub fn certify(
         }
         if history.first_long_transaction().is_some() {
             return Err(Rejection::Unsupported { what: "transactions" });
+        }
+        // A violation stands whatever the final values are; consistency would have to explain them.
+        if claim == Verdict::Consistent && !history.finals().is_empty() {
+            return Err(Rejection::Unsupported { what: "final values" });
         }
     }
     let candidates = Candidates::new(history);

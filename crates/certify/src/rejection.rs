@@ -168,6 +168,68 @@ pub enum Rejection {
         /// The write.
         write: String,
     },
+    /// The history gives a final value of which a definition says nothing.
+    #[error(
+        "the history gives the final value of {key}, and the definition has no store order or a \
+         write of the key is of unknown status"
+    )]
+    FinalValue {
+        /// The key.
+        key: String,
+    },
+    /// The history is too large for its relations to be computed.
+    #[error(
+        "the history has {operations} operations, a definition is evaluated for at most {limit}"
+    )]
+    TooLarge {
+        /// How many it has, initial writes included.
+        operations: usize,
+        /// How many are the most.
+        limit: usize,
+    },
+    /// Evaluating the definition takes more steps than there may be.
+    #[error("to evaluate the definition takes too many steps")]
+    TooMuchWork,
+    /// A store order is given or guessed, and the definition has none.
+    #[error("`{part}`: the definition has no store order")]
+    NoStoreOrder {
+        /// Where in the certificate.
+        part: String,
+    },
+    /// The last write of a key does not have its final value.
+    #[error("{write} is the last write of its key, but does not write its final value")]
+    NotFinal {
+        /// The write.
+        write: String,
+    },
+    /// A check does not hold under the choices.
+    #[error("the check `{check}` fails")]
+    CheckFails {
+        /// The check's name.
+        check: String,
+    },
+    /// The definition has no such check, or does not demand it for the operation.
+    #[error("`{part}`: the definition has no such check, or not for this operation")]
+    NoSuchCheck {
+        /// Where in the certificate.
+        part: String,
+    },
+    /// A check that is said to fail holds under the assumptions.
+    #[error("`{part}`: the check `{check}` holds by what is assumed")]
+    CheckHolds {
+        /// Where in the certificate.
+        part: String,
+        /// The check's name.
+        check: String,
+    },
+    /// A check fails under the assumptions, but it may hold if more is chosen.
+    #[error("`{part}`: the check `{check}` fails, but it may hold with what is left open")]
+    Unsettled {
+        /// Where in the certificate.
+        part: String,
+        /// The check's name.
+        check: String,
+    },
 }
 
 /// Why an edge does not follow.

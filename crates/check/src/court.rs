@@ -53,9 +53,10 @@ impl Model {
         CAUSAL.into_iter().find(|(id, _)| self.is_catalogued(id)).map(|(_, model)| model)
     }
 
-    /// Says whether it has a decider of its own, whose certificates have rules of their own.
-    pub fn has_decider(&self) -> bool {
-        self.causal().is_some() || self.is_catalogued("sc")
+    /// Says whether it has a decider of its own for a history, whose certificates have rules of
+    /// their own; the deciders know nothing of final values.
+    pub fn has_decider(&self, history: &History) -> bool {
+        history.finals().is_empty() && (self.causal().is_some() || self.is_catalogued("sc"))
     }
 
     /// Says whether it is at least as strong as a model of the catalogue, by proof.
@@ -117,7 +118,7 @@ pub fn judge(
             let judgement = timed.judgement.clone();
             return Ok(Ruling { judgement, via: Some(id), time: timed.time });
         }
-        if model.is_catalogued("sc") {
+        if model.is_catalogued("sc") && model.has_decider(history) {
             let Timed { judgement, time } = decide_sequential(history, options);
             return Ok(Ruling { judgement, via: None, time });
         }

@@ -6,16 +6,19 @@
 //! value in memory have run, so that what is overwritten is no longer needed.
 //!
 //! The saturated order prunes: an operation waits for all that is before it. Reads run as soon as
-//! they can, which never hurts. Among the writes that can run, the one that comes first in a linear
-//! extension of the saturated order is tried first; on a history that a memory really produced that
-//! rarely fails.
+//! they can, which never hurts. To run a write is to decide that it comes before all writes of its
+//! key that have not run; that is assumed and saturated, and if it closes a cycle the write cannot
+//! run now. Decisions that would fail much later fail at once, and a history that a memory really
+//! produced is mostly ordered without going back. What is taken back is undone from a trail, nothing
+//! is copied.
 
 use consistory_history::OpId;
-use consistory_order::{ChainOrder, topological_order};
+use consistory_order::Mark;
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashSet;
 
 use crate::registers::Registers;
+use crate::saturation::Saturation;
 
 /// What a search found.
 #[derive(Debug)]
@@ -24,25 +27,24 @@ pub(crate) enum Found {
     Order(Vec<u32>),
     /// There is none.
     Nothing,
-    /// The limit of states was reached.
-    Limit,
 }
 
-/// Searches for a sequential order, leaving at most `limit` states without success.
+/// Searches for a sequential order of a saturated history.
+///
+/// The saturation is given back as it was, unless the search was stopped.
 pub(crate) fn search(
     registers: &Registers<'_>,
-    order: &ChainOrder,
-    limit: usize,
+    saturation: &mut Saturation<'_>,
     budget: &Budget,
 ) -> Result<Found, Stopped> {
-    Frontier::new(registers, order).run(limit, budget)
+    Frontier::new(registers, saturation).run(budget)
 }
 
-struct Frontier<'a> {
-    registers: &'a Registers<'a>,
-    order: &'a ChainOrder,
-    /// The place of each operation in a linear extension of the order.
-    rank: Vec<u32>,
+struct Frontier<'s, 'a> {
+    registers: &'s Registers<'s>,
+    saturation: &'s mut Saturation<'a>,
+    /// How much of the history is before each operation: a guess at when it ran.
+    weight: Vec<u64>,
     heads: Vec<u32>,
     /// The write in memory, for each key; initial writes are behind the operations.
     memory: Vec<u32>,
@@ -57,26 +59,25 @@ struct Frontier<'a> {
 /// A choice between writes: how far the run had come, and the sessions that are left to try.
 struct Choice {
     ran: usize,
+    mark: Mark,
     sessions: Vec<u32>,
 }
 
-impl<'a> Frontier<'a> {
-    fn new(registers: &'a Registers<'a>, order: &'a ChainOrder) -> Self {
+impl<'s, 'a> Frontier<'s, 'a> {
+    fn new(registers: &'s Registers<'s>, saturation: &'s mut Saturation<'a>) -> Self {
         let history = registers.history;
-        let extension = topological_order(order.chains(), order.edges())
-            .expect("a saturated order has no cycle");
-        let mut rank = vec![0; history.len()];
-        for (at, &op) in extension.iter().enumerate() {
-            rank[op as usize] = at as u32;
-        }
+        let order = &saturation.order;
+        let chains = 0..order.chains().len() as u32;
+        let weigh = |op: OpId| chains.clone().map(|c| u64::from(order.count_until(op.0, c))).sum();
+        let weight = history.ops().map(weigh).collect();
         let mut unread = vec![0; history.len() + history.key_count()];
         for source in registers.source.iter().filter_map(|source| source.get()) {
             unread[source.index()] += 1;
         }
         Frontier {
             registers,
-            order,
-            rank,
+            saturation,
+            weight,
             heads: vec![0; history.session_count()],
             memory: history.keys().map(|key| history.initial_write(key).0).collect(),
             unread,
@@ -86,17 +87,14 @@ impl<'a> Frontier<'a> {
         }
     }
 
-    fn run(mut self, limit: usize, budget: &Budget) -> Result<Found, Stopped> {
+    fn run(mut self, budget: &Budget) -> Result<Found, Stopped> {
+        let start = self.saturation.order.mark();
         let mut choices: Vec<Choice> = Vec::new();
-        let mut steps = 0u32;
         loop {
             self.run_reads();
             if self.ran.len() == self.registers.history.len() {
+                self.saturation.order.undo(start);
                 return Ok(Found::Order(self.ran));
-            }
-            steps = steps.wrapping_add(1);
-            if steps.is_multiple_of(1_024) {
-                budget.check()?;
             }
             let mut sessions: Vec<u32> = Vec::new();
             if !self.failed.contains(self.heads.as_slice()) {
@@ -106,30 +104,45 @@ impl<'a> Frontier<'a> {
                 );
                 // The first choice is at the end.
                 sessions.sort_unstable_by_key(|&s| {
-                    std::cmp::Reverse(self.head(s).map(|op| self.rank[op as usize]))
+                    std::cmp::Reverse(self.head(s).map(|op| self.weight[op as usize]))
                 });
             }
-            choices.push(Choice { ran: self.ran.len(), sessions });
+            let mark = self.saturation.order.mark();
+            choices.push(Choice { ran: self.ran.len(), mark, sessions });
             loop {
                 let Some(choice) = choices.last_mut() else { return Ok(Found::Nothing) };
-                let (ran, next) = (choice.ran, choice.sessions.pop());
+                let (ran, mark, next) = (choice.ran, choice.mark, choice.sessions.pop());
                 self.undo(ran);
-                match next {
-                    Some(session) => {
-                        let op = self.head(session).expect("the session has a next operation");
-                        self.execute(op);
-                        break;
-                    }
-                    None => {
-                        choices.pop();
-                        self.failed.insert(self.heads.clone().into_boxed_slice());
-                        if self.failed.len() > limit {
-                            return Ok(Found::Limit);
-                        }
-                    }
+                self.saturation.order.undo(mark);
+                let Some(session) = next else {
+                    choices.pop();
+                    self.failed.insert(self.heads.clone().into_boxed_slice());
+                    continue;
+                };
+                let op = self.head(session).expect("the session has a next operation");
+                if self.decide(op, budget)? {
+                    self.execute(op);
+                    break;
                 }
             }
         }
+    }
+
+    /// Puts a write before all writes of its key that have not run; says whether that can be.
+    fn decide(&mut self, write: u32, budget: &Budget) -> Result<bool, Stopped> {
+        let key = self.registers.written_key(write).expect("only writes are chosen");
+        for &segment in self.registers.segments(key) {
+            let head = self.heads[segment.session as usize];
+            let places = self.registers.places(segment);
+            let first = places.partition_point(|&place| place < head);
+            if let Some(&other) = self.registers.writes(segment).get(first)
+                && other != write
+                && self.saturation.put(write, other).is_err()
+            {
+                return Ok(false);
+            }
+        }
+        Ok(self.saturation.saturate(budget)?.is_ok())
     }
 
     /// Runs everything that does not write, as far as it goes.
@@ -152,15 +165,15 @@ impl<'a> Frontier<'a> {
     }
 
     fn head(&self, session: u32) -> Option<u32> {
-        let members = self.order.chains().members(session);
+        let members = self.saturation.order.chains().members(session);
         members.get(self.heads[session as usize] as usize).copied()
     }
 
     fn can_run(&self, op: u32) -> bool {
-        let own = self.order.chains().chain_of(op) as usize;
+        let own = self.saturation.order.chains().chain_of(op) as usize;
         let is_behind =
             |(session, (&known, &head)): (usize, (&u32, &u32))| session == own || known <= head;
-        if let Some(row) = self.order.row(op)
+        if let Some(row) = self.saturation.order.row(op)
             && !row.iter().zip(&self.heads).enumerate().all(is_behind)
         {
             return false;
@@ -178,7 +191,7 @@ impl<'a> Frontier<'a> {
     }
 
     fn execute(&mut self, op: u32) {
-        self.heads[self.order.chains().chain_of(op) as usize] += 1;
+        self.heads[self.saturation.order.chains().chain_of(op) as usize] += 1;
         self.ran.push(op);
         if let Some(source) = self.registers.source[op as usize].get() {
             self.unread[source.index()] -= 1;
@@ -192,7 +205,7 @@ impl<'a> Frontier<'a> {
     fn undo(&mut self, ran: usize) {
         while self.ran.len() > ran {
             let op = self.ran.pop().expect("it is longer");
-            self.heads[self.order.chains().chain_of(op) as usize] -= 1;
+            self.heads[self.saturation.order.chains().chain_of(op) as usize] -= 1;
             if let Some(source) = self.registers.source[op as usize].get() {
                 self.unread[source.index()] += 1;
             }

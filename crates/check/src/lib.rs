@@ -109,7 +109,8 @@ pub fn decide(history: &History, models: &[CausalModel], options: &Options) -> V
     }
 }
 
-/// Decides whether a register history of single operations is sequentially consistent.
+/// Decides whether a register history of single operations, without final values, is sequentially
+/// consistent.
 pub fn decide_sequential(history: &History, options: &Options) -> Timed {
     let started = Instant::now();
     let candidates = reads_from::candidates(history);

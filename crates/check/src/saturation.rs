@@ -112,6 +112,7 @@ impl<'a> Saturation<'a> {
                 budget.check()?;
             }
             if let Err(contradiction) = self.look_at(op) {
+                self.forget();
                 return Ok(Err(contradiction));
             }
         }
@@ -120,7 +121,19 @@ impl<'a> Saturation<'a> {
 
     /// Assumes that one write comes before another of its key, which the order leaves open.
     pub(crate) fn assume(&mut self, first: u32, second: u32) {
-        self.insert(first, second, ASSUMED).expect("the order leaves the two writes open");
+        self.put(first, second).expect("the order leaves the two writes open");
+    }
+
+    /// Puts a write before another of its key, if the order allows it.
+    pub(crate) fn put(&mut self, first: u32, second: u32) -> Result<(), Contradiction> {
+        self.insert(first, second, ASSUMED).inspect_err(|_| self.forget())
+    }
+
+    /// Closes what is open: after a contradiction nothing more is looked at.
+    fn forget(&mut self) {
+        for op in self.open.drain(..) {
+            self.is_open[op as usize] = false;
+        }
     }
 
     fn look_at(&mut self, op: u32) -> Result<(), Contradiction> {

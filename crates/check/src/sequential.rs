@@ -2,10 +2,10 @@
 //!
 //! The saturated order ([`crate::saturation`]) refutes most histories that are not sequentially
 //! consistent, with one cycle as proof. Where it finds nothing, the frontier search
-//! ([`crate::frontier`]) starts from it and mostly finds an order at once. What is left is split: two
-//! writes of a key that are not ordered come in one order or in the other; each case is saturated
-//! and searched again. A refutation is a tree of cases, each closed by a cycle. A case whose proof
-//! does not use its assumption closes the split above it as well.
+//! ([`crate::frontier`]) starts from it and mostly finds an order at once. If it finds none, the
+//! history is refuted by cases: two writes of a key that are not ordered come in one order or in the
+//! other, and each case is saturated again, until every case is closed by a cycle. A case whose
+//! proof does not use its assumption closes the split above it as well.
 //!
 //! SC is NP-complete (Gibbons and Korach 1997): it stops without an answer when the budget runs
 //! out.
@@ -18,9 +18,6 @@ use crate::frontier::{self, Found};
 use crate::registers::Registers;
 use crate::saturation::{Readers, Saturation};
 
-/// How many states the frontier search may leave without success before a case is split.
-const STATES: usize = 2_000;
-
 /// Decides SC of a history whose causal order has no cycle and whose `wr` is settled.
 pub(crate) fn judge(
     registers: &Registers<'_>,
@@ -29,31 +26,45 @@ pub(crate) fn judge(
     wr: &[(OpId, OpId)],
 ) -> Result<Judgement, Stopped> {
     let readers = Readers::new(registers);
-    let root = Saturation::new(registers, &readers, co.clone());
+    let mut case = Saturation::new(registers, &readers, co.clone());
+    if case.saturate(budget)?.is_err() {
+        return Ok(violation(closed(&case)));
+    }
+    match frontier::search(registers, &mut case, budget)? {
+        Found::Order(order) => {
+            let order = frontier::counting(registers, &order);
+            Ok(Judgement::Consistent(Certificate::Order { order, wr: wr.to_vec() }))
+        }
+        Found::Nothing => split(registers, case, budget).map(violation),
+    }
+}
+
+fn violation(certificate: Certificate) -> Judgement {
+    Judgement::Violation { pattern: "CyclicSC".to_owned(), certificate }
+}
+
+/// Refutes a saturated history of which it is known that it has no sequential order.
+fn split(
+    registers: &Registers<'_>,
+    mut case: Saturation<'_>,
+    budget: &Budget,
+) -> Result<Certificate, Stopped> {
     // The cases above the current one: the two writes, and what closed the first.
     let mut frames: Vec<Frame<'_>> = Vec::new();
-    let mut case = root;
     loop {
         budget.check()?;
-        let mut certificate = match solve(registers, &mut case, budget)? {
-            Case::Order(order) => {
-                let order = frontier::counting(registers, &order);
-                return Ok(Judgement::Consistent(Certificate::Order { order, wr: wr.to_vec() }));
-            }
-            Case::Open(writes) => {
-                let second = case.clone();
-                frames.push(Frame { writes, second: Some(second), first_proof: None });
-                case = assume(case, writes);
-                continue;
-            }
-            Case::Closed(certificate) => certificate,
-        };
+        if case.saturate(budget)?.is_ok() {
+            let writes = unordered_pair(registers, &case.order)
+                .expect("a history whose writes are all ordered has a sequential order or a cycle");
+            let second = case.clone();
+            frames.push(Frame { writes, second: Some(second), first_proof: None });
+            case = assume(case, writes);
+            continue;
+        }
+        let mut certificate = closed(&case);
         // Close cases until one has its other half left to do.
         loop {
-            let Some(frame) = frames.last_mut() else {
-                let pattern = "CyclicSC".to_owned();
-                return Ok(Judgement::Violation { pattern, certificate });
-            };
+            let Some(frame) = frames.last_mut() else { return Ok(certificate) };
             let [a, b] = frame.writes;
             let assumed = if frame.second.is_some() { (a, b) } else { (b, a) };
             if !rests_on(&certificate, assumed) {
@@ -81,34 +92,15 @@ struct Frame<'a> {
     first_proof: Option<Certificate>,
 }
 
-enum Case {
-    Order(Vec<u32>),
-    Closed(Certificate),
-    Open([u32; 2]),
-}
-
 /// Adds an assumption; a cycle that it closes shows when the case is solved.
 fn assume<'a>(mut case: Saturation<'a>, [first, second]: [u32; 2]) -> Saturation<'a> {
     case.assume(first, second);
     case
 }
 
-fn solve(
-    registers: &Registers<'_>,
-    case: &mut Saturation<'_>,
-    budget: &Budget,
-) -> Result<Case, Stopped> {
-    if case.saturate(budget)?.is_err() {
-        let edges = case.explain();
-        return Ok(Case::Closed(Certificate::Cycle { edges, observer: None, check: None }));
-    }
-    match frontier::search(registers, &case.order, STATES, budget)? {
-        Found::Order(order) => Ok(Case::Order(order)),
-        Found::Nothing | Found::Limit => {
-            let pair = unordered_pair(registers, &case.order);
-            Ok(Case::Open(pair.expect("without an open pair the frontier search is decisive")))
-        }
-    }
+/// Gives the proof of a contradiction.
+fn closed(case: &Saturation<'_>) -> Certificate {
+    Certificate::Cycle { edges: case.explain(), observer: None, check: None }
 }
 
 /// Chooses two writes of a key that are not ordered: of the key whose writes are read most.

@@ -6,7 +6,7 @@
 //! whose write was dropped would be a violation of its own (ThinAirRead); that does not count
 //! unless the history had one to begin with.
 
-use consistory_history::{Action, Call, Details, History, HistoryBuilder, OpId};
+use consistory_history::{Action, Call, Details, History, HistoryBuilder, KeyId, OpId};
 use consistory_verdict::{Certificate, Edge, Judgement, Stopped};
 
 /// Shrinks a history for which `judge` gives a violation.
@@ -92,7 +92,8 @@ fn mentioned(certificate: &Certificate, history: &History) -> Vec<bool> {
     keep
 }
 
-/// Gives the history of the operations that are kept; sessions and keys without any are dropped.
+/// Gives the history of the operations that are kept; sessions and keys without any are dropped,
+/// final values of such keys included.
 pub fn subset(history: &History, keep: &[bool]) -> History {
     let mut b = HistoryBuilder::new();
     if let Some(name) = history.name() {
@@ -117,7 +118,23 @@ pub fn subset(history: &History, keep: &[bool]) -> History {
             b.push_with(session, action, details);
         }
     }
+    for &(key, value) in history.finals() {
+        let kept = |op: OpId| keep[op.index()] && accesses(history, op) == Some(key);
+        if history.ops().any(kept) {
+            let key = b.key(history.key_name(key));
+            let value = b.value(history.value(value).clone());
+            b.set_final(key, value);
+        }
+    }
     b.finish().expect("a part of a history is a history")
+}
+
+/// Gives the key that an operation is about.
+fn accesses(history: &History, op: OpId) -> Option<KeyId> {
+    match history.action(op) {
+        Action::Read { key, .. } | Action::Write { key, .. } | Action::Rmw { key, .. } => Some(key),
+        Action::Fence | Action::Call(_) => None,
+    }
 }
 
 fn copy_action(history: &History, op: OpId, b: &mut HistoryBuilder) -> Action {

@@ -71,7 +71,9 @@ fn a_shrunk_history_is_minimal_and_still_violates() {
     for file in corpus() {
         let name = file.display().to_string();
         let history = read(&Input::File(file), None).next().unwrap().unwrap();
-        for model in ["cc", "ccv", "cm"] {
+        let models: &[&str] =
+            if history.finals().is_empty() { &["cc", "ccv", "cm", "sc"] } else { &["sc"] };
+        for &model in models {
             let violation = judgement(&history, model);
             if violation.verdict() != Verdict::Violation {
                 continue;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use consistory_certify::certify as certify_by_rules;
+use consistory_certify::{certify as certify_by_rules, certify_definition};
 use consistory_check::Model;
 use consistory_formats::{Histories, Input, read};
 use consistory_history::History;
@@ -17,7 +17,7 @@ use crate::select::select;
 
 /// Has the independent checker accept a certificate.
 ///
-/// The causal models have rules of their own. Any other definition is evaluated under what the
+/// The models with deciders have rules of their own. Any other definition is evaluated under what the
 /// certificate says, by an evaluator that only the checker uses.
 pub(crate) fn accept(
     history: &History,
@@ -31,10 +31,10 @@ pub(crate) fn accept(
             return Err(format!("{weaker} says nothing about {}", model.id()));
         }
         Some(weaker) => certify_by_rules(history, weaker, claim, certificate),
-        None if model.causal().is_some() => {
+        None if model.has_decider(history) => {
             certify_by_rules(history, model.id(), claim, certificate)
         }
-        None => return Ok(()),
+        None => certify_definition(history, model.definition(), claim, certificate),
     };
     accepted.map_err(|rejection| rejection.to_string())
 }

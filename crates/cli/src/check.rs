@@ -176,13 +176,7 @@ impl<'a> Court<'a> {
                 ruling.judgement = Judgement::Undecided(Stopped::Rejected);
             }
             let place = Place { source, number, index, model: model.id() };
-            match self.outcome(history, ruling, place) {
-                Ok(outcome) => results.push(outcome),
-                Err((outcome, error)) => {
-                    complaints.push(error);
-                    results.push(outcome);
-                }
-            }
+            results.push(self.outcome(history, ruling, place, &mut complaints));
         }
         let satisfied: Vec<&str> = results
             .iter()
@@ -228,7 +222,8 @@ impl<'a> Court<'a> {
         history: &History,
         ruling: Ruling,
         place: Place<'_>,
-    ) -> Result<Outcome, (Outcome, CliError)> {
+        complaints: &mut Vec<CliError>,
+    ) -> Outcome {
         let mut outcome = Outcome {
             model: place.model.to_owned(),
             ruling,
@@ -265,10 +260,8 @@ impl<'a> Court<'a> {
             }
             Ok(())
         };
-        match attempt() {
-            Ok(()) => Ok(outcome),
-            Err(error) => Err((outcome, error)),
-        }
+        complaints.extend(attempt().err());
+        outcome
     }
 
     /// Shrinks a violating history and writes it as text.

@@ -69,9 +69,9 @@ pub(crate) fn generate_histories(args: &GenerateArgs) -> Result<u8, CliError> {
     if format == Format::Jsonl && args.plant == 0 {
         // Events come out in the order of execution, so the history need not fit in memory.
         for seed in seeds {
-            let events = stream(&Workload { seed, ..workload.clone() }, args.memory);
+            let mut events = stream(&Workload { seed, ..workload.clone() }, args.memory);
             let name = (args.count > 1).then_some(seed);
-            events.map(|event| write_event(event, name, &mut output)).collect::<Result<(), _>>()?;
+            events.try_for_each(|event| write_event(event, name, &mut output))?;
         }
         output.finish()?;
         return Ok(OK);

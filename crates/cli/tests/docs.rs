@@ -113,6 +113,24 @@ fn every_page_is_in_the_index_and_every_picture_on_a_page() {
     }
 }
 
+#[test]
+fn every_dependency_is_accounted_for() {
+    let manifest = std::fs::read_to_string(repository().join("Cargo.toml")).unwrap();
+    let page = std::fs::read_to_string(repository().join("docs/dependencies.md")).unwrap();
+    let (_, rest) = manifest.split_once("[workspace.dependencies]\n").unwrap();
+    let names: Vec<&str> = rest
+        .lines()
+        .take_while(|line| !line.starts_with('['))
+        .filter_map(|line| line.split_once(" = "))
+        .map(|(name, _)| name)
+        .filter(|name| !name.starts_with("consistory-"))
+        .collect();
+    assert!(names.len() > 10, "the dependencies were found");
+    for name in names {
+        assert!(page.contains(&format!("`{name}`")), "docs/dependencies.md says nothing of {name}");
+    }
+}
+
 /// A page whose examples were run.
 #[derive(Default)]
 struct Page {
@@ -158,6 +176,7 @@ impl Page {
                     }
                     page.run += 1;
                     let printed = shell.run(command, &mut code);
+                    assert!(!printed.contains("this is a defect"), "{command}\n{printed}");
                     if is_same(&shown, &printed) {
                         page.text += &shown;
                     } else {

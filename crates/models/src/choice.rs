@@ -8,8 +8,8 @@ use rustc_hash::FxHashSet;
 use crate::definition::Definition;
 use crate::finals::Finals;
 use crate::interpret::Stage;
-use consistory_order::Matrix;
 use crate::register::Register;
+use consistory_order::Matrix;
 
 /// A choice that a verdict may rest on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

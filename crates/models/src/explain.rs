@@ -23,10 +23,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::choice::Assumption;
 use crate::derivation::{Derivation, Key, NodeId, Step, What};
 use crate::interpret::{Environment, Evaluated, Fault, Fixpoint, Model, Origin, Value};
-use consistory_order::Matrix;
 use crate::program::{Base, FunctionId, Program, Term, TermId, VariableId};
 use crate::register::Register;
 use crate::syntax::CheckKind;
+use consistory_order::Matrix;
 
 /// The choices under which something is explained.
 pub(crate) struct Assumed<'a> {

@@ -5,8 +5,8 @@
 
 use consistory_history::{KeyId, ValueId};
 
-use consistory_order::Matrix;
 use crate::register::Register;
+use consistory_order::Matrix;
 
 /// What the final values demand of the store order.
 pub(crate) struct Finals {

@@ -12,10 +12,10 @@ use consistory_verdict::{Budget, Stopped};
 
 use crate::definition::Definition;
 use crate::diagnostic::Kind;
-use consistory_order::{Matrix, Set};
 use crate::program::{Base, Check, FunctionId, Group, Program, Term, TermId, VariableId};
 use crate::register::Basics;
 use crate::syntax::CheckKind;
+use consistory_order::{Matrix, Set};
 
 /// What a term evaluates to.
 #[derive(Clone, PartialEq, Debug)]

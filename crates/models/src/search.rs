@@ -34,11 +34,11 @@ use crate::definition::Definition;
 use crate::explain::{Assumed, Explanation, explain, explain_final};
 use crate::finals::{FINAL_VALUE, Finals};
 use crate::interpret::{Evaluated, Interpreter, Stage};
-use consistory_order::Matrix;
 use crate::polarity::Pruning;
 use crate::program::{Base, Term, TermId};
 use crate::register::{BadRead, DoesNotApply, Register};
 use crate::syntax::CheckKind;
+use consistory_order::Matrix;
 
 /// How [`evaluate`] goes about its work.
 #[derive(Clone, Debug)]

@@ -18,6 +18,9 @@
 //! grow, so a saturation that adds edges until a fixpoint pays for each entry at most as often as
 //! it grows.
 //!
+//! A search marks the order and goes back to the mark ([`ChainOrder::undo`]): from the first mark on,
+//! a trail remembers what insertions change, so that nothing is copied.
+//!
 //! Every edge is kept with its reason, in the order of insertion. A path or a cycle is found in
 //! that list by [`crate::Paths`], which can be limited to the edges older than a given one: that is
 //! what makes an explanation well-founded.
@@ -52,6 +55,24 @@ pub struct ChainOrder {
     rows: Vec<u32>,
     /// The edges that leave each node as linked lists, made at the first insertion.
     outgoing: Option<Outgoing>,
+    /// What insertions changed, newest last, once it is wanted.
+    trail: Option<Vec<Change>>,
+}
+
+/// A change that can be taken back.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    /// An entry of the rows grew.
+    Entry { at: usize, had: u32 },
+    /// A node got a row of its own, the last of the rows.
+    Row { node: u32, shared: u32 },
+}
+
+/// A point that the order can go back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    edges: usize,
+    changes: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -106,7 +127,7 @@ impl ChainOrder {
             return Err((chains, edges));
         }
         rows.shrink_to_fit();
-        Ok((ChainOrder { chains, edges, row_of, rows, outgoing: None }, extension))
+        Ok((ChainOrder { chains, edges, row_of, rows, outgoing: None, trail: None }, extension))
     }
 
     /// Gives the chains.
@@ -173,6 +194,39 @@ impl ChainOrder {
         Inserted::New
     }
 
+    /// Marks the order as it is, to go back to by [`ChainOrder::undo`].
+    pub fn mark(&mut self) -> Mark {
+        let changes = self.trail.get_or_insert_default().len();
+        Mark { edges: self.edges.len(), changes }
+    }
+
+    /// Takes back all that was inserted since a mark; later marks are void.
+    pub fn undo(&mut self, mark: Mark) {
+        let k = self.chains.len();
+        while self.edges.len() > mark.edges {
+            let edge = self.edges.pop().expect("it is longer");
+            self.outgoing.as_mut().expect("insertion made it").pop(edge.from);
+        }
+        let trail = self.trail.as_mut().expect("a mark started it");
+        while trail.len() > mark.changes {
+            match trail.pop().expect("it is longer") {
+                Change::Entry { at, had } => self.rows[at] = had,
+                Change::Row { node, shared } => {
+                    let row = self.row_of[node as usize];
+                    let place = self.chains.place_of(node) as usize;
+                    let members = self.chains.members(self.chains.chain_of(node));
+                    for &member in &members[place..] {
+                        if self.row_of[member as usize] != row {
+                            break;
+                        }
+                        self.row_of[member as usize] = shared;
+                    }
+                    self.rows.truncate(row as usize * k);
+                }
+            }
+        }
+    }
+
     /// Joins the clock of `first.from` into `first.to` and carries what changes on.
     fn propagate(&mut self, first: Edge, mut grew: impl FnMut(u32)) {
         let mut changed = Vec::new();
@@ -225,6 +279,16 @@ impl ChainOrder {
             return false;
         }
         let row = self.own_row(to);
+        if let Some(trail) = &mut self.trail {
+            let at_source = row as usize * k + source as usize;
+            trail.push(Change::Entry { at: at_source, had: self.rows[at_source] });
+            for chain in 0..k {
+                let (into, from) = (row as usize * k + chain, from_row as usize * k + chain);
+                if from_row != NO_ROW && self.rows[from] > self.rows[into] {
+                    trail.push(Change::Entry { at: into, had: self.rows[into] });
+                }
+            }
+        }
         join_row(&mut self.rows, k, row, from_row);
         if source != target {
             let entry = &mut self.rows[row as usize * k + source as usize];
@@ -267,6 +331,9 @@ impl ChainOrder {
             }
             self.row_of[member as usize] = row;
         }
+        if let Some(trail) = &mut self.trail {
+            trail.push(Change::Row { node, shared });
+        }
         row
     }
 }
@@ -284,6 +351,11 @@ impl Outgoing {
         debug_assert_eq!(self.next.len(), id as usize);
         self.next.push(self.head[from as usize]);
         self.head[from as usize] = id;
+    }
+
+    /// Takes the newest edge back, which leaves `from`.
+    fn pop(&mut self, from: u32) {
+        self.head[from as usize] = self.next.pop().expect("there is an edge");
     }
 }
 

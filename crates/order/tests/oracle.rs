@@ -232,3 +232,45 @@ fn paths_and_cycles_are_shortest() {
         }
     }
 }
+
+#[test]
+fn undoing_gives_the_order_back() {
+    for seed in 0..20_000 {
+        let mut random = Random(seed);
+        let chains = random_chains(&mut random);
+        let n = chains.nodes();
+        if n == 0 {
+            continue;
+        }
+        let mut kept: Vec<Edge> = Vec::new();
+        let mut order = ChainOrder::build(chains.clone(), vec![]).unwrap();
+        let mut marks = Vec::new();
+        for edge in random_edges(&mut random, n, 14) {
+            match random.below(4) {
+                0 => marks.push((order.mark(), kept.clone())),
+                1 => {
+                    if let Some((mark, before)) = marks.pop() {
+                        order.undo(mark);
+                        kept = before;
+                    }
+                }
+                _ => match order.insert(edge) {
+                    Inserted::New => kept.push(edge),
+                    Inserted::Implied => {}
+                    Inserted::Cycle => {
+                        let Some((mark, before)) = marks.pop() else { break };
+                        order.undo(mark);
+                        kept = before;
+                    }
+                },
+            }
+            assert_eq!(order.edges(), kept, "seed {seed}");
+            let reach = closure(&chains, &kept);
+            for (a, row) in reach.iter().enumerate() {
+                for (b, &reached) in row.iter().enumerate() {
+                    assert_eq!(order.before(a as u32, b as u32), reached, "seed {seed}");
+                }
+            }
+        }
+    }
+}

@@ -242,8 +242,8 @@ fn holds_with(history: &History, wr: &[(OpId, OpId)], model: CausalModel) -> boo
     };
     let same = |a: usize, b: usize| key(a).is_some() && key(a) == key(b) && a != b;
     let mut co = vec![vec![false; n]; n];
-    for a in 0..n {
-        for (b, slot) in co[a].iter_mut().enumerate().take(recorded) {
+    for (a, row) in co.iter_mut().enumerate() {
+        for (b, slot) in row.iter_mut().enumerate().take(recorded) {
             let (x, y) = (OpId::new(a), OpId::new(b));
             *slot = a >= recorded || (history.session_of(x) == history.session_of(y) && a < b);
         }
@@ -292,9 +292,9 @@ fn holds_with(history: &History, wr: &[(OpId, OpId)], model: CausalModel) -> boo
                     if r != o && !po[r][o] {
                         continue;
                     }
-                    for v in 0..n {
-                        if same(v, w) && hb[v][r] && !hb[v][w] {
-                            hb[v][w] = true;
+                    for (v, row) in hb.iter_mut().enumerate() {
+                        if same(v, w) && row[r] && !row[w] {
+                            row[w] = true;
                             grew = true;
                         }
                     }

@@ -1,0 +1,134 @@
+//! Times, the memory and processor time of this process, and how a person reads them.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// How long an action is repeated to tell how long it takes, and how often at least: a run that
+/// another process interrupts must not count for much.
+const REPEATED_FOR: Duration = Duration::from_millis(2);
+const LEAST_RUNS: usize = 9;
+
+/// How many ticks of the processor's clock Linux reports as a second, on every platform.
+const TICKS: f64 = 100.0;
+
+/// Gives what an action returns and how long it takes: the median of the runs that fit into a few
+/// milliseconds, after one that does not count.
+pub fn repeated<T>(mut action: impl FnMut() -> T) -> (T, Duration) {
+    let result = action();
+    let mut times = Vec::new();
+    let started = Instant::now();
+    while times.len() < LEAST_RUNS || started.elapsed() < REPEATED_FOR {
+        times.push(once(|| std::hint::black_box(action())).1);
+    }
+    (result, median(times))
+}
+
+/// Gives what an action returns and how long it took, once.
+pub fn once<T>(action: impl FnOnce() -> T) -> (T, Duration) {
+    let started = Instant::now();
+    let result = action();
+    (result, started.elapsed())
+}
+
+/// Gives the most memory that this process has held so far, in bytes.
+pub fn peak_memory() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes << 10)
+}
+
+/// Gives the time that the processors have spent in this process, not counting the system's.
+pub fn user_time() -> Option<Duration> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // The command's name, in brackets, may hold anything; the fields behind it start with the third.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks: f64 = fields.split_whitespace().nth(11)?.parse().ok()?;
+    Some(Duration::from_secs_f64(ticks / TICKS))
+}
+
+/// Gives the median; of none, zero.
+pub fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+/// Gives the mean; of none, zero.
+pub fn mean(times: &[Duration]) -> Duration {
+    times.iter().sum::<Duration>() / times.len().max(1) as u32
+}
+
+/// Gives the quotient of two times.
+pub fn ratio(a: Duration, b: Duration) -> f64 {
+    a.as_secs_f64() / b.as_secs_f64()
+}
+
+/// Shows a time with three digits.
+pub fn show_time(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    let (number, unit) = match seconds {
+        s if s < 1e-3 => (s * 1e6, "µs"),
+        s if s < 1.0 => (s * 1e3, "ms"),
+        s => (s, "s"),
+    };
+    format!("{} {unit}", show_number(number))
+}
+
+/// Shows a quotient with three digits.
+pub fn show_ratio(ratio: f64) -> String {
+    format!("{}×", show_number(ratio))
+}
+
+/// Shows a size.
+pub fn show_size(bytes: u64) -> String {
+    let mebibytes = bytes as f64 / f64::from(1 << 20);
+    if mebibytes < 1024.0 {
+        format!("{} MiB", show_number(mebibytes))
+    } else {
+        format!("{} GiB", show_number(mebibytes / 1024.0))
+    }
+}
+
+/// Shows a count with commas between thousands.
+pub fn show_count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut shown = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+fn show_number(number: f64) -> String {
+    match number {
+        n if n < 9.995 => format!("{n:.2}"),
+        n if n < 99.95 => format!("{n:.1}"),
+        n => show_count(n.round() as u64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_a_unit() {
+        let shown = |seconds| show_time(Duration::from_secs_f64(seconds));
+        assert_eq!(shown(0.000_001_234), "1.23 µs");
+        assert_eq!(shown(0.0999), "99.9 ms");
+        assert_eq!(shown(12.345), "12.3 s");
+        assert_eq!(show_ratio(1_234_567.8), "1,234,568×");
+        assert_eq!(show_size(3 << 29), "1.50 GiB");
+        assert_eq!(show_count(1_000), "1,000");
+        assert_eq!(show_count(999), "999");
+    }
+
+    #[test]
+    fn a_process_knows_what_it_used() {
+        assert!(peak_memory().is_some_and(|bytes| bytes > 1 << 16));
+        assert!(user_time().is_some());
+    }
+}

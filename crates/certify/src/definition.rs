@@ -1,0 +1,194 @@
+//! Verdicts about any definition, checked by evaluating it a second time.
+//!
+//! A history satisfies a definition iff all its checks hold for some choice of what it leaves open:
+//! what each read reads from, never a write that follows it in its own session, and, if it has one,
+//! the store order. What proves it is the choice: the checks are evaluated under it, plainly, by an
+//! evaluator of the checker's own (`evaluate`). The definition is shared with the decider, as data:
+//! its text was parsed, and its names resolved, once for both.
+//!
+//! What proves a violation are cases. Each assumes a part of the choices and is closed by a check
+//! that fails whatever else is chosen; `refute` tells how that is known. The edges that a
+//! certificate shows add nothing to the proof, but they are what people look at, so they have to be
+//! a walk through what the check is about.
+//!
+//! Cost: n² bits a relation and about n³/64 steps an operator, for n operations, for each case whose
+//! choices differ in what the operator's operands depend on.
+
+mod choice;
+mod evaluate;
+mod pairs;
+mod refute;
+mod walk;
+
+use consistory_history::{Action, History, KeyId, OpId};
+use consistory_models::Definition;
+use consistory_verdict::{Certificate, Verdict};
+
+use crate::reads_from::{Candidates, ReadsFrom};
+use crate::replay::Cursor;
+use crate::{Rejection, kind, name};
+use choice::{Choice, Finals, po};
+use evaluate::{Evaluator, holds};
+
+/// How many operations, initial writes included, a history may have whose relations are computed.
+const MOST_OPERATIONS: usize = 2048;
+
+/// Accepts a certificate if it proves the claim that a history satisfies or violates a definition.
+///
+/// Consistent: a witness, or an order of all operations, which gives the order of the writes.
+/// Violation: cases, each closed by a read of what nobody wrote or of a write that follows it, by a
+/// final value that cannot be, or by a check that fails.
+pub fn certify_definition(
+    history: &History,
+    definition: &Definition,
+    claim: Verdict,
+    certificate: &Certificate,
+) -> Result<(), Rejection> {
+    applies(history, definition)?;
+    let candidates = Candidates::new(history);
+    match (claim, certificate) {
+        (Verdict::Undecided, _) => Err(Rejection::NoClaim),
+        (Verdict::Violation, _) => refute::refute(&candidates, definition, certificate),
+        (Verdict::Consistent, Certificate::Witness { ww, wr }) => {
+            let wr = ReadsFrom::chosen(&candidates, wr)?;
+            if !definition.has_store_order() && !ww.is_empty() {
+                return Err(Rejection::NoStoreOrder { part: "ww".into() });
+            }
+            satisfies(&candidates, definition, &wr, ww)
+        }
+        (Verdict::Consistent, Certificate::Order { order, wr }) => {
+            let wr = ReadsFrom::chosen(&candidates, wr)?;
+            let ww = store_order(&wr, order)?;
+            satisfies(&candidates, definition, &wr, &ww)
+        }
+        (Verdict::Consistent, _) => {
+            Err(Rejection::Kind { kind: kind(certificate), claim: claim.as_str() })
+        }
+    }
+}
+
+/// Fails if the definition says nothing about the history.
+fn applies(history: &History, definition: &Definition) -> Result<(), Rejection> {
+    if history.ops().any(|op| matches!(history.action(op), Action::Call(_))) {
+        return Err(Rejection::Unsupported { what: "objects' calls" });
+    }
+    if history.first_long_transaction().is_some() {
+        return Err(Rejection::Unsupported { what: "transactions" });
+    }
+    let mut is_uncertain = vec![!definition.has_store_order(); history.key_count()];
+    for op in history.ops().filter(|&op| !history.is_certain(op)) {
+        if let Some((key, _)) = history.writes(op) {
+            is_uncertain[key.index()] = true;
+        }
+    }
+    match history.finals().iter().find(|(key, _)| is_uncertain[key.index()]) {
+        Some(&(key, _)) => Err(Rejection::FinalValue { key: history.key_name(key).into() }),
+        None => Ok(()),
+    }
+}
+
+/// Fails if the relations over a history would be too large.
+fn affordable(history: &History) -> Result<(), Rejection> {
+    let operations = history.len() + history.key_count();
+    if operations > MOST_OPERATIONS {
+        return Err(Rejection::TooLarge { operations, limit: MOST_OPERATIONS });
+    }
+    Ok(())
+}
+
+/// Checks that all checks hold under a complete choice.
+fn satisfies(
+    candidates: &Candidates<'_>,
+    definition: &Definition,
+    wr: &ReadsFrom<'_>,
+    ww: &[(KeyId, Vec<OpId>)],
+) -> Result<(), Rejection> {
+    let history = wr.history;
+    for read in history.ops() {
+        if let Some(write) = wr.source(read)
+            && po(history, read, write)
+        {
+            let (read, write) = (name(history, read), name(history, write));
+            return Err(Rejection::BeforeItsWrite { part: "wr".into(), read, write });
+        }
+    }
+    affordable(history)?;
+    if definition.has_store_order() {
+        are_store_orders(wr, ww)?;
+    }
+    let before = ww.iter().flat_map(|(_, writes)| writes.windows(2).map(|pair| (pair[0], pair[1])));
+    let mut evaluator = Evaluator::new(history, definition, Choice::new(candidates, wr, before));
+    evaluator.bind_globals()?;
+    for (check, shown) in definition.program().checks().iter().zip(definition.checks()) {
+        let observers: Vec<Option<usize>> = match &check.forall {
+            Some((_, set, _)) => evaluator.value(*set)?.pairs.elements().map(Some).collect(),
+            None => vec![None],
+        };
+        for observer in observers {
+            let subject = evaluator.subject(check, observer)?;
+            if !holds(check.kind, &subject.pairs) {
+                return Err(Rejection::CheckFails { check: shown.name.into() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the lists hold each write that counts once, with each key's initial write first and
+/// a write of its final value last.
+fn are_store_orders(wr: &ReadsFrom<'_>, ww: &[(KeyId, Vec<OpId>)]) -> Result<(), Rejection> {
+    let history = wr.history;
+    let mut last: Vec<Option<OpId>> = vec![None; history.key_count()];
+    let mut is_listed = vec![false; history.len()];
+    for (key, writes) in ww {
+        let slot = last.get_mut(key.index()).filter(|slot| slot.is_none());
+        let Some(slot) = slot else {
+            return Err(Rejection::BadName { part: format!("ww.#{}", key.0) });
+        };
+        *slot = writes.last().copied();
+        let fault = writes.iter().enumerate().position(|(i, &write)| {
+            if i == 0 {
+                return write != history.initial_write(*key);
+            }
+            history.is_initial(write)
+                || wr.writes(write) != Some(*key)
+                || std::mem::replace(&mut is_listed[write.index()], true)
+        });
+        if let Some(i) = fault.or(writes.is_empty().then_some(0)) {
+            let write = writes.get(i).copied().unwrap_or(history.initial_write(*key));
+            return Err(Rejection::BadStoreOrder {
+                part: format!("ww.{}[{i}]", history.key_name(*key)),
+                op: name(history, write),
+            });
+        }
+    }
+    if let Some(op) = history.ops().find(|&op| wr.writes(op).is_some() && !is_listed[op.index()]) {
+        return Err(Rejection::Missing { part: "ww".into(), op: name(history, op) });
+    }
+    for (key, writes) in Finals::new(history).last {
+        let last = last[key.index()].unwrap_or(history.initial_write(key));
+        if !writes.contains(&last) {
+            return Err(Rejection::NotFinal { write: name(history, last) });
+        }
+    }
+    Ok(())
+}
+
+/// Gives the writes of each key as an order lists them, if it lists all that counts and extends
+/// `po` and `wr`.
+fn store_order(wr: &ReadsFrom<'_>, order: &[OpId]) -> Result<Vec<(KeyId, Vec<OpId>)>, Rejection> {
+    let history = wr.history;
+    let mut ww: Vec<(KeyId, Vec<OpId>)> =
+        history.keys().map(|key| (key, vec![history.initial_write(key)])).collect();
+    let mut cursor = Cursor::new(wr);
+    for (i, &op) in order.iter().enumerate() {
+        cursor.take(op, "order", i)?;
+        if let Some(key) = wr.writes(op) {
+            ww[key.index()].1.push(op);
+        }
+    }
+    for session in history.sessions() {
+        cursor.complete(session, "order")?;
+    }
+    Ok(ww)
+}

@@ -1,0 +1,44 @@
+//! What the fuzz targets share: bytes made into histories and certificates.
+//!
+//! A target is a binary under `targets/` that libFuzzer drives; it fails by panicking. `run` builds
+//! and runs all of them:
+//!
+//! | target | input | what must hold |
+//! | --- | --- | --- |
+//! | `formats` | a format and a text | every parser ends; what it reads comes back from every format that can express it |
+//! | `definitions` | a definition | the parser ends; evaluating what it reads ends within its budget |
+//! | `check` | a history | CC, CCv and CM agree with their certificates, with each other, and with their definitions |
+//! | `certificates` | a history and a certificate | what the checker accepts is true |
+//! | `certificate_json` | a certificate in JSON | reading ends; what is read is written and read back the same |
+//!
+//! The modules, in reading order: [`bytes`] takes an input apart, [`plan`] makes a history of it,
+//! [`forge`] a certificate, with `derivation` for proofs that look right, and [`json`] one in JSON.
+
+pub mod bytes;
+mod derivation;
+pub mod forge;
+pub mod json;
+pub mod plan;
+
+use consistory_formats::{Format, parse_str, write_history};
+use consistory_history::History;
+
+/// Parses a history that is known to be well-formed.
+pub fn history(text: &str) -> History {
+    parse_str(text, Format::Hist, "fixed").expect("a fixed history is well-formed").remove(0)
+}
+
+/// Writes a history in the text notation, which has words for all that a history holds.
+pub fn text(history: &History) -> String {
+    let mut out = Vec::new();
+    write_history(history, Format::Hist, &mut out).expect("the text notation expresses everything");
+    String::from_utf8(out).expect("the text notation is text")
+}
+
+/// The history that certificates in JSON are about: names that need care in JSON, a read with two
+/// candidates, an operation of each kind and of each status.
+pub const CERTIFIED: &str = r#"
+init: z=5
+t0: w(x,1) w("a \"b\"",1) f rmw(x,1,2)
+"b:0": r(x,1) w(x,1)? r(z,5) w(x,3)!
+"#;

@@ -1,0 +1,73 @@
+//! The independent checker: what it accepts is true.
+//!
+//! Half of the inputs are a history and a certificate made of bytes. The other half are a true
+//! certificate of one history, altered, and presented for another history that differs a little.
+//! Whatever the checker accepts, the deciders and the definitions must agree with.
+
+#![no_main]
+
+use std::time::Duration;
+
+use consistory_certify::certify;
+use consistory_check::{CausalModel, Options, decide};
+use consistory_fuzz::{bytes::Bytes, forge, plan::Plan, text};
+use consistory_history::History;
+use consistory_models::{EvaluateOptions, evaluate, find};
+use consistory_verdict::{Budget, Certificate, Judgement, Verdict};
+use libfuzzer_sys::fuzz_target;
+
+const CAUSAL: [CausalModel; 3] = [CausalModel::Cc, CausalModel::Ccv, CausalModel::Cm];
+const MODELS: [&str; 6] = ["cc", "ccv", "cm", "sc", "tso", "wsc"];
+const MOST: usize = 10;
+
+fuzz_target!(|data: &[u8]| {
+    let mut bytes = Bytes(data);
+    let is_true = bytes.below(2) == 1;
+    let (model, edits, alterations) = (bytes.below(5), bytes.below(4), bytes.below(4));
+    let length = bytes.below(MOST + 1);
+    let mut plan = Plan::decode(&mut bytes, length);
+    let mut history = plan.history();
+    let certificate = if is_true {
+        let judgement = judge(&history, model);
+        let Some(mut certificate) = judgement.certificate().cloned() else { return };
+        for _ in 0..edits {
+            plan.edit(&mut bytes);
+        }
+        history = plan.history();
+        for _ in 0..alterations {
+            forge::alter(&mut certificate, &mut bytes, &history);
+        }
+        certificate
+    } else {
+        forge::certificate(&mut bytes, &history)
+    };
+    for (model, id) in MODELS.into_iter().enumerate() {
+        for claim in [Verdict::Consistent, Verdict::Violation] {
+            if certify(&history, id, claim, &certificate).is_ok() {
+                is_so(&history, model, claim, &certificate);
+            }
+        }
+    }
+});
+
+fn is_so(history: &History, model: usize, claim: Verdict, certificate: &Certificate) {
+    let verdict = judge(history, model).verdict();
+    assert!(
+        verdict == claim || verdict == Verdict::Undecided,
+        "{}, {verdict:?}, accepted as {claim:?}: {certificate:?}\n{}",
+        MODELS[model],
+        text(history)
+    );
+}
+
+/// Decides by a decider if there is one, otherwise by definition.
+fn judge(history: &History, model: usize) -> Judgement {
+    let budget = Budget::unlimited().with_time(Duration::from_secs(1));
+    if let Some(causal) = CAUSAL.get(model) {
+        let options = Options { budget, ..Options::default() };
+        return decide(history, &[*causal], &options).remove(0).judgement;
+    }
+    let definition = &find(MODELS[model]).expect("the catalogue has it").definition;
+    let options = EvaluateOptions { budget, ..EvaluateOptions::default() };
+    evaluate(definition, history, &options).expect("it applies")
+}
