@@ -16,13 +16,16 @@ use consistory_order::{Chains, Edge as OrderEdge, Paths, Step, topological_order
 use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped};
 
 use crate::causal_memory::{self, Scope};
-use crate::causal_order::{CausalOrder, Overwritten, ReadScan};
+use crate::causal_order::{CausalOrder, Overwritten};
 use crate::reads_from::Source;
 use crate::registers::{Registers, WR};
 use crate::sequential;
 
 /// How many steps the search for a shortest cycle may take before it settles for the best so far.
 const CYCLE_SEARCH_STEPS: u64 = 20_000_000;
+
+/// How many times conflicts are added that an order does not agree with, before all are added.
+const LAZY_ROUNDS: usize = 8;
 
 /// How many overwriters of a session are tried for one bad read.
 const TRIED_OVERWRITERS: usize = 32;
@@ -52,7 +55,8 @@ pub(crate) struct Causal<'h> {
 enum State {
     /// No causal model can hold.
     Refuted(Judgement),
-    Ordered(Box<CausalOrder>, ReadScan),
+    /// CC holds; with the conflicts that the extension does not agree with.
+    Ordered(Box<CausalOrder>, Vec<OrderEdge>),
 }
 
 impl<'h> Causal<'h> {
@@ -70,11 +74,11 @@ impl<'h> Causal<'h> {
             None => match CausalOrder::build(&registers, edges, budget)? {
                 Err((chains, edges)) => State::Refuted(cyclic_co(&chains, &edges)),
                 Ok(order) => {
-                    let scan = order.scan_reads(&registers, jobs, budget)?;
-                    if scan.overwritten.is_empty() {
-                        State::Ordered(Box::new(order), scan)
+                    let looked = order.look_between(&registers, &order.extension, jobs, budget)?;
+                    if looked.overwritten.is_empty() {
+                        State::Ordered(Box::new(order), looked.conflicts)
                     } else {
-                        State::Refuted(overwritten(&registers, &order, &scan.overwritten))
+                        State::Refuted(overwritten(&registers, &order, &looked.overwritten))
                     }
                 }
             },
@@ -89,26 +93,25 @@ impl<'h> Causal<'h> {
         scope: Scope,
         wr: &[(OpId, OpId)],
     ) -> Result<Judgement, Stopped> {
-        let (order, scan) = match &self.state {
+        let (order, disagreeing) = match &self.state {
             State::Refuted(judgement) => return Ok(judgement.clone()),
-            State::Ordered(order, scan) => (order, scan),
+            State::Ordered(order, disagreeing) => (order, disagreeing),
         };
         self.budget.check()?;
         match model {
             CausalModel::Cc => Ok(self.consistent_by(&order.extension, wr)),
-            CausalModel::Ccv => Ok(match self.arbitration(order, scan) {
-                Ok(arbitration) => self.consistent_by(&arbitration, wr),
-                Err(judgement) => judgement,
+            CausalModel::Ccv => Ok(match self.arbitration(order, disagreeing)? {
+                Some(arbitration) => self.consistent_by(&arbitration, wr),
+                None => self.cyclic_cf(order)?,
             }),
             CausalModel::Cm => {
                 // The arbitration order agrees with most of what CM asks for, if there is one.
-                let arbitration = topological_order(order.order.chains(), &cf_edges(order, scan));
-                let base = arbitration.as_deref().unwrap_or(&order.extension);
+                let arbitration = self.arbitration(order, disagreeing)?;
                 let memory = causal_memory::CausalMemory {
                     registers: &self.registers,
                     order: &order.order,
-                    conflicts: &scan.conflicts,
-                    base,
+                    conflicts: &order.conflicts(&self.registers, self.jobs, self.budget)?,
+                    base: arbitration.as_deref().unwrap_or(&order.extension),
                     scope,
                 };
                 memory.judge(self.jobs, self.budget, wr)
@@ -131,13 +134,45 @@ impl<'h> Causal<'h> {
         Judgement::Consistent(Certificate::Order { order: order.collect(), wr: wr.to_vec() })
     }
 
-    /// Orders all operations so that `po`, `wr` and `cf` go forward.
-    fn arbitration(&self, order: &CausalOrder, scan: &ReadScan) -> Result<Vec<u32>, Judgement> {
-        let chains = order.order.chains();
-        let mut edges = cf_edges(order, scan);
-        if let Some(arbitration) = topological_order(chains, &edges) {
-            return Ok(arbitration);
+    /// Orders all operations so that `po`, `wr` and `cf` go forward, if that is possible.
+    ///
+    /// Conflicts are added lazily: those that the order so far does not agree with. A few rounds
+    /// are enough mostly; after that all conflicts are added at once.
+    fn arbitration(
+        &self,
+        order: &CausalOrder,
+        disagreeing: &[OrderEdge],
+    ) -> Result<Option<Vec<u32>>, Stopped> {
+        if disagreeing.is_empty() {
+            return Ok(Some(order.extension.clone()));
         }
+        let chains = order.order.chains();
+        let mut edges = order.order.edges().to_vec();
+        edges.extend(disagreeing);
+        for _ in 0..LAZY_ROUNDS {
+            let Some(arbitration) = topological_order(chains, &edges) else { return Ok(None) };
+            let looked =
+                order.look_between(&self.registers, &arbitration, self.jobs, self.budget)?;
+            if looked.conflicts.is_empty() {
+                return Ok(Some(arbitration));
+            }
+            edges.extend(looked.conflicts);
+        }
+        Ok(topological_order(chains, &self.cf_edges(order)?))
+    }
+
+    /// Gives the edges of `wr`, then those of `cf` between concurrent writes.
+    fn cf_edges(&self, order: &CausalOrder) -> Result<Vec<OrderEdge>, Stopped> {
+        let mut edges = order.order.edges().to_vec();
+        let conflicts = order.conflicts(&self.registers, self.jobs, self.budget)?;
+        edges.extend(conflicts.iter().flatten());
+        Ok(edges)
+    }
+
+    /// Explains why there is no arbitration order.
+    fn cyclic_cf(&self, order: &CausalOrder) -> Result<Judgement, Stopped> {
+        let chains = order.order.chains();
+        let mut edges = self.cf_edges(order)?;
         if self.registers.history.len() <= SMALL {
             self.add_all_conflicts(order, &mut edges);
         }
@@ -161,7 +196,7 @@ impl<'h> Causal<'h> {
                 step => co_edge(step, &edges),
             })
             .collect();
-        Err(violation("CyclicCF", cycle, None))
+        Ok(violation("CyclicCF", cycle, None))
     }
 
     /// Adds the conflicts of all earlier writes of each session, which shorten cycles.
@@ -180,13 +215,6 @@ impl<'h> Causal<'h> {
             }
         }
     }
-}
-
-/// Gives the edges of `wr`, then those of `cf` between concurrent writes.
-fn cf_edges(order: &CausalOrder, scan: &ReadScan) -> Vec<OrderEdge> {
-    let mut edges = order.order.edges().to_vec();
-    edges.extend(scan.conflicts.iter().flatten());
-    edges
 }
 
 /// Finds a read of a write that follows it in its own session; a shortest such span.

@@ -1,5 +1,7 @@
 //! Edges between chains, with the reason for each, and their adjacency.
 
+use std::collections::VecDeque;
+
 use crate::chains::Chains;
 
 /// An edge between two nodes, on top of the chains.
@@ -47,10 +49,8 @@ impl Adjacency {
     }
 }
 
-/// Orders the nodes so that chains and edges go forward, or fails if they form a cycle.
-///
-/// Each chain waits for at most one edge at a time, so the queue holds at most one entry a chain
-/// and the cost is nodes plus edges.
+/// Orders the nodes so that chains and edges go forward, or fails if they form a cycle; the cost is
+/// nodes plus edges.
 pub fn topological_order(chains: &Chains, edges: &[Edge]) -> Option<Vec<u32>> {
     let incoming = Adjacency::new(chains.nodes(), edges, |edge| edge.to);
     let mut order = Vec::with_capacity(chains.nodes());
@@ -60,8 +60,8 @@ pub fn topological_order(chains: &Chains, edges: &[Edge]) -> Option<Vec<u32>> {
 /// Calls `visit` on the nodes in an order in which chains and edges go forward; says whether it
 /// reached them all, that is, whether there is no cycle.
 ///
-/// The order follows a chain as far as it can before it turns to the next, so that what a chain's
-/// neighbours share stays in the cache.
+/// The chains take turns, a node each, so that the order is about that in which chains that run side
+/// by side would have come along. Each chain waits for at most one edge at a time.
 pub(crate) fn visit_in_order(
     chains: &Chains,
     edges: &[Edge],
@@ -75,37 +75,34 @@ pub(crate) fn visit_in_order(
     let mut waiting = vec![NOBODY; k];
     let mut waiting_next = vec![NOBODY; k];
     let mut waits_for_place = vec![0u32; k];
-    let mut ready: Vec<u32> = (0..k as u32).rev().collect();
+    let mut turns: VecDeque<u32> = (0..k as u32).collect();
     let mut visited = 0;
-    while let Some(chain) = ready.pop() {
-        let members = chains.members(chain);
-        let mut at = next[chain as usize];
-        'chain: while let Some(&node) = members.get(at as usize) {
-            for &edge in incoming.at(node) {
-                let from = edges[edge as usize].from;
-                let (source, place) = (chains.chain_of(from), chains.place_of(from));
-                let done = if source == chain { at } else { next[source as usize] };
-                if done <= place {
-                    if source == chain {
-                        return false;
-                    }
-                    waits_for_place[chain as usize] = place;
-                    waiting_next[chain as usize] = waiting[source as usize];
-                    waiting[source as usize] = chain;
-                    break 'chain;
+    'turns: while let Some(chain) = turns.pop_front() {
+        let at = next[chain as usize];
+        let Some(&node) = chains.members(chain).get(at as usize) else { continue };
+        for &edge in incoming.at(node) {
+            let from = edges[edge as usize].from;
+            let (source, place) = (chains.chain_of(from), chains.place_of(from));
+            if next[source as usize] <= place {
+                if source == chain {
+                    return false;
                 }
+                waits_for_place[chain as usize] = place;
+                waiting_next[chain as usize] = waiting[source as usize];
+                waiting[source as usize] = chain;
+                continue 'turns;
             }
-            visit(node);
-            visited += 1;
-            at += 1;
         }
-        next[chain as usize] = at;
-        // Wake the chains whose edge now starts behind us.
+        visit(node);
+        visited += 1;
+        next[chain as usize] = at + 1;
+        turns.push_back(chain);
+        // Wake the chains whose edge starts at this node.
         let mut waiter = std::mem::replace(&mut waiting[chain as usize], NOBODY);
         while waiter != NOBODY {
             let following = waiting_next[waiter as usize];
-            if waits_for_place[waiter as usize] < at {
-                ready.push(waiter);
+            if waits_for_place[waiter as usize] <= at {
+                turns.push_back(waiter);
             } else {
                 waiting_next[waiter as usize] = waiting[chain as usize];
                 waiting[chain as usize] = waiter;
