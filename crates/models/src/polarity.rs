@@ -99,6 +99,9 @@ pub(crate) enum Pruning {
 #[derive(Clone, Debug)]
 pub(crate) struct Analysis {
     pub(crate) pruning: Pruning,
+    /// Whether something that may depend on `wr` or `ww` is negated, so that an explanation, which
+    /// does not look into negations, cannot tell which choices a violation rests on.
+    pub(crate) negates_choices: bool,
     /// For each outermost group whether it depends on `ww`.
     pub(crate) late_globals: Vec<bool>,
     /// For each check whether it depends on `ww`.
@@ -111,6 +114,7 @@ pub(crate) fn analyse(program: &Program) -> Result<Analysis, Problems> {
         program,
         variables: FxHashMap::default(),
         functions: Vec::new(),
+        negates_choices: false,
         problems: Vec::new(),
     };
     let mut late_globals = Vec::new();
@@ -147,7 +151,8 @@ pub(crate) fn analyse(program: &Program) -> Result<Analysis, Problems> {
     } else {
         Pruning::Always
     };
-    Ok(Analysis { pruning, late_globals, late_checks })
+    let negates_choices = analyser.negates_choices;
+    Ok(Analysis { pruning, negates_choices, late_globals, late_checks })
 }
 
 struct Analyser<'a> {
@@ -155,10 +160,20 @@ struct Analyser<'a> {
     /// What is known of the variables; the others stand for themselves.
     variables: FxHashMap<VariableId, Polarity>,
     functions: Vec<Polarity>,
+    /// Whether something that may depend on a choice was negated.
+    negates_choices: bool,
     problems: Problems,
 }
 
 impl Analyser<'_> {
+    /// Swaps the signs of what is negated, and notes whether it may depend on a choice.
+    fn negate(&mut self, polarity: Polarity) -> Polarity {
+        let mut symbols = polarity.positive.keys().chain(polarity.negative.keys());
+        self.negates_choices |=
+            symbols.any(|symbol| matches!(symbol, Symbol::Wr | Symbol::Ww | Symbol::Variable(_)));
+        polarity.negated()
+    }
+
     /// Analyses the functions that are bound before the outermost group `global`.
     fn functions_up_to(&mut self, global: usize) {
         while let Some(function) = self.program.functions.get(self.functions.len())
@@ -214,7 +229,8 @@ impl Analyser<'_> {
             Term::Sequence(terms) => self.all(terms).looking_elsewhere(),
             Term::Difference(left, right) => {
                 let mut polarity = self.term(*left);
-                polarity.join(&self.term(*right).negated());
+                let right = self.term(*right);
+                polarity.join(&self.negate(right));
                 polarity
             }
             Term::Product(left, right) => self.all(&[*left, *right]),
@@ -223,7 +239,8 @@ impl Analyser<'_> {
                 self.term(*term).looking_elsewhere()
             }
             Term::Complement(term) => {
-                let mut polarity = self.term(*term).negated();
+                let polarity = self.term(*term);
+                let mut polarity = self.negate(polarity);
                 polarity.join(&Polarity::of(Symbol::Counting, id));
                 polarity
             }

@@ -122,6 +122,7 @@ struct Search<'a> {
     budget: &'a Budget,
     interpreter: Interpreter<'a>,
     pruning: Pruning,
+    negates_choices: bool,
     /// The reads with a choice, fewest candidates first.
     open_reads: Vec<usize>,
     /// The relations of checks that contain `ww`, so that a path in them orders writes.
@@ -164,6 +165,7 @@ impl<'a> Search<'a> {
             budget,
             interpreter: Interpreter::new(definition, budget),
             pruning: definition.analysis.pruning,
+            negates_choices: definition.analysis.negates_choices,
             open_reads,
             ordering,
             frames: Vec::new(),
@@ -426,6 +428,7 @@ impl<'a> Search<'a> {
         // An explanation tells what a violation rests on as far as more can only make it worse.
         for assumption in self.frames.iter().map(Frame::assumption) {
             let may_matter = match self.pruning {
+                _ if self.negates_choices => true,
                 Pruning::Always => false,
                 Pruning::WithoutUncertain => {
                     self.register.has_uncertain && matches!(assumption, Assumption::Reads { .. })
@@ -478,7 +481,7 @@ impl<'a> Search<'a> {
 
     /// Gives the store order between the writes that count.
     fn store_order(&self, state: &State, stage: &Stage) -> Rc<Matrix> {
-        if !self.register.has_uncertain {
+        if !self.register.is_uncertain.contains(&true) {
             return state.ww.clone();
         }
         let mut ww = Matrix::product(&stage.basics.writes, &stage.basics.writes);

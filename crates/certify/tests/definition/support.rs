@@ -126,6 +126,19 @@ pub(crate) fn own_models() -> Vec<Model> {
             acyclic po | wr",
         ),
         (
+            "choices under two negations",
+            r"let known = ~(~(wr ; po) | ~ext)
+            irreflexive known ; known
+            empty (~(_ * _)) | (known & id)",
+        ),
+        (
+            "the last write that counts",
+            r"with ww from store-orders
+            let last = W \ domain(ww)
+            empty [last] ; wr ; (po & loc) ; wr^-1 ; [IW]
+            acyclic ww | wr | po",
+        ),
+        (
             "each read for itself",
             r#"include "relations.cat"
             forall o in R do
