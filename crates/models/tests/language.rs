@@ -471,7 +471,7 @@ fn violations_are_derived_down_to_what_is_given() {
         "include \"wsc.cat\"",
         "t0: w(x,1) r(y,0)\nt1: w(y,1) r(x,0)",
         expect![[r#"
-            check 0 CyclicHB
+            check 0 CyclicWSC
             t0:0 -> t0:1 po
             t0:1 -> t1:0 rw[st]
               init:y -> t0:1 wr
