@@ -10,7 +10,7 @@ use consistory_check::{Options, Ruling, judge, shrink};
 use consistory_draw::{DrawOptions, history_svg};
 use consistory_formats::{Format, read, write_history};
 use consistory_history::History;
-use consistory_models::strongest;
+use consistory_models::{DoesNotApply, strongest};
 use consistory_verdict::{Budget, Judgement, Stopped, Verdict, write_certificate};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -146,20 +146,16 @@ impl<'a> Court<'a> {
         let mut complaints = Vec::new();
         let rulings = judge(history, &self.selection.models, &self.options());
         let mut results = Vec::with_capacity(rulings.len());
+        let mut refused = None;
         for (i, (model, ruling)) in self.selection.models.iter().zip(rulings).enumerate() {
             let mut ruling = match ruling {
                 Ok(ruling) => ruling,
-                // `all` means every model that applies, and at least one must.
-                Err(_) if i >= self.selection.named && i + 1 < self.selection.models.len() => {
+                // A group means every model that applies.
+                Err(reason) if i >= self.selection.named => {
+                    refused = Some((model.id(), reason));
                     continue;
                 }
-                Err(_) if i >= self.selection.named && !results.is_empty() => continue,
-                Err(reason) => {
-                    return Done::Unreadable(CliError::usage(format!(
-                        "{source} [{index}]: {} does not apply: {reason}",
-                        model.id()
-                    )));
-                }
+                Err(reason) => return does_not_apply(source, index, model.id(), &reason),
             };
             if !self.args.no_certify
                 && let Some(certificate) = ruling.judgement.certificate()
@@ -177,6 +173,9 @@ impl<'a> Court<'a> {
             }
             let place = Place { source, number, index, model: model.id() };
             results.push(self.outcome(history, ruling, place, &mut complaints));
+        }
+        if let (Some((model, reason)), true) = (&refused, results.is_empty()) {
+            return does_not_apply(source, index, model, reason);
         }
         let satisfied: Vec<&str> = results
             .iter()
@@ -283,6 +282,12 @@ impl<'a> Court<'a> {
         write_history(&small, Format::Hist, &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
+}
+
+/// Refuses a history that a model says nothing about.
+fn does_not_apply(source: &str, index: u64, model: &str, reason: &DoesNotApply) -> Done {
+    let message = format!("{source} [{index}]: {model} does not apply: {reason}");
+    Done::Unreadable(CliError::usage(message))
 }
 
 /// Which verdict a file is about.
