@@ -9,7 +9,7 @@ use consistory_check::{Model, Options, judge, shrink};
 use consistory_formats::{Format, Input, parse_str, read, write_history};
 use consistory_history::History;
 use consistory_models::find;
-use consistory_verdict::{Judgement, Verdict};
+use consistory_verdict::{Certificate, Judgement, Verdict};
 
 fn corpus() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");
@@ -54,6 +54,11 @@ fn every_history_has_the_verdicts_that_it_expects() {
         for (model, verdict, pattern) in expected {
             let judgement = judgement(&histories[0], &model);
             assert_eq!(judgement.verdict().as_str(), verdict, "{model} of {name}");
+            if matches!(model.as_str(), "cc" | "ccv" | "cm") {
+                let certificate = judgement.certificate().expect("it is decided");
+                let claim = judgement.verdict();
+                consistory_certify::certify(&histories[0], &model, claim, certificate).unwrap();
+            }
             if let Some(expected) = pattern {
                 let Judgement::Violation { pattern, .. } = judgement else {
                     panic!("{name} expects a pattern of a consistent history");
@@ -108,4 +113,22 @@ fn shrinking_finds_the_needle() {
     let mut text = Vec::new();
     write_history(&small, Format::Hist, &mut text).unwrap();
     assert_eq!(String::from_utf8(text).unwrap(), "a: w(x,1) w(y,1)\nb: r(y,1) r(x,0)\n");
+}
+
+#[test]
+fn the_cycle_that_is_shown_is_a_shortest_one() {
+    // Of t0's two writes, both seen by t2 before it reads 5, the first gives the shorter cycle.
+    let text = "t0: w(x,1) w(x,2)\nt1: w(x,5)\nt2: r(x,2) r(x,5)\nt3: r(x,5) r(x,1)\n";
+    let history = parse_str(text, Format::Hist, "short").unwrap().remove(0);
+    let Judgement::Violation { certificate: Certificate::Cycle { edges, .. }, .. } =
+        judgement(&history, "ccv")
+    else {
+        panic!("it violates CCv by a cycle");
+    };
+    let shown: Vec<String> = edges
+        .iter()
+        .map(|e| format!("{} {} {}", history.show(e.from), e.relation, history.show(e.to)))
+        .collect();
+    assert_eq!(shown.len(), 2, "{shown:?}");
+    assert!(shown.contains(&"w(x,1) cf w(x,5)".to_owned()), "{shown:?}");
 }
