@@ -288,6 +288,7 @@ mod tests {
         assert_eq!(h.find("t:0"), Some(OpId(2)));
         assert_eq!(h.find("init:x"), Some(h.initial_write(x)));
         assert_eq!(h.find("t:1"), None);
+        assert_eq!((h.find("t:00"), h.find("t:+0")), (None, None), "a reference has one spelling");
     }
 
     #[test]

@@ -339,7 +339,9 @@ impl History {
         }
         let (session, index) = reference.rsplit_once(':')?;
         let session = SessionId(self.session_names.find(session)?);
-        let index: u32 = index.parse().ok()?;
+        // One spelling for each operation: no sign, no zeros in front.
+        let is_plain = index == "0" || !index.starts_with(['0', '+']);
+        let index: u32 = index.parse().ok().filter(|_| is_plain)?;
         (index < self.session_ops(session).len() as u32).then(|| self.op_at(session, index))
     }
 
