@@ -6,19 +6,23 @@
 //! | target | input | what must hold |
 //! | --- | --- | --- |
 //! | `formats` | a format and a text | every parser ends; what it reads comes back from every format that can express it |
-//! | `definitions` | a definition | the parser ends; evaluating what it reads ends within its budget |
-//! | `check` | a history | CC, CCv and CM agree with their certificates, with each other, and with their definitions |
+//! | `definitions` | a definition | the parser ends; evaluating what it reads ends within its budget, and the checker accepts what comes of it |
+//! | `words` | the same, made of words | the same |
+//! | `check` | a history | CC, CCv, CM and SC agree with their certificates, with each other, and with their definitions |
 //! | `certificates` | a history and a certificate | what the checker accepts is true |
 //! | `certificate_json` | a certificate in JSON | reading ends; what is read is written and read back the same |
 //!
 //! The modules, in reading order: [`bytes`] takes an input apart, [`plan`] makes a history of it,
-//! [`forge`] a certificate, with `derivation` for proofs that look right, and [`json`] one in JSON.
+//! [`forge`] a certificate, with `derivation` for proofs that look right, [`json`] one in JSON, and
+//! [`words`] a text; [`properties`] says what must hold of a text.
 
 pub mod bytes;
 mod derivation;
 pub mod forge;
 pub mod json;
 pub mod plan;
+pub mod properties;
+pub mod words;
 
 use consistory_formats::{Format, parse_str, write_history};
 use consistory_history::History;

@@ -60,8 +60,9 @@ fn main() -> Result<()> {
     for text in CERTIFICATES {
         seeds.add("certificate_json", text.as_bytes())?;
     }
-    for kind in 0..8 {
-        seeds.add("certificate_json", &[0, kind])?;
+    for first in 0..8 {
+        seeds.add("certificate_json", &[0, first])?;
+        seeds.add("words", &[first, 0, 4, 1, 5])?;
     }
     let certified = history(CERTIFIED);
     let causal = [CausalModel::Cc, CausalModel::Ccv, CausalModel::Cm];
@@ -112,7 +113,7 @@ impl Seeds<'_> {
             self.add("certificates", &parts.concat())?;
         }
         // A true one of each model, as it is and altered.
-        for model in 0..5 {
+        for model in 0..7 {
             for alterations in 0..2 {
                 let parts = [&[1, model, 0, alterations, length], &plan[..], &[1, 2, 3, 4]];
                 self.add("certificates", &parts.concat())?;

@@ -2,13 +2,13 @@
 //!
 //! Half of the inputs are a history and a certificate made of bytes. The other half are a true
 //! certificate of one history, altered, and presented for another history that differs a little.
-//! Whatever the checker accepts, the deciders and the definitions must agree with.
+//! Whatever the checker accepts, by its rules or by definition, the deciders and the definitions must agree with.
 
 #![no_main]
 
 use std::time::Duration;
 
-use consistory_certify::certify;
+use consistory_certify::{certify, certify_definition};
 use consistory_check::{CausalModel, Options, decide};
 use consistory_fuzz::{bytes::Bytes, forge, plan::Plan, text};
 use consistory_history::History;
@@ -17,13 +17,13 @@ use consistory_verdict::{Budget, Certificate, Judgement, Verdict};
 use libfuzzer_sys::fuzz_target;
 
 const CAUSAL: [CausalModel; 3] = [CausalModel::Cc, CausalModel::Ccv, CausalModel::Cm];
-const MODELS: [&str; 6] = ["cc", "ccv", "cm", "sc", "tso", "wsc"];
+const MODELS: [&str; 7] = ["cc", "ccv", "cm", "sc", "tso", "wsc", "wtso"];
 const MOST: usize = 10;
 
 fuzz_target!(|data: &[u8]| {
     let mut bytes = Bytes(data);
     let is_true = bytes.below(2) == 1;
-    let (model, edits, alterations) = (bytes.below(5), bytes.below(4), bytes.below(4));
+    let (model, edits, alterations) = (bytes.below(MODELS.len()), bytes.below(4), bytes.below(4));
     let length = bytes.below(MOST + 1);
     let mut plan = Plan::decode(&mut bytes, length);
     let mut history = plan.history();
@@ -43,7 +43,10 @@ fuzz_target!(|data: &[u8]| {
     };
     for (model, id) in MODELS.into_iter().enumerate() {
         for claim in [Verdict::Consistent, Verdict::Violation] {
-            if certify(&history, id, claim, &certificate).is_ok() {
+            let definition = &find(id).expect("the catalogue has it").definition;
+            if certify(&history, id, claim, &certificate).is_ok()
+                || certify_definition(&history, definition, claim, &certificate).is_ok()
+            {
                 is_so(&history, model, claim, &certificate);
             }
         }

@@ -6,14 +6,17 @@
 use std::time::Duration;
 
 use consistory_certify::certify;
-use consistory_check::{CausalModel, Options, Scope, decide};
+use consistory_check::{CausalModel, Options, Scope, decide, decide_sequential};
 use consistory_fuzz::{bytes::Bytes, plan::Plan, text};
 use consistory_models::{EvaluateOptions, evaluate, find};
 use consistory_verdict::{Budget, Verdict};
 use libfuzzer_sys::fuzz_target;
 
-const MODELS: [(&str, CausalModel); 3] =
-    [("cc", CausalModel::Cc), ("ccv", CausalModel::Ccv), ("cm", CausalModel::Cm)];
+const CAUSAL: [CausalModel; 3] = [CausalModel::Cc, CausalModel::Ccv, CausalModel::Cm];
+const MODELS: [&str; 4] = ["cc", "ccv", "cm", "sc"];
+
+/// Which model implies which, by their places.
+const IMPLIED: [(usize, usize); 5] = [(1, 0), (2, 0), (3, 0), (3, 1), (3, 2)];
 
 /// How many operations a history has at most: with distinct values, with repeated values, and to be
 /// decided by definition, too.
@@ -28,12 +31,12 @@ fuzz_target!(|data: &[u8]| {
     }
     let history = plan.history();
     let budget = || Budget::unlimited().with_time(Duration::from_millis(200));
-    let models = MODELS.map(|(_, model)| model);
     let options = |scope| Options { budget: budget(), jobs: 1, scope };
-    let decided = decide(&history, &models, &options(Scope::LastOperations));
+    let mut decided = decide(&history, &CAUSAL, &options(Scope::LastOperations));
+    decided.push(decide_sequential(&history, &options(Scope::LastOperations)));
 
     let verdicts: Vec<Verdict> = decided.iter().map(|timed| timed.judgement.verdict()).collect();
-    for ((id, _), timed) in MODELS.iter().zip(&decided) {
+    for (id, timed) in MODELS.iter().zip(&decided) {
         if let Some(certificate) = timed.judgement.certificate() {
             let claim = timed.judgement.verdict();
             if let Err(rejection) = certify(&history, id, claim, certificate) {
@@ -41,16 +44,17 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     }
-    for stronger in 1..3 {
+    for (stronger, weaker) in IMPLIED {
         let is_broken =
-            verdicts[0] == Verdict::Violation && verdicts[stronger] == Verdict::Consistent;
-        assert!(!is_broken, "{} without cc:\n{}", MODELS[stronger].0, text(&history));
+            verdicts[weaker] == Verdict::Violation && verdicts[stronger] == Verdict::Consistent;
+        let names = [MODELS[stronger], MODELS[weaker]];
+        assert!(!is_broken, "{} without {}:\n{}", names[0], names[1], text(&history));
     }
 
     let every = decide(&history, &[CausalModel::Cm], &options(Scope::EveryOperation));
     agree("cm of every operation", every[0].judgement.verdict(), verdicts[2], || text(&history));
     if plan.len() <= DEFINED {
-        for ((id, _), &verdict) in MODELS.iter().zip(&verdicts) {
+        for (id, &verdict) in MODELS.iter().zip(&verdicts) {
             let definition = &find(id).expect("the catalogue has it").definition;
             let options = EvaluateOptions { budget: budget(), ..EvaluateOptions::default() };
             let defined = evaluate(definition, &history, &options).expect("it applies");

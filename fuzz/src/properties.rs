@@ -1,0 +1,154 @@
+//! What must hold of any text that a parser is given.
+
+use std::io::Cursor;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use consistory_certify::{Rejection, certify_definition};
+use consistory_formats::{Format, ReadError, WriteError, parse_str, read_from, write_history};
+use consistory_history::{Action, History, Value};
+use consistory_models::{EvaluateOptions, Style, evaluate, load};
+use consistory_verdict::Budget;
+
+use crate::{history, text};
+
+/// How many diagnostics are rendered at most; they are all alike, and it takes time.
+const RENDERED: u64 = 20;
+
+/// Reads histories in a format that is given or told from the text: it ends, and what it reads
+/// comes back from every format that can express it.
+pub fn read_histories(bytes: Vec<u8>, format: Option<Format>) {
+    let bytes = Box::new(Cursor::new(bytes));
+    let histories: Result<Vec<History>, ReadError> = read_from(bytes, "input", format).collect();
+    match histories {
+        Ok(histories) => {
+            assert!(!histories.is_empty());
+            histories.iter().for_each(comes_back);
+        }
+        Err(ReadError::Malformed(diagnostics)) => {
+            assert!(!diagnostics.is_empty());
+            if diagnostics.count() <= RENDERED {
+                diagnostics.render(true);
+            }
+        }
+        Err(error) => drop(error.to_string()),
+    }
+}
+
+fn comes_back(history: &History) {
+    let original = text(history);
+    for format in Format::ALL {
+        let mut out = Vec::new();
+        match write_history(history, format, &mut out) {
+            Ok(()) => {}
+            Err(WriteError::NotExpressible { .. }) if format != Format::Hist => continue,
+            Err(error) => panic!("{error}\n{original}"),
+        }
+        // Only the text notation has words for sessions and keys alone.
+        if history.is_empty() && format != Format::Hist {
+            continue;
+        }
+        let written = String::from_utf8(out).expect("every format is text");
+        let back = match parse_str(&written, format, "written") {
+            Ok(mut back) if back.len() == 1 => back.remove(0),
+            Ok(back) => panic!("{format}: {} histories\n{written}\n{original}", back.len()),
+            Err(errors) => panic!("{format}: {}\n{original}", errors.render(false)),
+        };
+        match format {
+            Format::Hist => assert_eq!(text(&back), original),
+            Format::Jsonl => assert_eq!(described(&back), described(history), "{written}"),
+            _ => assert_eq!(outlined(&back), outlined(history), "{format}:\n{written}\n{original}"),
+        }
+    }
+}
+
+/// Describes all but sessions without operations and keys that only an initial 0 mentions.
+fn described(history: &History) -> Vec<String> {
+    let mut lines = vec![format!("name {:?}", history.name())];
+    for op in history.ops() {
+        let action = match history.action(op) {
+            Action::Call(id) => {
+                let call = history.call(id);
+                let args: Vec<_> = call.args.iter().map(|&arg| history.value(arg)).collect();
+                format!("{:?} {args:?} {:?}", call.method, call.returns.map(|v| history.value(v)))
+            }
+            _ => history.show(op).to_string(),
+        };
+        let session = history.session_name(history.session_of(op));
+        let bracket = history.transaction_of(op).map(|id| history.transaction(id));
+        let (status, time) = (history.status(op), history.time(op));
+        lines.push(format!("{session:?} {action} {status:?} {time:?} {bracket:?}"));
+    }
+    let initial = history.keys().map(|key| ("init", key, history.initial_value(key)));
+    let finals = history.finals().iter().map(|&(key, value)| ("final", key, value));
+    let mut bindings: Vec<String> = initial
+        .filter(|&(_, _, value)| *history.value(value) != Value::Int(0))
+        .chain(finals)
+        .map(|(word, key, value)| {
+            format!("{word} {:?} {:?}", history.key_name(key), history.value(value))
+        })
+        .collect();
+    bindings.sort();
+    lines.extend(bindings);
+    lines
+}
+
+/// Describes what formats keep that have numbers for names: each operation without its key.
+fn outlined(history: &History) -> Vec<String> {
+    let line = |op| {
+        let action = match history.action(op) {
+            Action::Read { value, .. } => format!("r {}", history.value(value)),
+            Action::Write { value, .. } => format!("w {}", history.value(value)),
+            Action::Rmw { read, write, .. } => {
+                format!("rmw {} {}", history.value(read), history.value(write))
+            }
+            Action::Fence => "f".to_owned(),
+            Action::Call(id) => format!("{:?}", history.call(id)),
+        };
+        format!("{} {action} {:?}", history.index_in_session(op), history.status(op))
+    };
+    history.ops().map(line).collect()
+}
+
+/// Store buffering, and one with repeated values, a read-modify-write and an unknown status.
+static HISTORIES: LazyLock<[History; 2]> = LazyLock::new(|| {
+    [
+        history("t0: w(x,1) r(y,0)\nt1: w(y,1) f r(x,0)\n"),
+        history("t0: w(x,1) rmw(x,1,2)\nt1: w(x,1)? r(x,2)\nt2: w(x,4) r(x,1)\n"),
+    ]
+});
+
+/// Reads a definition: it ends, evaluating what it reads ends too, and the independent evaluator
+/// accepts what comes of that.
+pub fn read_definition(text: &str) {
+    let include = |path: &str| match path {
+        "own.cat" => Some(text.to_owned()),
+        "other.cat" => Some("let other = po & loc".to_owned()),
+        _ => None,
+    };
+    let definition = match load("own.cat", text, include) {
+        Ok(definition) => definition,
+        Err(error) => {
+            assert!(!error.diagnostics.is_empty());
+            if error.diagnostics.len() as u64 <= RENDERED {
+                error.render(Style::Styled);
+            }
+            return drop(error.to_string());
+        }
+    };
+    assert!(definition.checks().all(|check| !check.text.is_empty()));
+    for history in &*HISTORIES {
+        let budget = Budget::unlimited().with_time(Duration::from_millis(50));
+        let options = EvaluateOptions { budget, ..EvaluateOptions::default() };
+        let Ok(judgement) = evaluate(&definition, history, &options) else { continue };
+        let Some(certificate) = judgement.certificate() else { continue };
+        match certify_definition(history, &definition, judgement.verdict(), certificate) {
+            Ok(()) | Err(Rejection::TooMuchWork) => {}
+            Err(rejection) => panic!(
+                "{:?}: {rejection}\n{certificate:?}\n{}\n{text}",
+                judgement.verdict(),
+                crate::text(history)
+            ),
+        }
+    }
+}
