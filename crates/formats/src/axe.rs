@@ -17,6 +17,8 @@ use consistory_history::{
     Action, Details, History, HistoryBuilder, Interval, KeyId, OpId, ValueId,
 };
 
+use rustc_hash::FxHashSet;
+
 use crate::numbers::Numbers;
 use crate::parse::{Cursor, Fault, Line, Parse, Sink};
 
@@ -24,6 +26,8 @@ use crate::parse::{Cursor, Fault, Line, Parse, Sink};
 #[derive(Default)]
 pub(crate) struct Axe {
     builder: HistoryBuilder,
+    /// The addresses whose final value was given in the trace under way.
+    finals: FxHashSet<KeyId>,
     last_line: u64,
 }
 
@@ -44,6 +48,7 @@ impl Parse for Axe {
             return;
         }
         if cursor.rest() == "check" {
+            self.finals.clear();
             return sink.finish(&mut self.builder, line);
         }
         let result = if cursor.eat("final") {
@@ -125,6 +130,9 @@ impl Axe {
         let access = self.access(cursor)?;
         if access.is_store {
             return Err(Fault::new(start..cursor.at, "a final value is `final M[1] == 2`"));
+        }
+        if !self.finals.insert(access.key) {
+            return Err(Fault::new(start..cursor.at, "this address has a final value already"));
         }
         self.builder.set_final(access.key, access.value);
         Ok(())
