@@ -165,7 +165,7 @@ fn saved_verdicts_are_certified_and_forged_ones_rejected() {
     let ran = folder.run("certify verdicts.jsonl");
     assert_eq!(
         (ran.code, ran.out.as_str()),
-        (0, "18 accepted, 0 rejected, 0 undecided\n"),
+        (0, "22 accepted, 0 rejected, 0 undecided\n"),
         "{}",
         ran.err
     );
@@ -213,10 +213,11 @@ fn strongest_walks_the_lattice() {
         .write("a.hist", "t1: w(z,1) w(x,1) w(y,1)\nt2: w(x,2) r(z,0) r(y,1) r(x,2)\n")
         .write("b.hist", "t1: w(x,1) r(x,2)\nt2: w(x,2) r(x,1)\n")
         .write("c.hist", KEPT)
-        .write("d.hist", LOST);
+        .write("d.hist", LOST)
+        .write("e.hist", "t0: w(x,1) f w(y,1)\nt1: r(y,1) f r(x,0)\n");
     let lines = folder.run("check . --model strongest --format json").lines();
     let strongest: Vec<_> = lines.iter().map(|line| line["strongest"].to_string()).collect();
-    assert_eq!(strongest, [r#"["ccv","tso"]"#, r#"["cm"]"#, r#"["sc"]"#, "[]"]);
+    assert_eq!(strongest, [r#"["ccv","tso"]"#, r#"["cm"]"#, r#"["sc"]"#, r#"["pso"]"#, "[]"]);
 }
 
 #[test]

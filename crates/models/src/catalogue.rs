@@ -41,8 +41,8 @@ macro_rules! embedded {
 }
 
 /// The ids of the models, from weak to strong.
-const MODELS: [(&str, &str); 9] =
-    embedded!["cc", "ccv", "cm", "ccm", "wsc", "sc", "wccm", "wtso", "tso"];
+const MODELS: [(&str, &str); 11] =
+    embedded!["cc", "ccv", "cm", "ccm", "wsc", "sc", "wccm", "wtso", "rmo", "pso", "tso"];
 
 /// What models include besides each other.
 const LIBRARY: [(&str, &str); 1] = embedded!["relations"];

@@ -27,7 +27,7 @@ fn unknown_ids_get_a_hint() {
     assert_eq!(find("CCV").unwrap_err().hint, "did you mean `ccv` or `cc` or `ccm`?");
     let error = find("serializability").unwrap_err();
     assert_eq!(error.to_string(), "no model is called `serializability`");
-    assert_eq!(error.hint, "there are cc, ccv, cm, ccm, wsc, sc, wccm, wtso, tso");
+    assert_eq!(error.hint, "there are cc, ccv, cm, ccm, wsc, sc, wccm, wtso, rmo, pso, tso");
 }
 
 #[test]
@@ -61,10 +61,12 @@ fn the_drawing_leaves_out_what_follows() {
         ccm   => ccv   proved: CAV 2019, Lemma 1
         ccm   => cm    proved: CAV 2019, Lemma 1
         tso   => wtso  proved: thesis, Lemma 19
+        tso   => pso   proved: with one ww, both relations of PSO are part of those of TSO
         tso   ?> ccv   conjecture: CAV 2019, section 4; random search found no counterexample
         ccv   => cc    by definition
         cm    => cc    by definition
         wtso  => wccm  proved: thesis, Lemma 16
+        pso   => rmo   proved: with one ww, both relations of RMO are part of those of PSO
     "#]]
     .assert_eq(&lattice_text());
     expect![[r#"
@@ -79,6 +81,8 @@ fn the_drawing_leaves_out_what_follows() {
           sc [label="SC"];
           wccm [label="wCCM"];
           wtso [label="wTSO"];
+          rmo [label="RMO"];
+          pso [label="PSO"];
           tso [label="TSO"];
           ccv -> cc;
           cm -> cc;
@@ -88,12 +92,14 @@ fn the_drawing_leaves_out_what_follows() {
           sc -> wsc;
           sc -> tso;
           wtso -> wccm;
+          pso -> rmo;
           tso -> wtso;
+          tso -> pso;
           tso -> ccv [style=dashed];
         }
     "#]]
     .assert_eq(&lattice_dot());
     let mut ranks = lattice().nodes;
     ranks.sort_by_key(|&(id, rank)| (rank, id));
-    expect![[r#"[("cc", 0), ("wccm", 0), ("ccv", 1), ("cm", 1), ("wtso", 1), ("ccm", 2), ("tso", 2), ("wsc", 3), ("sc", 4)]"#]].assert_eq(&format!("{ranks:?}"));
+    expect![[r#"[("cc", 0), ("rmo", 0), ("wccm", 0), ("ccv", 1), ("cm", 1), ("pso", 1), ("wtso", 1), ("ccm", 2), ("tso", 2), ("wsc", 3), ("sc", 4)]"#]].assert_eq(&format!("{ranks:?}"));
 }

@@ -90,7 +90,7 @@ fn final_values_need_a_store_order_and_certain_writes() {
     for model in catalogue() {
         let has_order = model.definition.has_store_order();
         assert_eq!(model.definition.applies(&h).is_ok(), has_order, "{}", model.id);
-        assert_eq!(has_order, ["sc", "tso"].contains(&model.id));
+        assert_eq!(has_order, ["sc", "tso", "pso", "rmo"].contains(&model.id));
     }
     let h = history("t0: w(x,1)?\nfinal: x=1");
     let error = find("sc").unwrap().definition.applies(&h).unwrap_err();

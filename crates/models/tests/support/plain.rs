@@ -1,8 +1,9 @@
 //! The models as plain loops over pairs, and as machines, straight from their definitions.
 //!
 //! Those with a store order are machines: sequential consistency is an interleaving of the
-//! sessions on one memory, total store order has a store buffer in front of it. Both know values
-//! only, neither `wr` nor `ww`.
+//! sessions on one memory, total store order has a store buffer in front of it; partial store order
+//! and relaxed memory order take the operations of a session out of order. All know values only,
+//! neither `wr` nor `ww`.
 
 use std::collections::HashSet;
 
@@ -367,6 +368,84 @@ impl Machine {
     }
 }
 
+/// A memory that sessions reach out of order: the total memory orders of the store-atomic models,
+/// each built operation by operation.
+///
+/// A read takes the latest write of its key that has reached the memory or comes before it in its
+/// session; those that come before it and have yet to reach the memory are the latest of all.
+struct MemoryOrders<'a> {
+    ops: &'a [Op],
+    /// Says for two operations of a session whether the memory must keep their order.
+    keeps: fn(&Op, &Op) -> bool,
+    seen: HashSet<(u32, Vec<u32>)>,
+}
+
+impl<'a> MemoryOrders<'a> {
+    /// Says whether some order gives every read its value, with some of the writes of unknown
+    /// status left out.
+    fn accepts(ops: &[Op], keeps: fn(&Op, &Op) -> bool) -> bool {
+        let unknown: Vec<usize> = (0..ops.len()).filter(|&i| ops[i].is_unknown).collect();
+        (0..1u32 << unknown.len()).any(|left_out| {
+            let is_in = |i: &usize| match unknown.iter().position(|u| u == i) {
+                Some(u) => left_out >> u & 1 == 0,
+                None => true,
+            };
+            let chosen: Vec<Op> = (0..ops.len()).filter(is_in).map(|i| ops[i]).collect();
+            let initial: Vec<u32> =
+                chosen.iter().filter(|op| op.session.is_none()).filter_map(|op| op.write).collect();
+            let done = (1 << initial.len()) - 1;
+            MemoryOrders { ops: &chosen, keeps, seen: HashSet::new() }.run(done, initial)
+        })
+    }
+
+    fn run(&mut self, done: u32, memory: Vec<u32>) -> bool {
+        if done == (1 << self.ops.len()) - 1 {
+            return true;
+        }
+        if !self.seen.insert((done, memory.clone())) {
+            return false;
+        }
+        (0..self.ops.len()).any(|i| match self.step(done, &memory, i) {
+            Some(memory) => self.run(done | 1 << i, memory),
+            None => false,
+        })
+    }
+
+    fn step(&self, done: u32, memory: &[u32], i: usize) -> Option<Vec<u32>> {
+        let op = &self.ops[i];
+        let pending =
+            || (0..i).filter(|&j| done >> j & 1 == 0 && self.ops[j].session == op.session);
+        if done >> i & 1 == 1 || pending().any(|j| (self.keeps)(&self.ops[j], op)) {
+            return None;
+        }
+        if let Some(value) = op.read {
+            let own = pending().filter(|&j| self.ops[j].key == op.key);
+            let latest = own.filter_map(|j| self.ops[j].write).last();
+            if latest.unwrap_or(memory[op.key]) != value {
+                return None;
+            }
+        }
+        let mut memory = memory.to_vec();
+        if let Some(value) = op.write {
+            memory[op.key] = value;
+        }
+        Some(memory)
+    }
+}
+
+/// Says for two operations whether any of the relaxed models keeps them in order.
+fn is_barrier(x: &Op, y: &Op) -> bool {
+    [x, y].into_iter().any(|op| op.is_fence || op.is_rmw())
+}
+
+fn partial_store_order(x: &Op, y: &Op) -> bool {
+    is_barrier(x, y) || x.read.is_some() || (y.write.is_some() && x.key == y.key)
+}
+
+fn relaxed_memory_order(x: &Op, y: &Op) -> bool {
+    is_barrier(x, y) || (y.write.is_some() && x.key == y.key)
+}
+
 /// Decides a model by brute force.
 pub(crate) fn brute_force(model: &str, h: &History) -> bool {
     let ops = operations(h);
@@ -374,6 +453,8 @@ pub(crate) fn brute_force(model: &str, h: &History) -> bool {
     match model {
         "sc" => Machine::accepts(&ops, false),
         "tso" => Machine::accepts(&ops, true),
+        "pso" => MemoryOrders::accepts(&ops, partial_store_order),
+        "rmo" => MemoryOrders::accepts(&ops, relaxed_memory_order),
         _ => choices(&ops).iter().any(|choice| choice.satisfies(model)),
     }
 }
