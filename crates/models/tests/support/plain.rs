@@ -420,7 +420,7 @@ impl<'a> MemoryOrders<'a> {
         }
         if let Some(value) = op.read {
             let own = pending().filter(|&j| self.ops[j].key == op.key);
-            let latest = own.filter_map(|j| self.ops[j].write).last();
+            let latest = own.filter_map(|j| self.ops[j].write).next_back();
             if latest.unwrap_or(memory[op.key]) != value {
                 return None;
             }
