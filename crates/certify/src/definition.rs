@@ -26,7 +26,7 @@ use consistory_verdict::{Certificate, Verdict};
 
 use crate::reads_from::{Candidates, ReadsFrom};
 use crate::replay::Cursor;
-use crate::{Rejection, kind, name};
+use crate::{Rejection, name};
 use choice::{Choice, Finals, po};
 use evaluate::{Evaluator, holds};
 
@@ -62,7 +62,7 @@ pub fn certify_definition(
             satisfies(&candidates, definition, &wr, &ww)
         }
         (Verdict::Consistent, _) => {
-            Err(Rejection::Kind { kind: kind(certificate), claim: claim.as_str() })
+            Err(Rejection::Kind { kind: certificate.kind(), claim: claim.as_str() })
         }
     }
 }

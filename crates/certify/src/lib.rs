@@ -11,7 +11,9 @@
 //! | `ccv` holds | an order | the same, and each read takes the last write of its causal past |
 //! | `cm` holds | an order a session | replaying it, each read of that session takes the last write |
 //! | `sc` holds | an order | replaying it, each read takes the last write |
-//! | `tso` holds | a store order | both of TSO's relations are acyclic under it |
+//! | `tso`, `pso` holds | a store order | both of the model's relations are acyclic under it |
+//! | `wsc`, `wtso` holds | pairs | with program order and `wr` they are acyclic and closed under the rules |
+//! | `ccm`, `wccm` holds | the same | it holds because `wsc`, `wtso` does |
 //! | a violation | cases and cycles | each edge follows by a rule, each case is closed |
 //!
 //! [`certify_definition`] does the same for any definition, of the catalogue or of a user. It has no
@@ -38,9 +40,10 @@
 //! that count stand in orders.
 //!
 //! The modules in reading order: `reads_from`, `replay` (CM and SC), `causal` (CC and CCv),
-//! `store_order` (TSO), `refute` (violations), `definition` (any definition).
+//! `store_order` (TSO and PSO), `closure` (wSC and wTSO), `refute` (violations), `definition` (any definition).
 
 mod causal;
+mod closure;
 mod definition;
 mod reads_from;
 mod refute;
@@ -54,10 +57,11 @@ use consistory_verdict::{Certificate, Verdict};
 pub use definition::certify_definition;
 use reads_from::{Candidates, ReadsFrom};
 pub use rejection::{Flaw, Rejection};
+use store_order::Memory;
 
 /// Accepts a certificate if it proves the claim that a history satisfies or violates a model.
 ///
-/// Models with rules are `cc`, `ccv`, `cm`, `sc` and `tso`. For any other model only the violations
+/// Models with rules are `cc`, `ccv`, `cm`, `wsc`, `sc`, `wtso`, `tso` and `pso`. For any other model only the violations
 /// that rule out every model are accepted.
 pub fn certify(
     history: &History,
@@ -96,10 +100,13 @@ pub fn certify(
             (Model::Sc, Certificate::Order { order, wr }) => {
                 replay::all(&ReadsFrom::chosen(&candidates, wr)?, order)
             }
-            (Model::Tso, Certificate::Witness { ww, wr }) => {
-                store_order::total(&ReadsFrom::chosen(&candidates, wr)?, ww)
+            (Model::Tso | Model::Pso, Certificate::Witness { ww, wr }) => {
+                store_order::total(&ReadsFrom::chosen(&candidates, wr)?, rules.memory(), ww)
             }
-            _ => Err(Rejection::Kind { kind: kind(certificate), claim: claim.as_str() }),
+            (Model::Wsc | Model::Wtso, Certificate::Closure { pairs, wr }) => {
+                closure::closed(&ReadsFrom::chosen(&candidates, wr)?, rules.memory(), pairs)
+            }
+            _ => Err(Rejection::Kind { kind: certificate.kind(), claim: claim.as_str() }),
         },
     }
 }
@@ -110,8 +117,11 @@ enum Model {
     Cc,
     Ccv,
     Cm,
+    Wsc,
     Sc,
+    Wtso,
     Tso,
+    Pso,
     Other,
 }
 
@@ -121,22 +131,22 @@ impl Model {
             "cc" => Model::Cc,
             "ccv" => Model::Ccv,
             "cm" => Model::Cm,
+            "wsc" => Model::Wsc,
             "sc" => Model::Sc,
+            "wtso" => Model::Wtso,
             "tso" => Model::Tso,
+            "pso" => Model::Pso,
             _ => Model::Other,
         }
     }
-}
 
-/// Gives the name of a certificate's kind.
-fn kind(certificate: &Certificate) -> &'static str {
-    match certificate {
-        Certificate::Order { .. } => "order",
-        Certificate::SessionOrders { .. } => "orders",
-        Certificate::Witness { .. } => "witness",
-        Certificate::ThinAirRead { .. } => "thin-air-read",
-        Certificate::Cycle { .. } => "cycle",
-        Certificate::SplitOrder { .. } | Certificate::SplitRead { .. } => "cases",
+    /// Gives what the model keeps of program order.
+    fn memory(self) -> Memory {
+        match self {
+            Model::Wtso | Model::Tso => Memory::TotalStore,
+            Model::Pso => Memory::PartialStore,
+            _ => Memory::Sequential,
+        }
     }
 }
 

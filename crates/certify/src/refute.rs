@@ -18,13 +18,14 @@
 //! | CC | `po wr` | `po wr` with at most one `rw` |
 //! | CCv | `po wr` | those of CC; `po wr cf` |
 //! | CM | `rw`: `po wr`; `hb`: `po wr hb` | those of CC; `po wr hb` |
-//! | SC | `po wr ww rw cf hb` | the same |
-//! | TSO | `ppo wre ww rw cf`, or `poloc wre ww rw cf` | the same |
+//! | wSC, SC | `po wr ww rw cf hb` | the same |
+//! | wTSO, TSO, PSO | `ppo wre ww rw cf`, or `poloc wre ww rw cf` | the same |
 //!
 //! For CM there is an observer o: r has to be o or before o in `po`, and every operation has to be
 //! in the causal past of o. For SC every rule is sound without limits, because all edges lie in the
 //! one total order. For TSO a path within one of the two relations shows that the reverse `ww`
-//! would close a cycle, which is all that the rules need.
+//! would close a cycle, which is all that the rules need. The weak models are what these rules derive
+//! without cases, so a proof for one of them has no case that orders two writes.
 //!
 //! A derived edge may be used again, without premises, behind its derivation in the same cycle. A
 //! case that chooses what a read reads from makes that `wr` known, and a case that orders two writes
@@ -38,8 +39,8 @@ use consistory_verdict::{Certificate, Edge, Verdict};
 use rustc_hash::FxHashSet;
 
 use crate::reads_from::{Candidates, ReadsFrom};
-use crate::store_order::{Role, key, role};
-use crate::{Flaw, Model, Rejection, exists, kind, name};
+use crate::store_order::{Memory, Role, key, role};
+use crate::{Flaw, Model, Rejection, exists, name};
 
 /// Checks the proof of a violation.
 pub(crate) fn refute<'a>(
@@ -48,7 +49,8 @@ pub(crate) fn refute<'a>(
     certificate: &'a Certificate,
 ) -> Result<(), Rejection> {
     let wr = ReadsFrom::unambiguous(candidates);
-    let barriers = if model == Model::Tso { count_barriers(&wr) } else { Vec::new() };
+    let barriers =
+        if model.memory() != Memory::Sequential { count_barriers(&wr) } else { Vec::new() };
     let mut proof = Proof {
         candidates,
         model,
@@ -75,8 +77,8 @@ impl Model {
         match (self, relation) {
             (Model::Cc | Model::Ccv | Model::Cm, "rw") | (Model::Ccv, "cf") => Some(CAUSAL),
             (Model::Cm, "hb") => Some(OBSERVED),
-            (Model::Sc, "rw" | "cf" | "hb" | "ww") => Some(TOTAL),
-            (Model::Tso, "rw" | "cf" | "ww") => Some(BUFFERED),
+            (Model::Wsc | Model::Sc, "rw" | "cf" | "hb" | "ww") => Some(TOTAL),
+            (Model::Wtso | Model::Tso | Model::Pso, "rw" | "cf" | "ww") => Some(BUFFERED),
             _ => None,
         }
     }
@@ -90,8 +92,8 @@ impl Model {
             Model::Cc => CAUSAL,
             Model::Ccv => CONVERGENT,
             Model::Cm => OBSERVED,
-            Model::Sc => TOTAL,
-            Model::Tso => BUFFERED,
+            Model::Wsc | Model::Sc => TOTAL,
+            Model::Wtso | Model::Tso | Model::Pso => BUFFERED,
             Model::Other => &[],
         };
         future_read("po", "wr")
@@ -132,7 +134,7 @@ struct Proof<'a> {
     wr: ReadsFrom<'a>,
     /// The `ww` that the cases around assume.
     ww: FxHashSet<(OpId, OpId)>,
-    /// For TSO, for each operation how many fences and read-modify-writes have smaller ids.
+    /// With store buffers, for each operation how many fences and read-modify-writes have smaller ids.
     barriers: Vec<u32>,
     assumptions: Vec<Before>,
     /// The branches around, outermost first.
@@ -158,7 +160,9 @@ impl<'a> Proof<'a> {
                 Step::Prove(Certificate::Cycle { edges, observer, .. }) => {
                     self.cycle(edges, *observer)?;
                 }
-                Step::Prove(Certificate::SplitOrder { writes: [first, second], branches }) => {
+                Step::Prove(Certificate::SplitOrder { writes: [first, second], branches })
+                    if !matches!(self.model, Model::Wsc | Model::Wtso) =>
+                {
                     self.writes_of_one_key(*first, *second)?;
                     let cases = [Case::Before(*first, *second), Case::Before(*second, *first)];
                     for (i, (case, proof)) in cases.into_iter().zip(&**branches).enumerate().rev() {
@@ -174,7 +178,7 @@ impl<'a> Proof<'a> {
                 }
                 Step::Prove(other) => {
                     let claim = Verdict::Violation.as_str();
-                    return Err(Rejection::Kind { kind: kind(other), claim });
+                    return Err(Rejection::Kind { kind: other.kind(), claim });
                 }
             }
         }
@@ -314,7 +318,7 @@ impl<'a> Proof<'a> {
                 return Err(Flaw::OutsidePast);
             }
         }
-        let buffered = self.model == Model::Tso;
+        let buffered = self.model.memory() != Memory::Sequential;
         let given = match &*edge.relation {
             "po" => Some(self.po(from, to)),
             "wr" => Some(self.wr.source(to) == Some(from)),
@@ -376,9 +380,14 @@ impl<'a> Proof<'a> {
         if !self.po(a, b) || !self.wr.counts(a) || !self.wr.counts(b) {
             return false;
         }
+        let may_come_first = match role(&self.wr, b) {
+            Role::Read => true,
+            Role::Write => self.model == Model::Pso && self.wr.writes(a) != self.wr.writes(b),
+            Role::Barrier => false,
+        };
         self.wr.history.is_initial(a)
             || role(&self.wr, a) != Role::Write
-            || role(&self.wr, b) != Role::Read
+            || !may_come_first
             || self.barriers[b.index()] > self.barriers[a.index()]
     }
 

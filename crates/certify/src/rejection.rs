@@ -114,6 +114,14 @@ pub enum Rejection {
         /// The relation.
         relation: &'static str,
     },
+    /// The rules derive a pair that the relation does not have.
+    #[error("it follows that {before} comes before {after}, which the pairs do not say")]
+    NotClosed {
+        /// The operation that comes first.
+        before: String,
+        /// The other one.
+        after: String,
+    },
     /// A read that is said to be out of thin air is none, or has a candidate.
     #[error("`{part}`: {op} is not a read of a value that nobody wrote")]
     NotThinAir {

@@ -1,6 +1,6 @@
-//! Store orders: TSO.
+//! Store orders: TSO and PSO.
 //!
-//! A history satisfies TSO iff no read is of a write that follows it in its own session and some
+//! A history satisfies TSO, or PSO, iff no read is of a write that follows it in its own session and some
 //! store order `ww` makes both `ppo | wre | ww | rw[ww]` and `poloc | wre | ww | rw[ww]` acyclic.
 //! The certificate gives `ww`. Each relation is built with few edges that have the same closure,
 //! and sorted topologically; initial writes are left out, as nothing comes before them.
@@ -13,8 +13,23 @@ use rustc_hash::FxHashMap;
 use crate::reads_from::ReadsFrom;
 use crate::{Rejection, name};
 
-/// Checks a store order for TSO.
-pub(crate) fn total(wr: &ReadsFrom<'_>, ww: &[(KeyId, Vec<OpId>)]) -> Result<(), Rejection> {
+/// What a memory keeps of program order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Memory {
+    /// SC: everything.
+    Sequential,
+    /// TSO: not a plain write before a plain read.
+    TotalStore,
+    /// PSO: nor plain writes of different keys.
+    PartialStore,
+}
+
+/// Checks a store order for TSO or PSO.
+pub(crate) fn total(
+    wr: &ReadsFrom<'_>,
+    memory: Memory,
+    ww: &[(KeyId, Vec<OpId>)],
+) -> Result<(), Rejection> {
     let history = wr.history;
     let next = successors(wr, ww)?;
     let mut common: Vec<(OpId, OpId)> = history
@@ -36,10 +51,10 @@ pub(crate) fn total(wr: &ReadsFrom<'_>, ww: &[(KeyId, Vec<OpId>)]) -> Result<(),
         }
     }
     for (relation, own) in [
-        ("ppo | wre | ww | rw", preserved_program_order(wr)),
+        ("ppo | wre | ww | rw", preserved_program_order(wr, memory)),
         ("poloc | wre | ww | rw", program_order_per_key(wr)),
     ] {
-        if !is_acyclic(history.len(), &[&common, &own]) {
+        if !sorted(history.len(), &[&common, &own], |_, _| ()) {
             return Err(Rejection::Cyclic { relation });
         }
     }
@@ -85,21 +100,28 @@ fn successors(
     }
 }
 
-/// Gives pairs whose closure is that of `ppo`: a plain read follows only what is no plain write,
-/// everything else follows everything.
-fn preserved_program_order(wr: &ReadsFrom<'_>) -> Vec<(OpId, OpId)> {
+/// Gives pairs whose closure is that of `ppo`: a plain read follows only what is no plain write, a
+/// plain write under PSO only what is no plain write of another key, everything else follows
+/// everything.
+pub(crate) fn preserved_program_order(wr: &ReadsFrom<'_>, memory: Memory) -> Vec<(OpId, OpId)> {
     let mut pairs = Vec::new();
+    // The last plain write of each buffer.
+    let mut buffers: FxHashMap<Option<KeyId>, OpId> = FxHashMap::default();
     for session in wr.history.sessions() {
-        let (mut last_but_reads, mut last_but_writes) = (None, None);
+        buffers.clear();
+        let mut last_but_writes = None;
         for op in wr.history.session_ops(session).filter(|&op| wr.counts(op)) {
-            let role = role(wr, op);
             pairs.extend(last_but_writes.map(|before| (before, op)));
-            if role != Role::Read {
-                pairs.extend(last_but_reads.map(|before| (before, op)));
-                last_but_reads = Some(op);
-            }
-            if role != Role::Write {
-                last_but_writes = Some(op);
+            match role(wr, op) {
+                Role::Read => last_but_writes = Some(op),
+                Role::Write => {
+                    let buffer = wr.writes(op).filter(|_| memory == Memory::PartialStore);
+                    pairs.extend(buffers.insert(buffer, op).map(|before| (before, op)));
+                }
+                Role::Barrier => {
+                    pairs.extend(buffers.drain().map(|(_, before)| (before, op)));
+                    last_but_writes = Some(op);
+                }
             }
         }
     }
@@ -107,7 +129,7 @@ fn preserved_program_order(wr: &ReadsFrom<'_>) -> Vec<(OpId, OpId)> {
 }
 
 /// Gives pairs whose closure is `poloc`.
-fn program_order_per_key(wr: &ReadsFrom<'_>) -> Vec<(OpId, OpId)> {
+pub(crate) fn program_order_per_key(wr: &ReadsFrom<'_>) -> Vec<(OpId, OpId)> {
     let mut pairs = Vec::new();
     let mut last = FxHashMap::default();
     for session in wr.history.sessions() {
@@ -145,8 +167,13 @@ pub(crate) fn key(wr: &ReadsFrom<'_>, op: OpId) -> Option<KeyId> {
     wr.reads(op).or_else(|| wr.writes(op))
 }
 
-/// Says whether a relation over `size` operations has no cycle, by sorting it topologically.
-fn is_acyclic(size: usize, parts: &[&[(OpId, OpId)]]) -> bool {
+/// Visits the pairs of a relation over `size` operations, those that end at an operation before those
+/// that start there; says whether it reached all, that is, whether there is no cycle.
+pub(crate) fn sorted(
+    size: usize,
+    parts: &[&[(OpId, OpId)]],
+    mut visit: impl FnMut(OpId, OpId),
+) -> bool {
     let edges = || parts.iter().copied().flatten();
     let mut start = vec![0; size + 2];
     let mut incoming = vec![0; size];
@@ -157,22 +184,23 @@ fn is_acyclic(size: usize, parts: &[&[(OpId, OpId)]]) -> bool {
     for i in 2..start.len() {
         start[i] += start[i - 1];
     }
-    let mut targets = vec![0; start[size + 1]];
+    let mut targets = vec![OpId(0); start[size + 1]];
     for (from, to) in edges() {
         let place = &mut start[from.index() + 1];
-        targets[*place] = to.index();
+        targets[*place] = *to;
         *place += 1;
     }
     let mut ready: Vec<usize> = (0..size).filter(|&op| incoming[op] == 0).collect();
-    let mut sorted = 0;
+    let mut done = 0;
     while let Some(op) = ready.pop() {
-        sorted += 1;
+        done += 1;
         for &to in &targets[start[op]..start[op + 1]] {
-            incoming[to] -= 1;
-            if incoming[to] == 0 {
-                ready.push(to);
+            visit(OpId(op as u32), to);
+            incoming[to.index()] -= 1;
+            if incoming[to.index()] == 0 {
+                ready.push(to.index());
             }
         }
     }
-    sorted == size
+    done == size
 }

@@ -19,7 +19,6 @@ use crate::causal_memory::{self, Scope};
 use crate::causal_order::{CausalOrder, Overwritten};
 use crate::reads_from::Source;
 use crate::registers::{Registers, WR};
-use crate::sequential;
 
 /// How many steps the search for a shortest cycle may take before it settles for the best so far.
 const CYCLE_SEARCH_STEPS: u64 = 20_000_000;
@@ -72,7 +71,7 @@ impl<'h> Causal<'h> {
         let state = match future_read(history, &edges) {
             Some(judgement) => State::Refuted(judgement),
             None => match CausalOrder::build(&registers, edges, budget)? {
-                Err((chains, edges)) => State::Refuted(cyclic_co(&chains, &edges)),
+                Err(cyclic) => State::Refuted(cyclic_co(&cyclic.chains, &cyclic.edges)),
                 Ok(order) => {
                     let looked = order.look_between(&registers, &order.extension, jobs, budget)?;
                     if looked.overwritten.is_empty() {
@@ -115,16 +114,6 @@ impl<'h> Causal<'h> {
                     scope,
                 };
                 memory.judge(self.jobs, self.budget, wr)
-            }
-        }
-    }
-
-    /// Decides SC: what violates CC violates SC, and the causal order is where SC starts from.
-    pub(crate) fn judge_sequential(&self, wr: &[(OpId, OpId)]) -> Result<Judgement, Stopped> {
-        match &self.state {
-            State::Refuted(judgement) => Ok(judgement.clone()),
-            State::Ordered(order, _) => {
-                sequential::judge(&self.registers, &order.order, self.budget, wr)
             }
         }
     }
@@ -207,7 +196,7 @@ impl<'h> Causal<'h> {
             let key = self.registers.read_key(edge.reason);
             let session = order.order.chains().chain_of(edge.from);
             let segments = self.registers.segments(key);
-            let segment = segments.iter().find(|s| s.session == session);
+            let segment = segments.iter().find(|s| s.chain == session);
             for &write in segment.map_or(&[][..], |s| self.registers.writes(*s)) {
                 if write < edge.from && !order.order.before(write, edge.to) {
                     edges.push(OrderEdge { from: write, ..edge });
@@ -218,7 +207,7 @@ impl<'h> Causal<'h> {
 }
 
 /// Finds a read of a write that follows it in its own session; a shortest such span.
-fn future_read(history: &History, wr: &[OrderEdge]) -> Option<Judgement> {
+pub(crate) fn future_read(history: &History, wr: &[OrderEdge]) -> Option<Judgement> {
     let (read, write) = wr
         .iter()
         .map(|edge| (OpId(edge.to), OpId(edge.from)))
@@ -246,7 +235,7 @@ fn overwritten(registers: &Registers<'_>, order: &CausalOrder, bad: &[Overwritte
     for &read in bad {
         let session = order.chains().chain_of(read.overwriter);
         let segments = registers.segments(registers.read_key(read.read));
-        let segment = segments.iter().find(|s| s.session == session);
+        let segment = segments.iter().find(|s| s.chain == session);
         let earlier = segment.map_or(&[][..], |s| registers.writes(*s)).iter().rev();
         let overwriters = earlier
             .filter(|&&write| write <= read.overwriter)

@@ -26,7 +26,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use consistory_history::{KeyId, OpId};
-use consistory_order::{ChainOrder, Chains, Edge};
+use consistory_order::{ChainOrder, Cyclic, Edge};
 use consistory_verdict::{Budget, Stopped};
 
 use crate::registers::Registers;
@@ -74,7 +74,7 @@ impl CausalOrder {
         registers: &Registers<'_>,
         edges: Vec<Edge>,
         budget: &Budget,
-    ) -> Result<Result<Self, (Chains, Vec<Edge>)>, Stopped> {
+    ) -> Result<Result<Self, Box<Cyclic>>, Stopped> {
         let history = registers.history;
         let crosses =
             |e: &&Edge| history.session_of(OpId(e.from)) != history.session_of(OpId(e.to));
@@ -183,12 +183,12 @@ impl CausalOrder {
         };
         let (session, place) = (chains.chain_of(read), chains.place_of(read));
         for &segment in registers.segments(registers.read_key(read)) {
-            let known = match segment.session {
+            let known = match segment.chain {
                 own if own == session => place,
                 other => known_of(read, other),
             };
             let until_source = match source.0 < recorded {
-                true => order.count_until(source.0, segment.session),
+                true => order.count_until(source.0, segment.chain),
                 false => 0,
             };
             if known <= until_source {

@@ -104,7 +104,7 @@ fn rests_on(certificate: &Certificate, history: &History, read: OpId, choice: Op
             _ => {}
         }
         while let Some(edge) = edges.pop() {
-            let reads = edge.relation == "wr" && edge.to == read;
+            let reads = matches!(&*edge.relation, "wr" | "wre") && edge.to == read;
             if reads || (uncertain && (edge.from == choice || edge.to == choice)) {
                 return true;
             }

@@ -1,7 +1,7 @@
 //! The court: any models, whichever way each is decided, weak ones first.
 //!
-//! A causal model and SC have deciders of their own; any other definition is run by the reference
-//! evaluator, which takes small histories only. Before that, what a model implies is looked at: a history that
+//! Causal models and models with a store order have deciders of their own; any other definition is run
+//! by the reference evaluator, which takes small histories only. Before that, what a model implies is looked at: a history that
 //! violates a weaker causal model violates the stronger one too, at any size, and the proof is the
 //! weaker model's. Only implications that are proved count.
 
@@ -15,7 +15,8 @@ use consistory_models::{
 use consistory_verdict::Judgement;
 
 use crate::causal::CausalModel;
-use crate::{Options, Timed, decide, decide_sequential};
+use crate::stored::StoreModel;
+use crate::{Options, Timed, decide, decide_stored};
 
 /// A model to judge by.
 #[derive(Clone, Debug)]
@@ -53,10 +54,15 @@ impl Model {
         CAUSAL.into_iter().find(|(id, _)| self.is_catalogued(id)).map(|(_, model)| model)
     }
 
+    /// Gives the model with a store order that it is.
+    pub fn stored(&self) -> Option<StoreModel> {
+        STORED.into_iter().find(|(id, _)| self.is_catalogued(id)).map(|(_, model)| model)
+    }
+
     /// Says whether it has a decider of its own for a history, whose certificates have rules of
     /// their own; the deciders know nothing of final values.
     pub fn has_decider(&self, history: &History) -> bool {
-        history.finals().is_empty() && (self.causal().is_some() || self.is_catalogued("sc"))
+        history.finals().is_empty() && (self.causal().is_some() || self.stored().is_some())
     }
 
     /// Says whether it is at least as strong as a model of the catalogue, by proof.
@@ -86,6 +92,14 @@ pub struct Ruling {
 
 const CAUSAL: [(&str, CausalModel); 3] =
     [("cc", CausalModel::Cc), ("ccv", CausalModel::Ccv), ("cm", CausalModel::Cm)];
+
+const STORED: [(&str, StoreModel); 5] = [
+    ("wsc", StoreModel::Wsc),
+    ("sc", StoreModel::Sc),
+    ("wtso", StoreModel::Wtso),
+    ("tso", StoreModel::Tso),
+    ("pso", StoreModel::Pso),
+];
 
 /// Judges a register history by each of the models that apply to it.
 pub fn judge(
@@ -118,8 +132,8 @@ pub fn judge(
             let judgement = timed.judgement.clone();
             return Ok(Ruling { judgement, via: Some(id), time: timed.time });
         }
-        if model.is_catalogued("sc") && model.has_decider(history) {
-            let Timed { judgement, time } = decide_sequential(history, options);
+        if let Some(stored) = model.stored().filter(|_| model.has_decider(history)) {
+            let Timed { judgement, time } = decide_stored(history, stored, options);
             return Ok(Ruling { judgement, via: None, time });
         }
         let started = Instant::now();

@@ -1,7 +1,7 @@
 //! The frontier search: a sequential order of a saturated history, position by position.
 //!
-//! After Biswas and Enea (OOPSLA 2019): a state is how far each session has come, and a state that
-//! was left without success is not entered again, so that for k sessions there are at most n^k
+//! After Biswas and Enea (OOPSLA 2019): a state is how far each chain has come, and a state that
+//! was left without success is not entered again, so that for k chains there are at most n^k
 //! states. What memory holds need not be part of a state: a write of x waits until all reads of the
 //! value in memory have run, so that what is overwritten is no longer needed.
 //!
@@ -11,14 +11,20 @@
 //! run now. Decisions that would fail much later fail at once, and a history that a memory really
 //! produced is mostly ordered without going back. What is taken back is undone from a trail, nothing
 //! is copied.
+//!
+//! # Store buffers
+//! For TSO and PSO the chains are those of `ppo`, and a write runs when it reaches memory. A read of its
+//! own session's write may run before that write. The rules of `poloc` take part by saturation; they
+//! never make the way in which a state was reached matter: what is left of a variable can only
+//! come to a read that has run through a write of its session that has not, which the read then took
+//! its value from, and all that leaves such reads is on what has not run either.
 
 use consistory_history::OpId;
-use consistory_order::Mark;
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashSet;
 
 use crate::registers::Registers;
-use crate::saturation::Saturation;
+use crate::saturation::{Point, Saturation};
 
 /// What a search found.
 #[derive(Debug)]
@@ -56,70 +62,71 @@ struct Frontier<'s, 'a> {
     failed: FxHashSet<Box<[u32]>>,
 }
 
-/// A choice between writes: how far the run had come, and the sessions that are left to try.
+/// A choice between writes: how far the run had come, and the chains that are left to try.
 struct Choice {
     ran: usize,
-    mark: Mark,
-    sessions: Vec<u32>,
+    mark: Point,
+    chains: Vec<u32>,
 }
 
 impl<'s, 'a> Frontier<'s, 'a> {
     fn new(registers: &'s Registers<'s>, saturation: &'s mut Saturation<'a>) -> Self {
         let history = registers.history;
-        let order = &saturation.order;
+        let order = &saturation.layer().order;
         let chains = 0..order.chains().len() as u32;
         let weigh = |op: OpId| chains.clone().map(|c| u64::from(order.count_until(op.0, c))).sum();
         let weight = history.ops().map(weigh).collect();
+        let heads = vec![0; order.chains().len()];
         let mut unread = vec![0; history.len() + history.key_count()];
         for source in registers.source.iter().filter_map(|source| source.get()) {
             unread[source.index()] += 1;
         }
         Frontier {
             registers,
-            saturation,
             weight,
-            heads: vec![0; history.session_count()],
+            heads,
             memory: history.keys().map(|key| history.initial_write(key).0).collect(),
             unread,
             ran: Vec::with_capacity(history.len()),
             replaced: Vec::new(),
             failed: FxHashSet::default(),
+            saturation,
         }
     }
 
     fn run(mut self, budget: &Budget) -> Result<Found, Stopped> {
-        let start = self.saturation.order.mark();
+        let start = self.saturation.mark();
         let mut choices: Vec<Choice> = Vec::new();
         loop {
             self.run_reads();
             if self.ran.len() == self.registers.history.len() {
-                self.saturation.order.undo(start);
+                self.saturation.undo(start);
                 return Ok(Found::Order(self.ran));
             }
-            let mut sessions: Vec<u32> = Vec::new();
+            let mut chains: Vec<u32> = Vec::new();
             if !self.failed.contains(self.heads.as_slice()) {
-                sessions.extend(
+                chains.extend(
                     (0..self.heads.len() as u32)
                         .filter(|&s| self.head(s).is_some_and(|op| self.can_run(op))),
                 );
                 // The first choice is at the end.
-                sessions.sort_unstable_by_key(|&s| {
+                chains.sort_unstable_by_key(|&s| {
                     std::cmp::Reverse(self.head(s).map(|op| self.weight[op as usize]))
                 });
             }
-            let mark = self.saturation.order.mark();
-            choices.push(Choice { ran: self.ran.len(), mark, sessions });
+            let mark = self.saturation.mark();
+            choices.push(Choice { ran: self.ran.len(), mark, chains });
             loop {
                 let Some(choice) = choices.last_mut() else { return Ok(Found::Nothing) };
-                let (ran, mark, next) = (choice.ran, choice.mark, choice.sessions.pop());
+                let (ran, mark, next) = (choice.ran, choice.mark, choice.chains.pop());
                 self.undo(ran);
-                self.saturation.order.undo(mark);
-                let Some(session) = next else {
+                self.saturation.undo(mark);
+                let Some(chain) = next else {
                     choices.pop();
                     self.failed.insert(self.heads.clone().into_boxed_slice());
                     continue;
                 };
-                let op = self.head(session).expect("the session has a next operation");
+                let op = self.head(chain).expect("the chain has a next operation");
                 if self.decide(op, budget)? {
                     self.execute(op);
                     break;
@@ -131,11 +138,12 @@ impl<'s, 'a> Frontier<'s, 'a> {
     /// Puts a write before all writes of its key that have not run; says whether that can be.
     fn decide(&mut self, write: u32, budget: &Budget) -> Result<bool, Stopped> {
         let key = self.registers.written_key(write).expect("only writes are chosen");
-        for &segment in self.registers.segments(key) {
-            let head = self.heads[segment.session as usize];
-            let places = self.registers.places(segment);
-            let first = places.partition_point(|&place| place < head);
-            if let Some(&other) = self.registers.writes(segment).get(first)
+        for i in 0..self.saturation.layer().segments.of(key).len() {
+            let segments = &self.saturation.layer().segments;
+            let segment = segments.of(key)[i];
+            let head = self.heads[segment.chain as usize];
+            let first = segments.places(segment).partition_point(|&place| place < head);
+            if let Some(&other) = segments.writes(segment).get(first)
                 && other != write
                 && self.saturation.put(write, other).is_err()
             {
@@ -149,8 +157,8 @@ impl<'s, 'a> Frontier<'s, 'a> {
     fn run_reads(&mut self) {
         loop {
             let mut moved = false;
-            for session in 0..self.heads.len() as u32 {
-                while let Some(op) = self.head(session)
+            for chain in 0..self.heads.len() as u32 {
+                while let Some(op) = self.head(chain)
                     && self.registers.written_key(op).is_none()
                     && self.can_run(op)
                 {
@@ -164,16 +172,16 @@ impl<'s, 'a> Frontier<'s, 'a> {
         }
     }
 
-    fn head(&self, session: u32) -> Option<u32> {
-        let members = self.saturation.order.chains().members(session);
-        members.get(self.heads[session as usize] as usize).copied()
+    fn head(&self, chain: u32) -> Option<u32> {
+        let members = self.saturation.layer().order.chains().members(chain);
+        members.get(self.heads[chain as usize] as usize).copied()
     }
 
     fn can_run(&self, op: u32) -> bool {
-        let own = self.saturation.order.chains().chain_of(op) as usize;
+        let own = self.saturation.layer().order.chains().chain_of(op) as usize;
         let is_behind =
-            |(session, (&known, &head)): (usize, (&u32, &u32))| session == own || known <= head;
-        if let Some(row) = self.saturation.order.row(op)
+            |(chain, (&known, &head)): (usize, (&u32, &u32))| chain == own || known <= head;
+        if let Some(row) = self.saturation.layer().order.row(op)
             && !row.iter().zip(&self.heads).enumerate().all(is_behind)
         {
             return false;
@@ -191,7 +199,7 @@ impl<'s, 'a> Frontier<'s, 'a> {
     }
 
     fn execute(&mut self, op: u32) {
-        self.heads[self.saturation.order.chains().chain_of(op) as usize] += 1;
+        self.heads[self.saturation.layer().order.chains().chain_of(op) as usize] += 1;
         self.ran.push(op);
         if let Some(source) = self.registers.source[op as usize].get() {
             self.unread[source.index()] -= 1;
@@ -205,7 +213,7 @@ impl<'s, 'a> Frontier<'s, 'a> {
     fn undo(&mut self, ran: usize) {
         while self.ran.len() > ran {
             let op = self.ran.pop().expect("it is longer");
-            self.heads[self.saturation.order.chains().chain_of(op) as usize] -= 1;
+            self.heads[self.saturation.layer().order.chains().chain_of(op) as usize] -= 1;
             if let Some(source) = self.registers.source[op as usize].get() {
                 self.unread[source.index()] += 1;
             }
@@ -214,9 +222,4 @@ impl<'s, 'a> Frontier<'s, 'a> {
             }
         }
     }
-}
-
-/// Gives the operations of an order that count for something.
-pub(crate) fn counting(registers: &Registers<'_>, order: &[u32]) -> Vec<OpId> {
-    order.iter().filter(|&&op| registers.counts(op)).map(|&op| OpId(op)).collect()
 }

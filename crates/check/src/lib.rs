@@ -26,22 +26,25 @@
 //!
 //! The modules, in reading order: `reads_from` finds what each read may have read from,
 //! `registers` prepares a history, `causal_order` builds the causal order and scans the reads,
-//! `causal` decides CC and CCv, `causal_memory` CM, `sequential` SC by way of `saturation` and
-//! `frontier`, `choices` searches when values repeat, `replay` guesses for it,
-//! `court` judges by any models, and `shrink` makes a violating history minimal.
+//! `causal` decides CC and CCv, `causal_memory` CM; `stored` decides the models with a store order, by
+//! way of `layers`, `saturation` and `completion`, whose engines are `frontier` and `split`; `choices`
+//! searches when values repeat, `replay` guesses for it, `court` judges by any models, and `shrink` makes a violating history minimal.
 
 mod causal;
 mod causal_memory;
 mod causal_order;
 mod choices;
+mod completion;
 mod court;
 mod frontier;
+mod layers;
 mod reads_from;
 mod registers;
 mod replay;
 mod saturation;
-mod sequential;
 mod shrink;
+mod split;
+mod stored;
 
 use std::time::{Duration, Instant};
 
@@ -50,8 +53,10 @@ use consistory_verdict::{Budget, Certificate, Judgement, Stopped};
 
 pub use causal::CausalModel;
 pub use causal_memory::Scope;
+pub use completion::Engine;
 pub use court::{Model, Ruling, judge};
 pub use shrink::{shrink, subset};
+pub use stored::StoreModel;
 
 use crate::causal::Causal;
 use crate::reads_from::Candidates;
@@ -66,11 +71,18 @@ pub struct Options {
     pub jobs: usize,
     /// For which operations CM is computed; the verdict is the same.
     pub scope: Scope,
+    /// How SC, TSO and PSO are completed; the verdict is the same.
+    pub engine: Engine,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { budget: Budget::unlimited(), jobs: 1, scope: Scope::default() }
+        Options {
+            budget: Budget::unlimited(),
+            jobs: 1,
+            scope: Scope::default(),
+            engine: Engine::default(),
+        }
     }
 }
 
@@ -93,7 +105,7 @@ pub fn decide(history: &History, models: &[CausalModel], options: &Options) -> V
     if candidates.ambiguous.is_empty() {
         decide_differentiated(history, &candidates, models, options, started)
     } else {
-        let Options { budget, jobs, scope } = options;
+        let Options { budget, jobs, scope, .. } = options;
         timed(started, models, |model| {
             let budget = &budget.renewed();
             let own = match model {
@@ -109,15 +121,14 @@ pub fn decide(history: &History, models: &[CausalModel], options: &Options) -> V
     }
 }
 
-/// Decides whether a register history of single operations, without final values, is sequentially
-/// consistent.
-pub fn decide_sequential(history: &History, options: &Options) -> Timed {
+/// Decides a register history of single operations, without final values, for a model with a store
+/// order.
+pub fn decide_stored(history: &History, model: StoreModel, options: &Options) -> Timed {
     let started = Instant::now();
     let candidates = reads_from::candidates(history);
     let budget = &options.budget.renewed();
-    let judge = |source: &[_], wr: &[_]| {
-        Causal::prepare(history, source, options.jobs, budget)?.judge_sequential(wr)
-    };
+    let judge =
+        |source: &[_], wr: &[_]| stored::judge(history, source, model, options.engine, budget, wr);
     let judgement = if let Some(read) = candidates.thin_air {
         Ok(thin_air_read(read))
     } else if candidates.ambiguous.is_empty() {
@@ -127,6 +138,12 @@ pub fn decide_sequential(history: &History, options: &Options) -> Timed {
     };
     let judgement = judgement.unwrap_or_else(Judgement::Undecided);
     Timed { judgement, time: started.elapsed() }
+}
+
+/// Decides whether a register history of single operations, without final values, is sequentially
+/// consistent.
+pub fn decide_sequential(history: &History, options: &Options) -> Timed {
+    decide_stored(history, StoreModel::Sc, options)
 }
 
 fn thin_air_read(read: OpId) -> Judgement {

@@ -18,19 +18,25 @@ pub(crate) struct Registers<'h> {
     pub(crate) source: &'h [Source],
     /// The key that each operation counts as writing, or `NO_KEY`.
     written: Vec<u32>,
+    by_session: Segments,
+}
+
+/// The writes of each key, chain by chain: the chains are the sessions, or parts of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Segments {
     /// Where each key's segments start, and behind the last where they end.
     segment_starts: Vec<u32>,
     segments: Vec<Segment>,
-    /// The writes by key, then session, then program order.
+    /// The writes by key, then chain, then place.
     writes: Vec<u32>,
-    /// The place of each of these in its session.
+    /// The place of each of these in its chain.
     places: Vec<u32>,
 }
 
-/// The writes of one key by one session.
+/// The writes of one key in one chain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
-    pub(crate) session: u32,
+    pub(crate) chain: u32,
     start: u32,
     end: u32,
 }
@@ -39,63 +45,29 @@ impl<'h> Registers<'h> {
     /// Prepares a history; a write of unknown status counts if some source names it.
     pub(crate) fn new(history: &'h History, source: &'h [Source]) -> Self {
         let mut written = vec![NO_KEY; history.len()];
-        let mut starts = vec![0u32; history.key_count() + 1];
-        let mut count = |op: OpId, key: KeyId| {
-            written[op.index()] = key.0;
-            starts[key.index() + 1] += 1;
-        };
         let mut uncertain = false;
         for op in history.ops() {
             if let Some((key, _)) = history.writes(op) {
                 if history.is_certain(op) {
-                    count(op, key);
+                    written[op.index()] = key.0;
                 } else {
                     uncertain = true;
                 }
             }
         }
         if uncertain {
-            let mut read: Vec<OpId> = source
-                .iter()
-                .filter_map(|s| s.get())
-                .filter(|&w| !history.is_initial(w) && !history.is_certain(w))
-                .collect();
-            read.sort_unstable();
-            read.dedup();
-            for op in read {
+            for op in source.iter().filter_map(|s| s.get()).filter(|&w| !history.is_initial(w)) {
                 let (key, _) = history.writes(op).expect("a source is a write");
-                count(op, key);
+                written[op.index()] = key.0;
             }
         }
-        for key in 1..starts.len() {
-            starts[key] += starts[key - 1];
-        }
-        let mut next = starts.clone();
-        let mut writes = vec![0u32; starts[starts.len() - 1] as usize];
-        for (op, &key) in written.iter().enumerate() {
-            if key != NO_KEY {
-                let slot = &mut next[key as usize];
-                writes[*slot as usize] = op as u32;
-                *slot += 1;
-            }
-        }
-        let mut segment_starts = Vec::with_capacity(starts.len());
-        segment_starts.push(0);
-        let mut segments: Vec<Segment> = Vec::new();
-        for range in starts.windows(2) {
-            let mut at = range[0];
-            while at < range[1] {
-                let session = history.session_of(OpId(writes[at as usize]));
-                let same = |&&op: &&u32| history.session_of(OpId(op)) == session;
-                let rest = &writes[at as usize..range[1] as usize];
-                let end = at + rest.iter().take_while(same).count() as u32;
-                segments.push(Segment { session: session.0, start: at, end });
-                at = end;
-            }
-            segment_starts.push(segments.len() as u32);
-        }
-        let places = writes.iter().map(|&op| history.index_in_session(OpId(op))).collect();
-        Registers { history, source, written, segment_starts, segments, writes, places }
+        let by_session = Segments::new(
+            history.key_count(),
+            &written,
+            |op| history.session_of(OpId(op)).0,
+            |op| history.index_in_session(OpId(op)),
+        );
+        Registers { history, source, written, by_session }
     }
 
     /// Gives the sessions as chains.
@@ -157,17 +129,87 @@ impl<'h> Registers<'h> {
     /// Gives the segments of a key, one for each session that writes it.
     #[inline]
     pub(crate) fn segments(&self, key: KeyId) -> &[Segment] {
-        let (start, end) = (self.segment_starts[key.index()], self.segment_starts[key.index() + 1]);
-        &self.segments[start as usize..end as usize]
+        self.by_session.of(key)
     }
 
     /// Gives the writes of a segment in program order.
     #[inline]
     pub(crate) fn writes(&self, segment: Segment) -> &[u32] {
-        &self.writes[segment.start as usize..segment.end as usize]
+        self.by_session.writes(segment)
     }
 
     /// Gives the places of a segment's writes in their session.
+    #[inline]
+    pub(crate) fn places(&self, segment: Segment) -> &[u32] {
+        self.by_session.places(segment)
+    }
+
+    /// Gives the writes of each key by the chains of an order other than program order.
+    pub(crate) fn segments_by(&self, chains: &Chains) -> Segments {
+        let keys = self.history.key_count();
+        Segments::new(keys, &self.written, |op| chains.chain_of(op), |op| chains.place_of(op))
+    }
+}
+
+impl Segments {
+    /// Groups the writes; `written` gives the key that each operation counts as writing.
+    fn new(
+        keys: usize,
+        written: &[u32],
+        chain_of: impl Fn(u32) -> u32,
+        place_of: impl Fn(u32) -> u32,
+    ) -> Self {
+        let mut starts = vec![0u32; keys + 1];
+        for &key in written.iter().filter(|&&key| key != NO_KEY) {
+            starts[key as usize + 1] += 1;
+        }
+        for key in 1..starts.len() {
+            starts[key] += starts[key - 1];
+        }
+        let mut next = starts.clone();
+        let mut writes = vec![0u32; starts[keys] as usize];
+        for (op, &key) in (0u32..).zip(written) {
+            if key != NO_KEY {
+                let slot = &mut next[key as usize];
+                writes[*slot as usize] = op;
+                *slot += 1;
+            }
+        }
+        let mut segment_starts = Vec::with_capacity(starts.len());
+        segment_starts.push(0);
+        let mut segments: Vec<Segment> = Vec::new();
+        for range in starts.windows(2) {
+            let group = &mut writes[range[0] as usize..range[1] as usize];
+            let chain_and_place = |&op: &u32| (chain_of(op), place_of(op));
+            if !group.is_sorted_by_key(chain_and_place) {
+                group.sort_unstable_by_key(chain_and_place);
+            }
+            let mut start = range[0];
+            for same in group.chunk_by(|&a, &b| chain_of(a) == chain_of(b)) {
+                let end = start + same.len() as u32;
+                segments.push(Segment { chain: chain_of(same[0]), start, end });
+                start = end;
+            }
+            segment_starts.push(segments.len() as u32);
+        }
+        let places = writes.iter().map(|&op| place_of(op)).collect();
+        Segments { segment_starts, segments, writes, places }
+    }
+
+    /// Gives the segments of a key, one for each chain that writes it.
+    #[inline]
+    pub(crate) fn of(&self, key: KeyId) -> &[Segment] {
+        let (start, end) = (self.segment_starts[key.index()], self.segment_starts[key.index() + 1]);
+        &self.segments[start as usize..end as usize]
+    }
+
+    /// Gives the writes of a segment in the order of its chain.
+    #[inline]
+    pub(crate) fn writes(&self, segment: Segment) -> &[u32] {
+        &self.writes[segment.start as usize..segment.end as usize]
+    }
+
+    /// Gives the places of a segment's writes in their chain.
     #[inline]
     pub(crate) fn places(&self, segment: Segment) -> &[u32] {
         &self.places[segment.start as usize..segment.end as usize]

@@ -17,19 +17,29 @@
 //! Every edge remembers the read that is its reason, and rests only on edges that are older, so a
 //! cycle unfolds into a proof.
 //!
-//! On top come edges that are assumed ([`Saturation::assume`]): one case of a case split.
+//! On top come edges that are assumed ([`Saturation::put`]): one case of a case split.
+//!
+//! # Store buffers
+//! wTSO (Definition 18) is the same with two layers ([`crate::layers`]), `whb_ppo` and `whb_poloc`. Each
+//! is saturated by the two rules, and what one of them says of two writes of a variable goes into the
+//! other: for each write the last one of each chain before it. Such an edge rests on those of the
+//! other layer that were there when it was put in.
 
 use std::cmp::Reverse;
 
 use consistory_history::OpId;
-use consistory_order::{ChainOrder, Edge as OrderEdge, Inserted, Paths, Step};
+use consistory_order::{Edge as OrderEdge, Inserted, Mark, Paths, Step};
 use consistory_verdict::{Budget, Edge, Stopped};
 use rustc_hash::FxHashSet;
 
+use crate::layers::{Layer, PPO, is_given};
 use crate::registers::{Registers, Segment, WR};
 
 /// The reason of an edge between writes that a case assumes.
 const ASSUMED: u32 = u32::MAX - 1;
+
+/// The reason of an edge between writes that the other layer has.
+const OTHER_LAYER: u32 = u32::MAX - 2;
 
 /// How many steps the search for a shortest cycle may take before it settles for the best so far.
 const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
@@ -42,11 +52,25 @@ const STEPS_PER_CHECK: u32 = 4_096;
 pub(crate) struct Saturation<'a> {
     registers: &'a Registers<'a>,
     readers: &'a Readers,
-    pub(crate) order: ChainOrder,
+    /// The relations that must have no cycle; the first is that of the whole program order.
+    layers: Vec<Saturated>,
+    /// The layer that has a cycle, if one has.
+    cyclic: usize,
+}
+
+#[derive(Clone)]
+struct Saturated {
+    layer: Layer,
+    /// For each edge how many the other layer had when it was put in.
+    seen_of_other: Vec<u32>,
     /// Operations to look at again, each once.
     open: Vec<u32>,
     is_open: Vec<bool>,
 }
+
+/// A point that a saturation can go back to.
+#[derive(Clone, Copy)]
+pub(crate) struct Point([Option<Mark>; 2]);
 
 /// A cycle closed the search.
 #[derive(Debug)]
@@ -87,16 +111,26 @@ impl Readers {
 }
 
 impl<'a> Saturation<'a> {
-    /// Starts from the causal order, which has no cycle.
-    pub(crate) fn new(registers: &'a Registers<'a>, readers: &'a Readers, co: ChainOrder) -> Self {
+    /// Starts from layers that have no cycle.
+    pub(crate) fn new(
+        registers: &'a Registers<'a>,
+        readers: &'a Readers,
+        layers: Vec<Layer>,
+    ) -> Self {
         let operations = registers.history.len();
-        Saturation {
-            registers,
-            readers,
-            order: co,
+        let saturated = |layer: Layer| Saturated {
+            seen_of_other: vec![0; layer.order.edges().len()],
             open: (0..operations as u32).rev().collect(),
             is_open: vec![true; operations],
-        }
+            layer,
+        };
+        let layers = layers.into_iter().map(saturated).collect();
+        Saturation { registers, readers, layers, cyclic: 0 }
+    }
+
+    /// Gives the layer of the whole program order.
+    pub(crate) fn layer(&self) -> &Layer {
+        &self.layers[0].layer
     }
 
     /// Applies the rules until nothing changes.
@@ -105,13 +139,13 @@ impl<'a> Saturation<'a> {
         budget: &Budget,
     ) -> Result<Result<(), Contradiction>, Stopped> {
         let mut steps = 0u32;
-        while let Some(op) = self.open.pop() {
-            self.is_open[op as usize] = false;
+        while let Some((at, op)) = self.next_open() {
+            self.layers[at].is_open[op as usize] = false;
             steps = steps.wrapping_add(1);
             if steps.is_multiple_of(STEPS_PER_CHECK) {
                 budget.check()?;
             }
-            if let Err(contradiction) = self.look_at(op) {
+            if let Err(contradiction) = self.look_at(at, op) {
                 self.forget();
                 return Ok(Err(contradiction));
             }
@@ -119,162 +153,229 @@ impl<'a> Saturation<'a> {
         Ok(Ok(()))
     }
 
-    /// Assumes that one write comes before another of its key, which the order leaves open.
-    pub(crate) fn assume(&mut self, first: u32, second: u32) {
-        self.put(first, second).expect("the order leaves the two writes open");
+    /// Takes an operation to look at from the last layer that has one: there less is to be done.
+    fn next_open(&mut self) -> Option<(usize, u32)> {
+        let layers = self.layers.iter_mut().enumerate().rev();
+        layers.filter_map(|(at, layer)| Some((at, layer.open.pop()?))).next()
     }
 
     /// Puts a write before another of its key, if the order allows it.
     pub(crate) fn put(&mut self, first: u32, second: u32) -> Result<(), Contradiction> {
-        self.insert(first, second, ASSUMED).inspect_err(|_| self.forget())
+        (0..self.layers.len())
+            .try_for_each(|at| self.insert(at, first, second, ASSUMED))
+            .inspect_err(|_| self.forget())
+    }
+
+    /// Marks the order as it is; nothing may be left to be saturated.
+    pub(crate) fn mark(&mut self) -> Point {
+        let mut marks = [None; 2];
+        for (mark, layer) in marks.iter_mut().zip(&mut self.layers) {
+            *mark = Some(layer.layer.order.mark());
+        }
+        Point(marks)
+    }
+
+    /// Takes back all that was put in since a point; later points are void.
+    pub(crate) fn undo(&mut self, point: Point) {
+        for (mark, layer) in point.0.into_iter().zip(&mut self.layers) {
+            layer.layer.order.undo(mark.expect("each layer was marked"));
+            layer.seen_of_other.truncate(layer.layer.order.edges().len());
+        }
+    }
+
+    /// Lists the pairs that the rules added, each once.
+    pub(crate) fn added(&self) -> Vec<(OpId, OpId)> {
+        let mut pairs: Vec<(OpId, OpId)> = self
+            .layers
+            .iter()
+            .flat_map(|layer| layer.layer.order.edges())
+            .filter(|edge| !is_given(edge))
+            .map(|edge| (OpId(edge.from), OpId(edge.to)))
+            .collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        pairs
     }
 
     /// Closes what is open: after a contradiction nothing more is looked at.
     fn forget(&mut self) {
-        for op in self.open.drain(..) {
-            self.is_open[op as usize] = false;
+        for layer in &mut self.layers {
+            for op in layer.open.drain(..) {
+                layer.is_open[op as usize] = false;
+            }
         }
     }
 
-    fn look_at(&mut self, op: u32) -> Result<(), Contradiction> {
+    fn look_at(&mut self, at: usize, op: u32) -> Result<(), Contradiction> {
         if let Some(source) = self.registers.source[op as usize].get() {
-            self.look_at_read(op, source.0)?;
+            self.look_at_read(at, op, source.0)?;
         }
         match self.registers.written_key(op) {
-            Some(_) => self.look_at_write(op),
+            Some(_) => self.look_at_write(at, op),
             None => Ok(()),
         }
     }
 
+    /// Gives the last write of a segment that is before an operation.
+    fn last_before(&self, at: usize, segment: Segment, op: u32) -> Option<u32> {
+        let Layer { order, segments, .. } = &self.layers[at].layer;
+        // The operation itself is not before itself.
+        let own = u32::from(segment.chain == order.chains().chain_of(op));
+        let known = order.count_until(op, segment.chain) - own;
+        let passed = segments.places(segment).partition_point(|&place| place < known);
+        segments.writes(segment)[..passed].last().copied()
+    }
+
     /// Puts the writes that a read has behind it before the one that it reads from.
-    fn look_at_read(&mut self, read: u32, source: u32) -> Result<(), Contradiction> {
-        let registers = self.registers;
-        let session = self.order.chains().chain_of(read);
-        let recorded = registers.history.len() as u32;
-        for &segment in registers.segments(registers.read_key(read)) {
-            let known = self.order.count_until(read, segment.session);
-            // The read itself is not before itself, though it may be a write, too.
-            let known = known - u32::from(segment.session == session);
-            let places = registers.places(segment);
-            let passed = places.partition_point(|&place| place < known);
-            let Some(&last) = registers.writes(segment)[..passed].last() else { continue };
+    fn look_at_read(&mut self, at: usize, read: u32, source: u32) -> Result<(), Contradiction> {
+        let recorded = self.registers.history.len() as u32;
+        let key = self.registers.read_key(read);
+        for i in 0..self.layers[at].layer.segments.of(key).len() {
+            let segment = self.layers[at].layer.segments.of(key)[i];
+            let Some(last) = self.last_before(at, segment, read) else { continue };
             if source >= recorded {
                 // The initial write is before this one, and so is the read.
-                self.insert(read, last, read)?;
+                self.insert(at, read, last, read)?;
             } else if last != source {
-                self.insert(last, source, read)?;
+                self.insert(at, last, source, read)?;
             }
         }
         Ok(())
     }
 
     /// Puts the readers of the writes that a write has behind it before it.
-    fn look_at_write(&mut self, write: u32) -> Result<(), Contradiction> {
+    fn look_at_write(&mut self, at: usize, write: u32) -> Result<(), Contradiction> {
         let (registers, readers) = (self.registers, self.readers);
         let key = registers.written_key(write).expect("it is a write");
-        let session = self.order.chains().chain_of(write);
-        for &segment in registers.segments(key) {
-            let known = self.order.count_until(write, segment.session);
-            let known = known - u32::from(segment.session == session);
-            let places = registers.places(segment);
-            let passed = places.partition_point(|&place| place < known);
-            let Some(&last) = registers.writes(segment)[..passed].last() else { continue };
+        let other = (self.layers.len() > 1).then_some(1 - at);
+        let mut is_first = false;
+        for i in 0..self.layers[at].layer.segments.of(key).len() {
+            let segments = &self.layers[at].layer.segments;
+            let segment = segments.of(key)[i];
+            is_first |= segments.writes(segment)[0] == write;
+            let Some(last) = self.last_before(at, segment, write) else { continue };
             for &read in readers.of(last) {
                 if read != write {
-                    self.insert(read, write, read)?;
+                    self.insert(at, read, write, read)?;
                 }
             }
+            if let Some(other) = other {
+                self.insert(other, last, write, OTHER_LAYER)?;
+            }
         }
-        // The initial write is behind every write; what follows the first of a session follows.
-        let is_first = |segment: &Segment| registers.writes(*segment)[0] == write;
-        if registers.segments(key).iter().any(is_first) {
+        // The initial write is behind every write; what follows the first of a chain follows.
+        if is_first {
             let initial = registers.history.initial_write(key);
             for &read in readers.of(initial.0) {
                 if read != write {
-                    self.insert(read, write, read)?;
+                    self.insert(at, read, write, read)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn insert(&mut self, from: u32, to: u32, reason: u32) -> Result<(), Contradiction> {
-        let Saturation { order, open, is_open, .. } = self;
-        let inserted = order.insert_and_tell(OrderEdge { from, to, reason }, |node| {
+    fn insert(&mut self, at: usize, from: u32, to: u32, reason: u32) -> Result<(), Contradiction> {
+        let others = match self.layers.len() {
+            1 => 0,
+            _ => self.layers[1 - at].layer.order.edges().len() as u32,
+        };
+        let Saturated { layer, seen_of_other, open, is_open } = &mut self.layers[at];
+        let inserted = layer.order.insert_and_tell(OrderEdge { from, to, reason }, |node| {
             if !std::mem::replace(&mut is_open[node as usize], true) {
                 open.push(node);
             }
         });
+        if inserted != Inserted::Implied {
+            seen_of_other.push(others);
+        }
         match inserted {
-            Inserted::Cycle => Err(Contradiction),
+            Inserted::Cycle => {
+                self.cyclic = at;
+                Err(Contradiction)
+            }
             Inserted::New | Inserted::Implied => Ok(()),
         }
     }
 
     /// Gives the shortest cycle of a contradiction, every edge derived.
     pub(crate) fn explain(&self) -> Vec<Edge> {
-        let cycle = Paths::new(self.order.chains(), self.order.edges())
+        let order = &self.layers[self.cyclic].layer.order;
+        let cycle = Paths::new(order.chains(), order.edges())
             .shortest_cycle(CYCLE_SEARCH_STEPS)
             .expect("a contradiction closes a cycle");
         let mut proof = Proof { saturation: self, shown: FxHashSet::default() };
-        cycle.into_iter().map(|step| proof.edge(step)).collect()
+        cycle.into_iter().map(|step| proof.edge(self.cyclic, step)).collect()
+    }
+
+    /// Names the pattern of a contradiction.
+    pub(crate) fn pattern(&self) -> &'static str {
+        self.layers[self.cyclic].layer.names.cycle
     }
 }
 
 /// Writes out derivations: an edge rests on older ones.
 struct Proof<'s> {
     saturation: &'s Saturation<'s>,
-    shown: FxHashSet<u32>,
+    shown: FxHashSet<(usize, u32)>,
 }
 
 impl Proof<'_> {
-    fn edge(&mut self, step: Step) -> Edge {
+    fn edge(&mut self, at: usize, step: Step) -> Edge {
+        let saturated = &self.saturation.layers[at];
+        let Layer { order, names, .. } = &saturated.layer;
         let id = match step {
-            Step::Run { from, to } => return Edge::given(OpId(from), OpId(to), "po"),
+            Step::Run { from, to } => return Edge::given(OpId(from), OpId(to), names.run),
             Step::Edge(id) => id,
         };
-        let edge = self.saturation.order.edges()[id as usize];
+        let edge = order.edges()[id as usize];
         let (from, to) = (OpId(edge.from), OpId(edge.to));
-        match edge.reason {
-            WR => Edge::given(from, to, "wr"),
-            ASSUMED => Edge::given(from, to, "ww"),
-            read => {
-                let is_rw = edge.from == read;
-                let relation = if is_rw { "rw" } else { "cf" };
-                if !self.shown.insert(id) {
-                    return Edge::derived(from, to, relation, Vec::new());
-                }
-                let because = if is_rw {
-                    self.overwrites(id, read, edge.to)
-                } else {
-                    let mut because = self.path(id, edge.from, read);
-                    because.push(Edge::given(to, OpId(read), "wr"));
-                    because
-                };
-                Edge::derived(from, to, relation, because)
-            }
+        let relation = match edge.reason {
+            WR => return Edge::given(from, to, names.wr),
+            PPO => return Edge::given(from, to, names.run),
+            ASSUMED => return Edge::given(from, to, "ww"),
+            OTHER_LAYER => "ww",
+            read if edge.from == read => "rw",
+            _ => "cf",
+        };
+        if !self.shown.insert((at, id)) {
+            return Edge::derived(from, to, relation, Vec::new());
         }
+        let because = match relation {
+            "ww" => {
+                let known = saturated.seen_of_other[id as usize];
+                self.path(1 - at, known, edge.from, edge.to)
+            }
+            "rw" => self.overwrites(at, id, edge.reason, edge.to),
+            _ => {
+                let mut because = self.path(at, id, edge.from, edge.reason);
+                because.push(Edge::given(to, OpId(edge.reason), "wr"));
+                because
+            }
+        };
+        Edge::derived(from, to, relation, because)
     }
 
     /// Gives the premises of a read before a write that overwrites what it read.
-    fn overwrites(&mut self, id: u32, read: u32, write: u32) -> Vec<Edge> {
+    fn overwrites(&mut self, at: usize, id: u32, read: u32, write: u32) -> Vec<Edge> {
         let registers = self.saturation.registers;
         let source = registers.source[read as usize].get().expect("the reason is a read");
         let mut because = vec![Edge::given(source, OpId(read), "wr")];
         if registers.history.is_initial(source) {
-            because.push(Edge::given(source, OpId(write), "po"));
+            let initial = self.saturation.layers[at].layer.names.initial;
+            because.push(Edge::given(source, OpId(write), initial));
         } else {
-            because.extend(self.path(id, source.0, write));
+            because.extend(self.path(at, id, source.0, write));
         }
         because
     }
 
-    /// Gives a shortest path over edges older than one.
-    fn path(&mut self, id: u32, from: u32, to: u32) -> Vec<Edge> {
-        let order = &self.saturation.order;
-        let steps = Paths::new(order.chains(), &order.edges()[..id as usize])
+    /// Gives a shortest path over the first edges of a layer.
+    fn path(&mut self, at: usize, edges: u32, from: u32, to: u32) -> Vec<Edge> {
+        let order = &self.saturation.layers[at].layer.order;
+        let steps = Paths::new(order.chains(), &order.edges()[..edges as usize])
             .shortest_path(from, to, usize::MAX)
             .expect("an edge rests on older ones");
-        steps.into_iter().map(|step| self.edge(step)).collect()
+        steps.into_iter().map(|step| self.edge(at, step)).collect()
     }
 }

@@ -96,7 +96,7 @@ fn write_bounded(
     if size <= PRINTED_CERTIFICATE {
         return write_certificate(history, certificate, out);
     }
-    let kind = kind(certificate);
+    let kind = certificate.kind();
     match file {
         Some(file) => {
             write!(out, "{{\"kind\":\"{kind}\",\"size\":{size},\"file\":{}}}", quoted(file))
@@ -106,17 +106,6 @@ fn write_bounded(
             "{{\"kind\":\"{kind}\",\"size\":{size},\"omitted\":\"too large to print, \
              --certificates DIR writes it to a file\"}}"
         ),
-    }
-}
-
-fn kind(certificate: &Certificate) -> &'static str {
-    match certificate {
-        Certificate::Order { .. } => "order",
-        Certificate::SessionOrders { .. } => "orders",
-        Certificate::Witness { .. } => "witness",
-        Certificate::ThinAirRead { .. } => "thin-air-read",
-        Certificate::Cycle { .. } => "cycle",
-        Certificate::SplitOrder { .. } | Certificate::SplitRead { .. } => "cases",
     }
 }
 

@@ -133,6 +133,17 @@ pub(crate) fn shown_by(history: &History, model: &str, certificate: &Certificate
             };
             (words, wr)
         }
+        Certificate::Closure { pairs, wr } => {
+            let words = match pairs.len() {
+                0 => "the rules of the model force nothing beyond program order and what was read"
+                    .into(),
+                n => format!(
+                    "the rules of the model force {} and then nothing more, without a cycle",
+                    counted(n, "more pair")
+                ),
+            };
+            (words, wr)
+        }
         _ => return "the certificate is one of violation, so this verdict proves nothing".into(),
     };
     match wr.len() {
@@ -275,7 +286,8 @@ impl Teller<'_> {
             }
             Certificate::Order { .. }
             | Certificate::SessionOrders { .. }
-            | Certificate::Witness { .. } => {
+            | Certificate::Witness { .. }
+            | Certificate::Closure { .. } => {
                 self.line(indent, "The certificate is one of consistency: it proves no violation.");
             }
         }

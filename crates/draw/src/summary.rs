@@ -53,7 +53,8 @@ fn violation(h: &History, pattern: &str, certificate: &Certificate, room: usize)
         ),
         Certificate::Order { .. }
         | Certificate::SessionOrders { .. }
-        | Certificate::Witness { .. } => "the certificate proves no violation".into(),
+        | Certificate::Witness { .. }
+        | Certificate::Closure { .. } => "the certificate proves no violation".into(),
     }
 }
 

@@ -92,7 +92,8 @@ pub fn history_svg(history: &History, judgement: &Judgement, options: &DrawOptio
         Judgement::Consistent(certificate) => {
             let (Certificate::Order { wr, .. }
             | Certificate::SessionOrders { wr, .. }
-            | Certificate::Witness { wr, .. }) = certificate
+            | Certificate::Witness { wr, .. }
+            | Certificate::Closure { wr, .. }) = certificate
             else {
                 return page(&title, &caption, vec![plain_panel(history, &[], options)], 0);
             };

@@ -14,13 +14,22 @@ pub struct Chains {
     members: Vec<u32>,
     chain_of: Vec<u32>,
     place_of: Vec<u32>,
+    /// The column of each chain in a clock.
+    columns: Vec<u32>,
+    width: usize,
 }
 
 impl Chains {
     /// Makes chains of consecutive nodes from their lengths.
     pub fn consecutive(lengths: impl IntoIterator<Item = usize>) -> Self {
-        let mut chains =
-            Chains { starts: vec![0], members: vec![], chain_of: vec![], place_of: vec![] };
+        let mut chains = Chains {
+            starts: vec![0],
+            members: vec![],
+            chain_of: vec![],
+            place_of: vec![],
+            columns: vec![],
+            width: 0,
+        };
         let mut next = 0u32;
         for (chain, length) in lengths.into_iter().enumerate() {
             let end = next + length as u32;
@@ -30,7 +39,7 @@ impl Chains {
             chains.starts.push(end);
             next = end;
         }
-        chains
+        chains.with_own_columns()
     }
 
     /// Makes chains from their members, which together are the nodes `0..n`, each once.
@@ -41,6 +50,8 @@ impl Chains {
             members: Vec::with_capacity(nodes),
             chain_of: vec![u32::MAX; nodes],
             place_of: vec![0; nodes],
+            columns: vec![],
+            width: 0,
         };
         for (chain, members) in chains.iter().enumerate() {
             for (place, &node) in members.iter().enumerate() {
@@ -51,7 +62,35 @@ impl Chains {
             made.members.extend(members);
             made.starts.push(made.members.len() as u32);
         }
-        made
+        made.with_own_columns()
+    }
+
+    /// Makes chains from their members and the column of each chain in a clock.
+    ///
+    /// Chains may share a column if no edge ever relates them, directly or through others: an order
+    /// that falls apart into many small ones, such as one a variable, has narrow clocks that way.
+    /// Such chains must not be compared either.
+    pub fn in_columns(chains: &[Vec<u32>], columns: Vec<u32>) -> Self {
+        assert_eq!(chains.len(), columns.len(), "a chain has one column");
+        let width = columns.iter().map(|&column| column as usize + 1).max().unwrap_or(0);
+        Chains { columns, width, ..Self::new(chains) }
+    }
+
+    fn with_own_columns(mut self) -> Self {
+        self.width = self.len();
+        self.columns = (0..self.len() as u32).collect();
+        self
+    }
+
+    /// Counts the columns of a clock.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Gives the column of a chain.
+    #[inline]
+    pub fn column_of(&self, chain: u32) -> u32 {
+        self.columns[chain as usize]
     }
 
     /// Counts the nodes.

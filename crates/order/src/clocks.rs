@@ -43,6 +43,15 @@ pub enum Inserted {
     Cycle,
 }
 
+/// Chains and edges that form a cycle.
+#[derive(Clone, Debug)]
+pub struct Cyclic {
+    /// The chains.
+    pub chains: Chains,
+    /// The edges.
+    pub edges: Vec<Edge>,
+}
+
 /// A strict partial order over the nodes of some chains, extensible edge by edge.
 #[derive(Clone, Debug)]
 pub struct ChainOrder {
@@ -83,7 +92,7 @@ struct Outgoing {
 
 impl ChainOrder {
     /// Makes the order of the chains and edges; if they form a cycle, gives them back.
-    pub fn build(chains: Chains, edges: Vec<Edge>) -> Result<Self, (Chains, Vec<Edge>)> {
+    pub fn build(chains: Chains, edges: Vec<Edge>) -> Result<Self, Box<Cyclic>> {
         Self::build_with_order(chains, edges).map(|(order, _)| order)
     }
 
@@ -91,8 +100,8 @@ impl ChainOrder {
     pub fn build_with_order(
         chains: Chains,
         edges: Vec<Edge>,
-    ) -> Result<(Self, Vec<u32>), (Chains, Vec<Edge>)> {
-        let k = chains.len();
+    ) -> Result<(Self, Vec<u32>), Box<Cyclic>> {
+        let k = chains.width();
         let incoming = Adjacency::new(chains.nodes(), &edges, |edge| edge.to);
         let mut row_of = vec![NO_ROW; chains.nodes()];
         let mut rows: Vec<u32> = Vec::new();
@@ -108,8 +117,8 @@ impl ChainOrder {
             for &edge in incoming.at(node) {
                 let from = edges[edge as usize].from;
                 let (source, at) = (chains.chain_of(from), chains.place_of(from));
-                let known =
-                    if row == NO_ROW { 0 } else { rows[row as usize * k + source as usize] };
+                let column = chains.column_of(source) as usize;
+                let known = if row == NO_ROW { 0 } else { rows[row as usize * k + column] };
                 if source == chain || known > at {
                     continue;
                 }
@@ -118,13 +127,13 @@ impl ChainOrder {
                     is_own = true;
                 }
                 join_row(&mut rows, k, row, row_of[from as usize]);
-                let entry = &mut rows[row as usize * k + source as usize];
+                let entry = &mut rows[row as usize * k + column];
                 *entry = (*entry).max(at + 1);
             }
             row_of[node as usize] = row;
         });
         if !acyclic {
-            return Err((chains, edges));
+            return Err(Box::new(Cyclic { chains, edges }));
         }
         rows.shrink_to_fit();
         Ok((ChainOrder { chains, edges, row_of, rows, outgoing: None, trail: None }, extension))
@@ -148,7 +157,10 @@ impl ChainOrder {
         }
         match self.row_of[node as usize] {
             NO_ROW => 0,
-            row => self.rows[row as usize * self.chains.len() + chain as usize],
+            row => {
+                let column = self.chains.column_of(chain) as usize;
+                self.rows[row as usize * self.chains.width() + column]
+            }
         }
     }
 
@@ -158,14 +170,14 @@ impl ChainOrder {
         a != b && self.count_until(b, self.chains.chain_of(a)) > self.chains.place_of(a)
     }
 
-    /// Gives the whole clock of a node but for its own chain, whose entry means nothing; `None`
-    /// stands for all zero.
+    /// Gives the whole clock of a node by columns, but for its own chain, whose entry means nothing;
+    /// `None` stands for all zero.
     #[inline]
     pub fn row(&self, node: u32) -> Option<&[u32]> {
         match self.row_of[node as usize] {
             NO_ROW => None,
             row => {
-                let k = self.chains.len();
+                let k = self.chains.width();
                 Some(&self.rows[row as usize * k..][..k])
             }
         }
@@ -202,7 +214,7 @@ impl ChainOrder {
 
     /// Takes back all that was inserted since a mark; later marks are void.
     pub fn undo(&mut self, mark: Mark) {
-        let k = self.chains.len();
+        let k = self.chains.width();
         while self.edges.len() > mark.edges {
             let edge = self.edges.pop().expect("it is longer");
             self.outgoing.as_mut().expect("insertion made it").pop(edge.from);
@@ -267,20 +279,26 @@ impl ChainOrder {
 
     /// Puts the clock of `from`, itself included, into the clock of `to`; says whether it grew.
     fn join(&mut self, from: u32, to: u32) -> bool {
-        let k = self.chains.len();
+        let k = self.chains.width();
         let (source, at) = (self.chains.chain_of(from), self.chains.place_of(from));
         let target = self.chains.chain_of(to);
+        let column = self.chains.column_of(source);
         let from_row = self.row_of[from as usize];
         // Within a chain the place says it; only the rest of the row can be news.
         let grows = (source != target && self.count_until(to, source) <= at)
             || (from_row != NO_ROW
-                && self.adds(from_row, self.row_of[to as usize], source, target));
+                && self.adds(
+                    from_row,
+                    self.row_of[to as usize],
+                    column,
+                    self.chains.column_of(target),
+                ));
         if !grows {
             return false;
         }
         let row = self.own_row(to);
         if let Some(trail) = &mut self.trail {
-            let at_source = row as usize * k + source as usize;
+            let at_source = row as usize * k + column as usize;
             trail.push(Change::Entry { at: at_source, had: self.rows[at_source] });
             for chain in 0..k {
                 let (into, from) = (row as usize * k + chain, from_row as usize * k + chain);
@@ -291,15 +309,15 @@ impl ChainOrder {
         }
         join_row(&mut self.rows, k, row, from_row);
         if source != target {
-            let entry = &mut self.rows[row as usize * k + source as usize];
+            let entry = &mut self.rows[row as usize * k + column as usize];
             *entry = (*entry).max(at + 1);
         }
         true
     }
 
-    /// Says whether row `a` exceeds row `b` anywhere but at the two chains.
+    /// Says whether row `a` exceeds row `b` anywhere but at the two columns.
     fn adds(&self, a: u32, b: u32, source: u32, target: u32) -> bool {
-        let k = self.chains.len();
+        let k = self.chains.width();
         let a = &self.rows[a as usize * k..][..k];
         let matters = |chain: usize| chain as u32 != source && chain as u32 != target;
         match b {
@@ -324,7 +342,7 @@ impl ChainOrder {
         if shared != inherited {
             return shared;
         }
-        let row = push_row_copy(&mut self.rows, self.chains.len(), shared);
+        let row = push_row_copy(&mut self.rows, self.chains.width(), shared);
         for &member in &members[place..] {
             if self.row_of[member as usize] != shared {
                 break;

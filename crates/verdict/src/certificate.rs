@@ -43,6 +43,14 @@ pub enum Certificate {
         /// The choices of `wr`.
         wr: Vec<(OpId, OpId)>,
     },
+    /// Consistent: pairs of operations that, together with program order and `wr`, have no cycle
+    /// and from which the rules of the model derive nothing more.
+    Closure {
+        /// The pairs, each the earlier operation first.
+        pairs: Vec<(OpId, OpId)>,
+        /// The choices of `wr`.
+        wr: Vec<(OpId, OpId)>,
+    },
     /// Violation: a read of a value that nobody wrote.
     ThinAirRead {
         /// The read.
@@ -104,6 +112,19 @@ impl Edge {
 }
 
 impl Certificate {
+    /// Gives the name of its kind.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Certificate::Order { .. } => "order",
+            Certificate::SessionOrders { .. } => "orders",
+            Certificate::Witness { .. } => "witness",
+            Certificate::Closure { .. } => "closure",
+            Certificate::ThinAirRead { .. } => "thin-air-read",
+            Certificate::Cycle { .. } => "cycle",
+            Certificate::SplitOrder { .. } | Certificate::SplitRead { .. } => "cases",
+        }
+    }
+
     /// Counts the operations and edges that the certificate lists.
     pub fn size(&self) -> usize {
         fn edges(list: &[Edge]) -> usize {
@@ -117,6 +138,7 @@ impl Certificate {
             Certificate::Witness { ww, wr } => {
                 ww.iter().map(|(_, order)| order.len()).sum::<usize>() + wr.len()
             }
+            Certificate::Closure { pairs, wr } => 2 * pairs.len() + wr.len(),
             Certificate::ThinAirRead { .. } => 1,
             Certificate::Cycle { edges: list, .. } => edges(list),
             Certificate::SplitOrder { branches, .. } => {

@@ -200,6 +200,17 @@ impl<'a, W: io::Write> Writer<'a, W> {
                 self.buffer.push('}');
                 self.choices(wr)
             }
+            Certificate::Closure { pairs, wr } => {
+                self.buffer.push_str(r#"{"kind":"closure","pairs":["#);
+                for (i, &(first, second)) in pairs.iter().enumerate() {
+                    if i > 0 {
+                        self.buffer.push(',');
+                    }
+                    self.ops([first, second].into_iter())?;
+                }
+                self.buffer.push(']');
+                self.choices(wr)
+            }
             Certificate::ThinAirRead { read } => {
                 self.buffer.push_str(r#"{"kind":"thin-air-read","read":"#);
                 self.op(*read);
@@ -409,6 +420,13 @@ impl Reader<'_> {
                 let ww = self.lists(required(object, "ww", at)?, &at.field("ww"), "key", key)?;
                 Ok(Certificate::Witness { ww, wr: self.choices(object, at)? })
             }
+            "closure" => {
+                let (json, at_pairs) = (required(object, "pairs", at)?, at.field("pairs"));
+                let pair = |(i, pair)| self.pair(pair, &at_pairs.index(i));
+                let pairs = list(json, &at_pairs)?.iter().enumerate().map(pair);
+                let pairs = pairs.collect::<Read<_>>()?;
+                Ok(Certificate::Closure { pairs, wr: self.choices(object, at)? })
+            }
             "thin-air-read" => Ok(Certificate::ThinAirRead {
                 read: self.op(required(object, "read", at)?, &at.field("read"))?,
             }),
@@ -514,6 +532,11 @@ impl Reader<'_> {
         list(json, at)?.iter().enumerate().map(read).collect()
     }
 
+    fn pair(&self, json: &Value, at: &Path<'_>) -> Read<(OpId, OpId)> {
+        let ops = self.ops(json, at)?;
+        at.expected(<[OpId; 2]>::try_from(ops).ok(), "two operations").map(|[a, b]| (a, b))
+    }
+
     fn op(&self, json: &Value, at: &Path<'_>) -> Read<OpId> {
         self.find(text(json, at)?, at)
     }
@@ -604,6 +627,10 @@ mod tests {
         check(
             Certificate::Witness { ww: vec![(KeyId(0), vec![INIT, W1])], wr: vec![] },
             r#"{"kind":"witness","ww":{"x\n":["init:x\n","t0:0"]}}"#,
+        );
+        check(
+            Certificate::Closure { pairs: vec![(INIT, W1), (W1, R2)], wr: vec![] },
+            r#"{"kind":"closure","pairs":[["init:x\n","t0:0"],["t0:0","a \"b\":1"]]}"#,
         );
         check(
             Certificate::ThinAirRead { read: R2 },

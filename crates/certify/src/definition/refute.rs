@@ -30,7 +30,7 @@ use super::choice::{Choice, Finals, po};
 use super::evaluate::{Evaluator, holds};
 use super::walk::{Labels, rejected, shows};
 use crate::reads_from::{Candidates, ReadsFrom};
-use crate::{Flaw, Rejection, exists, kind, name};
+use crate::{Flaw, Rejection, exists, name};
 
 /// Checks the proof of a violation.
 pub(super) fn refute<'a>(
@@ -120,7 +120,7 @@ impl<'a> Proof<'a> {
                 }
                 Step::Prove(other) => {
                     let claim = Verdict::Violation.as_str();
-                    return Err(Rejection::Kind { kind: kind(other), claim });
+                    return Err(Rejection::Kind { kind: other.kind(), claim });
                 }
             }
         }

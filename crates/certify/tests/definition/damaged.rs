@@ -104,7 +104,7 @@ impl Vandal<'_> {
                     });
                 }
             }
-            Certificate::SessionOrders { .. } => {
+            Certificate::SessionOrders { .. } | Certificate::Closure { .. } => {
                 unreachable!("definitions are not proved by these")
             }
         }

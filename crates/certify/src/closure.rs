@@ -1,0 +1,258 @@
+//! Closures: wSC and wTSO, and with them CCM and wCCM.
+//!
+//! A weak model holds iff the least relations that its rules derive have no cycle. The certificate
+//! gives pairs of operations. Added to what the model keeps of program order and to `wr` they
+//! make one relation for wSC, and two for wTSO; the checker sorts each topologically, closes it
+//! transitively, and sees that the rules derive nothing that is not there:
+//!
+//! | rule | if | then |
+//! | --- | --- | --- |
+//! | `cf` | a write w2 is before a read of another write w of its key | w2 is before w |
+//! | `rw` | a write w2 is behind a write w of its key | w2 is behind what reads from w |
+//! | `st` | a write is before another of its key in one relation | it is so in the other |
+//!
+//! Relations that are closed contain the least ones, so these have no cycle either. As wSC implies CCM
+//! and wTSO implies wCCM, a closure proves those as well.
+//!
+//! Each operation has a clock: for each chain of operations that stand in line, the last that is
+//! before it. Of the writes of a key in a chain only the last before an operation has to be looked
+//! at, and of the reads of a write only the last of each session: the others are in line.
+//!
+//! Cost: operations times chains, the chains being a session each, or its writes and the rest.
+
+use consistory_history::OpId;
+
+use crate::reads_from::ReadsFrom;
+use crate::store_order::{
+    Memory, Role, preserved_program_order, program_order_per_key, role, sorted,
+};
+use crate::{Rejection, exists, name};
+
+/// Checks pairs that close what a memory keeps of program order.
+pub(crate) fn closed(
+    wr: &ReadsFrom<'_>,
+    memory: Memory,
+    pairs: &[(OpId, OpId)],
+) -> Result<(), Rejection> {
+    let history = wr.history;
+    for (i, &(a, b)) in pairs.iter().enumerate() {
+        for op in [a, b] {
+            if !exists(history, op) || history.is_initial(op) || !wr.counts(op) {
+                let part = format!("pairs[{i}]");
+                return Err(Rejection::NotRecorded { part, op: name(history, op) });
+            }
+        }
+    }
+    let mut sources = Vec::new();
+    for read in history.ops() {
+        let Some(write) = wr.source(read).filter(|&write| !history.is_initial(write)) else {
+            continue;
+        };
+        let is_internal = history.session_of(read) == history.session_of(write);
+        if is_internal && write > read {
+            let (read, write) = (name(history, read), name(history, write));
+            return Err(Rejection::BeforeItsWrite { part: "wr".into(), read, write });
+        }
+        if memory == Memory::Sequential || !is_internal {
+            sources.push((write, read));
+        }
+    }
+    let relations = match memory {
+        Memory::Sequential => vec![("po | wr", program_order(wr), Columns::Sessions)],
+        _ => vec![
+            ("ppo | wre", preserved_program_order(wr, memory), Columns::Buffers),
+            ("poloc | wre", program_order_per_key(wr), Columns::Sessions),
+        ],
+    };
+    let mut clocks = Vec::new();
+    for (relation, own, columns) in relations {
+        let Some(clock) = Clocks::new(wr, columns, &[&own, &sources, pairs]) else {
+            return Err(Rejection::Cyclic { relation });
+        };
+        clocks.push(clock);
+    }
+    let readers = Readers::new(wr);
+    for (i, clock) in clocks.iter().enumerate() {
+        is_closed(wr, clock, clocks.get(1 - i.min(1)), &readers)?;
+    }
+    Ok(())
+}
+
+/// Checks that the rules derive nothing that a relation, and the other one, do not have.
+fn is_closed(
+    wr: &ReadsFrom<'_>,
+    clock: &Clocks<'_>,
+    other: Option<&Clocks<'_>>,
+    readers: &Readers,
+) -> Result<(), Rejection> {
+    let history = wr.history;
+    let missing = |a: OpId, b: OpId| Rejection::NotClosed {
+        before: name(history, a),
+        after: name(history, b),
+    };
+    let writers = Writers::new(wr, clock);
+    for op in history.ops() {
+        if let Some(source) = wr.source(op) {
+            let key = wr.reads(op).expect("what has a source is a read");
+            for write in writers.last_before(clock, key.index(), op) {
+                if write != source && (history.is_initial(source) || !clock.before(write, source)) {
+                    return Err(missing(write, source));
+                }
+            }
+        }
+        let Some(key) = wr.writes(op) else { continue };
+        for write in writers.last_before(clock, key.index(), op) {
+            if let Some(read) = readers.of(write).find(|&r| r != op && !clock.before(r, op)) {
+                return Err(missing(read, op));
+            }
+            if other.is_some_and(|other| !other.before(write, op)) {
+                return Err(missing(write, op));
+            }
+        }
+        let initial = history.initial_write(key);
+        if writers.is_first(key.index(), op)
+            && let Some(read) = readers.of(initial).find(|&r| r != op && !clock.before(r, op))
+        {
+            return Err(missing(read, op));
+        }
+    }
+    Ok(())
+}
+
+fn program_order(wr: &ReadsFrom<'_>) -> Vec<(OpId, OpId)> {
+    let mut pairs = Vec::new();
+    for session in wr.history.sessions() {
+        let mut last = None;
+        for op in wr.history.session_ops(session).filter(|&op| wr.counts(op)) {
+            pairs.extend(last.map(|before| (before, op)));
+            last = Some(op);
+        }
+    }
+    pairs
+}
+
+/// Which operations share a column: those that stand in line, as far as they are ever compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Columns {
+    /// Those of a session.
+    Sessions,
+    /// The plain writes of a session, and the others.
+    Buffers,
+}
+
+/// For each operation and column, one more than the last operation of the column before it, or 0.
+struct Clocks<'a> {
+    wr: &'a ReadsFrom<'a>,
+    columns: Columns,
+    width: usize,
+    entries: Vec<u32>,
+}
+
+impl<'a> Clocks<'a> {
+    /// Closes a relation, if it has no cycle.
+    fn new(wr: &'a ReadsFrom<'a>, columns: Columns, parts: &[&[(OpId, OpId)]]) -> Option<Self> {
+        let size = wr.history.len();
+        let width = wr.history.session_count() * if columns == Columns::Buffers { 2 } else { 1 };
+        let mut clocks = Clocks { wr, columns, width, entries: vec![0; size * width] };
+        let done = sorted(size, parts, |from, to| {
+            let (a, b) = (from.index() * width, to.index() * width);
+            let column = clocks.column(from);
+            for i in 0..width {
+                clocks.entries[b + i] = clocks.entries[b + i].max(clocks.entries[a + i]);
+            }
+            let entry = &mut clocks.entries[b + column];
+            *entry = (*entry).max(from.0 + 1);
+        });
+        done.then_some(clocks)
+    }
+
+    fn column(&self, op: OpId) -> usize {
+        let session = self.wr.history.session_of(op).index();
+        match self.columns {
+            Columns::Sessions => session,
+            Columns::Buffers => 2 * session + usize::from(role(self.wr, op) == Role::Write),
+        }
+    }
+
+    fn entry(&self, op: OpId, column: usize) -> u32 {
+        self.entries[op.index() * self.width + column]
+    }
+
+    fn before(&self, a: OpId, b: OpId) -> bool {
+        self.entry(b, self.column(a)) > a.0
+    }
+}
+
+/// The writes of each key by column, each column's in line.
+struct Writers {
+    by_key: Vec<Vec<(usize, Vec<OpId>)>>,
+}
+
+impl Writers {
+    fn new(wr: &ReadsFrom<'_>, clock: &Clocks<'_>) -> Self {
+        let mut by_key: Vec<Vec<(usize, Vec<OpId>)>> = vec![Vec::new(); wr.history.key_count()];
+        for op in wr.history.ops() {
+            let Some(key) = wr.writes(op) else { continue };
+            let column = clock.column(op);
+            // A session's operations come one behind the other, so its lists are among the last.
+            let lists = &mut by_key[key.index()];
+            match lists.iter_mut().rev().take(2).find(|(known, _)| *known == column) {
+                Some((_, writes)) => writes.push(op),
+                None => lists.push((column, vec![op])),
+            }
+        }
+        Writers { by_key }
+    }
+
+    /// Gives, for each column, the last write of a key before an operation.
+    fn last_before<'w>(
+        &'w self,
+        clock: &'w Clocks<'_>,
+        key: usize,
+        op: OpId,
+    ) -> impl Iterator<Item = OpId> + 'w {
+        self.by_key[key].iter().filter_map(move |(column, writes)| {
+            let known = clock.entry(op, *column);
+            let passed = writes.partition_point(|write| write.0 < known);
+            writes[..passed].last().copied()
+        })
+    }
+
+    /// Says whether a write is the first of its key in its column.
+    fn is_first(&self, key: usize, write: OpId) -> bool {
+        self.by_key[key].iter().any(|(_, writes)| writes[0] == write)
+    }
+}
+
+/// The last read of each write in each session.
+struct Readers {
+    starts: Vec<u32>,
+    reads: Vec<OpId>,
+}
+
+impl Readers {
+    fn new(wr: &ReadsFrom<'_>) -> Self {
+        let history = wr.history;
+        let session = |op: OpId| history.session_of(op);
+        let mut pairs: Vec<(OpId, OpId)> =
+            history.ops().filter_map(|read| Some((wr.source(read)?, read))).collect();
+        // Reads of a write are now in the order of their ids, session by session.
+        pairs.sort_by_key(|&(write, _)| write);
+        let mut starts = vec![0; history.len() + history.key_count() + 1];
+        let mut reads: Vec<OpId> = Vec::new();
+        for same in pairs.chunk_by(|a, b| a.0 == b.0 && session(a.1) == session(b.1)) {
+            let (write, last) = same[same.len() - 1];
+            starts[write.index() + 1] += 1;
+            reads.push(last);
+        }
+        for i in 1..starts.len() {
+            starts[i] += starts[i - 1];
+        }
+        Readers { starts, reads }
+    }
+
+    fn of(&self, write: OpId) -> impl Iterator<Item = OpId> + '_ {
+        let (start, end) = (self.starts[write.index()], self.starts[write.index() + 1]);
+        self.reads[start as usize..end as usize].iter().copied()
+    }
+}

@@ -1,0 +1,207 @@
+//! What a memory keeps of program order, as chains and clocks.
+//!
+//! Each model of this family asks for a store order `ww`, a total order of the writes of each
+//! variable, that makes one or two relations acyclic (Zennou, thesis, Definitions 7 and 8). A relation is
+//! a [`Layer`]: what the model keeps of program order, `wr`, and what is derived on top.
+//!
+//! ```text
+//!   SC    po    | wr   one layer, a chain a session
+//!   TSO   ppo   | wre  a chain of each session's reads and barriers, one of its writes
+//!   PSO   ppo   | wre  a chain of each session's reads and barriers, one of its writes of each variable
+//!   TSO, PSO also poloc | wre   a chain for each session and variable
+//! ```
+//!
+//! A read may overtake the writes before it in its session, so `ppo` has edges from the last read
+//! or barrier to the writes behind it, and from the last write to a barrier (a fence or a
+//! read-modify-write). Of `poloc` nothing leaves its variable: the chains of different variables share
+//! the columns of the clocks, which are as wide as there are sessions.
+//!
+//! Operations that count for nothing stand in a chain of their own, related to nothing.
+
+use consistory_history::OpId;
+use consistory_order::{ChainOrder, Chains, Cyclic, Edge as OrderEdge};
+use consistory_verdict::{Budget, Stopped};
+use rustc_hash::FxHashMap;
+
+use crate::registers::{Registers, Segments, WR};
+
+/// The reason of an edge of `ppo` between the chains of a session.
+pub(crate) const PPO: u32 = u32::MAX - 3;
+
+/// What a memory keeps of program order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Memory {
+    /// Everything: sequential consistency.
+    Sequential,
+    /// Everything but a write before a read: total store order.
+    TotalStore,
+    /// The same without writes of different variables: partial store order.
+    PartialStore,
+}
+
+/// One of the relations that must have no cycle.
+#[derive(Clone, Debug)]
+pub(crate) struct Layer {
+    pub(crate) order: ChainOrder,
+    pub(crate) segments: Segments,
+    pub(crate) names: &'static Names,
+}
+
+/// What the relations of a layer are called.
+#[derive(Debug)]
+pub(crate) struct Names {
+    /// A run along a chain.
+    pub(crate) run: &'static str,
+    /// A read's source before the read.
+    pub(crate) wr: &'static str,
+    /// An initial write before another.
+    pub(crate) initial: &'static str,
+    /// A cycle.
+    pub(crate) cycle: &'static str,
+}
+
+const SEQUENTIAL: Names = Names { run: "po", wr: "wr", initial: "po", cycle: "CyclicSC" };
+const BUFFERED: Names = Names { run: "ppo", wr: "wre", initial: "ww", cycle: "CyclicPPO" };
+const PER_VARIABLE: Names = Names { run: "poloc", wr: "wre", initial: "ww", cycle: "CyclicPOLoc" };
+
+/// A cycle that is there from the start, with what its relations are called.
+pub(crate) type CyclicLayer = (Box<Cyclic>, &'static Names);
+
+/// Makes the layers of a memory; if one has a cycle from the start, gives it back.
+pub(crate) fn layers(
+    registers: &Registers<'_>,
+    memory: Memory,
+    budget: &Budget,
+) -> Result<Result<Vec<Layer>, CyclicLayer>, Stopped> {
+    let history = registers.history;
+    let mut wanted = Vec::new();
+    if memory == Memory::Sequential {
+        wanted.push((registers.chains(), registers.wr_edges(), &SEQUENTIAL));
+    } else {
+        let external: Vec<OrderEdge> = registers
+            .wr_edges()
+            .into_iter()
+            .filter(|edge| history.session_of(OpId(edge.from)) != history.session_of(OpId(edge.to)))
+            .collect();
+        let (chains, mut edges) = buffers(registers, memory);
+        edges.extend(&external);
+        wanted.push((chains, edges, &BUFFERED));
+        wanted.push((per_variable(registers), external, &PER_VARIABLE));
+    }
+    let rows = |(chains, edges, _): &(Chains, Vec<OrderEdge>, _)| {
+        4 * edges.len() as u64 * chains.width() as u64
+    };
+    budget.reserve(wanted.iter().map(rows).sum())?;
+    let mut made = Vec::new();
+    for (chains, edges, names) in wanted {
+        budget.check()?;
+        match ChainOrder::build(chains, edges) {
+            Err(cyclic) => return Ok(Err((cyclic, names))),
+            Ok(order) => {
+                let segments = registers.segments_by(order.chains());
+                made.push(Layer { order, segments, names });
+            }
+        }
+    }
+    Ok(Ok(made))
+}
+
+/// The writes of a session that leave it in their order.
+#[derive(Default)]
+struct Buffer {
+    writes: Vec<u32>,
+    /// How many of the session's reads and barriers the last write is known to follow.
+    follows: usize,
+    /// How many of the writes the last barrier is known to follow.
+    drained: usize,
+}
+
+/// Gives the chains of `ppo` and the edges between those of a session.
+fn buffers(registers: &Registers<'_>, memory: Memory) -> (Chains, Vec<OrderEdge>) {
+    let history = registers.history;
+    let mut chains: Vec<Vec<u32>> = Vec::new();
+    let mut edges = Vec::new();
+    let mut uncounted = Vec::new();
+    for session in history.sessions() {
+        // Everything but plain writes.
+        let mut reads: Vec<u32> = Vec::new();
+        let mut buffers: Vec<Buffer> = Vec::new();
+        let mut buffer_of_key: FxHashMap<u32, usize> = FxHashMap::default();
+        for op in history.session_ops(session) {
+            if !registers.counts(op.0) {
+                uncounted.push(op.0);
+                continue;
+            }
+            let written = registers.written_key(op.0);
+            match (written, history.reads(op)) {
+                (Some(key), None) => {
+                    let key = if memory == Memory::PartialStore { key.0 } else { 0 };
+                    let buffer = *buffer_of_key.entry(key).or_insert_with(|| {
+                        buffers.push(Buffer::default());
+                        buffers.len() - 1
+                    });
+                    let buffer = &mut buffers[buffer];
+                    if buffer.follows < reads.len() {
+                        buffer.follows = reads.len();
+                        let from = reads[reads.len() - 1];
+                        edges.push(OrderEdge { from, to: op.0, reason: PPO });
+                    }
+                    buffer.writes.push(op.0);
+                }
+                (None, Some(_)) => reads.push(op.0),
+                // A fence or a read-modify-write drains the buffer.
+                _ => {
+                    for buffer in &mut buffers {
+                        if buffer.drained < buffer.writes.len() {
+                            buffer.drained = buffer.writes.len();
+                            let from = buffer.writes[buffer.drained - 1];
+                            edges.push(OrderEdge { from, to: op.0, reason: PPO });
+                        }
+                    }
+                    reads.push(op.0);
+                }
+            }
+        }
+        chains.push(reads);
+        chains.extend(buffers.into_iter().map(|buffer| buffer.writes));
+    }
+    chains.push(uncounted);
+    chains.retain(|members| !members.is_empty());
+    (Chains::new(&chains), edges)
+}
+
+/// Gives the chains of `poloc`; those of one session share a column.
+fn per_variable(registers: &Registers<'_>) -> Chains {
+    let history = registers.history;
+    let mut chains: Vec<Vec<u32>> = Vec::new();
+    let mut columns = Vec::new();
+    let mut uncounted = Vec::new();
+    let mut chain_of_key: Vec<u32> = vec![u32::MAX; history.key_count()];
+    for session in history.sessions() {
+        let first = chains.len() as u32;
+        for op in history.session_ops(session) {
+            let key = registers.written_key(op.0).or_else(|| history.reads(op).map(|(key, _)| key));
+            let Some(key) = key.filter(|_| registers.counts(op.0)) else {
+                uncounted.push(op.0);
+                continue;
+            };
+            let chain = &mut chain_of_key[key.index()];
+            if *chain == u32::MAX || *chain < first {
+                *chain = chains.len() as u32;
+                chains.push(Vec::new());
+                columns.push(session.0);
+            }
+            chains[*chain as usize].push(op.0);
+        }
+    }
+    if !uncounted.is_empty() {
+        chains.push(uncounted);
+        columns.push(0);
+    }
+    Chains::in_columns(&chains, columns)
+}
+
+/// Says whether an edge was there from the start.
+pub(crate) fn is_given(edge: &OrderEdge) -> bool {
+    matches!(edge.reason, WR | PPO)
+}

@@ -1,0 +1,141 @@
+//! The models with a store order agree with the reference evaluator under every engine, and the
+//! independent checker accepts every certificate.
+
+mod support;
+
+use consistory_certify::certify;
+use consistory_check::{Engine, Options, StoreModel, decide_stored};
+use consistory_generate::{Memory, PlantOptions, Workload, generate, plant};
+use consistory_history::{History, OpId};
+use consistory_models::{EvaluateOptions, evaluate, find};
+use consistory_verdict::{Certificate, Verdict};
+use support::{Random, Shape, every_history, random_history, text};
+
+const MODELS: [(&str, StoreModel); 5] = [
+    ("wsc", StoreModel::Wsc),
+    ("sc", StoreModel::Sc),
+    ("wtso", StoreModel::Wtso),
+    ("tso", StoreModel::Tso),
+    ("pso", StoreModel::Pso),
+];
+
+/// How many histories each model allows and forbids.
+type Tally = [[usize; 2]; MODELS.len()];
+
+fn assert_agrees(history: &History, engines: &[Engine], tally: &mut Tally) {
+    for ((id, model), tally) in MODELS.into_iter().zip(tally) {
+        let definition = &find(id).unwrap().definition;
+        let expected = evaluate(definition, history, &EvaluateOptions::default()).unwrap();
+        let expected = expected.verdict();
+        tally[usize::from(expected == Verdict::Violation)] += 1;
+        for &engine in engines {
+            let options = Options { engine, ..Options::default() };
+            let judgement = decide_stored(history, model, &options).judgement;
+            assert_eq!(judgement.verdict(), expected, "{id} by {engine:?} of\n{}", text(history));
+            let certificate = judgement.certificate().expect("decided");
+            if let Err(rejection) = certify(history, id, expected, certificate) {
+                panic!("{id} by {engine:?} of\n{}\n{judgement:?}\n{rejection}", text(history));
+            }
+        }
+    }
+}
+
+const ALL: [Engine; 3] = [Engine::Auto, Engine::Split, Engine::Frontier];
+
+#[test]
+fn every_small_history() {
+    let mut tally = Tally::default();
+    for lengths in [&[2, 2][..], &[3, 1], &[2, 1, 1], &[3, 2], &[2, 2, 1]] {
+        every_history(lengths, 2, |history| assert_agrees(history, &[Engine::Auto], &mut tally));
+    }
+    for lengths in [&[3, 3][..], &[2, 2, 2]] {
+        every_history(lengths, 1, |history| assert_agrees(history, &[Engine::Auto], &mut tally));
+    }
+    let expected =
+        [[10_245, 10_159], [10_245, 10_159], [10_285, 10_119], [10_285, 10_119], [10_359, 10_045]];
+    assert_eq!(tally, expected);
+}
+
+#[test]
+fn random_histories() {
+    let mut tally = Tally::default();
+    for seed in 0..30_000 {
+        let shape = Shape {
+            sessions: 4,
+            operations: 12,
+            keys: 3,
+            duplicates: seed % 5 == 0,
+            mixed: seed % 2 == 0,
+        };
+        assert_agrees(&random_history(&mut Random(seed), shape), &ALL, &mut tally);
+    }
+    assert!(tally.iter().flatten().all(|&n| n > 1_000), "{tally:?}");
+}
+
+#[test]
+fn executions_of_simulated_memories() {
+    let mut tally = Tally::default();
+    for seed in 0..150 {
+        for memory in Memory::ALL {
+            let workload = Workload {
+                sessions: 2 + seed as u32 % 5,
+                operations: 20 + seed as u32 % 40,
+                variables: 1 + seed as u32 % 6,
+                rmw_share: if seed % 3 == 0 { 0.1 } else { 0.0 },
+                seed,
+                ..Workload::default()
+            };
+            let history = generate(&workload, memory);
+            assert_agrees(&history, &ALL, &mut tally);
+            let plants = PlantOptions { distance: 20, seed, ..PlantOptions::default() };
+            assert_agrees(&plant(&history, &plants), &ALL, &mut tally);
+        }
+    }
+    assert!(tally.iter().flatten().all(|&n| n > 100), "{tally:?}");
+}
+
+#[test]
+fn what_saturation_leaves_open_is_split() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/histories/weak-tso-not-tso.hist");
+    let text = std::fs::read_to_string(file).unwrap();
+    let history =
+        consistory_formats::parse_str(&text, consistory_formats::Format::Hist, file).unwrap();
+    let mut tally = Tally::default();
+    assert_agrees(&history[0], &ALL, &mut tally);
+    assert_eq!(tally, [[1, 0], [0, 1], [1, 0], [0, 1], [1, 0]]);
+}
+
+#[test]
+fn no_closure_is_accepted_where_a_weak_model_is_violated() {
+    let mut offered = 0;
+    for seed in 0..4_000 {
+        let shape =
+            Shape { sessions: 3, operations: 8, keys: 2, duplicates: false, mixed: seed % 2 == 0 };
+        let mut random = Random(seed);
+        let history = random_history(&mut random, shape);
+        for (id, model) in [("wsc", StoreModel::Wsc), ("wtso", StoreModel::Wtso)] {
+            let judgement = decide_stored(&history, model, &Options::default()).judgement;
+            if judgement.verdict() != Verdict::Violation {
+                continue;
+            }
+            for _ in 0..8 {
+                // Some pairs of some order of all operations.
+                let mut order: Vec<OpId> = history.ops().collect();
+                for i in (1..order.len()).rev() {
+                    order.swap(i, random.below(i + 1));
+                }
+                let share = random.below(5);
+                let mut pairs = Vec::new();
+                for (i, &a) in order.iter().enumerate() {
+                    pairs.extend(order[i + 1..].iter().map(|&b| (a, b)));
+                }
+                pairs.retain(|_| random.below(4) < share);
+                let closure = Certificate::Closure { pairs, wr: vec![] };
+                offered += 1;
+                let accepted = certify(&history, id, Verdict::Consistent, &closure);
+                assert!(accepted.is_err(), "{id} of\n{}\n{closure:?}", text(&history));
+            }
+        }
+    }
+    assert!(offered > 10_000, "{offered}");
+}
