@@ -6,9 +6,9 @@
 //! value in memory have run, so that what is overwritten is no longer needed.
 //!
 //! The saturated order prunes: an operation waits for all that is before it. Reads run as soon as
-//! they can, which never hurts. To run a write is to decide that it comes before all writes of its
-//! key that have not run; that is assumed and saturated, and if it closes a cycle the write cannot
-//! run now. Decisions that would fail much later fail at once, and a history that a memory really
+//! they can, which never hurts, and so do writes that are before all others of their key that have
+//! not run. To run any other write is to decide that it comes before those; that is assumed and
+//! saturated, and if it closes a cycle the write cannot run now. Decisions that would fail much later fail at once, and a history that a memory really
 //! produced is mostly ordered without going back. What is taken back is undone from a trail, nothing
 //! is copied.
 //!
@@ -23,6 +23,7 @@ use consistory_history::OpId;
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashSet;
 
+use crate::layers::Layer;
 use crate::registers::Registers;
 use crate::saturation::{Point, Saturation};
 
@@ -98,7 +99,7 @@ impl<'s, 'a> Frontier<'s, 'a> {
         let start = self.saturation.mark();
         let mut choices: Vec<Choice> = Vec::new();
         loop {
-            self.run_reads();
+            self.run_what_is_free();
             if self.ran.len() == self.registers.history.len() {
                 self.saturation.undo(start);
                 return Ok(Found::Order(self.ran));
@@ -138,12 +139,8 @@ impl<'s, 'a> Frontier<'s, 'a> {
     /// Puts a write before all writes of its key that have not run; says whether that can be.
     fn decide(&mut self, write: u32, budget: &Budget) -> Result<bool, Stopped> {
         let key = self.registers.written_key(write).expect("only writes are chosen");
-        for i in 0..self.saturation.layer().segments.of(key).len() {
-            let segments = &self.saturation.layer().segments;
-            let segment = segments.of(key)[i];
-            let head = self.heads[segment.chain as usize];
-            let first = segments.places(segment).partition_point(|&place| place < head);
-            if let Some(&other) = segments.writes(segment).get(first)
+        for number in self.saturation.layer().segments.numbers(key) {
+            if let Some(other) = self.next_write(number)
                 && other != write
                 && self.saturation.put(write, other).is_err()
             {
@@ -153,14 +150,23 @@ impl<'s, 'a> Frontier<'s, 'a> {
         Ok(self.saturation.saturate(budget)?.is_ok())
     }
 
-    /// Runs everything that does not write, as far as it goes.
-    fn run_reads(&mut self) {
+    /// Gives the first write of a segment that has not run.
+    fn next_write(&self, number: usize) -> Option<u32> {
+        let segments = &self.saturation.layer().segments;
+        let segment = segments.numbered(number);
+        let head = self.heads[segment.chain as usize];
+        let first = segments.places(segment).partition_point(|&place| place < head);
+        segments.writes(segment).get(first).copied()
+    }
+
+    /// Runs everything that takes no decision, as far as it goes.
+    fn run_what_is_free(&mut self) {
         loop {
             let mut moved = false;
             for chain in 0..self.heads.len() as u32 {
                 while let Some(op) = self.head(chain)
-                    && self.registers.written_key(op).is_none()
                     && self.can_run(op)
+                    && self.is_free(op)
                 {
                     self.execute(op);
                     moved = true;
@@ -170,6 +176,16 @@ impl<'s, 'a> Frontier<'s, 'a> {
                 return;
             }
         }
+    }
+
+    /// Says whether an operation is no write, or before all writes of its key that have not run.
+    fn is_free(&self, op: u32) -> bool {
+        let Some(key) = self.registers.written_key(op) else { return true };
+        let Layer { order, segments, .. } = self.saturation.layer();
+        segments
+            .numbers(key)
+            .filter_map(|number| self.next_write(number))
+            .all(|other| other == op || order.before(op, other))
     }
 
     fn head(&self, chain: u32) -> Option<u32> {

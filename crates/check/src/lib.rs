@@ -27,9 +27,10 @@
 //! The modules, in reading order: `reads_from` finds what each read may have read from,
 //! `registers` prepares a history, `causal_order` builds the causal order and scans the reads,
 //! `causal` decides CC and CCv, `causal_memory` CM; `stored` decides the models with a store order, by
-//! way of `layers`, `saturation` and `completion`, whose engines are `frontier` and `split`; `choices`
+//! way of `layers`, `saturation` (with its `agenda`) and `completion`, whose engines are `frontier` and `split`; `choices`
 //! searches when values repeat, `replay` guesses for it, `court` judges by any models, and `shrink` makes a violating history minimal.
 
+mod agenda;
 mod causal;
 mod causal_memory;
 mod causal_order;

@@ -1,7 +1,9 @@
 //! A register history as the deciders see it: chains, sources, and the writes of each key.
 
+use std::ops::Range;
+
 use consistory_history::{History, KeyId, OpId};
-use consistory_order::{Chains, Edge};
+use consistory_order::{Chains, Edge, Growth};
 
 use crate::reads_from::Source;
 
@@ -31,7 +33,17 @@ pub(crate) struct Segments {
     writes: Vec<u32>,
     /// The place of each of these in its chain.
     places: Vec<u32>,
+    /// For each key and column of a clock the number of the segment there, if there is one; empty
+    /// where that would take too much room.
+    in_column: Vec<u32>,
+    width: usize,
 }
+
+/// No segment.
+const NONE: u32 = u32::MAX;
+
+/// How large the table of segments by column may be for each write.
+const COLUMNS_PER_WRITE: usize = 64;
 
 /// The writes of one key in one chain.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +108,15 @@ impl<'h> Registers<'h> {
         }
     }
 
+    /// Gives the key that an operation reads, as far as its source is known, or writes.
+    #[inline]
+    pub(crate) fn accessed_key(&self, op: u32) -> Option<KeyId> {
+        match self.source[op as usize].get() {
+            Some(_) => Some(self.read_key(op)),
+            None => self.written_key(op),
+        }
+    }
+
     /// Gives the key of a read.
     pub(crate) fn read_key(&self, read: u32) -> KeyId {
         self.history.reads(OpId(read)).expect("an operation with a source is a read").0
@@ -148,6 +169,7 @@ impl<'h> Registers<'h> {
     pub(crate) fn segments_by(&self, chains: &Chains) -> Segments {
         let keys = self.history.key_count();
         Segments::new(keys, &self.written, |op| chains.chain_of(op), |op| chains.place_of(op))
+            .by_column(chains)
     }
 }
 
@@ -193,14 +215,61 @@ impl Segments {
             segment_starts.push(segments.len() as u32);
         }
         let places = writes.iter().map(|&op| place_of(op)).collect();
-        Segments { segment_starts, segments, writes, places }
+        let (in_column, width) = (Vec::new(), 0);
+        Segments { segment_starts, segments, writes, places, in_column, width }
+    }
+
+    /// Makes the table of segments by column, if it is not too large.
+    fn by_column(mut self, chains: &Chains) -> Self {
+        self.width = chains.width();
+        let size = (self.segment_starts.len() - 1) * self.width;
+        if size <= self.writes.len().saturating_mul(COLUMNS_PER_WRITE) {
+            self.in_column = vec![NONE; size];
+            for key in 0..self.segment_starts.len() - 1 {
+                for number in self.numbers(KeyId(key as u32)) {
+                    let column = chains.column_of(self.segments[number].chain) as usize;
+                    self.in_column[key * self.width + column] = number as u32;
+                }
+            }
+        }
+        self
+    }
+
+    /// Says whether a write of a key is among the nodes that a clock grew by, as far as it is known.
+    #[inline]
+    pub(crate) fn may_gain(&self, key: KeyId, growth: Growth, cursors: &[u32]) -> bool {
+        let at = key.index() * self.width + growth.column as usize;
+        let Some(&number) = self.in_column.get(at) else { return true };
+        if number == NONE {
+            return false;
+        }
+        let places = self.places(self.segments[number as usize]);
+        let first = passed(places, growth.had, cursors[number as usize] as usize);
+        places.get(first).is_some_and(|&place| place < growth.has)
     }
 
     /// Gives the segments of a key, one for each chain that writes it.
     #[inline]
     pub(crate) fn of(&self, key: KeyId) -> &[Segment] {
+        &self.segments[self.numbers(key)]
+    }
+
+    /// Counts the segments.
+    pub(crate) fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Gives the numbers of the segments of a key.
+    #[inline]
+    pub(crate) fn numbers(&self, key: KeyId) -> Range<usize> {
         let (start, end) = (self.segment_starts[key.index()], self.segment_starts[key.index() + 1]);
-        &self.segments[start as usize..end as usize]
+        start as usize..end as usize
+    }
+
+    /// Gives a segment by its number.
+    #[inline]
+    pub(crate) fn numbered(&self, number: usize) -> Segment {
+        self.segments[number]
     }
 
     /// Gives the writes of a segment in the order of its chain.
@@ -213,5 +282,18 @@ impl Segments {
     #[inline]
     pub(crate) fn places(&self, segment: Segment) -> &[u32] {
         &self.places[segment.start as usize..segment.end as usize]
+    }
+}
+
+/// Counts the places before one; looks near a guess first.
+pub(crate) fn passed(places: &[u32], known: u32, guess: usize) -> usize {
+    const NEAR: usize = 4;
+    let start = guess.saturating_sub(NEAR);
+    let end = (guess + NEAR).min(places.len());
+    let before = start == 0 || places[start - 1] < known;
+    let behind = end == places.len() || places[end] >= known;
+    match before && behind {
+        true => start + places[start..end].iter().take_while(|&&place| place < known).count(),
+        false => places.partition_point(|&place| place < known),
     }
 }

@@ -12,7 +12,9 @@
 //! edge. A rule looks, per session, only at the nearest write: the last one of x before r, whose
 //! earlier neighbours follow by program order; and for a write w' the last w of each session before
 //! it, since the readers of an earlier w are before that one by the same rule. The readers of a
-//! write whose clock grew, and the reads whose clock grew, are looked at again, and nothing else.
+//! write whose clock grew by a write of its key, and the reads whose clock did, are looked at again. Of the
+//! nearest writes only those matter that are before no other of them: what is known of the others
+//! follows from what is known of these.
 //!
 //! Every edge remembers the read that is its reason, and rests only on edges that are older, so a
 //! cycle unfolds into a proof.
@@ -27,13 +29,14 @@
 
 use std::cmp::Reverse;
 
-use consistory_history::OpId;
-use consistory_order::{Edge as OrderEdge, Inserted, Mark, Paths, Step};
+use consistory_history::{KeyId, OpId};
+use consistory_order::{Edge as OrderEdge, Inserted, Mark, Paths, Step, topological_order};
 use consistory_verdict::{Budget, Edge, Stopped};
 use rustc_hash::FxHashSet;
 
+use crate::agenda::Agenda;
 use crate::layers::{Layer, PPO, is_given};
-use crate::registers::{Registers, Segment, WR};
+use crate::registers::{Registers, WR, passed};
 
 /// The reason of an edge between writes that a case assumes.
 const ASSUMED: u32 = u32::MAX - 1;
@@ -54,6 +57,10 @@ pub(crate) struct Saturation<'a> {
     readers: &'a Readers,
     /// The relations that must have no cycle; the first is that of the whole program order.
     layers: Vec<Saturated>,
+    /// Operations to look at again.
+    agenda: Agenda,
+    /// The writes that the last look found.
+    latest: Vec<u32>,
     /// The layer that has a cycle, if one has.
     cyclic: usize,
 }
@@ -63,9 +70,9 @@ struct Saturated {
     layer: Layer,
     /// For each edge how many the other layer had when it was put in.
     seen_of_other: Vec<u32>,
-    /// Operations to look at again, each once.
-    open: Vec<u32>,
-    is_open: Vec<bool>,
+    /// For each segment how many writes had passed when it was looked at last: a guess at the next
+    /// time.
+    cursors: Vec<u32>,
 }
 
 /// A point that a saturation can go back to.
@@ -117,15 +124,17 @@ impl<'a> Saturation<'a> {
         readers: &'a Readers,
         layers: Vec<Layer>,
     ) -> Self {
-        let operations = registers.history.len();
+        let first = &layers[0].order;
+        let order =
+            topological_order(first.chains(), first.edges()).expect("the layers have no cycle");
+        let agenda = Agenda::full(order, layers.len());
         let saturated = |layer: Layer| Saturated {
             seen_of_other: vec![0; layer.order.edges().len()],
-            open: (0..operations as u32).rev().collect(),
-            is_open: vec![true; operations],
+            cursors: vec![0; layer.segments.len()],
             layer,
         };
         let layers = layers.into_iter().map(saturated).collect();
-        Saturation { registers, readers, layers, cyclic: 0 }
+        Saturation { registers, readers, layers, agenda, latest: Vec::new(), cyclic: 0 }
     }
 
     /// Gives the layer of the whole program order.
@@ -139,31 +148,24 @@ impl<'a> Saturation<'a> {
         budget: &Budget,
     ) -> Result<Result<(), Contradiction>, Stopped> {
         let mut steps = 0u32;
-        while let Some((at, op)) = self.next_open() {
-            self.layers[at].is_open[op as usize] = false;
+        while let Some((op, at)) = self.agenda.take() {
             steps = steps.wrapping_add(1);
             if steps.is_multiple_of(STEPS_PER_CHECK) {
                 budget.check()?;
             }
             if let Err(contradiction) = self.look_at(at, op) {
-                self.forget();
+                self.agenda.clear();
                 return Ok(Err(contradiction));
             }
         }
         Ok(Ok(()))
     }
 
-    /// Takes an operation to look at from the last layer that has one: there less is to be done.
-    fn next_open(&mut self) -> Option<(usize, u32)> {
-        let layers = self.layers.iter_mut().enumerate().rev();
-        layers.filter_map(|(at, layer)| Some((at, layer.open.pop()?))).next()
-    }
-
     /// Puts a write before another of its key, if the order allows it.
     pub(crate) fn put(&mut self, first: u32, second: u32) -> Result<(), Contradiction> {
         (0..self.layers.len())
             .try_for_each(|at| self.insert(at, first, second, ASSUMED))
-            .inspect_err(|_| self.forget())
+            .inspect_err(|_| self.agenda.clear())
     }
 
     /// Marks the order as it is; nothing may be left to be saturated.
@@ -197,75 +199,82 @@ impl<'a> Saturation<'a> {
         pairs
     }
 
-    /// Closes what is open: after a contradiction nothing more is looked at.
-    fn forget(&mut self) {
-        for layer in &mut self.layers {
-            for op in layer.open.drain(..) {
-                layer.is_open[op as usize] = false;
-            }
-        }
-    }
-
     fn look_at(&mut self, at: usize, op: u32) -> Result<(), Contradiction> {
         if let Some(source) = self.registers.source[op as usize].get() {
             self.look_at_read(at, op, source.0)?;
         }
         match self.registers.written_key(op) {
-            Some(_) => self.look_at_write(at, op),
+            Some(key) => self.look_at_write(at, key, op),
             None => Ok(()),
         }
     }
 
-    /// Gives the last write of a segment that is before an operation.
-    fn last_before(&self, at: usize, segment: Segment, op: u32) -> Option<u32> {
-        let Layer { order, segments, .. } = &self.layers[at].layer;
-        // The operation itself is not before itself.
-        let own = u32::from(segment.chain == order.chains().chain_of(op));
-        let known = order.count_until(op, segment.chain) - own;
-        let passed = segments.places(segment).partition_point(|&place| place < known);
-        segments.writes(segment)[..passed].last().copied()
+    /// Finds the writes of a key that are before an operation and before no other such write.
+    fn find_latest(&mut self, at: usize, key: KeyId, op: u32) {
+        let Saturated { layer: Layer { order, segments, .. }, cursors, .. } = &mut self.layers[at];
+        self.latest.clear();
+        let row = order.row(op);
+        let (own, place) = (order.chains().chain_of(op), order.chains().place_of(op));
+        for number in segments.numbers(key) {
+            let segment = segments.numbered(number);
+            // The operation itself is not before itself.
+            let known = match row {
+                _ if segment.chain == own => place,
+                Some(row) => row[order.chains().column_of(segment.chain) as usize],
+                None => 0,
+            };
+            if known == 0 {
+                continue;
+            }
+            let cursor = &mut cursors[number];
+            let passed = passed(segments.places(segment), known, *cursor as usize);
+            *cursor = passed as u32;
+            if passed == 0 {
+                continue;
+            }
+            let write = segments.writes(segment)[passed - 1];
+            if self.latest.iter().any(|&other| order.before(write, other)) {
+                continue;
+            }
+            self.latest.retain(|&other| !order.before(other, write));
+            self.latest.push(write);
+        }
     }
 
     /// Puts the writes that a read has behind it before the one that it reads from.
     fn look_at_read(&mut self, at: usize, read: u32, source: u32) -> Result<(), Contradiction> {
         let recorded = self.registers.history.len() as u32;
-        let key = self.registers.read_key(read);
-        for i in 0..self.layers[at].layer.segments.of(key).len() {
-            let segment = self.layers[at].layer.segments.of(key)[i];
-            let Some(last) = self.last_before(at, segment, read) else { continue };
+        self.find_latest(at, self.registers.read_key(read), read);
+        for i in 0..self.latest.len() {
+            let write = self.latest[i];
             if source >= recorded {
                 // The initial write is before this one, and so is the read.
-                self.insert(at, read, last, read)?;
-            } else if last != source {
-                self.insert(at, last, source, read)?;
+                self.insert(at, read, write, read)?;
+            } else if write != source {
+                self.insert(at, write, source, read)?;
             }
         }
         Ok(())
     }
 
     /// Puts the readers of the writes that a write has behind it before it.
-    fn look_at_write(&mut self, at: usize, write: u32) -> Result<(), Contradiction> {
-        let (registers, readers) = (self.registers, self.readers);
-        let key = registers.written_key(write).expect("it is a write");
-        let other = (self.layers.len() > 1).then_some(1 - at);
-        let mut is_first = false;
-        for i in 0..self.layers[at].layer.segments.of(key).len() {
-            let segments = &self.layers[at].layer.segments;
-            let segment = segments.of(key)[i];
-            is_first |= segments.writes(segment)[0] == write;
-            let Some(last) = self.last_before(at, segment, write) else { continue };
-            for &read in readers.of(last) {
+    fn look_at_write(&mut self, at: usize, key: KeyId, write: u32) -> Result<(), Contradiction> {
+        let readers = self.readers;
+        self.find_latest(at, key, write);
+        for i in 0..self.latest.len() {
+            let overwritten = self.latest[i];
+            for &read in readers.of(overwritten) {
                 if read != write {
                     self.insert(at, read, write, read)?;
                 }
             }
-            if let Some(other) = other {
-                self.insert(other, last, write, OTHER_LAYER)?;
+            if self.layers.len() > 1 {
+                self.insert(1 - at, overwritten, write, OTHER_LAYER)?;
             }
         }
-        // The initial write is behind every write; what follows the first of a chain follows.
-        if is_first {
-            let initial = registers.history.initial_write(key);
+        // The initial write is behind every write; what follows another write follows.
+        if self.latest.is_empty() {
+            let initial = self.registers.history.initial_write(key);
             for &read in readers.of(initial.0) {
                 if read != write {
                     self.insert(at, read, write, read)?;
@@ -280,10 +289,15 @@ impl<'a> Saturation<'a> {
             1 => 0,
             _ => self.layers[1 - at].layer.order.edges().len() as u32,
         };
-        let Saturated { layer, seen_of_other, open, is_open } = &mut self.layers[at];
-        let inserted = layer.order.insert_and_tell(OrderEdge { from, to, reason }, |node| {
-            if !std::mem::replace(&mut is_open[node as usize], true) {
-                open.push(node);
+        let Saturated { layer: Layer { order, segments, .. }, seen_of_other, cursors } =
+            &mut self.layers[at];
+        let (agenda, registers) = (&mut self.agenda, self.registers);
+        // An operation has to be looked at again if there is another write of its key before it.
+        let inserted = order.insert_and_tell(OrderEdge { from, to, reason }, |node, growth| {
+            if let Some(key) = registers.accessed_key(node)
+                && growth.iter().any(|&growth| segments.may_gain(key, growth, cursors))
+            {
+                agenda.add(node, at);
             }
         });
         if inserted != Inserted::Implied {

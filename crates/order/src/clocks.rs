@@ -14,7 +14,7 @@
 //! so rows are kept only for the nodes that an edge enters. Building costs nodes plus rows times k.
 //!
 //! [`ChainOrder::insert`] adds an edge and propagates: rows behind the edge's end are joined with
-//! the new clock, along chains and edges, and the wave stops where nothing changes. Clocks only
+//! the new clock, along chains and edges, and the wave stops where the edge's start is known. Clocks only
 //! grow, so a saturation that adds edges until a fixpoint pays for each entry at most as often as
 //! it grows.
 //!
@@ -75,6 +75,17 @@ enum Change {
     Entry { at: usize, had: u32 },
     /// A node got a row of its own, the last of the rows.
     Row { node: u32, shared: u32 },
+}
+
+/// That a clock grew in one column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Growth {
+    /// The column.
+    pub column: u32,
+    /// How many nodes there were before.
+    pub had: u32,
+    /// How many there are.
+    pub has: u32,
 }
 
 /// A point that the order can go back to.
@@ -185,11 +196,11 @@ impl ChainOrder {
 
     /// Adds an edge.
     pub fn insert(&mut self, edge: Edge) -> Inserted {
-        self.insert_and_tell(edge, |_| ())
+        self.insert_and_tell(edge, |_, _| ())
     }
 
-    /// Adds an edge and tells which nodes' clocks grew, some perhaps more than once.
-    pub fn insert_and_tell(&mut self, edge: Edge, grew: impl FnMut(u32)) -> Inserted {
+    /// Adds an edge and tells which nodes' clocks grew, some perhaps more than once, and where.
+    pub fn insert_and_tell(&mut self, edge: Edge, grew: impl FnMut(u32, &[Growth])) -> Inserted {
         if self.before(edge.from, edge.to) {
             return Inserted::Implied;
         }
@@ -239,93 +250,59 @@ impl ChainOrder {
         }
     }
 
-    /// Joins the clock of `first.from` into `first.to` and carries what changes on.
-    fn propagate(&mut self, first: Edge, mut grew: impl FnMut(u32)) {
-        let mut changed = Vec::new();
-        if self.join(first.from, first.to) {
-            changed.push(first.to);
-        }
-        while let Some(node) = changed.pop() {
-            let chain = self.chains.chain_of(node);
-            let mut place = self.chains.place_of(node) as usize;
-            let row = self.row_of[node as usize];
-            // All nodes up to the next row share this one, so their edges carry the change.
-            loop {
-                let member = self.chains.members(chain)[place];
+    /// Tells `edge.to` and all that is behind it of `edge.from` and what is before that.
+    ///
+    /// A node that knows `from` already knows the rest, and so does what is behind it.
+    fn propagate(&mut self, edge: Edge, mut grew: impl FnMut(u32, &[Growth])) {
+        let (source, at) = (self.chains.chain_of(edge.from), self.chains.place_of(edge.from));
+        let mut told = vec![edge.to];
+        let mut growth = Vec::new();
+        while let Some(node) = told.pop() {
+            if self.count_until(node, source) > at {
+                continue;
+            }
+            let row = self.own_row(node);
+            self.join(edge.from, row, &mut growth);
+            // All nodes up to the next row share this one.
+            let members = self.chains.members(self.chains.chain_of(node));
+            let outgoing = self.outgoing.as_ref().expect("insertion made it");
+            for &member in &members[self.chains.place_of(node) as usize..] {
                 if self.row_of[member as usize] != row {
-                    let before = self.chains.members(chain)[place - 1];
-                    if self.join(before, member) {
-                        changed.push(member);
-                    }
+                    told.push(member);
                     break;
                 }
-                grew(member);
-                let outgoing = self.outgoing.as_ref().expect("insertion made it");
-                let mut edge = outgoing.head[member as usize];
-                while edge != NO_EDGE {
-                    let to = self.edges[edge as usize].to;
-                    if self.join(member, to) {
-                        changed.push(to);
-                    }
-                    edge = self.outgoing.as_ref().expect("insertion made it").next[edge as usize];
-                }
-                place += 1;
-                if place == self.chains.members(chain).len() {
-                    break;
+                grew(member, &growth);
+                let mut next = outgoing.head[member as usize];
+                while next != NO_EDGE {
+                    told.push(self.edges[next as usize].to);
+                    next = outgoing.next[next as usize];
                 }
             }
         }
     }
 
-    /// Puts the clock of `from`, itself included, into the clock of `to`; says whether it grew.
-    fn join(&mut self, from: u32, to: u32) -> bool {
+    /// Puts a node and its clock into a row of another chain, and lists where the row grew.
+    fn join(&mut self, from: u32, row: u32, growth: &mut Vec<Growth>) {
         let k = self.chains.width();
-        let (source, at) = (self.chains.chain_of(from), self.chains.place_of(from));
-        let target = self.chains.chain_of(to);
-        let column = self.chains.column_of(source);
+        growth.clear();
+        let into = row as usize * k;
+        let own = self.chains.column_of(self.chains.chain_of(from));
         let from_row = self.row_of[from as usize];
-        // Within a chain the place says it; only the rest of the row can be news.
-        let grows = (source != target && self.count_until(to, source) <= at)
-            || (from_row != NO_ROW
-                && self.adds(
-                    from_row,
-                    self.row_of[to as usize],
-                    column,
-                    self.chains.column_of(target),
-                ));
-        if !grows {
-            return false;
+        for column in 0..k as u32 {
+            let had = self.rows[into + column as usize];
+            let has = match from_row {
+                _ if column == own => self.chains.place_of(from) + 1,
+                NO_ROW => 0,
+                from_row => self.rows[from_row as usize * k + column as usize],
+            };
+            if has > had {
+                growth.push(Growth { column, had, has });
+                self.rows[into + column as usize] = has;
+            }
         }
-        let row = self.own_row(to);
         if let Some(trail) = &mut self.trail {
-            let at_source = row as usize * k + column as usize;
-            trail.push(Change::Entry { at: at_source, had: self.rows[at_source] });
-            for chain in 0..k {
-                let (into, from) = (row as usize * k + chain, from_row as usize * k + chain);
-                if from_row != NO_ROW && self.rows[from] > self.rows[into] {
-                    trail.push(Change::Entry { at: into, had: self.rows[into] });
-                }
-            }
-        }
-        join_row(&mut self.rows, k, row, from_row);
-        if source != target {
-            let entry = &mut self.rows[row as usize * k + column as usize];
-            *entry = (*entry).max(at + 1);
-        }
-        true
-    }
-
-    /// Says whether row `a` exceeds row `b` anywhere but at the two columns.
-    fn adds(&self, a: u32, b: u32, source: u32, target: u32) -> bool {
-        let k = self.chains.width();
-        let a = &self.rows[a as usize * k..][..k];
-        let matters = |chain: usize| chain as u32 != source && chain as u32 != target;
-        match b {
-            NO_ROW => a.iter().enumerate().any(|(chain, &x)| x > 0 && matters(chain)),
-            b => {
-                let b = &self.rows[b as usize * k..][..k];
-                a.iter().zip(b).enumerate().any(|(chain, (x, y))| x > y && matters(chain))
-            }
+            let change = |g: &Growth| Change::Entry { at: into + g.column as usize, had: g.had };
+            trail.extend(growth.iter().map(change));
         }
     }
 

@@ -33,7 +33,7 @@ mod matrix;
 mod paths;
 
 pub use chains::Chains;
-pub use clocks::{ChainOrder, Cyclic, Inserted, Mark};
+pub use clocks::{ChainOrder, Cyclic, Growth, Inserted, Mark};
 pub use edges::{Edge, topological_order};
 pub use matrix::{Matrix, Set};
 pub use paths::{Paths, Step};
