@@ -120,7 +120,8 @@ fn kind(certificate: &Certificate) -> &'static str {
     }
 }
 
-fn quoted(text: &str) -> String {
+/// Writes a text as JSON has it.
+pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
