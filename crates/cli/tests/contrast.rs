@@ -92,3 +92,43 @@ fn what_the_processor_did_is_written_as_histories() {
     assert_eq!(hist.out.matches("---").count(), 2, "{}", hist.out);
     assert_eq!(folder.run("record cpu --threads 0").code, 2);
 }
+
+/// The histories of the documentation, as far as a small survey of plain histories goes.
+#[test]
+fn the_atlas_of_the_documentation_is_current() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/atlas.md")).unwrap();
+    let mut shown: Vec<(String, String, String)> = Vec::new();
+    for entry in std::fs::read_dir(root.join("corpus/atlas")).unwrap() {
+        let file = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let is_comment = |line: &&str| line.starts_with('#');
+        let history: String =
+            file.lines().filter(|line| !is_comment(line)).map(|line| format!("{line}\n")).collect();
+        assert!(page.contains(&history), "the page shows\n{history}");
+        let pairs = file.lines().filter_map(|line| line.strip_prefix("# separates: "));
+        for (from, to) in
+            pairs.flat_map(|line| line.split("; ")).filter_map(|p| p.split_once(" > "))
+        {
+            shown.push((from.to_owned(), to.to_owned(), history.clone()));
+        }
+    }
+    const BOUND: usize = 5;
+    let operations = |history: &str| history.matches('(').count();
+    shown.retain(|(_, _, history)| {
+        operations(history) <= BOUND && !history.contains("rmw") && !history.contains(" f")
+    });
+    let ran = Folder::new().run(&format!("atlas --bound {BOUND} --extended 1 --format json"));
+    let mut found: Vec<(String, String, String)> = ran
+        .lines()
+        .iter()
+        .filter(|line| line["answer"] == "smallest")
+        .map(|line| {
+            let text = |key: &str| line[key].as_str().unwrap().to_owned();
+            (text("from"), text("to"), text("history"))
+        })
+        .collect();
+    shown.sort();
+    found.sort();
+    assert!(found.len() > 40, "{}", found.len());
+    assert_eq!(shown, found);
+}

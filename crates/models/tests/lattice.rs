@@ -62,7 +62,7 @@ fn the_drawing_leaves_out_what_follows() {
         ccm   => cm    proved: CAV 2019, Lemma 1
         tso   => wtso  proved: thesis, Lemma 19
         tso   => pso   proved: with one ww, both relations of PSO are part of those of TSO
-        tso   ?> ccv   conjecture: CAV 2019, section 4; random search found no counterexample
+        tso   ?> ccv   conjecture: CAV 2019, section 4; no counterexample up to 9 reads and writes, or 7 operations with fences and read-modify-writes
         ccv   => cc    by definition
         cm    => cc    by definition
         wtso  => wccm  proved: thesis, Lemma 16
