@@ -13,7 +13,7 @@ use consistory_verdict::{Certificate, Judgement, Verdict};
 
 fn corpus() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");
-    let mut files: Vec<PathBuf> = ["histories", "regressions"]
+    let mut files: Vec<PathBuf> = ["histories", "regressions", "atlas"]
         .iter()
         .flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap())
         .map(|entry| entry.unwrap().path())

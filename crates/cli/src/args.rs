@@ -29,8 +29,16 @@ pub(crate) enum Command {
     Convert(ConvertArgs),
     /// Make histories: random clients on a simulated memory.
     Generate(GenerateArgs),
+    /// Record what a real system does.
+    Record(RecordArgs),
     /// Show the catalogue of models.
     Models(ModelsArgs),
+    /// Find smallest histories that one model allows and another forbids.
+    #[command(after_help = CONTRAST_HELP)]
+    Contrast(ContrastArgs),
+    /// Contrast all pairs of the catalogue.
+    #[command(after_help = ATLAS_HELP)]
+    Atlas(AtlasArgs),
     /// Print a script that completes this command line in a shell.
     Completions {
         /// The shell.
@@ -47,6 +55,99 @@ Examples:
 
 Exit code: 0 all consistent, 1 some violation, 2 bad usage or unreadable input,
 3 some undecided and no violation.";
+
+const CONTRAST_HELP: &str = "\
+Goes through all histories by size, each once up to the names of sessions, variables
+and values; no value is written twice. Of models of the catalogue, operations that
+cannot make a difference are left out.
+
+Examples:
+  consistory contrast tso sc
+  consistory contrast ccv cm --bound 8 --draw pictures/
+  consistory contrast tso my-model.cat --bound 5 --fences
+
+Exit code: 0 no difference up to the bound, 1 a difference, 2 bad usage,
+3 undecided because the budget ran out.";
+
+const ATLAS_HELP: &str = "\
+For each two models of the catalogue: a proof that the first implies the second, or a
+smallest history that tells them apart, or how far it was looked.
+
+Exit code: 0 done, 2 bad usage, 3 the budget ran out.";
+
+#[derive(Debug, Args)]
+pub(crate) struct ContrastArgs {
+    /// A model's id, or a path to a definition file.
+    #[arg(value_name = "A")]
+    pub(crate) first: String,
+    /// Another.
+    #[arg(value_name = "B")]
+    pub(crate) second: String,
+    /// How many operations a history has at most.
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=12))]
+    pub(crate) bound: u16,
+    /// How many sessions at most.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) sessions: Option<u16>,
+    /// How many variables at most; operations and variables together are at most 16.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) variables: Option<u16>,
+    /// Have fences.
+    #[arg(long)]
+    pub(crate) fences: bool,
+    /// Have read-modify-writes.
+    #[arg(long)]
+    pub(crate) rmws: bool,
+    /// How to print what is found.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
+    /// How long it may take, such as 500ms, 30s, 5m.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
+    pub(crate) budget: Duration,
+    /// How many threads work [default: one a core].
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+    /// Draw each violation as SVG into this folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) draw: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AtlasArgs {
+    /// How many operations a history of reads and writes has at most.
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=12))]
+    pub(crate) bound: u16,
+    /// How many operations a history with fences and read-modify-writes has at most.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=12))]
+    pub(crate) extended: u16,
+    /// Files or folders with histories to ask where nothing smaller is found.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) known: Vec<PathBuf>,
+    /// How to print it.
+    #[arg(long, value_enum, default_value_t = AtlasFormat::Text)]
+    pub(crate) format: AtlasFormat,
+    /// Write the smallest histories into this folder, with what is expected of them.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) histories: Option<PathBuf>,
+    /// How long it may take, such as 30s, 5m.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = units::duration)]
+    pub(crate) budget: Duration,
+    /// How many threads work [default: one a core].
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum AtlasFormat {
+    /// A line a pair.
+    Text,
+    /// A page, as in the documentation.
+    Markdown,
+    /// A picture of the lattice with what separates its models.
+    Svg,
+    /// One JSON object a line for each pair.
+    Json,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
@@ -166,6 +267,67 @@ pub(crate) struct GenerateArgs {
     /// How far away that other write may be, in operations.
     #[arg(long, value_name = "OPERATIONS", default_value_t = 100)]
     pub(crate) distance: u32,
+    /// The format to write [default: by the output's extension, or hist].
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: Option<Format>,
+    /// Where to write, instead of standard output.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecordArgs {
+    #[command(subcommand)]
+    pub(crate) command: RecordCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RecordCommand {
+    /// Record the memory of this machine: threads on cores of their own run random programs of
+    /// loads and stores, and each round is a history.
+    #[command(after_help = RECORD_CPU_HELP)]
+    Cpu(RecordCpuArgs),
+}
+
+const RECORD_CPU_HELP: &str = "\
+Examples:
+  consistory record cpu --rounds 10000 | consistory check - --model sc,tso --format json
+  consistory record cpu --threads 4 --operations 1000 --variables 64 -o run.jsonl
+
+The seed decides the programs; what the reads find is up to the machine.";
+
+#[derive(Debug, Args)]
+pub(crate) struct RecordCpuArgs {
+    /// How many threads, each kept on a core if there are enough.
+    #[arg(long, short, value_name = "N", default_value_t = 2)]
+    pub(crate) threads: u32,
+    /// How many operations each thread does in a round.
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 16)]
+    pub(crate) operations: u32,
+    /// How many variables.
+    #[arg(long, short, value_name = "N", default_value_t = 4)]
+    pub(crate) variables: u32,
+    /// Let variables share cache lines, instead of having one each.
+    #[arg(long)]
+    pub(crate) packed: bool,
+    /// The share of reads among reads and writes.
+    #[arg(long, default_value = "0.5", value_parser = units::share)]
+    pub(crate) reads: f64,
+    /// The share of fences.
+    #[arg(long, default_value = "0", value_parser = units::share)]
+    pub(crate) fences: f64,
+    /// The share of read-modify-writes.
+    #[arg(long, default_value = "0", value_parser = units::share)]
+    pub(crate) rmws: f64,
+    /// How long a thread waits at most before it starts, in turns of a loop.
+    #[arg(long, value_name = "TURNS", default_value_t = 64)]
+    pub(crate) skew: u32,
+    /// How many rounds, each of them a history.
+    #[arg(long, short, value_name = "N", default_value_t = 1000)]
+    pub(crate) rounds: u64,
+    /// The seed of the programs.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
     /// The format to write [default: by the output's extension, or hist].
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<Format>,

@@ -137,7 +137,6 @@ impl<'a> Court<'a> {
         for folder in [&args.draw, &args.certificates].into_iter().flatten() {
             std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
         }
-        let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
         let jobs = args.jobs.map_or_else(cores, usize::from);
         Ok(Court { args, selection, jobs })
     }
@@ -314,8 +313,13 @@ impl Place<'_> {
     }
 }
 
+/// Counts the cores.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get())
+}
+
 /// Writes a file beside its place and moves it there when it is complete.
-fn write_file(
+pub(crate) fn write_file(
     path: &Path,
     write: impl FnOnce(&mut io::BufWriter<File>) -> io::Result<()>,
 ) -> Result<(), CliError> {

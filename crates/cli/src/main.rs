@@ -1,13 +1,16 @@
 //! The `consistory` command line: glue, exit codes, progress.
 
 mod args;
+mod atlas;
 mod certify;
 mod check;
+mod contrast;
 mod convert;
 mod error;
 mod models;
 mod output;
 mod pipeline;
+mod record;
 mod report;
 mod select;
 mod units;
@@ -26,7 +29,10 @@ fn main() -> ExitCode {
         Command::Certify(args) => certify::certify(args),
         Command::Convert(args) => convert::convert(args),
         Command::Generate(args) => convert::generate_histories(args),
+        Command::Record(args) => record::record(args),
         Command::Models(args) => models::models(args),
+        Command::Contrast(args) => contrast::contrast(args),
+        Command::Atlas(args) => atlas::atlas(args),
         Command::Completions { shell } => {
             clap_complete::generate(
                 *shell,

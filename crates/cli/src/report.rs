@@ -109,7 +109,8 @@ fn write_bounded(
     }
 }
 
-fn quoted(text: &str) -> String {
+/// Writes a text as JSON has it.
+pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 

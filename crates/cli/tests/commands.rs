@@ -138,6 +138,9 @@ fn the_reference_of_the_command_line_is_up_to_date() {
         "models",
         "models show",
         "models lattice",
+        "contrast",
+        "atlas",
+        "record cpu",
         "completions",
     ] {
         let help = folder.run(&format!("{command} --help"));

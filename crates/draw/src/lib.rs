@@ -5,7 +5,8 @@
 //! - [`explain`] tells in plain sentences why a verdict holds, [`explain_line`] in one line.
 //! - [`history_svg`] draws a history as lanes, one a session, with the cycle of a violation as
 //!   coloured arrows.
-//! - [`lattice_svg`] draws a small Hasse diagram, such as that of the models.
+//! - [`lattice_svg`] draws a small Hasse diagram, such as that of the models;
+//!   [`lattice_with_cards_svg`] puts cards below it that its edges refer to.
 //! - [`line_plot`] draws measurements.
 //! - [`table`] aligns a table for the terminal.
 //!
@@ -46,6 +47,6 @@ mod table;
 pub use narrative::explain;
 pub use summary::explain_line;
 pub use svg_history::{DrawOptions, history_svg};
-pub use svg_lattice::{LatticeEdge, LatticeNode, lattice_svg};
+pub use svg_lattice::{LatticeCard, LatticeEdge, LatticeNode, lattice_svg, lattice_with_cards_svg};
 pub use svg_plot::{Plot, Series, line_plot};
 pub use table::table;

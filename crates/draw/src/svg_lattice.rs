@@ -37,6 +37,17 @@ pub struct LatticeEdge {
     pub dashed: bool,
 }
 
+/// A text beside a Hasse diagram that the labels of its edges refer to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LatticeCard {
+    /// What edges call it.
+    pub label: String,
+    /// The text, line by line.
+    pub lines: Vec<String>,
+    /// A remark below the text; may be empty.
+    pub note: String,
+}
+
 const MARGIN: f64 = 24.0;
 const LAYER_GAP: f64 = 64.0;
 const NODE_GAP: f64 = 36.0;
@@ -45,6 +56,66 @@ const SWEEPS: usize = 12;
 
 /// Draws a Hasse diagram, strongest on top; an edge to a node that is not there is left out.
 pub fn lattice_svg(nodes: &[LatticeNode], edges: &[LatticeEdge]) -> String {
+    let (canvas, w, h) = drawn(nodes, edges);
+    canvas.finish(w, h, "A lattice, strongest on top")
+}
+
+/// Draws a Hasse diagram with cards below it.
+pub fn lattice_with_cards_svg(
+    nodes: &[LatticeNode],
+    edges: &[LatticeEdge],
+    cards: &[LatticeCard],
+) -> String {
+    let (mut canvas, w, h) = drawn(nodes, edges);
+    let sizes: Vec<(f64, f64)> = cards.iter().map(card_size).collect();
+    // Rows as wide as the diagram, or as the widest card.
+    let widest = sizes.iter().map(|&(w, _)| w + 2.0 * MARGIN).fold(w, f64::max);
+    let (mut x, mut y, mut row) = (MARGIN, h, 0.0f64);
+    for (card, &(card_w, card_h)) in cards.iter().zip(&sizes) {
+        if x > MARGIN && x + card_w + MARGIN > widest {
+            (x, y, row) = (MARGIN, y + row + CARD_GAP, 0.0);
+        }
+        draw_card(&mut canvas, card, Rect { x, y, w: card_w, h: card_h });
+        x += card_w + CARD_GAP;
+        row = row.max(card_h);
+    }
+    canvas.finish(widest, y + row + MARGIN, "A lattice, strongest on top, with what separates it")
+}
+
+const CARD_GAP: f64 = 14.0;
+const CARD_LABEL: Font<'static> =
+    Font { size: 12.0, colour: INK, is_mono: false, is_bold: true, anchor: Anchor::Start };
+const CARD_TEXT: Font<'static> =
+    Font { size: 12.0, colour: INK, is_mono: true, is_bold: false, anchor: Anchor::Start };
+const CARD_NOTE: Font<'static> =
+    Font { size: 11.0, colour: MUTED, is_mono: false, is_bold: false, anchor: Anchor::Start };
+
+/// Lists the lines of a card, its label first.
+fn card_lines(card: &LatticeCard) -> impl Iterator<Item = (Font<'static>, String)> {
+    let texts = card.lines.iter().map(|line| (CARD_TEXT, line));
+    std::iter::once((CARD_LABEL, &card.label))
+        .chain(texts)
+        .chain(std::iter::once((CARD_NOTE, &card.note)))
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(font, text)| (font, clean(text, 80)))
+}
+
+fn card_size(card: &LatticeCard) -> (f64, f64) {
+    let w = card_lines(card).map(|(font, text)| font.measure(&text)).fold(60.0, f64::max);
+    let h: f64 = card_lines(card).map(|(font, _)| font.size + 5.0).sum();
+    (w + 24.0, h + 14.0)
+}
+
+fn draw_card(canvas: &mut Canvas, card: &LatticeCard, area: Rect) {
+    canvas.rect(area, 6.0, "#ffffff", Some(Stroke { colour: FAINT, width: 1.2, dashes: "" }));
+    let mut y = area.y + 5.0;
+    for (font, text) in card_lines(card) {
+        y += font.size + 5.0;
+        canvas.text(at(area.x + 12.0, y - 2.0), font, &text);
+    }
+}
+
+fn drawn(nodes: &[LatticeNode], edges: &[LatticeEdge]) -> (Canvas, f64, f64) {
     let mut diagram = Diagram::new(nodes, edges);
     diagram.sort_layers();
     diagram.place();
@@ -259,7 +330,8 @@ impl Diagram {
         }
     }
 
-    fn draw(&self, nodes: &[LatticeNode], edges: &[LatticeEdge]) -> String {
+    /// Draws all of it; says how wide and how high it is.
+    fn draw(&self, nodes: &[LatticeNode], edges: &[LatticeEdge]) -> (Canvas, f64, f64) {
         let mut middles = Vec::new();
         let mut y = MARGIN;
         for layer in &self.layers {
@@ -316,7 +388,7 @@ impl Diagram {
         canvas.line(at(MARGIN, bottom), at(bends, bottom), rule);
         let words = "stronger above, weaker below";
         canvas.text(at(MARGIN, bottom + 18.0), NOTE.anchored(Anchor::Start), words);
-        canvas.finish(bends + MARGIN, bottom + 18.0 + MARGIN, "A lattice, strongest on top")
+        (canvas, bends + MARGIN, bottom + 18.0 + MARGIN)
     }
 }
 

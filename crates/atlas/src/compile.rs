@@ -1,0 +1,537 @@
+//! Definitions as straight code over words.
+//!
+//! The reference evaluator interprets a definition with matrices of any size. An atlas asks the
+//! same definitions about millions of histories of a handful of operations, so here a definition
+//! is compiled once: calls are put in place, equal expressions are computed once, `[S] ; r` becomes
+//! a mask, and each instruction stands as far out as what it uses allows. There are three
+//! outermost blocks, for what depends on the shape of a history only, what depends on `wr` too, and
+//! what depends on `ww`; inside a block, loops for `let rec`, `union` and `forall`.
+//!
+//! A search that fixes `wr` read by read may stop early if a violation stays one whatever is
+//! added, that is if `wr` does not occur negatively in any check; the signs are found on the way.
+
+use consistory_models::{
+    Base, CheckKind, Definition, Group, Kind, Program, Term, TermId, VariableId,
+};
+use rustc_hash::FxHashMap;
+
+/// The block of what is known with the shape of a history.
+pub(crate) const SHAPE: usize = 0;
+/// The block of what depends on `wr`.
+pub(crate) const READS: usize = 1;
+/// The block of what depends on `ww`.
+pub(crate) const ORDER: usize = 2;
+/// How many outermost blocks there are.
+pub(crate) const BLOCKS: usize = 3;
+
+/// A register, of sets or of relations.
+pub(crate) type Register = u16;
+
+/// The registers that predefined names have; more of both kinds follow.
+pub(crate) const SETS: [Base; 8] = [
+    Base::Everything,
+    Base::EmptySet,
+    Base::Writes,
+    Base::Reads,
+    Base::Fences,
+    Base::InitialWrites,
+    Base::ReadModifyWrites,
+    Base::Memory,
+];
+/// See [`SETS`].
+pub(crate) const RELATIONS: [Base; 8] = [
+    Base::EmptyRelation,
+    Base::Identity,
+    Base::Po,
+    Base::Wr,
+    Base::Ww,
+    Base::Loc,
+    Base::Ext,
+    Base::Int,
+];
+
+/// A step: the result goes to the first register. Capital `S` marks those on sets.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Step {
+    Union(Register, Register),
+    Intersection(Register, Register),
+    Difference(Register, Register),
+    Then(Register, Register),
+    Closure(Register),
+    Inverse(Register),
+    /// The pairs of everything that are not in the relation.
+    Complement(Register),
+    Product(Register, Register),
+    /// A relation, from a set.
+    FromSet(Register, Register),
+    /// A relation, to a set.
+    ToSet(Register, Register),
+    Identity(Register),
+    UnionS(Register, Register),
+    IntersectionS(Register, Register),
+    DifferenceS(Register, Register),
+    ComplementS(Register),
+    Domain(Register),
+    Range(Register),
+}
+
+impl Step {
+    /// Says what the result is.
+    fn kind(&self) -> Kind {
+        match self {
+            Step::UnionS(..)
+            | Step::IntersectionS(..)
+            | Step::DifferenceS(..)
+            | Step::ComplementS(_)
+            | Step::Domain(_)
+            | Step::Range(_) => Kind::Set,
+            _ => Kind::Relation,
+        }
+    }
+}
+
+/// What is done, one after the other.
+#[derive(Clone, Debug)]
+pub(crate) enum Instruction {
+    /// Computes a register.
+    Compute(Register, Step),
+    /// Runs the body until the names have the values that it computes, starting from nothing.
+    Fixpoint { names: Vec<(Kind, Register, Register)>, body: Vec<Instruction> },
+    /// Runs the body for each operation of a set, the operation being in a register as a set of
+    /// one, and unites what it computes.
+    Each {
+        set: Register,
+        operation: Register,
+        body: Vec<Instruction>,
+        union: Option<(Kind, Register, Register)>,
+    },
+    /// Stops with a violation unless the check holds.
+    Require(CheckKind, Kind, Register),
+}
+
+/// A compiled definition.
+#[derive(Clone, Debug)]
+pub(crate) struct Code {
+    pub(crate) blocks: [Vec<Instruction>; BLOCKS],
+    pub(crate) sets: usize,
+    pub(crate) relations: usize,
+    /// Whether a violation under a part of `wr` is one under the whole.
+    pub(crate) prunes_reads: bool,
+    /// Whether a violation under a part of `ww` is one under the whole.
+    pub(crate) prunes_order: bool,
+    pub(crate) has_store_order: bool,
+}
+
+impl Code {
+    /// Estimates what deciding takes: the steps, those of loops a few times over.
+    pub(crate) fn cost(&self) -> usize {
+        fn steps(block: &[Instruction]) -> usize {
+            block
+                .iter()
+                .map(|instruction| match instruction {
+                    Instruction::Compute(..) | Instruction::Require(..) => 1,
+                    Instruction::Fixpoint { body, .. } | Instruction::Each { body, .. } => {
+                        4 * steps(body)
+                    }
+                })
+                .sum()
+        }
+        steps(&self.blocks[READS]) + 8 * steps(&self.blocks[ORDER])
+    }
+}
+
+/// A compiled expression.
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    kind: Kind,
+    register: Register,
+    /// The scope in which it is computed.
+    home: usize,
+    signs: Signs,
+}
+
+/// How the choices occur in an expression.
+#[derive(Clone, Copy, Default, Debug)]
+struct Signs {
+    /// `wr` and `ww`, each: a larger choice may make the expression larger.
+    positive: [bool; 2],
+    /// It may make it smaller.
+    negative: [bool; 2],
+}
+
+impl Signs {
+    fn join(self, other: Signs) -> Signs {
+        let or = |a: [bool; 2], b: [bool; 2]| [a[0] | b[0], a[1] | b[1]];
+        Signs {
+            positive: or(self.positive, other.positive),
+            negative: or(self.negative, other.negative),
+        }
+    }
+
+    fn swapped(self) -> Signs {
+        Signs { positive: self.negative, negative: self.positive }
+    }
+}
+
+/// A block or a loop's body that is being written.
+#[derive(Default)]
+struct Scope {
+    code: Vec<Instruction>,
+    known: FxHashMap<Step, Value>,
+    /// The scopes outside of this one whose values it uses, a bit each.
+    uses: u64,
+}
+
+/// Compiles a definition.
+pub(crate) fn compile(definition: &Definition) -> Code {
+    let program = definition.program();
+    let mut compiler = Compiler {
+        program,
+        scopes: std::iter::repeat_with(Scope::default).take(BLOCKS).collect(),
+        variables: vec![None; program.variables().len()],
+        globals: FxHashMap::default(),
+        counts: [SETS.len() as Register, RELATIONS.len() as Register],
+        signs: Signs::default(),
+    };
+    for (i, group) in program.globals().iter().enumerate() {
+        for &(variable, _) in &group.bindings {
+            compiler.globals.insert(variable, i);
+        }
+    }
+    for check in program.checks() {
+        match &check.forall {
+            None => {
+                let value = compiler.term(check.term);
+                compiler.require(check.kind, value);
+            }
+            Some((variable, set, groups)) => {
+                let set = compiler.term(*set);
+                let operation = compiler.open_each(*variable, set);
+                for group in groups {
+                    compiler.bind(group);
+                }
+                let value = compiler.term(check.term);
+                compiler.require(check.kind, value);
+                compiler.close_each(set, operation, None);
+            }
+        }
+    }
+    let Compiler { scopes, counts, signs, .. } = compiler;
+    let [shape, reads, order] =
+        <[Scope; BLOCKS]>::try_from(scopes).ok().expect("every loop that is opened is closed");
+    Code {
+        blocks: [shape.code, reads.code, order.code],
+        sets: usize::from(counts[0]),
+        relations: usize::from(counts[1]),
+        prunes_reads: !signs.negative[0],
+        prunes_order: !signs.negative[1],
+        has_store_order: definition.has_store_order(),
+    }
+}
+
+struct Compiler<'a> {
+    program: &'a Program,
+    /// The blocks, and the loops that are open.
+    scopes: Vec<Scope>,
+    variables: Vec<Option<Value>>,
+    /// The outermost group that binds a variable; it is compiled when it is first used.
+    globals: FxHashMap<VariableId, usize>,
+    /// How many registers there are, of sets and of relations.
+    counts: [Register; 2],
+    /// How the choices occur in the checks.
+    signs: Signs,
+}
+
+impl Compiler<'_> {
+    fn register(&mut self, kind: Kind) -> Register {
+        let count = &mut self.counts[usize::from(kind == Kind::Relation)];
+        *count += 1;
+        *count - 1
+    }
+
+    /// Computes a step from operands, unless its value is known.
+    fn compute(&mut self, step: Step, operands: &[Value], signs: Signs) -> Value {
+        if let Some(known) = self.scopes.iter().find_map(|scope| scope.known.get(&step)) {
+            return *known;
+        }
+        let home = operands.iter().map(|value| value.home).max().unwrap_or(SHAPE);
+        let kind = step.kind();
+        let value = Value { kind, register: self.register(kind), home, signs };
+        for operand in operands {
+            self.note_use(home, *operand);
+        }
+        let scope = &mut self.scopes[home];
+        scope.code.push(Instruction::Compute(value.register, step.clone()));
+        scope.known.insert(step, value);
+        value
+    }
+
+    /// Notes that a scope uses a value, which may be from outside.
+    fn note_use(&mut self, scope: usize, value: Value) {
+        if value.home < scope {
+            self.scopes[scope].uses |= 1 << value.home;
+        }
+    }
+
+    /// Demands a check in the innermost scope: a loop over nothing demands nothing.
+    fn require(&mut self, kind: CheckKind, value: Value) {
+        self.signs = self.signs.join(value.signs);
+        let innermost = self.scopes.len() - 1;
+        let at = if innermost < BLOCKS { value.home } else { innermost };
+        self.note_use(at, value);
+        self.scopes[at].code.push(Instruction::Require(kind, value.kind, value.register));
+    }
+
+    /// Opens a loop over the operations of a set.
+    fn open_each(&mut self, variable: VariableId, set: Value) -> Value {
+        self.scopes.push(Scope::default());
+        let home = self.scopes.len() - 1;
+        self.note_use(home, set);
+        let register = self.register(Kind::Set);
+        let operation = Value { kind: Kind::Set, register, home, signs: Signs::default() };
+        self.variables[variable.index()] = Some(operation);
+        operation
+    }
+
+    /// Closes a loop over operations, which unites what its body computes, if anything.
+    fn close_each(&mut self, set: Value, operation: Value, body: Option<Value>) -> Option<Value> {
+        let union = body.map(|body| (body.kind, self.register(body.kind), body.register));
+        let (set_register, operation) = (set.register, operation.register);
+        let results: Vec<Value> = body.into_iter().collect();
+        let home = self.close(&results, |body| Instruction::Each {
+            set: set_register,
+            operation,
+            body,
+            union,
+        });
+        let signs = body.map_or(set.signs, |body| set.signs.join(body.signs));
+        union.map(|(kind, register, _)| Value { kind, register, home, signs })
+    }
+
+    /// Closes the innermost loop, which gives results, and puts it as far out as what it uses
+    /// allows; says where.
+    fn close(
+        &mut self,
+        results: &[Value],
+        instruction: impl FnOnce(Vec<Instruction>) -> Instruction,
+    ) -> usize {
+        let own = self.scopes.len() - 1;
+        for &value in results {
+            self.note_use(own, value);
+        }
+        let Scope { code, uses, .. } = self.scopes.pop().expect("a loop was opened");
+        let home = uses.checked_ilog2().unwrap_or(0) as usize;
+        let scope = &mut self.scopes[home];
+        scope.uses |= uses & !(1 << home);
+        scope.code.push(instruction(code));
+        home
+    }
+
+    /// Binds the names of a group.
+    fn bind(&mut self, group: &Group) {
+        if !group.recursive {
+            let values: Vec<Value> =
+                group.bindings.iter().map(|&(_, term)| self.term(term)).collect();
+            for (&(variable, _), value) in group.bindings.iter().zip(values) {
+                self.variables[variable.index()] = Some(value);
+            }
+            return;
+        }
+        self.scopes.push(Scope::default());
+        let home = self.scopes.len() - 1;
+        for &(variable, _) in &group.bindings {
+            let kind = self.program.variable(variable).kind;
+            let register = self.register(kind);
+            let name = Value { kind, register, home, signs: Signs::default() };
+            self.variables[variable.index()] = Some(name);
+        }
+        let values: Vec<Value> = group.bindings.iter().map(|&(_, term)| self.term(term)).collect();
+        // No name occurs negatively, so all are at most as signed as all of the terms together.
+        let signs = values.iter().fold(Signs::default(), |signs, value| signs.join(value.signs));
+        let names: Vec<(Kind, Register, Register)> = group
+            .bindings
+            .iter()
+            .zip(&values)
+            .map(|(&(variable, _), value)| {
+                (value.kind, self.variable(variable).register, value.register)
+            })
+            .collect();
+        let home = self.close(&values, |body| Instruction::Fixpoint { names, body });
+        for &(variable, _) in &group.bindings {
+            let slot = self.variables[variable.index()].as_mut().expect("it was bound above");
+            *slot = Value { home, signs, ..*slot };
+        }
+    }
+
+    fn variable(&mut self, variable: VariableId) -> Value {
+        if self.variables[variable.index()].is_none() {
+            let program = self.program;
+            let group = self.globals[&variable];
+            self.bind(&program.globals()[group]);
+        }
+        self.variables[variable.index()].expect("a variable is bound before it is used")
+    }
+
+    fn base(&self, base: Base) -> Value {
+        let place = |table: &[Base]| table.iter().position(|&b| b == base);
+        let (kind, at) = match place(&SETS) {
+            Some(at) => (Kind::Set, at),
+            None => {
+                let at = place(&RELATIONS).expect("a predefined name is a set or a relation");
+                (Kind::Relation, at)
+            }
+        };
+        let (home, choice) = match base {
+            Base::Wr => (READS, Some(0)),
+            Base::Ww => (ORDER, Some(1)),
+            _ => (SHAPE, None),
+        };
+        let mut signs = Signs::default();
+        if let Some(choice) = choice {
+            signs.positive[choice] = true;
+        }
+        Value { kind, register: at as Register, home, signs }
+    }
+
+    fn binary(
+        &mut self,
+        a: Value,
+        b: Value,
+        step: fn(Register, Register) -> Step,
+        signs: Signs,
+    ) -> Value {
+        self.compute(step(a.register, b.register), &[a, b], signs)
+    }
+
+    /// Folds the operands of an operator that is associative.
+    fn fold(
+        &mut self,
+        terms: &[TermId],
+        on_sets: fn(Register, Register) -> Step,
+        on_relations: fn(Register, Register) -> Step,
+    ) -> Value {
+        let values: Vec<Value> = terms.iter().map(|&term| self.term(term)).collect();
+        // What is known early is combined early, so that later blocks have less to do.
+        let mut values = values;
+        values.sort_by_key(|value| value.home);
+        let mut folded = values[0];
+        for &value in &values[1..] {
+            let step = if value.kind == Kind::Set { on_sets } else { on_relations };
+            folded = self.binary(folded, value, step, folded.signs.join(value.signs));
+        }
+        folded
+    }
+
+    fn unary(&mut self, term: TermId, step: fn(Register) -> Step) -> Value {
+        let value = self.term(term);
+        self.compute(step(value.register), &[value], value.signs)
+    }
+
+    fn with_identity(&mut self, value: Value) -> Value {
+        let identity = self.base(Base::Identity);
+        self.binary(identity, value, Step::Union, value.signs)
+    }
+
+    fn term(&mut self, id: TermId) -> Value {
+        let program = self.program;
+        match program.term(id) {
+            Term::Base(base) => self.base(*base),
+            Term::Variable(variable) => self.variable(*variable),
+            Term::Apply(function, arguments) => {
+                let values: Vec<Value> = arguments.iter().map(|&term| self.term(term)).collect();
+                let function = program.function(*function);
+                for (&parameter, value) in function.parameters.iter().zip(values) {
+                    self.variables[parameter.index()] = Some(value);
+                }
+                self.term(function.body)
+            }
+            Term::Union(terms) => self.fold(terms, Step::UnionS, Step::Union),
+            Term::Intersection(terms) => self.fold(terms, Step::IntersectionS, Step::Intersection),
+            Term::Sequence(terms) => self.sequence(terms),
+            Term::Difference(left, right) => {
+                let (left, right) = (self.term(*left), self.term(*right));
+                let signs = left.signs.join(right.signs.swapped());
+                let step = match left.kind {
+                    Kind::Set => Step::DifferenceS,
+                    Kind::Relation => Step::Difference,
+                };
+                self.binary(left, right, step, signs)
+            }
+            Term::Product(left, right) => {
+                let (left, right) = (self.term(*left), self.term(*right));
+                self.binary(left, right, Step::Product, left.signs.join(right.signs))
+            }
+            Term::Plus(term) => self.unary(*term, Step::Closure),
+            Term::Star(term) => {
+                let plus = self.unary(*term, Step::Closure);
+                self.with_identity(plus)
+            }
+            Term::Optional(term) => {
+                let value = self.term(*term);
+                self.with_identity(value)
+            }
+            Term::Inverse(term) => self.unary(*term, Step::Inverse),
+            Term::Complement(term) => {
+                let value = self.term(*term);
+                let step = match value.kind {
+                    Kind::Set => Step::ComplementS(value.register),
+                    Kind::Relation => Step::Complement(value.register),
+                };
+                self.compute(step, &[value], value.signs.swapped())
+            }
+            Term::Identity(term) => self.unary(*term, Step::Identity),
+            Term::Domain(term) => self.unary(*term, Step::Domain),
+            Term::Range(term) => self.unary(*term, Step::Range),
+            Term::Let(group, body) => {
+                self.bind(group);
+                self.term(*body)
+            }
+            Term::BigUnion { variable, set, body, .. } => {
+                let set = self.term(*set);
+                let operation = self.open_each(*variable, set);
+                let body = self.term(*body);
+                self.close_each(set, operation, Some(body)).expect("the body has a value")
+            }
+        }
+    }
+
+    /// Compiles `a ; b ; c` from the left; `[S]` is a mask.
+    fn sequence(&mut self, terms: &[TermId]) -> Value {
+        let program = self.program;
+        let mut done: Option<Value> = None;
+        // A set that was seen before any relation.
+        let mut start: Option<Value> = None;
+        for &term in terms {
+            if let Term::Identity(set) = program.term(term) {
+                let set = self.term(*set);
+                match (done, start) {
+                    (Some(value), _) => {
+                        let signs = value.signs.join(set.signs);
+                        done = Some(self.binary(value, set, Step::ToSet, signs));
+                    }
+                    (None, None) => start = Some(set),
+                    (None, Some(first)) => {
+                        let signs = first.signs.join(set.signs);
+                        start = Some(self.binary(first, set, Step::IntersectionS, signs));
+                    }
+                }
+                continue;
+            }
+            let value = self.term(term);
+            done = Some(match (done, start.take()) {
+                (Some(before), _) => {
+                    self.binary(before, value, Step::Then, before.signs.join(value.signs))
+                }
+                (None, Some(set)) => {
+                    self.binary(value, set, Step::FromSet, value.signs.join(set.signs))
+                }
+                (None, None) => value,
+            });
+        }
+        match (done, start) {
+            (Some(value), _) => value,
+            (None, Some(set)) => self.compute(Step::Identity(set.register), &[set], set.signs),
+            (None, None) => unreachable!("a sequence has operands"),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Two models: a smallest history that each allows and the other forbids.
+
+use consistory_check::Model;
+use consistory_history::History;
+use consistory_models::{Standing, implies};
+use consistory_verdict::Stopped;
+
+use crate::scan::{Question, ScanOptions, scan};
+use crate::shape::Space;
+
+/// How two models differ.
+#[derive(Clone, Debug)]
+pub struct Contrast {
+    /// What the first allows and the second forbids, and the other way round.
+    pub sides: [Side; 2],
+    /// How many histories were decided.
+    pub histories: u64,
+}
+
+/// Whether one model allows something that another forbids.
+#[derive(Clone, Debug)]
+pub enum Side {
+    /// It does: this is a smallest history.
+    Separated(Box<History>),
+    /// It does not, by proof.
+    Implied(Standing),
+    /// No history of the space does.
+    NotUpTo {
+        /// The most operations of the space.
+        operations: usize,
+    },
+    /// The scan stopped first.
+    Undecided {
+        /// Up to how many operations every history was looked at.
+        operations: usize,
+        /// Why it stopped.
+        stopped: Stopped,
+    },
+}
+
+/// Looks for smallest histories that one of two models allows and the other forbids.
+///
+/// What the lattice of the catalogue has a proof for is not looked for.
+pub fn contrast(models: &[Model; 2], space: &Space, options: &ScanOptions) -> Contrast {
+    let proof = |from: usize, to: usize| match (&models[from], &models[to]) {
+        (Model::Catalogued(from), Model::Catalogued(to)) => implies(from.id, to.id),
+        _ => None,
+    };
+    let questions = [Question { allows: 0, forbids: 1 }, Question { allows: 1, forbids: 0 }];
+    let proofs = questions.map(|question| proof(question.allows, question.forbids));
+    let asked: Vec<Question> =
+        questions.into_iter().zip(&proofs).filter(|(_, p)| p.is_none()).map(|(q, _)| q).collect();
+    let found = scan(models, &asked, space, options);
+    let mut answers = found.answers.into_iter();
+    let sides = proofs.map(|proof| {
+        if let Some(standing) = proof {
+            return Side::Implied(standing);
+        }
+        match (answers.next().flatten(), &found.stopped) {
+            (Some(history), _) => Side::Separated(Box::new(history)),
+            (None, None) => Side::NotUpTo { operations: space.operations },
+            (None, Some(stopped)) => {
+                Side::Undecided { operations: found.complete, stopped: stopped.clone() }
+            }
+        }
+    });
+    Contrast { sides, histories: found.histories }
+}

@@ -1,0 +1,139 @@
+//! Histories that need not be looked at, because a smaller one does the same.
+//!
+//! A smallest history that separates two models has no operation that both ignore. For the models
+//! of the catalogue these are without effect, as nothing that their definitions build leads through
+//! them to anything new; a test finds the same smallest histories with and without them.
+//!
+//! - **Apart.** Sessions that share no variable, directly or by way of others, are histories of
+//!   their own: every path from one to the other starts at an initial write, and a path back to an
+//!   initial write closes a cycle in its own part already. The whole satisfies a model if and only
+//!   if both parts do.
+//! - **A variable that is only read, or only written**, if no read-modify-write does so. Reads of an
+//!   initial value that is never overwritten have no `rw`. Writes that nobody reads can be ordered
+//!   as the rest of the relation has them.
+//! - **A session of one read.** What comes before the read comes before the write that it reads
+//!   from, and what comes after it comes after that write.
+//! - **A last write that is never read** can be the last of its variable; nothing then comes after
+//!   it.
+//! - **A first read that reads an initial value.** Nothing but initial writes comes before it.
+//! - **A read that repeats the one before it**, same variable and same source, has the same before
+//!   and after.
+//! - **A last read of the write right before it**: what comes before it comes before that write, and
+//!   only what overwrites the write comes after it.
+//! - **A fence** at the start or end of a session, or beside another one or a read-modify-write,
+//!   orders nothing that isn't ordered anyway.
+//!
+//! Of a definition that is not in the catalogue nothing is known, so nothing is left out.
+
+use crate::shape::{Kind, Shape, Skeleton, Source};
+
+/// Whether what has no effect is left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reduction {
+    /// Everything is looked at.
+    None,
+    /// What has no effect on a model of the catalogue is left out.
+    Catalogue,
+}
+
+impl Reduction {
+    /// Says whether some history with this skeleton may be needed.
+    pub(crate) fn needs_skeleton(self, skeleton: &Skeleton) -> bool {
+        if self == Reduction::None {
+            return true;
+        }
+        let kinds = &skeleton.kinds;
+        (0..kinds.len()).all(|at| {
+            let (is_first, is_last) = (skeleton.is_first(at), skeleton.is_last(at));
+            match kinds[at] {
+                Kind::Read => !(is_first && is_last),
+                Kind::Fence => {
+                    let orders = |kind: Kind| matches!(kind, Kind::Read | Kind::Write);
+                    !is_first && !is_last && orders(kinds[at - 1]) && orders(kinds[at + 1])
+                }
+                Kind::Write | Kind::Rmw => true,
+            }
+        })
+    }
+
+    /// Says whether some history of this shape may be needed.
+    pub(crate) fn needs_shape(self, shape: &Shape<'_>) -> bool {
+        if self == Reduction::None {
+            return true;
+        }
+        let (mut read, mut written, mut last_writes) = (0u16, 0u16, [0u8; 16]);
+        let mut reads = [0u8; 16];
+        // Which variables hang together with each variable.
+        let mut parts: Vec<u16> = Vec::new();
+        for session in 0..shape.skeleton().sessions {
+            let mut part = 0;
+            for at in (0..shape.len()).filter(|&at| shape.session(at) == session) {
+                let Some(variable) = shape.variable(at) else { continue };
+                let bit = 1 << variable;
+                part |= bit;
+                match shape.kind(at) {
+                    Kind::Read => read |= bit,
+                    Kind::Write => {
+                        written |= bit;
+                        last_writes[variable] += u8::from(shape.skeleton().is_last(at));
+                    }
+                    // It does something even alone.
+                    _ => {
+                        read |= bit;
+                        written |= bit;
+                    }
+                }
+                reads[variable] += u8::from(shape.reads(at));
+            }
+            let (touching, mut apart): (Vec<u16>, Vec<u16>) =
+                parts.into_iter().partition(|other| other & part != 0);
+            apart.push(touching.into_iter().fold(part, |all, part| all | part));
+            parts = apart;
+        }
+        read == written
+            && parts.len() <= 1
+            && last_writes.iter().zip(&reads).all(|(writes, reads)| writes <= reads)
+    }
+
+    /// Says whether some history with these sources, of which the last was chosen just now, may be
+    /// needed.
+    pub(crate) fn may_matter(self, shape: &Shape<'_>, chosen: &[Source]) -> bool {
+        let Some((&Source { read, variable, write }, before)) = chosen.split_last() else {
+            return true;
+        };
+        if self == Reduction::None {
+            return true;
+        }
+        let skeleton = shape.skeleton();
+        if shape.kind(read) == Kind::Read {
+            if skeleton.is_first(read) && write.is_none() {
+                return false;
+            }
+            let repeats = |other: &Source| {
+                other.read + 1 == read
+                    && !skeleton.is_first(read)
+                    && other.variable == variable
+                    && other.write == write
+                    && shape.kind(other.read) == Kind::Read
+            };
+            if before.last().is_some_and(repeats) {
+                return false;
+            }
+            if skeleton.is_last(read) && !skeleton.is_first(read) && write == Some(read - 1) {
+                return false;
+            }
+        }
+        // Enough reads must be left for the last writes that nobody has read yet.
+        let is_unread = |at: &usize| {
+            shape.kind(*at) == Kind::Write
+                && skeleton.is_last(*at)
+                && shape.variable(*at) == Some(variable)
+                && !chosen.iter().any(|source| source.write == Some(*at))
+        };
+        let unread = (0..shape.len()).filter(is_unread).count();
+        let left = (read + 1..shape.len())
+            .filter(|&at| shape.reads(at) && shape.variable(at) == Some(variable))
+            .count();
+        unread <= left
+    }
+}

@@ -1,0 +1,437 @@
+//! Looking for the smallest histories that one model allows and another forbids.
+//!
+//! Histories are gone through by size: operations, then sessions, then variables. For each shape
+//! the sources of the reads are chosen one by one; as soon as what is chosen violates every model
+//! that is still to allow something, the choices below are left out. That is sound for a
+//! definition in which a violation stays one whatever is added to `wr`, which the compiled
+//! definitions know; others are looked at in full. At the end of a branch a model is decided only
+//! if an open question needs it, cheap ones first, and what the lattice has a proof for is not
+//! decided again.
+//!
+//! All cores take skeletons from one list. What is found does not depend on who is faster: the
+//! answer to a question is the first history of the first skeleton that has one.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use consistory_check::Model;
+use consistory_history::{Action, History, HistoryBuilder};
+use consistory_models::implies;
+use consistory_verdict::{Budget, Stopped};
+
+use crate::compile::{Code, compile};
+use crate::reduce::Reduction;
+use crate::run::{Machine, Standing};
+use crate::shape::{Kind, Shape, Skeleton, Source, Space, skeletons};
+use crate::sources::{Next, Visitor, choose};
+
+/// Whether there is a history that one model allows and another forbids.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Question {
+    /// The place of the model that is to allow it.
+    pub allows: usize,
+    /// The place of the model that is to forbid it.
+    pub forbids: usize,
+}
+
+/// How to scan.
+#[derive(Clone, Debug)]
+pub struct ScanOptions {
+    /// What all of it may take.
+    pub budget: Budget,
+    /// How many threads work.
+    pub jobs: usize,
+}
+
+impl Default for ScanOptions {
+    fn default() -> Self {
+        ScanOptions { budget: Budget::unlimited(), jobs: 1 }
+    }
+}
+
+/// What a scan found.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    /// A smallest history for each question that has one within the space.
+    pub answers: Vec<Option<History>>,
+    /// The largest number of operations up to which every history was considered, for the
+    /// questions without an answer.
+    pub complete: usize,
+    /// How many histories were decided, up to symmetry and without those left out early.
+    pub histories: u64,
+    /// Why the scan stopped before the space was exhausted.
+    pub stopped: Option<Stopped>,
+}
+
+/// Looks for a smallest history for each question.
+///
+/// The space must be small ([`Space::is_small`]).
+pub fn scan(
+    models: &[Model],
+    questions: &[Question],
+    space: &Space,
+    options: &ScanOptions,
+) -> Scan {
+    assert!(space.is_small(), "operations and variables are at most sixteen together");
+    let is_catalogued = |model: &Model| matches!(model, Model::Catalogued(_));
+    let reduction = match models.iter().all(is_catalogued) {
+        true => Reduction::Catalogue,
+        false => Reduction::None,
+    };
+    scan_reduced(models, questions, space, options, reduction)
+}
+
+/// See [`scan`].
+pub(crate) fn scan_reduced(
+    models: &[Model],
+    questions: &[Question],
+    space: &Space,
+    options: &ScanOptions,
+    reduction: Reduction,
+) -> Scan {
+    let codes: Vec<Code> = models.iter().map(|model| compile(model.definition())).collect();
+    let plan = Plan::new(models, &codes, reduction);
+    let mut scan =
+        Scan { answers: vec![None; questions.len()], complete: 0, histories: 0, stopped: None };
+    for operations in 1..=space.operations {
+        for sessions in 1..=space.sessions.min(operations) {
+            let mut skeletons = skeletons(space, operations, sessions);
+            skeletons.retain(|skeleton| reduction.needs_skeleton(skeleton));
+            // Of equal size, histories of plain reads and writes are simplest.
+            skeletons.sort_by_key(Skeleton::extras);
+            for variables in 1..=space.variables.min(operations) {
+                let open: Vec<usize> =
+                    (0..questions.len()).filter(|&q| scan.answers[q].is_none()).collect();
+                if open.is_empty() {
+                    scan.complete = space.operations;
+                    return scan;
+                }
+                let group = Group {
+                    codes: &codes,
+                    plan: &plan,
+                    questions,
+                    open: &open,
+                    skeletons: &skeletons,
+                    variables,
+                    reduction,
+                    budget: &options.budget,
+                    next: AtomicUsize::new(0),
+                    found_at: questions.iter().map(|_| AtomicUsize::new(usize::MAX)).collect(),
+                    found: Mutex::new(Vec::new()),
+                    histories: AtomicU64::new(0),
+                    stopped: Mutex::new(None),
+                };
+                let jobs = options.jobs.clamp(1, skeletons.len().max(1));
+                std::thread::scope(|scope| {
+                    for _ in 1..jobs {
+                        scope.spawn(|| group.work());
+                    }
+                    group.work();
+                });
+                scan.histories += group.histories.into_inner();
+                let mut found = group.found.into_inner().expect("no thread panicked");
+                found.sort_by_key(|&(_, skeleton, _)| skeleton);
+                for (question, _, history) in found {
+                    scan.answers[question].get_or_insert(history);
+                }
+                scan.stopped = group.stopped.into_inner().expect("no thread panicked");
+                if scan.stopped.is_some() {
+                    return scan;
+                }
+            }
+        }
+        scan.complete = operations;
+    }
+    scan
+}
+
+/// In which order models are asked, and what the answers say of others.
+struct Plan {
+    /// The models, cheap ones first.
+    by_cost: Vec<usize>,
+    /// For each model those that it implies, a bit each, itself included.
+    weaker: Vec<u32>,
+    /// For each model those that imply it, a bit each, itself included.
+    stronger: Vec<u32>,
+    /// A model that implies all others.
+    strongest: Option<usize>,
+}
+
+impl Plan {
+    fn new(models: &[Model], codes: &[Code], reduction: Reduction) -> Self {
+        let all = 0..models.len();
+        let is_implied = |from: usize, to: usize| {
+            from == to
+                || match (&models[from], &models[to], reduction) {
+                    (Model::Catalogued(from), Model::Catalogued(to), Reduction::Catalogue) => {
+                        implies(from.id, to.id).is_some()
+                    }
+                    _ => false,
+                }
+        };
+        let collect = |is_in: &dyn Fn(usize) -> bool| {
+            all.clone().filter(|&m| is_in(m)).fold(0, |set, m| set | 1 << m)
+        };
+        let weaker: Vec<u32> =
+            all.clone().map(|m| collect(&|other| is_implied(m, other))).collect();
+        let stronger = all.clone().map(|m| collect(&|other| is_implied(other, m))).collect();
+        let mut by_cost: Vec<usize> = all.clone().collect();
+        by_cost.sort_by_key(|&m| codes[m].cost());
+        let strongest = all.clone().find(|&m| weaker[m].count_ones() as usize == models.len());
+        Plan { by_cost, weaker, stronger, strongest }
+    }
+}
+
+/// The verdicts on one history that are known, a bit a model.
+struct Verdicts<'a, 'b> {
+    plan: &'a Plan,
+    machines: &'a mut [Machine<'b>],
+    sources: &'a [Source],
+    satisfied: u32,
+    violated: u32,
+}
+
+impl Verdicts<'_, '_> {
+    /// Says whether a model is satisfied, and notes what follows.
+    fn holds(&mut self, model: usize) -> bool {
+        if (self.satisfied | self.violated) >> model & 1 == 0 {
+            if self.machines[model].satisfies(self.sources) {
+                self.satisfied |= self.plan.weaker[model];
+            } else {
+                self.violated |= self.plan.stronger[model];
+            }
+        }
+        self.satisfied >> model & 1 == 1
+    }
+}
+
+/// The histories of one size.
+struct Group<'a> {
+    codes: &'a [Code],
+    plan: &'a Plan,
+    questions: &'a [Question],
+    open: &'a [usize],
+    skeletons: &'a [Skeleton],
+    variables: usize,
+    reduction: Reduction,
+    budget: &'a Budget,
+    next: AtomicUsize,
+    /// The first skeleton with an answer, for each question.
+    found_at: Vec<AtomicUsize>,
+    found: Mutex<Vec<(usize, usize, History)>>,
+    histories: AtomicU64,
+    stopped: Mutex<Option<Stopped>>,
+}
+
+impl Group<'_> {
+    /// Takes skeletons until there are none left.
+    fn work(&self) {
+        let mut worker = Worker {
+            group: self,
+            machines: self.codes.iter().map(Machine::new).collect(),
+            skeleton: 0,
+            shape: None,
+            open: Vec::new(),
+            alive: vec![0],
+            histories: 0,
+            looks: 0,
+        };
+        loop {
+            worker.skeleton = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(skeleton) = self.skeletons.get(worker.skeleton) else { break };
+            worker.open.clear();
+            worker.open.extend(self.open.iter().copied().filter(|&question| {
+                self.found_at[question].load(Ordering::Relaxed) > worker.skeleton
+            }));
+            let goes_on = worker.open.is_empty()
+                || skeleton.shapes(self.variables, &mut |shape, automorphisms| {
+                    if !self.reduction.needs_shape(shape) {
+                        return true;
+                    }
+                    worker.start(shape);
+                    worker.alive[0] == 0
+                        || choose(shape, automorphisms, &self.reduction, &mut worker)
+                });
+            // A worker that goes no further has all answers or no time left.
+            if !goes_on && self.stopped.lock().expect("no thread panicked").is_some() {
+                break;
+            }
+        }
+        self.histories.fetch_add(worker.histories, Ordering::Relaxed);
+    }
+}
+
+/// One thread's share.
+struct Worker<'a> {
+    group: &'a Group<'a>,
+    machines: Vec<Machine<'a>>,
+    /// The place of the skeleton at hand.
+    skeleton: usize,
+    /// The shape at hand, to write a history down.
+    shape: Option<Outline>,
+    /// The questions that this skeleton may answer.
+    open: Vec<usize>,
+    /// The models that may allow a history, a bit each, for each number of chosen sources.
+    alive: Vec<u32>,
+    histories: u64,
+    looks: u32,
+}
+
+impl Worker<'_> {
+    fn start(&mut self, shape: &Shape<'_>) {
+        self.shape = Some(Outline::of(shape));
+        let wanted = self.wanted();
+        let mut alive = 0;
+        for (m, machine) in self.machines.iter_mut().enumerate() {
+            // A definition that does not even allow the shape forbids every history of it.
+            let standing = machine.load(shape);
+            if wanted >> m & 1 == 1 && standing == Standing::Open {
+                alive |= 1 << m;
+            }
+        }
+        self.alive.clear();
+        self.alive.push(alive);
+    }
+
+    /// Gives the models of which an open question asks whether they allow a history.
+    fn wanted(&self) -> u32 {
+        self.open.iter().fold(0, |set, &q| set | 1 << self.group.questions[q].allows)
+    }
+
+    /// Counts what was looked at, and looks at the clock now and then.
+    fn has_time(&mut self) -> bool {
+        self.looks += 1;
+        if self.looks < 1024 {
+            return true;
+        }
+        self.looks = 0;
+        match self.group.budget.check() {
+            Ok(()) => self.group.stopped.lock().expect("no thread panicked").is_none(),
+            Err(stopped) => {
+                *self.group.stopped.lock().expect("no thread panicked") = Some(stopped);
+                false
+            }
+        }
+    }
+}
+
+impl Visitor for Worker<'_> {
+    fn partial(&mut self, sources: &[Source]) -> Next {
+        if !self.has_time() {
+            return Next::Stop;
+        }
+        self.alive.truncate(sources.len());
+        let plan = self.group.plan;
+        let mut alive = self.alive[sources.len() - 1] & self.wanted();
+        for &m in &plan.by_cost {
+            if alive >> m & 1 == 0 {
+                continue;
+            }
+            let machine = &mut self.machines[m];
+            if !machine.prunes() || machine.look(sources) == Standing::Open {
+                // One that may allow a history is enough to go on.
+                break;
+            }
+            alive &= !plan.stronger[m];
+        }
+        self.alive.push(alive);
+        if alive == 0 { Next::Skip } else { Next::Deeper }
+    }
+
+    fn complete(&mut self, sources: &[Source]) -> bool {
+        if !self.has_time() {
+            return false;
+        }
+        self.histories += 1;
+        let alive = self.alive[sources.len().saturating_sub(1).min(self.alive.len() - 1)];
+        let plan = self.group.plan;
+        let mut verdicts =
+            Verdicts { plan, machines: &mut self.machines, sources, satisfied: 0, violated: 0 };
+        // What the strongest allows all allow.
+        if plan.strongest.is_some_and(|strongest| verdicts.holds(strongest)) {
+            return true;
+        }
+        let mut answered = false;
+        for &question in &self.open {
+            let Question { allows, forbids } = self.group.questions[question];
+            if alive >> allows & 1 == 0 {
+                continue;
+            }
+            // Both must be asked unless the first answer settles it: the cheaper one first.
+            let codes = self.group.codes;
+            if codes[forbids].cost() < codes[allows].cost() && verdicts.holds(forbids) {
+                continue;
+            }
+            let separates = verdicts.holds(allows) && !verdicts.holds(forbids);
+            if separates && let Some(outline) = &self.shape {
+                let history = outline.history(sources);
+                self.group.found_at[question].fetch_min(self.skeleton, Ordering::Relaxed);
+                let mut found = self.group.found.lock().expect("no thread panicked");
+                found.push((question, self.skeleton, history));
+                answered = true;
+            }
+        }
+        if answered {
+            let group = self.group;
+            let skeleton = self.skeleton;
+            self.open.retain(|&q| group.found_at[q].load(Ordering::Relaxed) > skeleton);
+        }
+        !self.open.is_empty()
+    }
+}
+
+/// A shape to write histories down by.
+pub(crate) struct Outline {
+    kinds: Vec<Kind>,
+    sessions: Vec<usize>,
+    variables: Vec<Option<usize>>,
+}
+
+impl Outline {
+    pub(crate) fn of(shape: &Shape<'_>) -> Self {
+        let all = 0..shape.len();
+        Outline {
+            kinds: all.clone().map(|at| shape.kind(at)).collect(),
+            sessions: all.clone().map(|at| shape.session(at)).collect(),
+            variables: all.map(|at| shape.variable(at)).collect(),
+        }
+    }
+
+    /// Writes the history with some sources down: sessions t0, t1, ..., variables x, y, z, ...,
+    /// each variable's values 1, 2, ... in the order of the writes.
+    pub(crate) fn history(&self, sources: &[Source]) -> History {
+        const NAMES: [&str; 16] =
+            ["x", "y", "z", "a", "b", "c", "d", "e", "g", "h", "i", "j", "k", "l", "m", "n"];
+        let mut builder = HistoryBuilder::new();
+        let mut written = [0; NAMES.len()];
+        let values: Vec<i64> = (0..self.kinds.len())
+            .map(|at| match (self.kinds[at], self.variables[at]) {
+                (Kind::Write | Kind::Rmw, Some(variable)) => {
+                    written[variable] += 1;
+                    written[variable]
+                }
+                _ => 0,
+            })
+            .collect();
+        for (at, &kind) in self.kinds.iter().enumerate() {
+            let session = builder.session(&format!("t{}", self.sessions[at]));
+            let Some(variable) = self.variables[at] else {
+                builder.push(session, Action::Fence);
+                continue;
+            };
+            let key = builder.key(NAMES[variable]);
+            let source = sources.iter().find(|source| source.read == at);
+            let found = source.and_then(|source| source.write).map_or(0, |write| values[write]);
+            let (own, found) = (builder.int(values[at]), builder.int(found));
+            builder.push(
+                session,
+                match kind {
+                    Kind::Read => Action::Read { key, value: found },
+                    Kind::Rmw => Action::Rmw { key, read: found, write: own },
+                    Kind::Write | Kind::Fence => Action::Write { key, value: own },
+                },
+            );
+        }
+        builder.finish().expect("single operations are a history")
+    }
+}

@@ -1,0 +1,134 @@
+//! `contrast`, `atlas` and `record`, from the outside.
+
+mod support;
+
+use support::Folder;
+
+#[test]
+fn a_difference_is_found_judged_and_drawn() {
+    let folder = Folder::new();
+    let ran = folder.run("contrast tso sc --draw pictures --format json");
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    let line = &ran.lines()[0];
+    assert_eq!(line["models"].to_string(), r#"["tso","sc"]"#);
+    let sides = line["sides"].as_array().unwrap();
+    assert_eq!(sides[0]["answer"], "separated");
+    assert_eq!(sides[0]["history"], "t0: w(x,1) r(y,0)\nt1: w(y,1) r(x,0)\n");
+    let results = sides[0]["judged"]["results"].as_array().unwrap();
+    assert_eq!(
+        (&results[0]["model"], &results[0]["verdict"]),
+        (&"tso".into(), &"consistent".into())
+    );
+    assert_eq!((&results[1]["model"], &results[1]["verdict"]), (&"sc".into(), &"violation".into()));
+    assert!(results.iter().all(|result| result["certificate"].is_object()));
+    assert_eq!(results[1]["drawing"], "pictures/tso-not-sc.svg");
+    assert!(folder.read("pictures/tso-not-sc.svg").starts_with("<svg"));
+    assert_eq!(sides[1]["answer"], "implied");
+}
+
+#[test]
+fn exit_codes_say_what_was_found() {
+    let folder = Folder::new();
+    folder.write("same.cat", "\"SC again\"\ninclude \"sc.cat\"\n");
+    folder.write("bad.cat", "\"bad\"\nacyclic nothing\n");
+    for (command, code, words) in [
+        ("contrast sc same.cat --bound 3", 0, "sc allows nothing that same.cat forbids, up to 3"),
+        ("contrast tso sc --bound 3", 0, "tso allows nothing that sc forbids, up to 3"),
+        ("contrast cc sc --bound 4", 1, "cc allows and sc forbids, 4 operations in 2 sessions"),
+        ("contrast same.cat cc --bound 4 --sessions 2 --variables 2", 1, "same.cat allows nothing"),
+        ("contrast ccv rmo --bound 2 --rmws", 1, "rmw(x,0,1)"),
+        ("contrast ccv rmo --bound 4 --fences", 1, "with fences"),
+        ("contrast tso ccv --bound 12 --budget 50ms", 3, "larger ones are undecided"),
+    ] {
+        let ran = folder.run(command);
+        assert_eq!(ran.code, code, "{command}: {}{}", ran.out, ran.err);
+        assert!(ran.out.contains(words), "{command}: {}", ran.out);
+    }
+    for command in [
+        "contrast sc sc",
+        "contrast sc bad.cat",
+        "contrast sc nosuch",
+        "contrast sc tso --bound 99",
+    ] {
+        let ran = folder.run(command);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{command}");
+        assert!(!ran.err.is_empty(), "{command}");
+    }
+}
+
+#[test]
+fn an_atlas_lists_every_pair_once() {
+    let folder = Folder::new();
+    let ran = folder.run("atlas --bound 4 --extended 2 --histories found --format json");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let lines = ran.lines();
+    assert_eq!(lines.len(), 11 * 10);
+    let answer = |from: &str, to: &str| {
+        let line = lines.iter().find(|l| l["from"] == from && l["to"] == to).unwrap();
+        line["answer"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(answer("sc", "tso"), "implied");
+    assert_eq!(answer("tso", "sc"), "smallest");
+    assert_eq!(answer("tso", "ccv"), "open");
+    let written = folder.run("check found --model all --format json");
+    assert!(written.code == 1 && !written.lines().is_empty(), "{}", written.err);
+    let svg = folder.run("atlas --bound 4 --extended 2 --format svg").out;
+    assert!(svg.starts_with("<svg") && svg.contains("r(y,0)"));
+    let text = folder.run("atlas --bound 4 --extended 2").out;
+    assert!(text.contains("tso   /> sc    t0: w(x,1) r(y,0) // t1: w(y,1) r(x,0)"), "{text}");
+    assert_eq!(folder.run("atlas --bound 12 --budget 20ms").code, 3);
+}
+
+#[test]
+fn what_the_processor_did_is_written_as_histories() {
+    let folder = Folder::new();
+    let ran =
+        folder.run("record cpu --rounds 5 --operations 6 --fences 0.2 --rmws 0.2 -o run.jsonl");
+    assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{}", ran.err);
+    let lines = folder.run("check run.jsonl --model cc --format json").lines();
+    assert_eq!(lines.len(), 5);
+    assert!(lines.iter().all(|line| line["operations"] == 12 && line["sessions"] == 2));
+    let hist = folder.run("record cpu --rounds 3 --operations 1");
+    assert_eq!(hist.out.matches("---").count(), 2, "{}", hist.out);
+    assert_eq!(folder.run("record cpu --threads 0").code, 2);
+}
+
+/// The histories of the documentation, as far as a small survey of plain histories goes.
+#[test]
+fn the_atlas_of_the_documentation_is_current() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/atlas.md")).unwrap();
+    let mut shown: Vec<(String, String, String)> = Vec::new();
+    for entry in std::fs::read_dir(root.join("corpus/atlas")).unwrap() {
+        let file = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let is_comment = |line: &&str| line.starts_with('#');
+        let history: String =
+            file.lines().filter(|line| !is_comment(line)).map(|line| format!("{line}\n")).collect();
+        assert!(page.contains(&history), "the page shows\n{history}");
+        let pairs = file.lines().filter_map(|line| line.strip_prefix("# separates: "));
+        for (from, to) in
+            pairs.flat_map(|line| line.split("; ")).filter_map(|p| p.split_once(" > "))
+        {
+            shown.push((from.to_owned(), to.to_owned(), history.clone()));
+        }
+    }
+    const BOUND: usize = 5;
+    let operations = |history: &str| history.matches('(').count();
+    shown.retain(|(_, _, history)| {
+        operations(history) <= BOUND && !history.contains("rmw") && !history.contains(" f")
+    });
+    let ran = Folder::new().run(&format!("atlas --bound {BOUND} --extended 1 --format json"));
+    let mut found: Vec<(String, String, String)> = ran
+        .lines()
+        .iter()
+        .filter(|line| line["answer"] == "smallest")
+        .map(|line| {
+            let text = |key: &str| line[key].as_str().unwrap().to_owned();
+            (text("from"), text("to"), text("history"))
+        })
+        .collect();
+    shown.sort();
+    found.sort();
+    assert!(found.len() > 40, "{}", found.len());
+    assert_eq!(shown, found);
+}

@@ -1,0 +1,325 @@
+//! Histories of the processor's memory.
+//!
+//! Each thread is kept on a core and runs its program with relaxed atomic loads and stores, which
+//! are plain load and store instructions; between any two steps the compiler must not move
+//! anything, and the processor may do what it does. A fence is a full one, a read-modify-write is an
+//! exchange. Nothing is locked, shared or allocated while a program runs: what was read goes to a
+//! buffer of the thread's own, and is handed over when the round is over.
+//!
+//! ```text
+//!             all arrive            all arrive         all start
+//!   t0: program | clear the memory  | look at all of it | wait a little, run the program |
+//!   t1: program |                   | look at all of it | wait a little, run the program |
+//! ```
+//!
+//! Every thread has looked at the whole memory before it starts: then its reads find it in the
+//! cache, and its writes wait until the others have given theirs up. That is when store buffers
+//! show. Starting takes two barriers in a row, so that a thread that was taken off its core at the
+//! first is back before any starts.
+//!
+//! The seed decides the programs and how long each thread waits; what the reads find it does not.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use consistory_history::{Action, History, HistoryBuilder};
+
+use crate::pin::{cores, pin};
+use crate::program::{Deed, Step, write_program};
+
+/// How to run the processor.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CpuOptions {
+    /// How many threads.
+    pub threads: u32,
+    /// How many operations each of them does in a round.
+    pub operations: u32,
+    /// How many variables.
+    pub variables: u32,
+    /// Whether variables share cache lines, instead of having one each.
+    pub packed: bool,
+    /// The share of reads among reads and writes.
+    pub read_share: f64,
+    /// The share of fences.
+    pub fence_share: f64,
+    /// The share of read-modify-writes.
+    pub rmw_share: f64,
+    /// How long a thread waits at most before it starts, in turns of a loop.
+    pub skew: u32,
+    /// How many rounds.
+    pub rounds: u64,
+    /// What decides the programs.
+    pub seed: u64,
+}
+
+impl Default for CpuOptions {
+    fn default() -> Self {
+        CpuOptions {
+            threads: 2,
+            operations: 16,
+            variables: 4,
+            packed: false,
+            read_share: 0.5,
+            fence_share: 0.0,
+            rmw_share: 0.0,
+            skew: 64,
+            rounds: 1000,
+            seed: 0,
+        }
+    }
+}
+
+/// Why nothing can be recorded.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum RecordError {
+    /// A number is 0 or too large.
+    #[error("{what} is {value}, it must be from 1 to {most}")]
+    OutOfRange {
+        /// What the number counts.
+        what: &'static str,
+        /// The number.
+        value: u64,
+        /// The largest that is possible.
+        most: u64,
+    },
+    /// The shares are not shares, or more than everything.
+    #[error(
+        "the shares of fences and read-modify-writes are {sum} together, they must be at most 1"
+    )]
+    Shares {
+        /// What they are together.
+        sum: f64,
+    },
+    /// A thread could not be started.
+    #[error("thread {thread} could not be started: {reason}")]
+    Thread {
+        /// Its number.
+        thread: u32,
+        /// What the system says.
+        reason: String,
+    },
+}
+
+/// How a recording went.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CpuReport {
+    /// How many histories there were.
+    pub histories: u64,
+    /// Whether every thread was kept on a core of its own.
+    pub pinned: bool,
+}
+
+/// As much memory as surely is in no other cache line; some processors fetch two at once.
+#[repr(align(128))]
+#[derive(Default)]
+struct Line([AtomicU64; WORDS]);
+
+const WORDS: usize = 16;
+
+/// How often the threads of a round wait for each other.
+const BARRIERS: u64 = 4;
+
+/// Where threads wait for each other.
+#[repr(align(128))]
+#[derive(Default)]
+struct Barrier(AtomicU64);
+
+impl Barrier {
+    /// Waits until `count` have arrived in all; gives up when a stop was asked for.
+    fn wait(&self, count: u64, stop: &AtomicBool) -> bool {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        let mut turns = 0u32;
+        while self.0.load(Ordering::Acquire) < count {
+            turns += 1;
+            if turns.is_multiple_of(4096) {
+                if stop.load(Ordering::Relaxed) {
+                    return false;
+                }
+                // Where there are more threads than cores, those that are awaited need this one.
+                std::thread::yield_now();
+            }
+            std::hint::spin_loop();
+        }
+        true
+    }
+}
+
+/// What the threads of a recording share.
+struct Machine<'a> {
+    options: &'a CpuOptions,
+    memory: Vec<Line>,
+    barrier: Barrier,
+    stop: AtomicBool,
+}
+
+/// What a thread did in a round: its program, and what each step found.
+type Done = (Vec<Step>, Vec<u64>);
+
+/// Runs rounds and gives the history of each, until all are done or `each` says to stop.
+pub fn record_cpu(
+    options: &CpuOptions,
+    mut each: impl FnMut(History) -> bool,
+) -> Result<CpuReport, RecordError> {
+    validate(options)?;
+    let cores = cores();
+    let lines = match options.packed {
+        true => (options.variables as usize).div_ceil(WORDS),
+        false => options.variables as usize,
+    };
+    let machine = Machine {
+        options,
+        memory: std::iter::repeat_with(Line::default).take(lines).collect(),
+        barrier: Barrier::default(),
+        stop: AtomicBool::new(false),
+    };
+    let mut report = CpuReport { histories: 0, pinned: cores.len() >= options.threads as usize };
+    std::thread::scope(|scope| {
+        let mut receivers: Vec<Receiver<Done>> = Vec::new();
+        let mut threads = Vec::new();
+        for thread in 0..options.threads {
+            // Enough that nobody waits for whoever writes the histories down.
+            let (sender, receiver) = sync_channel(1024);
+            receivers.push(receiver);
+            let core = cores.get(thread as usize % cores.len().max(1)).copied();
+            let machine = &machine;
+            let started = std::thread::Builder::new()
+                .name(format!("t{thread}"))
+                .spawn_scoped(scope, move || machine.work(thread, core, &sender));
+            match started {
+                Ok(started) => threads.push(started),
+                Err(error) => {
+                    machine.stop.store(true, Ordering::Relaxed);
+                    return Err(RecordError::Thread { thread, reason: error.to_string() });
+                }
+            }
+        }
+        for _ in 0..options.rounds {
+            let done: Result<Vec<Done>, _> = receivers.iter().map(Receiver::recv).collect();
+            let Ok(done) = done else { break };
+            report.histories += 1;
+            if !each(history(&done)) {
+                break;
+            }
+        }
+        // Whoever still waits to hand something over finds nobody there.
+        machine.stop.store(true, Ordering::Relaxed);
+        drop(receivers);
+        for thread in threads {
+            report.pinned &= thread.join().unwrap_or(false);
+        }
+        Ok(report)
+    })
+}
+
+fn validate(options: &CpuOptions) -> Result<(), RecordError> {
+    let numbers = [
+        ("the number of threads", u64::from(options.threads), 1024),
+        ("the number of operations", u64::from(options.operations), 10_000_000),
+        ("the number of variables", u64::from(options.variables), 10_000_000),
+    ];
+    for (what, value, most) in numbers {
+        if !(1..=most).contains(&value) {
+            return Err(RecordError::OutOfRange { what, value, most });
+        }
+    }
+    let shares = [options.read_share, options.fence_share, options.rmw_share];
+    let sum = options.fence_share + options.rmw_share;
+    if !(shares.iter().all(|share| (0.0..=1.0).contains(share)) && sum <= 1.0) {
+        return Err(RecordError::Shares { sum });
+    }
+    Ok(())
+}
+
+impl Machine<'_> {
+    /// Runs a thread's part of every round; says whether it was kept on its core.
+    fn work(&self, thread: u32, core: Option<usize>, sender: &SyncSender<Done>) -> bool {
+        let is_pinned = core.is_some_and(pin);
+        let threads = u64::from(self.options.threads);
+        for round in 0..self.options.rounds {
+            let mut steps = Vec::with_capacity(self.options.operations as usize);
+            let wait = write_program(self.options, round, thread, &mut steps);
+            let mut found = vec![0; steps.len()];
+            let mut arrivals = round * BARRIERS * threads;
+            let mut arrive = || {
+                arrivals += threads;
+                self.barrier.wait(arrivals, &self.stop)
+            };
+            if !arrive() {
+                break;
+            }
+            if thread == 0 {
+                for word in self.words() {
+                    word.store(0, Ordering::SeqCst);
+                }
+            }
+            if !arrive() {
+                break;
+            }
+            for word in self.words() {
+                black_box(word.load(Ordering::Relaxed));
+            }
+            if !arrive() || !arrive() {
+                break;
+            }
+            for turn in 0..wait {
+                black_box(turn);
+            }
+            self.run(&steps, &mut found);
+            if sender.send((steps, found)).is_err() {
+                // A thread that stops here must not let the others wait for it.
+                self.stop.store(true, Ordering::Relaxed);
+                break;
+            }
+        }
+        is_pinned
+    }
+
+    fn words(&self) -> impl Iterator<Item = &AtomicU64> {
+        self.memory.iter().flat_map(|line| &line.0)
+    }
+
+    /// Runs a program; what each step finds goes to the place of the step.
+    fn run(&self, steps: &[Step], found: &mut [u64]) {
+        for (step, found) in steps.iter().zip(found) {
+            let variable = step.variable as usize;
+            let (line, word) = match self.options.packed {
+                true => (variable / WORDS, variable % WORDS),
+                false => (variable, 0),
+            };
+            let cell = &self.memory[line].0[word];
+            compiler_fence(Ordering::SeqCst);
+            match step.deed {
+                Deed::Read => *found = cell.load(Ordering::Relaxed),
+                Deed::Write => cell.store(step.value, Ordering::Relaxed),
+                Deed::Rmw => *found = cell.swap(step.value, Ordering::SeqCst),
+                Deed::Fence => fence(Ordering::SeqCst),
+            }
+            compiler_fence(Ordering::SeqCst);
+        }
+    }
+}
+
+/// Writes down what the threads of a round did: t0, t1, ... and x0, x1, ...
+fn history(done: &[Done]) -> History {
+    let mut builder = HistoryBuilder::new();
+    for (thread, (steps, found)) in done.iter().enumerate() {
+        let session = builder.session(&format!("t{thread}"));
+        for (step, &found) in steps.iter().zip(found) {
+            if step.deed == Deed::Fence {
+                builder.push(session, Action::Fence);
+                continue;
+            }
+            let key = builder.key(&format!("x{}", step.variable));
+            // Values are counted in 64 bits, far from the end.
+            let (own, found) = (builder.int(step.value as i64), builder.int(found as i64));
+            let action = match step.deed {
+                Deed::Read => Action::Read { key, value: found },
+                Deed::Rmw => Action::Rmw { key, read: found, write: own },
+                Deed::Write | Deed::Fence => Action::Write { key, value: own },
+            };
+            builder.push(session, action);
+        }
+    }
+    builder.finish().expect("single operations are a history")
+}

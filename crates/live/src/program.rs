@@ -1,0 +1,60 @@
+//! Random programs: what each thread of a round is to do, decided by a seed.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use crate::cpu::CpuOptions;
+
+/// What a step does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Deed {
+    Read,
+    Write,
+    Rmw,
+    Fence,
+}
+
+/// A step of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Step {
+    pub(crate) deed: Deed,
+    pub(crate) variable: u32,
+    /// What is written; no other step of the round writes it.
+    pub(crate) value: u64,
+}
+
+/// Fills `steps` with the program of a thread in a round, and gives how long it is to wait before
+/// it starts.
+pub(crate) fn write_program(
+    options: &CpuOptions,
+    round: u64,
+    thread: u32,
+    steps: &mut Vec<Step>,
+) -> u32 {
+    let mut random = ChaCha8Rng::seed_from_u64(options.seed);
+    random.set_stream(round.wrapping_mul(u64::from(options.threads)).wrapping_add(thread.into()));
+    let mut below = |bound: u32| ((u64::from(random.next_u32()) * u64::from(bound)) >> 32) as u32;
+    let share = |share: f64| (share * f64::from(u32::MAX)) as u32;
+    let fences = share(options.fence_share);
+    let rmws = fences.saturating_add(share(options.rmw_share));
+    let reads = share(options.read_share);
+    steps.clear();
+    for index in 0..options.operations {
+        let kind = below(u32::MAX);
+        let deed = if kind < fences {
+            Deed::Fence
+        } else if kind < rmws {
+            Deed::Rmw
+        } else if below(u32::MAX) < reads {
+            Deed::Read
+        } else {
+            Deed::Write
+        };
+        let value = u64::from(thread) * u64::from(options.operations) + u64::from(index) + 1;
+        steps.push(Step { deed, variable: below(options.variables), value });
+    }
+    match options.skew {
+        0 => 0,
+        skew => below(skew),
+    }
+}
