@@ -2,6 +2,7 @@
 
 mod condition;
 mod notation;
+pub mod operational;
 mod program;
 
 pub use condition::{Condition, Proposition, Quantifier};
