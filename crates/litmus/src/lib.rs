@@ -1,13 +1,32 @@
 //! Litmus tests: small concurrent programs, and which outcomes a memory model allows them.
 
+// What is run.
 mod condition;
 mod notation;
 pub mod operational;
 mod program;
 
+// Axiomatic models.
+mod brute;
+mod execution;
+mod saturate;
+mod semantics;
+mod skeleton;
+mod table;
+
+// All small programs, and the difference that they make.
+mod contrast;
+mod enumerate;
+
+pub use brute::brute_force;
 pub use condition::{Condition, Proposition, Quantifier};
+pub use contrast::{Contrast, ContrastOptions, Difference, Wanted, contrast, sufficient_bound};
+pub use enumerate::{Bound, Counts, Redundant, Shape, count, plain_shapes, shapes};
+pub use execution::{Execution, ExecutionEvent, witness};
 pub use notation::{NotationError, parse_notation};
 pub use program::{
     Address, Expression, Fence, Instruction, Location, LocationId, Observable, Operator, Outcome,
     Outcomes, Program, Register, RegisterId, Thread, ThreadId, Update, Value,
 };
+pub use semantics::{OutcomesError, Semantics};
+pub use table::{Causality, FenceAgreement, Forwarding, Keep, Order, Table, Views};
