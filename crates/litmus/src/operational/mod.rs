@@ -35,8 +35,11 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-use consistory_verdict::Stopped;
+use consistory_verdict::{Budget, Stopped};
 use thiserror::Error;
+
+use crate::program::{Outcomes, Program};
+use crate::semantics::{OutcomesError, Semantics};
 
 pub use diagram::{diagram, svg_diagram};
 pub use explore::{Effort, Explorer, outcomes};
@@ -81,6 +84,35 @@ pub struct Unsupported {
     pub text: String,
     /// What the machine lacks.
     pub why: &'static str,
+}
+
+impl Semantics for Machine {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn outcomes(&self, program: &Program, budget: &Budget) -> Result<Outcomes, OutcomesError> {
+        Ok(Explorer::new().outcome_set(program, self, budget)?)
+    }
+}
+
+impl From<MachineError> for OutcomesError {
+    fn from(error: MachineError) -> Self {
+        match error {
+            MachineError::Stopped(stopped) => OutcomesError::Stopped(stopped),
+            MachineError::TooLarge { what, size, limit } => {
+                OutcomesError::TooLarge { what, found: size, limit }
+            }
+            MachineError::Unsupported(unsupported) => OutcomesError::Unsupported {
+                model: unsupported.machine.to_owned(),
+                what: unsupported.to_string(),
+            },
+            MachineError::Wiring(wiring) => OutcomesError::Unsupported {
+                model: "a machine".to_owned(),
+                what: format!("anything: {wiring}"),
+            },
+        }
+    }
 }
 
 impl From<Stopped> for MachineError {

@@ -50,6 +50,13 @@ pub enum Action {
     },
     /// The read is left for later.
     Wait,
+    /// The read that was left for later is answered.
+    Answer {
+        /// The answer.
+        value: Value,
+        /// Who answers.
+        origin: Origin,
+    },
     /// The fence is passed.
     Fence,
     /// The read-modify-write happens.
@@ -99,7 +106,11 @@ impl RunStep {
                     _ if step.choice == now => Origin::Memory,
                     _ => Origin::Past,
                 };
-                Action::Read { value: tables.values.value(step.choice), origin }
+                let value = tables.values.value(step.choice);
+                match step.actor {
+                    Actor::Waiting { .. } => Action::Answer { value, origin },
+                    _ => Action::Read { value, origin },
+                }
             }
             (_, Kind::Write) if tables.shape.local.is_some() => Action::Enqueue,
             (_, Kind::Write) => Action::Arrive,
@@ -142,6 +153,7 @@ fn tell(program: &Program, machine: &Machine, step: &RunStep) -> (String, String
     let location = location.unwrap_or_default();
     let name = |component| part_name(machine, component).unwrap_or_default();
     let processor = format!("{}[{thread}]", name(Component::Processor));
+    let future = format!("{}[{thread},{location}]", name(Component::FutureRead));
     let shape = Shape::of(machine).ok();
     let local = shape.and_then(|shape| shape.local);
     let queue = match local {
@@ -169,7 +181,7 @@ fn tell(program: &Program, machine: &Machine, step: &RunStep) -> (String, String
             let to = format!("{}[{},{location}]", name(Component::SimpleMem), view.0);
             (format!("{queue}[{},{location}]", view.0), format!("{text} goes to {to}"))
         }
-        Action::Read { value, origin } => {
+        Action::Read { value, origin } | Action::Answer { value, origin } => {
             let from = match origin {
                 Origin::Queue => queue,
                 Origin::Memory => memory,
@@ -177,12 +189,10 @@ fn tell(program: &Program, machine: &Machine, step: &RunStep) -> (String, String
                     format!("{}[{thread},{location}], the past", name(Component::SetRead))
                 }
             };
-            (processor, format!("{text} reads {value} from {from}"))
+            let late = matches!(step.action, Action::Answer { .. });
+            (if late { future } else { processor }, format!("{text} reads {value} from {from}"))
         }
-        Action::Wait => {
-            let future = format!("{}[{thread},{location}]", name(Component::FutureRead));
-            (future, format!("{text} is left for later in {queue}"))
-        }
+        Action::Wait => (future, format!("{text} is left for later in {queue}")),
         Action::Fence => (processor, format!("{text} is passed")),
         Action::Exchange | Action::Compute | Action::Jump => (processor, text),
     }
