@@ -2,6 +2,7 @@
 
 // What is run.
 mod condition;
+mod file;
 mod notation;
 pub mod operational;
 mod program;
@@ -23,6 +24,7 @@ pub use condition::{Condition, Proposition, Quantifier};
 pub use contrast::{Contrast, ContrastOptions, Difference, Wanted, contrast, sufficient_bound};
 pub use enumerate::{Bound, Counts, Redundant, Shape, count, plain_shapes, shapes};
 pub use execution::{Execution, ExecutionEvent, witness};
+pub use file::{Arch, ArchError, Test, read_test, write_table, write_test};
 pub use notation::{NotationError, parse_notation};
 pub use program::{
     Address, Expression, Fence, Instruction, Location, LocationId, Observable, Operator, Outcome,
