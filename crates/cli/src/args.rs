@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Convert(ConvertArgs),
     /// Make histories: random clients on a simulated memory.
     Generate(GenerateArgs),
+    /// Run litmus tests under memory models, and find what tells two models apart.
+    Litmus(LitmusArgs),
     /// Show the catalogue of models.
     Models(ModelsArgs),
     /// Print a script that completes this command line in a shell.
@@ -203,4 +205,129 @@ pub(crate) enum LatticeFormat {
     Dot,
     /// As a picture.
     Svg,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LitmusArgs {
+    #[command(subcommand)]
+    pub(crate) command: LitmusCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LitmusCommand {
+    /// Find every outcome of tests under memory models.
+    #[command(after_help = OUTCOMES_HELP)]
+    Outcomes(OutcomesArgs),
+    /// Find the smallest test that tells two memory models apart.
+    #[command(after_help = CONTRAST_HELP)]
+    Contrast(ContrastArgs),
+}
+
+const OUTCOMES_HELP: &str = "\
+Examples:
+  consistory litmus outcomes SB.litmus --model sc,tso
+  consistory litmus outcomes tests/ --model all
+  consistory litmus outcomes SB.litmus --model tso --style operational --witness
+
+Exit code: 0 all found, 2 bad usage or unreadable input, 3 some undecided.";
+
+const CONTRAST_HELP: &str = "\
+Examples:
+  consistory litmus contrast --left tso --right pso --bound 6
+  consistory litmus contrast --left tso --right tso --right-style operational --bound 5
+  consistory litmus contrast --left ibm370 --right tso --all --explain
+
+Exit code: 0 no difference, 1 some difference, 2 bad usage, 3 undecided.";
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Style {
+    /// By axioms: total orders of events.
+    Axiomatic,
+    /// By a machine of components.
+    Operational,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OutcomesArgs {
+    /// Files and folders of .litmus tests, or - for standard input.
+    #[arg(value_name = "TEST", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Memory models: sc, ibm370, tso, pso, rmo, ntso, npso, nrmo, sober, four digits, or all.
+    #[arg(long, short, value_name = "MODEL", value_delimiter = ',', required = true)]
+    pub(crate) model: Vec<String>,
+    /// How the models are specified.
+    #[arg(long, value_enum, default_value_t = Style::Axiomatic)]
+    pub(crate) style: Style,
+    /// How to print outcomes.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
+    /// Show for each outcome an execution, or a run of the machine, that has it.
+    #[arg(long)]
+    pub(crate) witness: bool,
+    /// How long each test may take for each model, such as 500ms, 30s, 5m.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
+    pub(crate) budget: Duration,
+    /// How many threads work [default: one a core].
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ContrastArgs {
+    /// A memory model.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) left: String,
+    /// Another memory model.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) right: String,
+    /// How the left model is specified.
+    #[arg(long, value_enum, default_value_t = Style::Axiomatic)]
+    pub(crate) left_style: Style,
+    /// How the right model is specified.
+    #[arg(long, value_enum, default_value_t = Style::Axiomatic)]
+    pub(crate) right_style: Style,
+    /// How many reads and writes a program may have; fences do not count.
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = bound)]
+    pub(crate) bound: usize,
+    /// How many threads a program may have [default: any number].
+    #[arg(long, value_name = "N", value_parser = bound)]
+    pub(crate) threads: Option<usize>,
+    /// How many reads and writes a thread may have [default: any number].
+    #[arg(long, value_name = "N", value_parser = bound)]
+    pub(crate) per_thread: Option<usize>,
+    /// How many addresses a program may have.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = bound)]
+    pub(crate) locations: usize,
+    /// Try programs without fences only.
+    #[arg(long)]
+    pub(crate) no_fences: bool,
+    /// Try dependencies too, if one of the models knows them.
+    #[arg(long)]
+    pub(crate) dependencies: bool,
+    /// Run programs too that the conflict graph calls redundant.
+    #[arg(long)]
+    pub(crate) keep_redundant: bool,
+    /// List every minimal difference up to the bound.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Count the programs of each size that each reduction leaves.
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// How to print differences.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
+    /// How long it may take, such as 500ms, 30s, 5m.
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = units::duration)]
+    pub(crate) budget: Duration,
+    /// How many threads work [default: one a core].
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+}
+
+/// Reads a bound of programs: beyond a dozen nobody waits for the end.
+fn bound(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number @ 1..=12) => Ok(number),
+        _ => Err("a bound is a number from 1 to 12".to_owned()),
+    }
 }

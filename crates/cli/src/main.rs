@@ -5,6 +5,7 @@ mod certify;
 mod check;
 mod convert;
 mod error;
+mod litmus;
 mod models;
 mod output;
 mod pipeline;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Command::Certify(args) => certify::certify(args),
         Command::Convert(args) => convert::convert(args),
         Command::Generate(args) => convert::generate_histories(args),
+        Command::Litmus(args) => litmus::litmus(args),
         Command::Models(args) => models::models(args),
         Command::Completions { shell } => {
             clap_complete::generate(
