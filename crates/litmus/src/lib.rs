@@ -15,11 +15,17 @@ mod semantics;
 mod skeleton;
 mod table;
 
+// Definitions of memory models, and cat.
+mod candidates;
+mod relational;
+mod sat;
+
 // All small programs, and the difference that they make.
 mod contrast;
 mod enumerate;
 
 pub use brute::brute_force;
+pub use candidates::try_candidates;
 pub use condition::{Condition, Proposition, Quantifier};
 pub use contrast::{Contrast, ContrastOptions, Difference, Wanted, contrast, sufficient_bound};
 pub use enumerate::{Bound, Counts, Redundant, Shape, count, plain_shapes, shapes};

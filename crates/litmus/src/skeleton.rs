@@ -118,6 +118,11 @@ impl Skeleton {
         (0..self.events.len()).filter(is_write)
     }
 
+    /// Counts the locations.
+    pub(crate) fn locations(&self) -> usize {
+        self.initial.len()
+    }
+
     /// Gives what a location holds at the start.
     pub(crate) fn initial(&self, location: LocationId) -> Value {
         self.initial[location.index()]
