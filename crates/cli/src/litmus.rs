@@ -1,7 +1,10 @@
 //! `consistory litmus`: outcomes of tests, and what tells two models apart.
 
 mod contrast;
+mod generate;
+mod machines;
 mod outcomes;
+mod run;
 mod select;
 
 use std::path::{Path, PathBuf};
@@ -16,6 +19,9 @@ pub(crate) fn litmus(args: &LitmusArgs) -> Result<u8, CliError> {
     match &args.command {
         LitmusCommand::Outcomes(args) => outcomes::outcomes(args),
         LitmusCommand::Contrast(args) => contrast::contrast_models(args),
+        LitmusCommand::Generate(args) => generate::generate(args),
+        LitmusCommand::Run(args) => run::run_tests(args),
+        LitmusCommand::Machines(args) => machines::machines(args),
     }
 }
 

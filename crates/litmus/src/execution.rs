@@ -76,6 +76,36 @@ pub(crate) fn execution(
 }
 
 impl Execution {
+    /// Gives who reads from whom (`rf`), each location's writes from one to the next (`co`), and
+    /// each read's way to the write that overwrites what it read (`fr`).
+    pub fn relations(&self) -> Vec<(usize, usize, &'static str)> {
+        let mut all = Vec::new();
+        // All views agree on the order of writes to one location.
+        let order = self.orders.first().map(Vec::as_slice).unwrap_or_default();
+        let stores = |location| {
+            let writes = move |&at: &usize| {
+                self.events[at].written.is_some() && self.events[at].location == location
+            };
+            order.iter().copied().filter(writes).collect::<Vec<usize>>()
+        };
+        for (at, event) in self.events.iter().enumerate() {
+            let writes = stores(event.location);
+            if event.read.is_some() {
+                all.extend(self.reads_from[at].map(|write| (write, at, "rf")));
+                let behind = match self.reads_from[at] {
+                    Some(write) => writes.iter().position(|&w| w == write).map_or(0, |p| p + 1),
+                    None => 0,
+                };
+                let next = writes.get(behind).filter(|&&write| write != at);
+                all.extend(next.map(|&write| (at, write, "fr")));
+            }
+            if let Some(place) = writes.iter().position(|&write| write == at) {
+                all.extend(writes.get(place + 1).map(|&next| (at, next, "co")));
+            }
+        }
+        all
+    }
+
     /// Shows an event as `W X=1`, `R X=1`, `RMW X=0->1` or `F`.
     pub fn show(&self, program: &Program, event: usize) -> String {
         let event = &self.events[event];

@@ -23,6 +23,7 @@ mod sat;
 // All small programs, and the difference that they make.
 mod contrast;
 mod enumerate;
+mod generate;
 
 pub use brute::brute_force;
 pub use candidates::try_candidates;
@@ -31,6 +32,7 @@ pub use contrast::{Contrast, ContrastOptions, Difference, Wanted, contrast, suff
 pub use enumerate::{Bound, Counts, Redundant, Shape, count, plain_shapes, shapes};
 pub use execution::{Execution, ExecutionEvent, witness};
 pub use file::{Arch, ArchError, Test, read_test, write_table, write_test};
+pub use generate::{Side, tests_of};
 pub use notation::{NotationError, parse_notation};
 pub use program::{
     Address, Expression, Fence, Instruction, Location, LocationId, Observable, Operator, Outcome,

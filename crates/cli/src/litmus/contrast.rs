@@ -72,6 +72,7 @@ fn text(
     found: &Contrast,
     is_proved: bool,
 ) -> String {
+    let is_own = left.is_own() || right.is_own();
     let (left, right) = (left.title(), right.title());
     let mut text = String::new();
     if found.differences.is_empty() {
@@ -88,6 +89,10 @@ fn text(
                 bound.accesses, bound.locations
             ),
         };
+    }
+    if found.differences.is_empty() && !args.keep_redundant && is_own {
+        text += "note: redundant programs were not run, which need not be safe for a definition of \
+                 one's own; --keep-redundant runs them\n";
     }
     for (at, difference) in found.differences.iter().enumerate() {
         if at > 0 {

@@ -5,9 +5,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use consistory_draw::table;
+use consistory_draw::{ExecutionArrow, ExecutionGraph, ExecutionNode, execution_svg, table};
 use consistory_litmus::operational::Explorer;
-use consistory_litmus::{Outcome, Outcomes, OutcomesError, Quantifier, Test, witness};
+use consistory_litmus::{Execution, Outcome, Outcomes, OutcomesError, Quantifier, Test, witness};
 use consistory_verdict::Budget;
 use serde_json::{Map, Value, json};
 
@@ -217,7 +217,68 @@ fn details(ran: &Ran, models: &[Model], args: &OutcomesArgs) -> Result<String, C
             }
         }
     }
+    if let Some(folder) = &args.draw {
+        draw(ran, models, args, folder)?;
+    }
     Ok(text)
+}
+
+/// Draws an execution for each outcome of each model that has axioms.
+fn draw(ran: &Ran, models: &[Model], args: &OutcomesArgs, folder: &Path) -> Result<(), CliError> {
+    std::fs::create_dir_all(folder).map_err(|error| CliError::file("create", folder, error))?;
+    let budget = Budget::unlimited().with_time(args.budget);
+    for (model, (outcomes, _)) in models.iter().zip(&ran.results) {
+        let Some(table) = model.table() else { continue };
+        for outcome in outcomes.iter().flat_map(|outcomes| ran.test.filtered(outcomes)) {
+            let execution = witness(&ran.test.program, table, outcome, &budget)
+                .map_err(|error| CliError::usage(error.to_string()))?;
+            if let Some(execution) = execution {
+                let graph = graph(&ran.test, model, outcome, &execution);
+                let values: Vec<String> = outcome.0.iter().map(ToString::to_string).collect();
+                let name = format!("{}-{}-{}.svg", ran.test.name, model.id, values.join("-"));
+                let path = folder.join(name.replace(['/', '\\'], "_"));
+                std::fs::write(&path, execution_svg(&graph))
+                    .map_err(|error| CliError::file("write", &path, error))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn graph(test: &Test, model: &Model, outcome: &Outcome, execution: &Execution) -> ExecutionGraph {
+    let place = |event: usize| {
+        let thread = execution.events[event].thread;
+        let order = execution.orders.get(thread).or(execution.orders.first())?;
+        order.iter().position(|&other| other == event).map(|place| place + 1)
+    };
+    let arrow = |(from, to, relation): (usize, usize, &str)| ExecutionArrow {
+        from,
+        to,
+        relation: relation.to_owned(),
+    };
+    let node = |event: usize| ExecutionNode {
+        thread: execution.events[event].thread,
+        label: execution.show(&test.program, event),
+        place: place(event),
+    };
+    let note = match execution.orders.len() {
+        1 => "The numbers are places in memory order.",
+        _ => "The numbers are places in the view of the event's own thread.",
+    };
+    ExecutionGraph {
+        title: format!("{} under {}: {}", test.name, model.title(), assignment(test, outcome)),
+        threads: (0..test.program.threads.len()).map(|thread| format!("P{thread}")).collect(),
+        events: (0..execution.events.len()).map(node).collect(),
+        arrows: execution.relations().into_iter().map(arrow).collect(),
+        notes: vec![note.to_owned()],
+    }
+}
+
+/// Writes an outcome as `r1=0 r2=1`.
+fn assignment(test: &Test, outcome: &Outcome) -> String {
+    let names = test.program.observed_names();
+    let pairs = names.iter().zip(&outcome.0).map(|(name, value)| format!("{name}={value}"));
+    pairs.collect::<Vec<_>>().join(" ")
 }
 
 /// Shows how a model comes to an outcome.
@@ -228,14 +289,7 @@ fn show_witness(
     args: &OutcomesArgs,
 ) -> Result<String, CliError> {
     let budget = Budget::unlimited().with_time(args.budget);
-    let values: Vec<String> = test
-        .program
-        .observed_names()
-        .iter()
-        .zip(&outcome.0)
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    let mut text = format!("{} allows {}:\n", model.title(), values.join(" "));
+    let mut text = format!("{} allows {}:\n", model.title(), assignment(test, outcome));
     match &model.kind {
         Kind::Table(table) => {
             let execution = witness(&test.program, table, outcome, &budget)
@@ -257,6 +311,7 @@ fn show_witness(
                 }
             }
         }
+        Kind::Definition(_) => text += "  (a definition shows no execution)\n",
         Kind::Machine(machine) => {
             let runs = Explorer::new()
                 .outcomes(&test.program, machine, &budget)
@@ -276,6 +331,7 @@ impl Style {
         match self {
             Style::Axiomatic => "axiomatic",
             Style::Operational => "operational",
+            Style::Definition => "definition",
         }
     }
 }
