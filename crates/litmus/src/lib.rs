@@ -1,4 +1,36 @@
 //! Litmus tests: small concurrent programs, and which outcomes a memory model allows them.
+//!
+//! A [`Program`] has threads of reads, writes and fences, and more ([`Instruction`]). A [`Table`] is
+//! a memory model given by which pairs of program order it keeps, a
+//! [`Machine`](operational::Machine) one given by the components between processors and memory, and
+//! a definition in the style of herd's cat is one, too. Each can be asked for all outcomes of a
+//! program ([`Semantics`]).
+//!
+//! ```
+//! use consistory_litmus::operational::Machine;
+//! use consistory_litmus::{Semantics, Table, parse_notation};
+//! use consistory_verdict::Budget;
+//!
+//! // Store buffering: can both threads read 0?
+//! let program = parse_notation("X=1; r1=Y // Y=1; r2=X").unwrap();
+//! let both_read_0 = |model: &dyn Semantics| {
+//!     let outcomes = model.outcomes(&program, &Budget::unlimited()).unwrap();
+//!     outcomes.iter().any(|outcome| *outcome.0 == [0, 0])
+//! };
+//! assert!(!both_read_0(&Table::sc()));
+//! assert!(both_read_0(&Table::tso()));
+//! assert!(both_read_0(&Machine::TSO));
+//! ```
+//!
+//! [`contrast()`] runs all small programs under two models and finds the smallest that tells them
+//! apart. [`read_test`] and [`write_test`] are for `.litmus` files.
+//!
+//! The engines: [`Table`]s are run by saturation, definitions by a SAT solver, machines by exploring
+//! their states. [`brute_force`] and [`try_candidates`] follow the definitions to the letter, for
+//! tests.
+//!
+//! Read next: `table.rs` for the models, `saturate.rs` for the engine, `enumerate.rs` for the
+//! reductions, and `docs/litmus.md` for the commands.
 
 // What is run.
 mod condition;

@@ -233,15 +233,12 @@ impl<'a> Search<'a> {
     /// what is open can be ordered.
     fn finish(&mut self, from: usize, visit: &mut Visit<'_>) -> Result<bool, OutcomesError> {
         let rest = self.program.observed.iter().enumerate().skip(from);
-        let mut locations = rest.filter_map(|(at, observable)| match *observable {
-            Observable::Location(location) => Some((at, location)),
-            Observable::Register(..) => None,
+        let mut open = rest.filter_map(|(at, observable)| {
+            let Observable::Location(location) = *observable else { return None };
+            let writes = self.skeleton.writes_of(location).fold(0u64, |set, at| set | (1 << at));
+            (writes.count_ones() > 1).then_some((at, writes))
         });
-        let Some((at, location)) = locations.next() else { return self.leaf(visit) };
-        let writes: u64 = self.skeleton.writes_of(location).fold(0, |set, at| set | (1 << at));
-        if writes.count_ones() < 2 {
-            return self.finish(at + 1, visit);
-        }
+        let Some((at, writes)) = open.next() else { return self.leaf(visit) };
         for last in bits(writes) {
             self.push();
             for other in bits(writes & !(1 << last)) {
@@ -296,24 +293,33 @@ impl<'a> Search<'a> {
 
     /// Decides every open pair that matters; leaves the frame with all of them decided.
     fn decide(&mut self) -> Result<bool, OutcomesError> {
-        loop {
+        // The frames before each pair that was decided the likelier way.
+        let mut decided: Vec<(Vec<u64>, (usize, usize, usize))> = Vec::new();
+        while let Some(pair) = self.open_pair() {
             self.steps += 1;
             if self.steps.is_multiple_of(1024) {
                 self.budget.check()?;
             }
-            let Some((view, first, second)) = self.open_pair() else { return Ok(true) };
             let frame = self.frames[self.base..].to_vec();
-            self.queue.push((view, first, second));
-            if self.propagate() && self.decide()? {
-                return Ok(true);
+            self.queue.push(pair);
+            if self.propagate() {
+                decided.push((frame, pair));
+                continue;
             }
-            self.frames.truncate(self.base);
-            self.frames.extend_from_slice(&frame);
-            self.queue.push((view, second, first));
-            if !self.propagate() {
-                return Ok(false);
+            // The last decision that can be turned round is.
+            let mut last = Some((frame, pair));
+            loop {
+                let Some((frame, (view, first, second))) = last else { return Ok(false) };
+                self.frames.truncate(self.base);
+                self.frames.extend_from_slice(&frame);
+                self.queue.push((view, second, first));
+                if self.propagate() {
+                    break;
+                }
+                last = decided.pop();
             }
         }
+        Ok(true)
     }
 
     /// Finds a pair that is not ordered yet and matters, the likelier order first.

@@ -1,5 +1,7 @@
 //! The definitions under `models/litmus` are the models, whichever way they are run.
 
+mod random;
+
 use consistory_litmus::{
     Bound, Redundant, Semantics, Shape, Table, parse_notation, shapes, try_candidates,
 };
@@ -20,7 +22,9 @@ fn every_table_has_its_definition() {
 #[test]
 fn the_solver_agrees_with_saturation() {
     let budget = Budget::unlimited();
-    for shape in programs(&Bound::accesses(4)) {
+    let mut all = programs(&Bound { fences: false, ..Bound::accesses(4) });
+    all.extend(programs(&Bound { threads: 2, locations: 2, ..Bound::accesses(4) }));
+    for shape in all {
         let program = shape.program();
         for table in Table::all() {
             let model = find_memory_model(&table.name.to_lowercase()).unwrap();
@@ -98,6 +102,20 @@ fn cat_runs_as_people_write_it() {
             let program = parse_notation(text).unwrap();
             let expected = table.outcomes(&program, &budget).unwrap();
             assert_eq!(model.outcomes(&program, &budget).unwrap(), expected, "{id}: {text}");
+        }
+    }
+}
+
+#[test]
+fn the_solver_agrees_with_saturation_on_random_programs() {
+    let budget = Budget::unlimited();
+    for seed in 0..200 {
+        let program = random::program(seed);
+        for table in Table::all() {
+            let model = find_memory_model(&table.name.to_lowercase()).unwrap();
+            let expected = table.outcomes(&program, &budget).unwrap();
+            let found = model.outcomes(&program, &budget).unwrap();
+            assert_eq!(found, expected, "{table}, seed {seed}: {program:?}");
         }
     }
 }

@@ -1,4 +1,7 @@
-//! The engines agree with the definition on all small programs.
+//! The engines agree with the definition on all small programs, and on random ones with every kind
+//! of instruction.
+
+mod random;
 
 use consistory_litmus::{
     Bound, Redundant, Semantics, Shape, Table, Value, brute_force, shapes, witness,
@@ -61,6 +64,23 @@ fn witnesses_have_the_outcome_that_they_are_of() {
                     let expected = latest.map_or(0, |w| execution.events[w].written.unwrap());
                     assert_eq!(value, expected);
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn saturation_is_the_definition_on_random_programs() {
+    let budget = Budget::unlimited();
+    for seed in 0..1500 {
+        let program = random::program(seed);
+        for table in Table::all() {
+            let size: usize = program.threads.iter().map(|thread| thread.code.len()).sum();
+            let is_small = size <= 3 && program.threads.len() == 2;
+            if table.is_store_atomic() || is_small {
+                let expected = brute_force(&program, &table, &budget).unwrap();
+                let found = table.outcomes(&program, &budget).unwrap();
+                assert_eq!(found, expected, "{table}, seed {seed}: {program:?}");
             }
         }
     }

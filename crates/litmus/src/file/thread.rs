@@ -8,6 +8,9 @@ use crate::program::{
     Address, Expression, Instruction, LocationId, Operator, Program, RegisterId, Thread,
 };
 
+/// How many instructions a thread may have.
+const INSTRUCTIONS: usize = 1000;
+
 /// A label or an instruction of a column.
 pub(super) enum Word<'t> {
     Label(Piece<'t>),
@@ -130,6 +133,10 @@ impl<'a> ThreadReader<'a> {
     }
 
     pub(super) fn finish(self) -> Thread {
+        if self.thread.code.len() > INSTRUCTIONS {
+            let message = format!("a thread has at most {INSTRUCTIONS} instructions");
+            self.reader.error(0..0, message);
+        }
         for (_, label, place) in self.open {
             self.reader.error(place, format!("there is no label `{label}`"));
         }
