@@ -76,6 +76,11 @@ impl Algebra for Known<'_> {
         }
     }
 
+    /// Each round adds a pair, or is the last.
+    fn rounds(&self, pairs: usize) -> usize {
+        pairs + 1
+    }
+
     fn spend(&mut self, _: usize) -> Result<(), EvaluateError> {
         self.budget.check().map_err(EvaluateError::Stopped)
     }

@@ -27,6 +27,8 @@ pub(crate) trait Algebra {
     fn demand_none(&mut self, bits: &[Self::Bit]);
     /// Demands that a relation of so many events has no cycle.
     fn demand_acyclic(&mut self, size: usize, relation: &[Self::Bit]);
+    /// Gives how many rounds a recursive definition of so many pairs may take to settle.
+    fn rounds(&self, pairs: usize) -> usize;
     /// Looks at the budget now and then.
     fn spend(&mut self, work: usize) -> Result<(), EvaluateError>;
 }
@@ -146,8 +148,7 @@ impl<A: Algebra> Evaluator<'_, A> {
             };
             self.slots[variable.index()] = Some(nothing);
         }
-        // Known bits settle within as many rounds as there are pairs; open ones need not.
-        for _ in 0..=group.bindings.len() * self.size * self.size {
+        for _ in 0..self.algebra.rounds(group.bindings.len() * self.size * self.size) {
             let next: Vec<Value<A::Bit>> = group
                 .bindings
                 .iter()

@@ -6,12 +6,16 @@
 //! must be acyclic is put into an order of its own. Each solution is an execution; a clause that
 //! blocks its outcome is added, and the solver goes on with what it has learned until there is no
 //! solution left.
+//!
+//! A recursive definition over what a test leaves open has no finite unfolding of this kind: then
+//! every candidate execution is tried instead.
 
 use batsat::{BasicSolver, Lit, SolverInterface, lbool};
 use consistory_models::MemoryModel;
 use consistory_verdict::Budget;
 use rustc_hash::FxHashMap;
 
+use crate::candidates::try_candidates;
 use crate::program::{LocationId, Observable, Outcomes, Program};
 use crate::relational::{Algebra, Choices, EvaluateError, evaluate, size};
 use crate::semantics::{OutcomesError, Semantics};
@@ -25,8 +29,14 @@ impl Semantics for MemoryModel {
     fn outcomes(&self, program: &Program, budget: &Budget) -> Result<Outcomes, OutcomesError> {
         let mut outcomes = Outcomes::new();
         for skeleton in skeletons(program)? {
-            let mut encoding = Encoding::new(self, &skeleton, budget)?;
-            encoding.enumerate(program, &mut outcomes)?;
+            match Encoding::new(self, &skeleton, budget) {
+                Ok(mut encoding) => encoding.enumerate(program, &mut outcomes)?,
+                Err(EvaluateError::Stopped(stopped)) => return Err(stopped.into()),
+                // Candidates are known in full, so recursion over them settles.
+                Err(EvaluateError::OpenRecursion) => {
+                    return try_candidates(program, self, budget);
+                }
+            }
         }
         Ok(outcomes)
     }
@@ -177,6 +187,12 @@ impl Algebra for Solver<'_> {
         }
     }
 
+    /// What depends on no choice settles soon; what does need not settle at all, since gates are
+    /// only compared by their text.
+    fn rounds(&self, _: usize) -> usize {
+        12
+    }
+
     fn spend(&mut self, work: usize) -> Result<(), EvaluateError> {
         self.work += work;
         if self.work > 1 << 20 {
@@ -200,7 +216,7 @@ impl<'a> Encoding<'a> {
         model: &MemoryModel,
         skeleton: &'a Skeleton,
         budget: &'a Budget,
-    ) -> Result<Self, OutcomesError> {
+    ) -> Result<Self, EvaluateError> {
         let mut solver =
             Solver { solver: BasicSolver::default(), gates: FxHashMap::default(), budget, work: 0 };
         let definition = model.program();
@@ -239,13 +255,7 @@ impl<'a> Encoding<'a> {
             }
         }
         let choices = Choices { rf, co, memory_order, views };
-        evaluate(&mut solver, definition, skeleton, &choices).map_err(|error| match error {
-            EvaluateError::Stopped(stopped) => OutcomesError::Stopped(stopped),
-            EvaluateError::OpenRecursion => OutcomesError::Unsupported {
-                model: Semantics::name(model).to_owned(),
-                what: error.to_string(),
-            },
-        })?;
+        evaluate(&mut solver, definition, skeleton, &choices)?;
         Ok(Encoding { solver, skeleton, size, choices })
     }
 

@@ -107,6 +107,20 @@ fn cat_runs_as_people_write_it() {
 }
 
 #[test]
+fn recursion_over_what_is_open_is_followed() {
+    let budget = Budget::unlimited();
+    let load = |text: &str| load_memory_model("own.cat", text, |_| None).unwrap();
+    let closed = load("\"SC\" acyclic (po | rf | co | fr)+");
+    let recursive =
+        load("\"SC\" let rec hb = po | rf | co | fr | (hb ; hb)\nirreflexive hb as Cyclic");
+    for shape in programs(&Bound::accesses(3)) {
+        let program = shape.program();
+        let expected = closed.outcomes(&program, &budget).unwrap();
+        assert_eq!(recursive.outcomes(&program, &budget).unwrap(), expected, "{program:?}");
+    }
+}
+
+#[test]
 fn the_solver_agrees_with_saturation_on_random_programs() {
     let budget = Budget::unlimited();
     for seed in 0..200 {
