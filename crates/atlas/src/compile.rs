@@ -482,6 +482,7 @@ impl Compiler<'_> {
             Term::Identity(term) => self.unary(*term, Step::Identity),
             Term::Domain(term) => self.unary(*term, Step::Domain),
             Term::Range(term) => self.unary(*term, Step::Range),
+            Term::View(_) => unreachable!("a definition of histories has no views"),
             Term::Let(group, body) => {
                 self.bind(group);
                 self.term(*body)

@@ -7,6 +7,7 @@ mod check;
 mod contrast;
 mod convert;
 mod error;
+mod litmus;
 mod models;
 mod output;
 mod pipeline;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Convert(args) => convert::convert(args),
         Command::Generate(args) => convert::generate_histories(args),
         Command::Record(args) => record::record(args),
+        Command::Litmus(args) => litmus::litmus(args),
         Command::Models(args) => models::models(args),
         Command::Contrast(args) => contrast::contrast(args),
         Command::Atlas(args) => atlas::atlas(args),

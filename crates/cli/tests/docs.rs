@@ -264,6 +264,9 @@ fn json(text: &str) -> Option<Vec<Value>> {
         serde_json::Deserializer::from_str(text).into_iter().collect();
     let mut values = values.ok().filter(|values| !values.is_empty())?;
     for value in &mut values {
+        if let Some(millis) = value.get_mut("millis") {
+            *millis = Value::Null;
+        }
         for result in value.get_mut("results").and_then(Value::as_array_mut).into_iter().flatten() {
             if let Some(millis) = result.get_mut("millis") {
                 *millis = Value::Null;

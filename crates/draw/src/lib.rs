@@ -39,6 +39,7 @@ mod legend;
 mod route;
 mod svg_history;
 
+mod svg_execution;
 mod svg_lattice;
 mod svg_plot;
 
@@ -46,6 +47,7 @@ mod table;
 
 pub use narrative::explain;
 pub use summary::explain_line;
+pub use svg_execution::{ExecutionArrow, ExecutionGraph, ExecutionNode, execution_svg};
 pub use svg_history::{DrawOptions, history_svg};
 pub use svg_lattice::{LatticeCard, LatticeEdge, LatticeNode, lattice_svg, lattice_with_cards_svg};
 pub use svg_plot::{Plot, Series, line_plot};

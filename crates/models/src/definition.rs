@@ -5,7 +5,7 @@ use std::fmt;
 use crate::diagnostic::{DefinitionError, Problem, did_you_mean, nearest};
 use crate::polarity::{Analysis, analyse};
 use crate::program::{Program, TermId};
-use crate::resolve::{Resolved, SourceFile, diagnostics, resolve};
+use crate::resolve::{Dialect, Resolved, SourceFile, diagnostics, resolve};
 use crate::syntax::{CheckKind, Span};
 
 /// A consistency model as data.
@@ -91,10 +91,20 @@ impl Definition {
     pub fn parse(
         file: &str,
         text: &str,
+        include: impl FnMut(&str) -> Option<String>,
+    ) -> Result<Definition, DefinitionError> {
+        Definition::parse_in(Dialect::Histories, file, text, include)
+    }
+
+    /// Reads a definition in one of the dialects.
+    pub(crate) fn parse_in(
+        dialect: Dialect,
+        file: &str,
+        text: &str,
         mut include: impl FnMut(&str) -> Option<String>,
     ) -> Result<Definition, DefinitionError> {
         let Resolved { program, title, metadata, files, mut problems } =
-            resolve(file, text, &mut include);
+            resolve(file, text, dialect, &mut include);
         let mut definition = Definition {
             analysis: match problems.is_empty().then(|| analyse(&program)) {
                 Some(Ok(analysis)) => analysis,

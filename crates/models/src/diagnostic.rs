@@ -129,6 +129,9 @@ pub enum Problem {
     /// The store order is declared more than once.
     #[error("the store order is declared twice")]
     SecondStoreOrder,
+    /// Total orders are declared more than once.
+    #[error("there is a memory order or the threads' views already")]
+    SecondTotalOrder,
     /// A statement that cannot stand inside `forall`.
     #[error("only `let` and checks can stand inside `forall`")]
     MisplacedInForall,

@@ -22,7 +22,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::choice::Assumption;
 use crate::derivation::{Derivation, Key, NodeId, Step, What};
-use crate::interpret::{Environment, Evaluated, Fault, Fixpoint, Model, Origin, Value};
+use crate::interpret::{
+    Environment, Evaluated, Fault, Fixpoint, Model, NOT_A_HISTORY, Origin, Value,
+};
 use crate::program::{Base, FunctionId, Program, Term, TermId, VariableId};
 use crate::register::Register;
 use crate::syntax::CheckKind;
@@ -323,6 +325,7 @@ impl<'a> Explainer<'a> {
                 self.premises(&env, *body, from, to)
             }
             Term::Domain(_) | Term::Range(_) => unreachable!("kinds were checked: this is a set"),
+            Term::View(_) => unreachable!("{NOT_A_HISTORY}"),
         }
     }
 
@@ -375,6 +378,7 @@ impl<'a> Explainer<'a> {
             | Term::Star(_)
             | Term::Optional(_)
             | Term::Inverse(_)
+            | Term::View(_)
             | Term::Identity(_) => unreachable!("kinds were checked: this is a relation"),
         }
         Ok(())

@@ -65,6 +65,7 @@ mod search;
 // The models.
 mod catalogue;
 mod lattice;
+mod memory;
 
 pub use catalogue::{Model, UnknownModel, catalogue, find, load};
 pub use definition::{CheckView, Claim, Definition, Standing};
@@ -72,8 +73,10 @@ pub use diagnostic::{DefinitionError, Diagnostic, Kind, Problem, Style};
 pub use lattice::{
     Implication, Lattice, implications, implies, lattice, lattice_dot, lattice_text, strongest,
 };
+pub use memory::{MemoryModel, find_memory_model, load_memory_model, memory_models};
 pub use program::{
-    Base, Check, Function, FunctionId, Group, Program, Term, TermId, Variable, VariableId,
+    Base, Check, Function, FunctionId, Group, LitmusBase, Program, Term, TermId, Variable,
+    VariableId,
 };
 pub use register::{DoesNotApply, applies};
 pub use search::{EvaluateOptions, evaluate};

@@ -235,9 +235,11 @@ impl Analyser<'_> {
             }
             Term::Product(left, right) => self.all(&[*left, *right]),
             Term::Identity(term) | Term::Inverse(term) | Term::Optional(term) => self.term(*term),
-            Term::Plus(term) | Term::Star(term) | Term::Domain(term) | Term::Range(term) => {
-                self.term(*term).looking_elsewhere()
-            }
+            Term::Plus(term)
+            | Term::Star(term)
+            | Term::Domain(term)
+            | Term::Range(term)
+            | Term::View(term) => self.term(*term).looking_elsewhere(),
             Term::Complement(term) => {
                 let polarity = self.term(*term);
                 let mut polarity = self.negate(polarity);

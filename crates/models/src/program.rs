@@ -71,6 +71,29 @@ pub enum Base {
     Ext,
     /// `int`, operations of one session; an initial write is with itself only.
     Int,
+    /// A name that only litmus tests have, and so only definitions of memory models.
+    Litmus(LitmusBase),
+}
+
+/// A predefined set or relation of litmus tests.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LitmusBase {
+    /// `MFENCE`, fences that order everything.
+    FullFences,
+    /// `LFENCE`, fences that keep earlier reads before later accesses.
+    LoadFences,
+    /// `SFENCE`, fences that keep earlier writes before later writes.
+    StoreFences,
+    /// `rmw`, from what a read-modify-write reads to what it writes: here, with itself.
+    ReadModifyWrite,
+    /// `addr`, from a read to an access whose address is computed from it.
+    Address,
+    /// `data`, from a read to a write whose value is computed from it.
+    Data,
+    /// `ctrl`, from a read to what is behind a jump that depends on it.
+    Control,
+    /// The total order of all operations that the definition declares.
+    MemoryOrder,
 }
 
 impl Base {
@@ -91,6 +114,31 @@ impl Base {
         ("int", Base::Int),
     ];
 
+    /// The predefined names of litmus tests; `rf` and `co` are cat's.
+    pub(crate) const OF_LITMUS: [(&'static str, Base); 21] = [
+        ("W", Base::Writes),
+        ("R", Base::Reads),
+        ("F", Base::Fences),
+        ("IW", Base::InitialWrites),
+        ("RMW", Base::ReadModifyWrites),
+        ("M", Base::Memory),
+        ("emptyset", Base::EmptySet),
+        ("id", Base::Identity),
+        ("po", Base::Po),
+        ("rf", Base::Wr),
+        ("co", Base::Ww),
+        ("loc", Base::Loc),
+        ("ext", Base::Ext),
+        ("int", Base::Int),
+        ("MFENCE", Base::Litmus(LitmusBase::FullFences)),
+        ("LFENCE", Base::Litmus(LitmusBase::LoadFences)),
+        ("SFENCE", Base::Litmus(LitmusBase::StoreFences)),
+        ("rmw", Base::Litmus(LitmusBase::ReadModifyWrite)),
+        ("addr", Base::Litmus(LitmusBase::Address)),
+        ("data", Base::Litmus(LitmusBase::Data)),
+        ("ctrl", Base::Litmus(LitmusBase::Control)),
+    ];
+
     pub(crate) fn kind(self) -> Kind {
         match self {
             Base::Everything
@@ -100,7 +148,10 @@ impl Base {
             | Base::Fences
             | Base::InitialWrites
             | Base::ReadModifyWrites
-            | Base::Memory => Kind::Set,
+            | Base::Memory
+            | Base::Litmus(
+                LitmusBase::FullFences | LitmusBase::LoadFences | LitmusBase::StoreFences,
+            ) => Kind::Set,
             Base::EmptyRelation
             | Base::Identity
             | Base::Po
@@ -108,7 +159,8 @@ impl Base {
             | Base::Ww
             | Base::Loc
             | Base::Ext
-            | Base::Int => Kind::Relation,
+            | Base::Int
+            | Base::Litmus(_) => Kind::Relation,
         }
     }
 }
@@ -148,6 +200,8 @@ pub enum Term {
     Domain(TermId),
     /// `range(r)`.
     Range(TermId),
+    /// `view(S)`, the orders that the threads of the operations of a set see, united.
+    View(TermId),
     /// `let ... in a`.
     Let(Group, TermId),
     /// `union o in S do a end`.
@@ -220,12 +274,28 @@ pub struct Program {
     pub(crate) checks: Vec<Check>,
     /// Whether the definition quantifies over store orders.
     pub(crate) has_store_order: bool,
+    /// Whether it quantifies over total orders of all operations.
+    pub(crate) has_memory_order: bool,
+    /// Whether it quantifies over total orders of all operations, one a thread.
+    pub(crate) has_views: bool,
 }
 
 impl Program {
     /// Gives the groups that are bound at the outermost level, in the order in which they are.
     pub fn globals(&self) -> &[Group] {
         &self.globals
+    }
+
+    /// Says whether the definition quantifies over total orders of all operations,
+    /// `with mo from total-orders`.
+    pub fn has_memory_order(&self) -> bool {
+        self.has_memory_order
+    }
+
+    /// Says whether the definition quantifies over total orders of all operations, one a thread,
+    /// `with view from thread-orders`.
+    pub fn has_views(&self) -> bool {
+        self.has_views
     }
 
     /// Gives the checks, in the order of the text.

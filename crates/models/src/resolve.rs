@@ -8,7 +8,8 @@ use crate::kinds::{KindId, Kinds};
 use crate::lexer::lex;
 use crate::parser::parse;
 use crate::program::{
-    Base, Check, Function, FunctionId, Group, Program, Term, TermId, Variable, VariableId,
+    Base, Check, Function, FunctionId, Group, LitmusBase, Program, Term, TermId, Variable,
+    VariableId,
 };
 use crate::syntax::{self, Binding, Expr, ExprKind, Ident, Span, Statement};
 
@@ -43,6 +44,7 @@ pub(crate) type Problems = Vec<(Span, Problem, Option<String>)>;
 pub(crate) fn resolve(
     name: &str,
     text: &str,
+    dialect: Dialect,
     include: &mut dyn FnMut(&str) -> Option<String>,
 ) -> Resolved {
     let mut resolver = Resolver {
@@ -56,13 +58,27 @@ pub(crate) fn resolve(
         variable_kinds: Vec::new(),
         result_kinds: Vec::new(),
         scope: FxHashMap::default(),
+        dialect,
     };
-    for (name, base) in Base::NAMED {
-        resolver.bind(name, Entity::Base(base));
+    match dialect {
+        Dialect::Histories => {
+            for (name, base) in Base::NAMED {
+                resolver.bind(name, Entity::Base(base));
+            }
+        }
+        Dialect::Litmus { prelude } => {
+            for (name, base) in Base::OF_LITMUS {
+                resolver.bind(name, Entity::Base(base));
+            }
+            // cat has a store order without being told.
+            resolver.program.has_store_order = true;
+            resolver.file("prelude.cat", prelude);
+        }
     }
+    let main = resolver.files.len();
     let (title, metadata) = resolver.file(name, text);
     if resolver.program.checks.is_empty() && resolver.problems.is_empty() {
-        let span = Span { file: 0, range: 0..0 };
+        let span = Span { file: main, range: 0..0 };
         let hint = Some("add a check, for example `acyclic po | wr`".to_owned());
         resolver.problems.push((span, Problem::NoChecks, hint));
     }
@@ -89,6 +105,15 @@ pub(crate) fn diagnostics(files: &[SourceFile], mut problems: Problems) -> Vec<D
         .collect()
 }
 
+/// Which names there are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Dialect {
+    /// Those of histories: `wr`, and `ww` where it is declared.
+    Histories,
+    /// Those of litmus tests, as in herd's cat: `rf`, `co` and what the prelude defines.
+    Litmus { prelude: &'static str },
+}
+
 /// What a name stands for.
 #[derive(Clone, Copy, Debug)]
 enum Entity {
@@ -97,6 +122,8 @@ enum Entity {
     Function(FunctionId),
     /// `domain` or `range`.
     Projection(fn(TermId) -> Term),
+    /// The orders that threads see, applied to a set.
+    Views,
     /// Something whose definition has a problem.
     Unknown,
 }
@@ -115,6 +142,7 @@ struct Resolver<'a> {
     result_kinds: Vec<KindId>,
     /// What each name stands for, the innermost last.
     scope: FxHashMap<String, Vec<Entity>>,
+    dialect: Dialect,
 }
 
 type FileHead = (Option<String>, Vec<(String, String, Span)>);
@@ -229,6 +257,9 @@ impl Resolver<'_> {
     }
 
     fn store_order(&mut self, name: &Ident, from: &Ident) {
+        if let Dialect::Litmus { .. } = self.dialect {
+            return self.total_orders(name, from);
+        }
         let expected = |expected, found: &Ident| Problem::Expected {
             expected,
             found: format!("`{}`", found.name),
@@ -244,6 +275,32 @@ impl Resolver<'_> {
         }
         self.program.has_store_order = true;
         self.bind("ww", Entity::Base(Base::Ww));
+    }
+
+    /// Declares a memory order or the views of threads.
+    fn total_orders(&mut self, name: &Ident, from: &Ident) {
+        let declared = self.program.has_memory_order || self.program.has_views;
+        match from.name.as_str() {
+            "total-orders" | "thread-orders" if declared => {
+                self.report(name.span.clone(), Problem::SecondTotalOrder);
+            }
+            "total-orders" => {
+                self.program.has_memory_order = true;
+                self.bind(&name.name, Entity::Base(Base::Litmus(LitmusBase::MemoryOrder)));
+            }
+            "thread-orders" => {
+                self.program.has_views = true;
+                self.bind(&name.name, Entity::Views);
+            }
+            // A store order is there without being declared.
+            "store-orders" => self.bind(&name.name, Entity::Base(Base::Ww)),
+            other => {
+                let expected = "`total-orders`, `thread-orders` or `store-orders`";
+                let problem = Problem::Expected { expected, found: format!("`{other}`") };
+                self.report(from.span.clone(), problem);
+                self.bind(&name.name, Entity::Unknown);
+            }
+        }
     }
 
     /// Binds the names of a group; gives what is to be evaluated, functions left out.
@@ -412,7 +469,7 @@ impl Resolver<'_> {
                 let kind = self.variable_kinds[variable.index()];
                 self.push(Term::Variable(variable), kind, span)
             }
-            Some(Entity::Function(_) | Entity::Projection(_)) => {
+            Some(Entity::Function(_) | Entity::Projection(_) | Entity::Views) => {
                 self.report(span.clone(), Problem::MissingArguments { name: name.to_owned() });
                 self.unknown(span)
             }
@@ -454,6 +511,15 @@ impl Resolver<'_> {
                 let relation = self.kinds.known(Kind::Relation);
                 self.unify(relation, term);
                 self.known(projection(term), Kind::Set, span)
+            }
+            Some(Entity::Views) => {
+                let [term] = terms[..] else {
+                    self.report(span.clone(), arity(1));
+                    return self.unknown(span);
+                };
+                let set = self.kinds.known(Kind::Set);
+                self.unify(set, term);
+                self.known(Term::View(term), Kind::Relation, span)
             }
             Some(Entity::Unknown) => self.unknown(span),
             Some(Entity::Base(_) | Entity::Variable(_)) => {

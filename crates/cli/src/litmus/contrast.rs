@@ -1,0 +1,190 @@
+//! `consistory litmus contrast`: the smallest test that tells two models apart.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use consistory_draw::table;
+use consistory_litmus::{
+    Bound, Contrast, ContrastOptions, Difference, Outcomes, Redundant, Wanted, contrast, count,
+    sufficient_bound, write_table,
+};
+use consistory_verdict::Budget;
+use serde_json::{Map, Value, json};
+
+use super::outcomes::default_jobs;
+use super::select::{Model, find};
+use crate::args::{LitmusContrastArgs, OutputFormat};
+use crate::error::{CliError, OK, UNDECIDED, VIOLATION, report};
+
+/// Prints the first difference between two models, or all minimal ones.
+pub(crate) fn contrast_models(args: &LitmusContrastArgs) -> Result<u8, CliError> {
+    let left = find(&args.left, args.left_style)?;
+    let right = find(&args.right, args.right_style)?;
+    let sufficient = left.table().zip(right.table()).and_then(|(l, r)| sufficient_bound(l, r));
+    let knows_dependencies = |model: &Model| model.table().is_some_and(|t| t.knows_dependencies());
+    let bound = Bound {
+        accesses: args.bound,
+        threads: args.threads.unwrap_or(args.bound),
+        per_thread: args.per_thread.unwrap_or(args.bound),
+        locations: args.locations,
+        fences: !args.no_fences,
+        dependencies: args.dependencies
+            && (knows_dependencies(&left) || knows_dependencies(&right)),
+    };
+    let options = ContrastOptions {
+        bound,
+        redundant: if args.keep_redundant { Redundant::Keep } else { Redundant::Drop },
+        wanted: if args.all { Wanted::Minimal } else { Wanted::First },
+        budget: Budget::unlimited().with_time(args.budget),
+        jobs: args.jobs.map_or_else(default_jobs, usize::from),
+    };
+    let found = match contrast(left.semantics(), right.semantics(), &options) {
+        Ok(found) => found,
+        Err(error) => {
+            report(&CliError::usage(format!("undecided: {error}")));
+            return Ok(UNDECIDED);
+        }
+    };
+    // Two threads and six accesses are enough for some models, whatever the bound.
+    let is_proved = found.differences.is_empty()
+        && sufficient.is_some_and(|enough| {
+            let is_covered = bound.accesses >= enough.accesses
+                && bound.threads >= enough.threads
+                && bound.per_thread >= enough.accesses
+                && bound.locations >= enough.locations
+                && bound.fences
+                && (bound.dependencies || !enough.dependencies);
+            is_covered || left.table() == right.table()
+        });
+    let text = match args.format {
+        OutputFormat::Text => text(args, &left, &right, &bound, &found, is_proved),
+        OutputFormat::Json => json_text(&left, &right, &bound, &found, is_proved),
+    };
+    std::io::stdout().write_all(text.as_bytes()).map_err(CliError::output)?;
+    Ok(if found.differences.is_empty() { OK } else { VIOLATION })
+}
+
+fn text(
+    args: &LitmusContrastArgs,
+    left: &Model,
+    right: &Model,
+    bound: &Bound,
+    found: &Contrast,
+    is_proved: bool,
+) -> String {
+    let is_own = left.is_own() || right.is_own();
+    let (left, right) = (left.title(), right.title());
+    let mut text = String::new();
+    if found.differences.is_empty() {
+        let _ = match is_proved {
+            true => writeln!(
+                text,
+                "{left} and {right} are equal: no program of two threads and six accesses tells \
+                 them apart"
+            ),
+            false => writeln!(
+                text,
+                "{left} and {right} are equal on all programs of up to {} accesses and {} \
+                 addresses",
+                bound.accesses, bound.locations
+            ),
+        };
+    }
+    if found.differences.is_empty() && !args.keep_redundant && is_own {
+        text += "note: redundant programs were not run, which need not be safe for a definition of \
+                 one's own; --keep-redundant runs them\n";
+    }
+    for (at, difference) in found.differences.iter().enumerate() {
+        if at > 0 {
+            text.push('\n');
+        }
+        text += &show(difference, &left, &right);
+    }
+    if args.all && !found.differences.is_empty() {
+        let _ = writeln!(
+            text,
+            "\n{} minimal difference{} of up to {} accesses",
+            found.differences.len(),
+            if found.differences.len() == 1 { "" } else { "s" },
+            bound.accesses
+        );
+    }
+    if args.explain {
+        let rows: Vec<Vec<String>> = found
+            .run
+            .iter()
+            .enumerate()
+            .map(|(at, run)| {
+                let counts = count(bound, at + 1);
+                [at as u64 + 1, counts.plain, counts.symmetric, counts.connected, *run as u64]
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect()
+            })
+            .collect();
+        let header = ["accesses", "programs", "up to symmetry", "not redundant", "run"];
+        text.push('\n');
+        text += &table(&header, &rows);
+    }
+    text
+}
+
+fn show(difference: &Difference, left: &str, right: &str) -> String {
+    let mut text = write_table(&difference.program, None);
+    let names = difference.program.observed_names();
+    for (title, only) in [(left, &difference.only_left), (right, &difference.only_right)] {
+        for outcome in only {
+            let values: Vec<String> =
+                names.iter().zip(&outcome.0).map(|(n, v)| format!("{n} = {v}")).collect();
+            let _ = writeln!(text, "Only {title}: {}", values.join("; "));
+        }
+    }
+    text
+}
+
+fn json_text(
+    left: &Model,
+    right: &Model,
+    bound: &Bound,
+    found: &Contrast,
+    is_proved: bool,
+) -> String {
+    let differences: Vec<Value> = found
+        .differences
+        .iter()
+        .map(|difference| {
+            let names = difference.program.observed_names();
+            let outcomes = |outcomes: &Outcomes| -> Vec<Value> {
+                let object = |outcome: &consistory_litmus::Outcome| {
+                    let values = outcome.0.iter().map(|&value| json!(value));
+                    Value::Object(names.iter().cloned().zip(values).collect::<Map<_, _>>())
+                };
+                outcomes.iter().map(object).collect()
+            };
+            json!({
+                "program": write_table(&difference.program, None),
+                "accesses": difference.shape.accesses(),
+                "fences": difference.shape.fences(),
+                "threads": difference.program.threads.len(),
+                "only_left": outcomes(&difference.only_left),
+                "only_right": outcomes(&difference.only_right),
+            })
+        })
+        .collect();
+    let relation = match (found.differences.is_empty(), is_proved) {
+        (false, _) => "different",
+        (true, true) => "equal",
+        (true, false) => "equal-up-to-bound",
+    };
+    let report = json!({
+        "left": left.id,
+        "left_style": left.style.as_str(),
+        "right": right.id,
+        "right_style": right.style.as_str(),
+        "bound": bound.accesses,
+        "relation": relation,
+        "programs": found.run,
+        "differences": differences,
+    });
+    format!("{report}\n")
+}

@@ -1,0 +1,43 @@
+//! `consistory litmus machines`: the operational models, and their diagrams.
+
+use std::io::Write;
+
+use consistory_draw::table;
+use consistory_litmus::operational::{Machine, diagram, svg_diagram};
+
+use crate::args::{DiagramFormat, MachinesArgs};
+use crate::error::{CliError, OK};
+
+/// Lists the machines, or draws one.
+pub(crate) fn machines(args: &MachinesArgs) -> Result<u8, CliError> {
+    let text = match &args.machine {
+        None => list(),
+        Some(id) => {
+            let machine = Machine::by_id(&id.to_lowercase()).ok_or_else(|| {
+                let known: Vec<&str> = Machine::ALL.iter().map(|machine| machine.id).collect();
+                let hint = format!("there are {}", known.join(", "));
+                CliError::with_hint(format!("no machine is called `{id}`"), hint)
+            })?;
+            match args.format {
+                DiagramFormat::Text => diagram(&machine),
+                DiagramFormat::Svg => svg_diagram(&machine),
+            }
+        }
+    };
+    std::io::stdout().write_all(text.as_bytes()).map_err(CliError::output)?;
+    Ok(OK)
+}
+
+fn list() -> String {
+    let rows: Vec<Vec<String>> = Machine::ALL
+        .iter()
+        .map(|machine| {
+            let stage = |stage: &&[consistory_litmus::operational::Part]| {
+                stage.iter().map(|part| part.name).collect::<Vec<_>>().join("&")
+            };
+            let pipe: Vec<String> = machine.stages.iter().map(stage).collect();
+            vec![machine.id.to_owned(), pipe.join(" > "), machine.summary.to_owned()]
+        })
+        .collect();
+    table(&["id", "wiring", "what it does"], &rows)
+}

@@ -1,0 +1,125 @@
+//! Which memory models were asked for.
+
+use std::path::Path;
+
+use consistory_litmus::operational::Machine;
+use consistory_litmus::{Semantics, Table};
+use consistory_models::{MemoryModel, find_memory_model, load_memory_model};
+
+use crate::args::Style;
+use crate::error::CliError;
+use crate::select::is_path;
+
+/// A memory model in one of its styles.
+pub(super) struct Model {
+    /// As it was asked for, in lower case.
+    pub(super) id: String,
+    pub(super) style: Style,
+    pub(super) kind: Kind,
+}
+
+pub(super) enum Kind {
+    Table(Table),
+    Machine(Machine),
+    Definition(Box<MemoryModel>),
+}
+
+impl Model {
+    pub(super) fn semantics(&self) -> &dyn Semantics {
+        match &self.kind {
+            Kind::Table(table) => table,
+            Kind::Machine(machine) => machine,
+            Kind::Definition(model) => &**model,
+        }
+    }
+
+    /// Names the model for people.
+    pub(super) fn title(&self) -> String {
+        let name = self.semantics().name();
+        match self.style {
+            Style::Axiomatic => name.to_owned(),
+            Style::Operational => format!("{name} (operational)"),
+            Style::Definition => format!("{name} (definition)"),
+        }
+    }
+
+    /// Says whether it is a definition of the user's own.
+    pub(super) fn is_own(&self) -> bool {
+        matches!(self.kind, Kind::Definition(_)) && is_path(&self.id)
+    }
+
+    pub(super) fn table(&self) -> Option<&Table> {
+        match &self.kind {
+            Kind::Table(table) => Some(table),
+            Kind::Machine(_) | Kind::Definition(_) => None,
+        }
+    }
+}
+
+/// Finds the models that the command line names; `all` is every one that has a name.
+pub(super) fn select(names: &[String], style: Style) -> Result<Vec<Model>, CliError> {
+    let mut models: Vec<Model> = Vec::new();
+    for name in names {
+        let found = match name.as_str() {
+            "all" => all_names(style).iter().map(|id| find(id, style)).collect(),
+            name => vec![find(name, style)],
+        };
+        for model in found {
+            let model = model?;
+            if !models.iter().any(|known| known.id == model.id) {
+                models.push(model);
+            }
+        }
+    }
+    Ok(models)
+}
+
+/// Finds a model by its id, or reads its definition.
+pub(super) fn find(name: &str, style: Style) -> Result<Model, CliError> {
+    if is_path(name) {
+        let kind = Kind::Definition(Box::new(load(Path::new(name))?));
+        return Ok(Model { id: name.to_owned(), style: Style::Definition, kind });
+    }
+    let id = name.to_lowercase();
+    let kind = match style {
+        Style::Axiomatic => Table::find(&id).map(Kind::Table),
+        Style::Operational => Machine::by_id(&id).map(Kind::Machine),
+        Style::Definition => {
+            find_memory_model(&id).map(|model| Kind::Definition(Box::new(model.clone())))
+        }
+    };
+    match kind {
+        Some(kind) => Ok(Model { id, style, kind }),
+        None => {
+            let known = all_names(style).join(", ");
+            let hint = match style {
+                Style::Axiomatic => format!(
+                    "there are {known}, and four digits such as 4044 for the pairs WW, WR, RW and \
+                     RR: 0 free, 1 same address, 2 dependent, 3 either, 4 always"
+                ),
+                Style::Operational | Style::Definition => format!("there are {known}"),
+            };
+            Err(CliError::with_hint(format!("no memory model is called `{name}`"), hint))
+        }
+    }
+}
+
+fn all_names(style: Style) -> Vec<String> {
+    match style {
+        Style::Axiomatic | Style::Definition => {
+            Table::all().iter().map(|table| table.name.to_lowercase()).collect()
+        }
+        Style::Operational => Machine::ALL.iter().map(|machine| machine.id.to_owned()).collect(),
+    }
+}
+
+/// Reads a definition file; what it includes is found beside it, or in the catalogue.
+fn load(path: &Path) -> Result<MemoryModel, CliError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| CliError::file("read", path, error))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    load_memory_model(&path.display().to_string(), &text, |name| {
+        std::fs::read_to_string(folder.join(name)).ok()
+    })
+    .map_err(|errors| CliError::Rendered(errors.render(consistory_models::Style::Styled)))
+}

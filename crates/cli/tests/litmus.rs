@@ -1,0 +1,92 @@
+//! The commands on litmus tests.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Folder;
+
+const SB: &str = "X86 SB\n{ x=0; y=0; }\n P0 | P1 ;\n MOV [x],$1 | MOV [y],$1 ;\n \
+                  MOV EAX,[y] | MOV EBX,[x] ;\nexists (0:EAX=0 /\\ 1:EBX=0)\n";
+
+#[test]
+fn outcomes_are_as_the_contract_says() {
+    let folder = Folder::new();
+    folder.write("SB.litmus", SB);
+    for style in ["axiomatic", "operational", "definition"] {
+        let command = format!("litmus outcomes SB.litmus --model sc,tso --style {style}");
+        let ran = folder.run(&format!("{command} --format json"));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let lines: Vec<Value> =
+            ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let outcome = |a: i64, b: i64| json!({"EAX": a, "EBX": b});
+        let strong = json!([outcome(0, 1), outcome(1, 0), outcome(1, 1)]);
+        let weak = json!([outcome(0, 0), outcome(0, 1), outcome(1, 0), outcome(1, 1)]);
+        for (line, (model, outcomes, verdict)) in
+            lines.iter().zip([("sc", strong, "forbidden"), ("tso", weak, "allowed")])
+        {
+            assert_eq!(line["test"], "SB");
+            assert_eq!(line["model"], model);
+            assert_eq!(line["style"], style);
+            assert_eq!(line["outcomes"], outcomes);
+            assert_eq!(line["condition"], verdict);
+        }
+        assert_eq!(lines.len(), 2);
+    }
+}
+
+#[test]
+fn a_wrong_test_is_reported_and_spares_the_others() {
+    let folder = Folder::new();
+    folder.write("tests/a.litmus", "X86 A\n{ }\n P0 ;\n FLY [x] ;\n");
+    folder.write("tests/b.litmus", SB);
+    let ran = folder.run("litmus outcomes tests --model tso");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("`FLY [x]` is not supported") && ran.err.contains("a.litmus:4:2"));
+    assert!(ran.out.contains("SB") && ran.out.contains("allowed"), "{}", ran.out);
+    let ran = folder.run("litmus outcomes tests/b.litmus --model tsso");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("ibm370, tso"), "{}", ran.err);
+}
+
+#[test]
+fn contrast_says_by_its_exit_code_whether_models_differ() {
+    let folder = Folder::new();
+    let ran = folder.run("litmus contrast --left tso --right pso --bound 4 --format json");
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(report["relation"], "different");
+    assert_eq!(report["differences"][0]["accesses"], 4);
+    assert_eq!(report["differences"][0]["only_left"], json!([]));
+    assert_eq!(report["differences"][0]["only_right"], json!([{"r1": 2, "r2": 0}]));
+    let ran =
+        folder.run("litmus contrast --left rmo --right rmo --right-style operational --bound 3");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("equal on all programs of up to 3 accesses"), "{}", ran.out);
+    let ran = folder.run("litmus contrast --left tso --right tso --bound 6 --budget 1ms");
+    assert_eq!(ran.code, 3, "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn a_definition_with_errors_is_shown_with_their_places() {
+    let folder = Folder::new();
+    folder.write("SB.litmus", SB);
+    folder.write("own.cat", "\"Own\"\nacyclic po | wr\n");
+    let ran = folder.run("litmus outcomes SB.litmus --model own.cat");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("undefined name `wr`") && ran.err.contains("own.cat:2:14"));
+}
+
+#[test]
+fn a_suite_has_the_verdicts_that_it_says() {
+    let folder = Folder::new();
+    let ran = folder.run("litmus generate --model rmo --bound 4 --output suite");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let ran = folder.run("litmus outcomes suite --model sc,rmo --format json");
+    let lines: Vec<Value> =
+        ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.len() >= 8, "{}", ran.out);
+    for line in lines {
+        let expected = if line["model"] == "rmo" { "allowed" } else { "forbidden" };
+        assert_eq!(line["condition"], expected, "{line}");
+    }
+}

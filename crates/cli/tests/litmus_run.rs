@@ -1,0 +1,79 @@
+//! `litmus run` and `litmus machines`, as people and programs see them.
+
+mod support;
+
+use support::Folder;
+
+const SB: &str = "X86 SB
+{ x=0; y=0; }
+ P0          | P1          ;
+ MOV [x],$1  | MOV [y],$1  ;
+ MOV EAX,[y] | MOV EAX,[x] ;
+exists (0:EAX=0 /\\ 1:EAX=0)
+";
+
+/// Tests are run as machine code, so only where there is an assembler.
+const RUNS: bool =
+    cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
+
+#[test]
+fn a_histogram_counts_every_run_and_nothing_forbidden() {
+    let folder = Folder::new();
+    folder.write("SB.litmus", SB);
+    let ran = folder.run("litmus run SB.litmus --runs 3000 --format json");
+    if !RUNS {
+        assert_eq!(ran.code, 2);
+        return;
+    }
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let line = &ran.lines()[0];
+    assert_eq!(line["test"], "SB");
+    assert_eq!(line["runs"], 3000);
+    assert_eq!(line["forbidden"], 0);
+    let outcomes = line["outcomes"].as_array().unwrap();
+    let counts: u64 = outcomes.iter().map(|o| o["count"].as_u64().unwrap()).sum();
+    assert_eq!(counts, 3000);
+    assert!(outcomes.iter().all(|outcome| outcome["allowed"] == true));
+    assert_eq!(outcomes.len() + line["unseen"].as_array().unwrap().len(), 4);
+    let sometimes = outcomes
+        .iter()
+        .any(|o| o["outcome"]["0:EAX"] == o["outcome"]["1:EAX"] && o["outcome"]["0:EAX"] == 0);
+    assert_eq!(line["condition"] != "Never", sometimes);
+}
+
+#[test]
+fn what_the_model_forbids_is_flagged() {
+    // Whether the relaxed outcome shows is the processor's choice; what is said of it is ours.
+    let folder = Folder::new();
+    folder.write("SB.litmus", SB);
+    if !RUNS {
+        return;
+    }
+    let ran = folder.run("litmus run SB.litmus --model sc --runs 100000");
+    let relaxed = ran.out.contains("FORBIDDEN");
+    assert_eq!(ran.code, i32::from(relaxed), "{}", ran.out);
+    let says = if relaxed { "SC FORBIDS what was seen in" } else { "SC allows all that was seen" };
+    assert!(ran.out.contains(says), "{}", ran.out);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_does_not_stop_the_others() {
+    let folder = Folder::new();
+    folder.write("tests/a.litmus", "X86 nonsense").write("tests/b.litmus", SB);
+    let ran = folder.run("litmus run tests --runs 10 --format json");
+    assert_eq!(ran.code, 2);
+    assert_eq!(ran.lines().len(), usize::from(RUNS));
+    assert!(ran.err.contains("a.litmus"), "{}", ran.err);
+}
+
+#[test]
+fn machines_are_listed_and_drawn() {
+    let folder = Folder::new();
+    let list = folder.run("litmus machines").out;
+    assert!(list.contains("ntso    Pr > WQ > VQ&CQ > M"), "{list}");
+    assert!(folder.run("litmus machines RMO").out.contains("FR[t,x]"));
+    assert!(folder.run("litmus machines rmo --format svg").out.starts_with("<svg"));
+    let unknown = folder.run("litmus machines pdp11");
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.err.contains("no machine is called `pdp11`"), "{}", unknown.err);
+}

@@ -1,0 +1,103 @@
+//! What a litmus test asks of its outcomes.
+
+use crate::program::{Observable, Outcome, Program, Value};
+
+/// A quantified proposition over what an outcome records.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Condition {
+    /// Which outcomes it speaks of.
+    pub quantifier: Quantifier,
+    /// What it says of them.
+    pub proposition: Proposition,
+}
+
+/// How many outcomes must satisfy a proposition.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Quantifier {
+    /// At least one: `exists`.
+    Exists,
+    /// None: `~exists`.
+    NotExists,
+    /// All of them: `forall`.
+    Forall,
+}
+
+/// A proposition over what an outcome records.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Proposition {
+    /// Always true.
+    True,
+    /// A register or location holds a value.
+    Holds(Observable, Value),
+    /// It does not hold.
+    Not(Box<Proposition>),
+    /// All of them hold.
+    And(Vec<Proposition>),
+    /// One of them holds.
+    Or(Vec<Proposition>),
+    /// If the first holds so does the second.
+    Implies(Box<Proposition>, Box<Proposition>),
+}
+
+impl Condition {
+    /// Says whether the condition holds of all the outcomes of a program.
+    pub fn holds<'a>(
+        &self,
+        program: &Program,
+        outcomes: impl IntoIterator<Item = &'a Outcome>,
+    ) -> bool {
+        let mut each = outcomes.into_iter().map(|outcome| self.proposition.holds(program, outcome));
+        match self.quantifier {
+            Quantifier::Exists => each.any(|holds| holds),
+            Quantifier::NotExists => !each.any(|holds| holds),
+            Quantifier::Forall => each.all(|holds| holds),
+        }
+    }
+}
+
+impl Proposition {
+    /// Says whether it holds of an outcome of the program.
+    ///
+    /// What the program does not observe counts as not holding any value.
+    pub fn holds(&self, program: &Program, outcome: &Outcome) -> bool {
+        match self {
+            Proposition::True => true,
+            Proposition::Holds(observable, value) => {
+                let place = program.observed.iter().position(|o| o == observable);
+                place.is_some_and(|place| outcome.0[place] == *value)
+            }
+            Proposition::Not(inner) => !inner.holds(program, outcome),
+            Proposition::And(all) => all.iter().all(|p| p.holds(program, outcome)),
+            Proposition::Or(some) => some.iter().any(|p| p.holds(program, outcome)),
+            Proposition::Implies(premise, conclusion) => {
+                !premise.holds(program, outcome) || conclusion.holds(program, outcome)
+            }
+        }
+    }
+
+    /// Gives every register and location that it mentions, each once, in order of mention.
+    pub fn observables(&self) -> Vec<Observable> {
+        let mut all = Vec::new();
+        self.collect(&mut all);
+        all
+    }
+
+    fn collect(&self, all: &mut Vec<Observable>) {
+        match self {
+            Proposition::True => {}
+            Proposition::Holds(observable, _) => {
+                if !all.contains(observable) {
+                    all.push(*observable);
+                }
+            }
+            Proposition::Not(inner) => inner.collect(all),
+            Proposition::And(many) | Proposition::Or(many) => {
+                many.iter().for_each(|p| p.collect(all));
+            }
+            Proposition::Implies(premise, conclusion) => {
+                premise.collect(all);
+                conclusion.collect(all);
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Contrasting two models: the smallest program that tells them apart.
+//!
+//! All programs within a bound are run under both models, in increasing size: fewer accesses first,
+//! then fewer fences, then fewer threads. The first whose outcomes differ is a minimal litmus test.
+//! (Mador-Haim, Alur and Martin, Generating litmus tests for contrasting memory consistency models,
+//! CAV 2010, section 4.) Programs of one size are shared out among threads; the answer does not
+//! depend on how many.
+//!
+//! That no program within the bound tells two models apart does not prove them equal. It does for
+//! two store-atomic models given by tables, if the bound covers two threads and six accesses
+//! ([`sufficient_bound`]).
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use consistory_verdict::Budget;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::enumerate::{Bound, Redundant, Shape, shapes};
+use crate::program::{Outcomes, Program};
+use crate::semantics::{OutcomesError, Semantics};
+use crate::table::{Forwarding, Order, Table};
+
+/// How two models are contrasted.
+#[derive(Clone, Debug)]
+pub struct ContrastOptions {
+    /// Which programs are tried.
+    pub bound: Bound,
+    /// Whether programs that the conflict graph calls redundant are tried, too.
+    pub redundant: Redundant,
+    /// Whether to stop at the first difference.
+    pub wanted: Wanted,
+    /// How much time it may take.
+    pub budget: Budget,
+    /// How many threads share the work, at least 1.
+    pub jobs: usize,
+}
+
+/// Which differences are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wanted {
+    /// The first.
+    First,
+    /// Every minimal one: without any of its instructions the program makes no difference.
+    Minimal,
+}
+
+/// A program that tells two models apart.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// The program's shape.
+    pub shape: Shape,
+    /// The program.
+    pub program: Program,
+    /// The outcomes that only the left model allows.
+    pub only_left: Outcomes,
+    /// The outcomes that only the right model allows.
+    pub only_right: Outcomes,
+}
+
+/// What came of contrasting two models.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Contrast {
+    /// The differences, the smallest first; empty if there is none within the bound.
+    pub differences: Vec<Difference>,
+    /// How many programs of each number of accesses were run, from 1 access on.
+    pub run: Vec<usize>,
+}
+
+/// Runs all programs within the bound under both models.
+pub fn contrast(
+    left: &dyn Semantics,
+    right: &dyn Semantics,
+    options: &ContrastOptions,
+) -> Result<Contrast, OutcomesError> {
+    let mut contrast = Contrast::default();
+    for accesses in 1..=options.bound.accesses {
+        let level = shapes(&options.bound, accesses, options.redundant);
+        let (found, run) = level_differences(left, right, &level, options)?;
+        contrast.differences.extend(found);
+        contrast.run.push(run);
+        if options.wanted == Wanted::First && !contrast.differences.is_empty() {
+            break;
+        }
+    }
+    if options.wanted == Wanted::Minimal {
+        keep_minimal(&mut contrast.differences);
+    }
+    Ok(contrast)
+}
+
+/// Gives a bound within which two models must differ if they differ at all, if one is known.
+///
+/// For two store-atomic models given by tables, two threads and six accesses suffice (Mador-Haim,
+/// Alur and Martin, Litmus tests for comparing memory consistency models: how long do they need to
+/// be?, DAC 2011).
+pub fn sufficient_bound(left: &Table, right: &Table) -> Option<Bound> {
+    let is_covered = |table: &Table| table.order == Order::Memory(Forwarding::Plain);
+    (is_covered(left) && is_covered(right)).then(|| Bound {
+        threads: 2,
+        dependencies: left.knows_dependencies() || right.knows_dependencies(),
+        ..Bound::accesses(6)
+    })
+}
+
+/// Finds the differences among programs of one size, and how many were run.
+fn level_differences(
+    left: &dyn Semantics,
+    right: &dyn Semantics,
+    level: &[Shape],
+    options: &ContrastOptions,
+) -> Result<(Vec<Difference>, usize), OutcomesError> {
+    let next = AtomicUsize::new(0);
+    // The least place of a difference, where only the first is wanted.
+    let first = AtomicUsize::new(usize::MAX);
+    let found = Mutex::new(Vec::new());
+    let work = || -> Result<(), OutcomesError> {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= level.len() || at > first.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if let Some(difference) = difference(left, right, &level[at], &options.budget)? {
+                if options.wanted == Wanted::First {
+                    first.fetch_min(at, Ordering::Relaxed);
+                }
+                found.lock().unwrap_or_else(|e| e.into_inner()).push((at, difference));
+            }
+        }
+    };
+    if options.jobs <= 1 || level.len() < 64 {
+        work()?;
+    } else {
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..options.jobs).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().try_for_each(|worker| match worker.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+        })?;
+    }
+    let mut found = found.into_inner().unwrap_or_else(|e| e.into_inner());
+    found.sort_by_key(|&(at, _)| at);
+    let mut run = level.len();
+    if options.wanted == Wanted::First
+        && let Some(&(at, _)) = found.first()
+    {
+        found.truncate(1);
+        run = at + 1;
+    }
+    Ok((found.into_iter().map(|(_, difference)| difference).collect(), run))
+}
+
+/// Runs one program under both models.
+fn difference(
+    left: &dyn Semantics,
+    right: &dyn Semantics,
+    shape: &Shape,
+    budget: &Budget,
+) -> Result<Option<Difference>, OutcomesError> {
+    budget.check()?;
+    let program = shape.program();
+    let (of_left, of_right) = (left.outcomes(&program, budget)?, right.outcomes(&program, budget)?);
+    if of_left == of_right {
+        return Ok(None);
+    }
+    Ok(Some(Difference {
+        shape: shape.clone(),
+        program,
+        only_left: &of_left - &of_right,
+        only_right: &of_right - &of_left,
+    }))
+}
+
+/// Drops differences that remain when an instruction is taken away.
+fn keep_minimal(differences: &mut Vec<Difference>) {
+    let differing: FxHashSet<Shape> = differences.iter().map(|d| d.shape.clone()).collect();
+    let mut contains = FxHashMap::default();
+    differences.retain(|difference| {
+        let smaller = difference.shape.smaller();
+        !smaller.iter().any(|shape| contains_difference(shape, &differing, &mut contains))
+    });
+}
+
+/// Says whether a program or a part of it makes a difference.
+fn contains_difference(
+    shape: &Shape,
+    differing: &FxHashSet<Shape>,
+    known: &mut FxHashMap<Shape, bool>,
+) -> bool {
+    if let Some(&contains) = known.get(shape) {
+        return contains;
+    }
+    let contains = differing.contains(shape)
+        || shape.smaller().iter().any(|part| contains_difference(part, differing, known));
+    known.insert(shape.clone(), contains);
+    contains
+}

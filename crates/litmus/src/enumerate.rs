@@ -1,0 +1,492 @@
+//! All small programs, one for each symmetry class.
+//!
+//! Programs of the paper's core (section 4.2): every read has a register of its own and every write
+//! a value of its own, so what remains is the shape: for each thread the kinds and addresses of its
+//! accesses, and which neighbours have a fence between them. A fence at either end of a thread, or
+//! next to another, does nothing and is left out. Optionally an access depends on an earlier read
+//! of its thread, by its value if it writes and by its address if it reads.
+//!
+//! Two shapes that differ by the names of addresses or by the order of threads are symmetric. One
+//! of each class is made: threads come longest first, addresses are numbered as they appear, and of
+//! the orders of threads that are left the least text is kept. Unlike the paper's, this reduction
+//! leaves no two symmetric programs.
+//!
+//! A program is redundant (section 4.3) if its conflict graph is not strongly connected: nodes are
+//! accesses, edges are program order and, both ways, pairs with one address of which one writes.
+//! Such a program falls into two that share no address, one before the other, and its outcomes are
+//! those of the parts combined.
+
+use crate::program::{
+    Address, Expression, Instruction, Location, LocationId, Operator, Program, Register,
+    RegisterId, Thread, Value,
+};
+
+/// How large programs may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bound {
+    /// Reads and writes in all; fences do not count.
+    pub accesses: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Reads and writes of one thread.
+    pub per_thread: usize,
+    /// Addresses.
+    pub locations: usize,
+    /// Whether there are fences.
+    pub fences: bool,
+    /// Whether accesses may depend on earlier reads.
+    pub dependencies: bool,
+}
+
+impl Bound {
+    /// Bounds the accesses, with at most three addresses and any number of threads and fences.
+    pub fn accesses(accesses: usize) -> Self {
+        Bound {
+            accesses,
+            threads: accesses,
+            per_thread: accesses,
+            locations: 3,
+            fences: true,
+            dependencies: false,
+        }
+    }
+}
+
+/// A read or write of a shape.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Access {
+    pub(crate) is_read: bool,
+    pub(crate) address: u8,
+    /// Whether there is a fence between it and the access before it.
+    pub(crate) is_fenced: bool,
+    /// The access of its thread that it depends on, counted from 1; 0 is none.
+    pub(crate) depends: u8,
+}
+
+/// A program up to the names of registers and values.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Shape {
+    pub(crate) threads: Vec<Vec<Access>>,
+}
+
+/// How many programs there are, and how many each reduction leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Counts {
+    /// Without any reduction but the unique values and registers.
+    pub plain: u64,
+    /// One for each symmetry class.
+    pub symmetric: u64,
+    /// Those of them that are not redundant.
+    pub connected: u64,
+}
+
+impl Shape {
+    /// Counts the fences.
+    pub fn fences(&self) -> usize {
+        self.threads.iter().flatten().filter(|access| access.is_fenced).count()
+    }
+
+    /// Counts the reads and writes.
+    pub fn accesses(&self) -> usize {
+        self.threads.iter().map(Vec::len).sum()
+    }
+
+    /// Makes the program: addresses `X`, `Y`, `Z`, values from 1 and registers from `r1`.
+    pub fn program(&self) -> Program {
+        let mut program = Program::default();
+        let addresses = self.threads.iter().flatten().map(|access| access.address + 1).max();
+        for address in 0..addresses.unwrap_or(0) {
+            program.locations.push(Location { name: name_of(address), initial: 0 });
+        }
+        let (mut registers, mut value): (usize, Value) = (0, 0);
+        for accesses in &self.threads {
+            let mut thread = Thread::default();
+            // The register that each access reads into.
+            let mut into = Vec::new();
+            for access in accesses {
+                if access.is_fenced {
+                    thread.code.push(Instruction::fence());
+                }
+                let location = LocationId::new(usize::from(access.address));
+                let source: Option<RegisterId> =
+                    access.depends.checked_sub(1).and_then(|at| into[usize::from(at)]);
+                if access.is_read {
+                    registers += 1;
+                    let register = RegisterId::new(thread.registers.len());
+                    thread.registers.push(Register { name: format!("r{registers}"), initial: 0 });
+                    let depends = source.into_iter().collect();
+                    let address = Address { location, depends };
+                    thread.code.push(Instruction::Read { register, address });
+                    into.push(Some(register));
+                } else {
+                    value += 1;
+                    let constant = Expression::Constant(value);
+                    // A false dependency: the register's value does not matter.
+                    let value = source.map_or(constant.clone(), |source| {
+                        let register = || Box::new(Expression::Register(source));
+                        let zero = Expression::Binary(Operator::Xor, register(), register());
+                        Expression::Binary(Operator::Add, Box::new(zero), Box::new(constant))
+                    });
+                    thread.code.push(Instruction::Write { address: location.into(), value });
+                    into.push(None);
+                }
+            }
+            program.threads.push(thread);
+        }
+        program.observed = program.read_registers();
+        program
+    }
+
+    /// Gives the program's symmetry class by its one member that enumeration makes.
+    pub(crate) fn canonical(&self) -> Shape {
+        let mut threads: Vec<Vec<Access>> =
+            self.threads.iter().filter(|thread| !thread.is_empty()).cloned().collect();
+        for thread in &mut threads {
+            thread[0].is_fenced = false;
+        }
+        threads.sort_by_key(|thread| std::cmp::Reverse(thread.len()));
+        let mut best: Option<Vec<Vec<Access>>> = None;
+        each_order(&threads, &mut |order| {
+            let renamed = renamed(order.iter().map(|&at| &threads[at]));
+            if best.as_ref().is_none_or(|best| renamed < *best) {
+                best = Some(renamed);
+            }
+        });
+        Shape { threads: best.unwrap_or_default() }
+    }
+
+    fn is_canonical(&self) -> bool {
+        let mut is_least = true;
+        each_order(&self.threads, &mut |order| {
+            if is_least && renamed(order.iter().map(|&at| &self.threads[at])) < self.threads {
+                is_least = false;
+            }
+        });
+        is_least
+    }
+
+    /// Says whether the conflict graph is strongly connected.
+    pub(crate) fn is_connected(&self) -> bool {
+        let all: Vec<(usize, Access)> = self
+            .threads
+            .iter()
+            .enumerate()
+            .flat_map(|(thread, accesses)| accesses.iter().map(move |&access| (thread, access)))
+            .collect();
+        let conflict = |a: Access, b: Access| a.address == b.address && !(a.is_read && b.is_read);
+        let mut reach: Vec<u64> = (0..all.len())
+            .map(|a| {
+                let leads = |&b: &usize| {
+                    a != b && ((all[a].0 == all[b].0 && a < b) || conflict(all[a].1, all[b].1))
+                };
+                (0..all.len()).filter(leads).fold(1 << a, |set, b| set | (1 << b))
+            })
+            .collect();
+        for middle in 0..all.len() {
+            for at in 0..all.len() {
+                if reach[at] & (1 << middle) != 0 {
+                    reach[at] |= reach[middle];
+                }
+            }
+        }
+        let everything = (1u64 << all.len()) - 1;
+        reach.iter().all(|&set| set == everything)
+    }
+
+    /// Gives the shapes with one fence, dependency or access less.
+    pub(crate) fn smaller(&self) -> Vec<Shape> {
+        let mut all = Vec::new();
+        for (thread, accesses) in self.threads.iter().enumerate() {
+            for (at, access) in accesses.iter().enumerate() {
+                if access.is_fenced {
+                    let mut shape = self.clone();
+                    shape.threads[thread][at].is_fenced = false;
+                    all.push(shape.canonical());
+                }
+                if access.depends > 0 {
+                    let mut shape = self.clone();
+                    shape.threads[thread][at].depends = 0;
+                    all.push(shape.canonical());
+                }
+                let mut shape = self.clone();
+                let rest = &mut shape.threads[thread];
+                rest.remove(at);
+                for later in &mut rest[at..] {
+                    match usize::from(later.depends) {
+                        gone if gone == at + 1 => later.depends = 0,
+                        behind if behind > at + 1 => later.depends -= 1,
+                        _ => {}
+                    }
+                }
+                // A fence on either side is still between its neighbours.
+                if let Some(next) = rest.get_mut(at) {
+                    next.is_fenced |= access.is_fenced;
+                }
+                all.push(shape.canonical());
+            }
+        }
+        all.sort();
+        all.dedup();
+        all
+    }
+}
+
+/// Gives every shape of exactly this many accesses within the bound, one for each symmetry class,
+/// those with few fences first.
+pub fn shapes(bound: &Bound, accesses: usize, redundant: Redundant) -> Vec<Shape> {
+    let mut all = Vec::new();
+    each_core(bound, accesses, &mut |core| {
+        if redundant == Redundant::Keep || core.is_connected() {
+            each_decoration(bound, core, &mut |shape| {
+                if shape.is_canonical() {
+                    all.push(shape.clone());
+                }
+            });
+        }
+    });
+    all.sort_by_cached_key(|shape| (shape.fences(), shape.threads.len(), shape.clone()));
+    all
+}
+
+/// What becomes of redundant programs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Redundant {
+    /// They are kept.
+    Keep,
+    /// They are dropped.
+    Drop,
+}
+
+/// Counts the programs of exactly this many accesses.
+pub fn count(bound: &Bound, accesses: usize) -> Counts {
+    let mut counts = Counts { plain: plain_count(bound, accesses), ..Counts::default() };
+    each_core(bound, accesses, &mut |core| {
+        let is_connected = core.is_connected();
+        each_decoration(bound, core, &mut |shape| {
+            if shape.is_canonical() {
+                counts.symmetric += 1;
+                counts.connected += u64::from(is_connected);
+            }
+        });
+    });
+    counts
+}
+
+/// Gives every shape without any reduction: every order of threads and every naming of addresses.
+pub fn plain_shapes(bound: &Bound, accesses: usize) -> Vec<Shape> {
+    let mut all = Vec::new();
+    each_split(accesses, bound, usize::MAX, &mut Vec::new(), &mut |lengths, is_sorted| {
+        let _ = is_sorted;
+        let mut shape = Shape { threads: vec![Vec::new(); lengths.len()] };
+        fill(bound, lengths, Naming::Any, &mut shape, &mut |core| {
+            each_decoration(bound, core, &mut |shape| all.push(shape.clone()));
+        });
+    });
+    all
+}
+
+fn plain_count(bound: &Bound, accesses: usize) -> u64 {
+    let mut total = 0u64;
+    each_split(accesses, bound, usize::MAX, &mut Vec::new(), &mut |lengths, _| {
+        let gaps: usize = lengths.iter().map(|length| length - 1).sum();
+        let fences = if bound.fences { 1u64 << gaps } else { 1 };
+        let kinds = (2 * bound.locations as u64).pow(accesses as u32);
+        total += kinds * fences;
+    });
+    total
+}
+
+/// How addresses are named.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Naming {
+    /// In the order of their appearance.
+    Appearance,
+    /// In any way.
+    Any,
+}
+
+/// Visits the shapes without fences and dependencies, threads longest first.
+fn each_core(bound: &Bound, accesses: usize, visit: &mut dyn FnMut(&Shape)) {
+    each_split(accesses, bound, accesses, &mut Vec::new(), &mut |lengths, is_sorted| {
+        if is_sorted {
+            let mut shape = Shape { threads: vec![Vec::new(); lengths.len()] };
+            fill(bound, lengths, Naming::Appearance, &mut shape, visit);
+        }
+    });
+}
+
+/// Visits every way to split accesses among threads; `limit` of `usize::MAX` is any order.
+fn each_split(
+    rest: usize,
+    bound: &Bound,
+    limit: usize,
+    lengths: &mut Vec<usize>,
+    visit: &mut dyn FnMut(&[usize], bool),
+) {
+    if rest == 0 {
+        visit(lengths, lengths.is_sorted_by(|a, b| a >= b));
+        return;
+    }
+    if lengths.len() == bound.threads {
+        return;
+    }
+    for length in 1..=rest.min(bound.per_thread).min(limit) {
+        lengths.push(length);
+        each_split(
+            rest - length,
+            bound,
+            limit.min(if limit == usize::MAX { limit } else { length }),
+            lengths,
+            visit,
+        );
+        lengths.pop();
+    }
+}
+
+/// Fills the threads with accesses in every way.
+fn fill(
+    bound: &Bound,
+    lengths: &[usize],
+    naming: Naming,
+    shape: &mut Shape,
+    visit: &mut dyn FnMut(&Shape),
+) {
+    let open = (0..lengths.len()).find(|&at| shape.threads[at].len() < lengths[at]);
+    let Some(thread) = open else {
+        visit(shape);
+        return;
+    };
+    let used = shape.threads.iter().flatten().map(|access| usize::from(access.address) + 1).max();
+    let names = match naming {
+        Naming::Appearance => (used.unwrap_or(0) + 1).min(bound.locations),
+        Naming::Any => bound.locations,
+    };
+    for is_read in [false, true] {
+        for address in 0..names as u8 {
+            shape.threads[thread].push(Access { is_read, address, is_fenced: false, depends: 0 });
+            fill(bound, lengths, naming, shape, visit);
+            shape.threads[thread].pop();
+        }
+    }
+}
+
+/// Visits every way to put fences and dependencies into a shape.
+fn each_decoration(bound: &Bound, core: &Shape, visit: &mut dyn FnMut(&Shape)) {
+    let places: Vec<(usize, usize)> = core
+        .threads
+        .iter()
+        .enumerate()
+        .flat_map(|(thread, accesses)| (1..accesses.len()).map(move |at| (thread, at)))
+        .collect();
+    let mut shape = core.clone();
+    decorate(bound, &places, &mut shape, visit);
+}
+
+fn decorate(
+    bound: &Bound,
+    places: &[(usize, usize)],
+    shape: &mut Shape,
+    visit: &mut dyn FnMut(&Shape),
+) {
+    let Some((&(thread, at), rest)) = places.split_first() else {
+        visit(shape);
+        return;
+    };
+    for is_fenced in [false, true] {
+        if is_fenced && !bound.fences {
+            continue;
+        }
+        shape.threads[thread][at].is_fenced = is_fenced;
+        decorate(bound, rest, shape, visit);
+        if bound.dependencies {
+            for source in
+                (0..at).filter(|&source| shape.threads[thread][source].is_read).collect::<Vec<_>>()
+            {
+                shape.threads[thread][at].depends = source as u8 + 1;
+                decorate(bound, rest, shape, visit);
+            }
+            shape.threads[thread][at].depends = 0;
+        }
+    }
+    shape.threads[thread][at].is_fenced = false;
+}
+
+/// Visits every order of threads that keeps the longest first.
+fn each_order(threads: &[Vec<Access>], visit: &mut dyn FnMut(&[usize])) {
+    fn extend(threads: &[Vec<Access>], order: &mut Vec<usize>, visit: &mut dyn FnMut(&[usize])) {
+        if order.len() == threads.len() {
+            visit(order);
+            return;
+        }
+        // Lengths do not increase, so the next has the length of the thread at this place.
+        let length = threads[order.len()].len();
+        for next in 0..threads.len() {
+            if threads[next].len() == length && !order.contains(&next) {
+                order.push(next);
+                extend(threads, order, visit);
+                order.pop();
+            }
+        }
+    }
+    extend(threads, &mut Vec::with_capacity(threads.len()), visit);
+}
+
+/// Numbers the addresses as they appear.
+fn renamed<'a>(threads: impl Iterator<Item = &'a Vec<Access>>) -> Vec<Vec<Access>> {
+    let mut names: [u8; 256] = [u8::MAX; 256];
+    let mut next = 0;
+    threads
+        .map(|thread| {
+            let mut thread = thread.clone();
+            for access in &mut thread {
+                let name = &mut names[usize::from(access.address)];
+                if *name == u8::MAX {
+                    *name = next;
+                    next += 1;
+                }
+                access.address = *name;
+            }
+            thread
+        })
+        .collect()
+}
+
+fn name_of(address: u8) -> String {
+    match address {
+        0 => "X".to_owned(),
+        1 => "Y".to_owned(),
+        2 => "Z".to_owned(),
+        more => format!("A{more}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn one_of_each_symmetry_class_is_made() {
+        for accesses in 1..=4 {
+            for dependencies in [false, true] {
+                let bound = Bound { dependencies, ..Bound::accesses(accesses) };
+                let plain: BTreeSet<Shape> =
+                    plain_shapes(&bound, accesses).iter().map(Shape::canonical).collect();
+                let made = shapes(&bound, accesses, Redundant::Keep);
+                assert_eq!(made.len(), plain.len(), "{accesses} accesses");
+                assert_eq!(made.into_iter().collect::<BTreeSet<_>>(), plain);
+            }
+        }
+    }
+
+    #[test]
+    fn counts_are_of_what_is_made() {
+        for accesses in 1..=4 {
+            let bound = Bound::accesses(accesses);
+            let counts = count(&bound, accesses);
+            assert_eq!(counts.plain, plain_shapes(&bound, accesses).len() as u64);
+            assert_eq!(counts.symmetric, shapes(&bound, accesses, Redundant::Keep).len() as u64);
+            assert_eq!(counts.connected, shapes(&bound, accesses, Redundant::Drop).len() as u64);
+        }
+    }
+}

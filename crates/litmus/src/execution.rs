@@ -1,0 +1,122 @@
+//! Executions: what shows that a model allows an outcome.
+
+use consistory_verdict::Budget;
+
+use crate::program::{LocationId, Outcome, Program, Value};
+use crate::saturate::find;
+use crate::semantics::OutcomesError;
+use crate::skeleton::{Event, Skeleton, Source};
+use crate::table::Table;
+
+/// An execution: events with their values, who reads from whom, and the orders that allow it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Execution {
+    /// The events; those of a thread are consecutive, in program order.
+    pub events: Vec<ExecutionEvent>,
+    /// For each event the write that it reads from; nothing if it does not read, or reads the
+    /// initial value.
+    pub reads_from: Vec<Option<usize>>,
+    /// The memory order, or one view for each thread; partial fences are in none.
+    pub orders: Vec<Vec<usize>>,
+}
+
+/// An event of an execution.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExecutionEvent {
+    /// The thread, counted from 0.
+    pub thread: usize,
+    /// The index of its instruction in the thread's code.
+    pub instruction: usize,
+    /// The location, unless it is a fence.
+    pub location: Option<LocationId>,
+    /// The value read, if it reads.
+    pub read: Option<Value>,
+    /// The value written, if it writes.
+    pub written: Option<Value>,
+}
+
+/// Finds an execution that has the outcome, if the model allows it.
+pub fn witness(
+    program: &Program,
+    table: &Table,
+    outcome: &Outcome,
+    budget: &Budget,
+) -> Result<Option<Execution>, OutcomesError> {
+    let Some(found) = find(program, table, outcome, budget)? else { return Ok(None) };
+    Ok(execution(&found.skeleton, &found.sources, found.orders))
+}
+
+/// Puts values to a skeleton whose sources are known.
+pub(crate) fn execution(
+    skeleton: &Skeleton,
+    sources: &[Source],
+    orders: Vec<Vec<usize>>,
+) -> Option<Execution> {
+    let values = skeleton.values(sources)?;
+    let written = |at: usize| skeleton.events[at].value.map(|node| values[node as usize]);
+    let event = |(at, event): (usize, &Event)| ExecutionEvent {
+        thread: event.thread,
+        instruction: event.instruction,
+        location: event.location,
+        read: event.location.filter(|_| event.reads()).and_then(|location| match sources[at] {
+            Source::Initial => Some(skeleton.initial(location)),
+            Source::Event(write) => written(write),
+        }),
+        written: written(at),
+    };
+    let reads_from = |at: usize| match sources[at] {
+        Source::Event(write) if skeleton.events[at].reads() => Some(write),
+        _ => None,
+    };
+    Some(Execution {
+        events: skeleton.events.iter().enumerate().map(event).collect(),
+        reads_from: (0..sources.len()).map(reads_from).collect(),
+        orders,
+    })
+}
+
+impl Execution {
+    /// Gives who reads from whom (`rf`), each location's writes from one to the next (`co`), and
+    /// each read's way to the write that overwrites what it read (`fr`).
+    pub fn relations(&self) -> Vec<(usize, usize, &'static str)> {
+        let mut all = Vec::new();
+        // All views agree on the order of writes to one location.
+        let order = self.orders.first().map(Vec::as_slice).unwrap_or_default();
+        let stores = |location| {
+            let writes = move |&at: &usize| {
+                self.events[at].written.is_some() && self.events[at].location == location
+            };
+            order.iter().copied().filter(writes).collect::<Vec<usize>>()
+        };
+        for (at, event) in self.events.iter().enumerate() {
+            let writes = stores(event.location);
+            if event.read.is_some() {
+                all.extend(self.reads_from[at].map(|write| (write, at, "rf")));
+                let behind = match self.reads_from[at] {
+                    Some(write) => writes.iter().position(|&w| w == write).map_or(0, |p| p + 1),
+                    None => 0,
+                };
+                let next = writes.get(behind).filter(|&&write| write != at);
+                all.extend(next.map(|&write| (at, write, "fr")));
+            }
+            if let Some(place) = writes.iter().position(|&write| write == at) {
+                all.extend(writes.get(place + 1).map(|&next| (at, next, "co")));
+            }
+        }
+        all
+    }
+
+    /// Shows an event as `W X=1`, `R X=1`, `RMW X=0->1` or `F`.
+    pub fn show(&self, program: &Program, event: usize) -> String {
+        let event = &self.events[event];
+        let name = |location: LocationId| &program.locations[location.index()].name;
+        match (event.location, event.read, event.written) {
+            (Some(at), Some(read), Some(written)) => {
+                format!("RMW {}={read}->{written}", name(at))
+            }
+            (Some(at), Some(read), None) => format!("R {}={read}", name(at)),
+            (Some(at), None, Some(written)) => format!("W {}={written}", name(at)),
+            _ => "F".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Places, problems and words of a `.litmus` file.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use consistory_formats::Diagnostics;
+
+/// How long a test may be.
+const LONGEST: usize = 1 << 20;
+
+/// A text whose comments are blanked out, and what is wrong with it.
+pub(super) struct Reader {
+    source: Arc<str>,
+    /// Where each line starts.
+    lines: Vec<usize>,
+    original: String,
+    /// As long as the original, without its comments.
+    pub(super) text: String,
+    problems: Vec<(Range<usize>, String, Option<String>)>,
+}
+
+/// A piece of the text and where it stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Piece<'t> {
+    pub(super) text: &'t str,
+    pub(super) start: usize,
+}
+
+impl<'t> Piece<'t> {
+    pub(super) fn range(&self) -> Range<usize> {
+        self.start..self.start + self.text.len()
+    }
+
+    pub(super) fn trim(&self) -> Piece<'t> {
+        let start = self.start + (self.text.len() - self.text.trim_start().len());
+        Piece { text: self.text.trim(), start }
+    }
+
+    /// Splits at every occurrence of a character; a last empty piece is left out.
+    pub(super) fn split(&self, at: char) -> impl Iterator<Item = Piece<'t>> + use<'t> {
+        let base = self.start;
+        let whole = self.text;
+        whole.split_terminator(at).map(move |part| {
+            let start = base + (part.as_ptr() as usize - whole.as_ptr() as usize);
+            Piece { text: part, start }
+        })
+    }
+}
+
+impl Reader {
+    pub(super) fn new(source: &str, text: &str) -> Self {
+        let mut problems = Vec::new();
+        let original = if text.len() > LONGEST {
+            problems.push((0..0, format!("the test is longer than {LONGEST} bytes"), None));
+            String::new()
+        } else {
+            text.to_owned()
+        };
+        let lines = std::iter::once(0).chain(original.match_indices('\n').map(|(at, _)| at + 1));
+        let lines = lines.collect();
+        let text = blank_comments(&original, &mut problems);
+        Reader { source: source.into(), lines, original, text, problems }
+    }
+
+    pub(super) fn error(&mut self, place: Range<usize>, message: impl Into<String>) {
+        self.problems.push((place, message.into(), None));
+    }
+
+    pub(super) fn error_with_hint(
+        &mut self,
+        place: Range<usize>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.problems.push((place, message.into(), Some(hint.into())));
+    }
+
+    /// Gives the test, or all that is wrong in the order of the text.
+    pub(super) fn finish<T>(mut self, test: Option<T>) -> Result<T, Diagnostics> {
+        if let (Some(test), true) = (test, self.problems.is_empty()) {
+            return Ok(test);
+        }
+        if self.problems.is_empty() {
+            self.problems.push((0..0, "this is no litmus test".to_owned(), None));
+        }
+        self.problems.sort_by_key(|(place, ..)| place.start);
+        let mut diagnostics = Diagnostics::default();
+        for (place, message, hint) in self.problems {
+            let line = self.lines.partition_point(|&start| start <= place.start) - 1;
+            let start = self.lines[line];
+            let text = self.original[start..].lines().next().unwrap_or_default();
+            let within = |at: usize| at.saturating_sub(start).min(text.len());
+            let span = within(place.start)..within(place.end);
+            diagnostics.push(&self.source, line as u64 + 1, text, span, message, hint);
+        }
+        Err(diagnostics)
+    }
+}
+
+/// Replaces what `(*` and `*)` enclose, which nests, by blanks; lines stay lines.
+fn blank_comments(
+    text: &str,
+    problems: &mut Vec<(Range<usize>, String, Option<String>)>,
+) -> String {
+    let mut blanked = String::with_capacity(text.len());
+    let mut open: Vec<usize> = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        let length = if rest.starts_with("(*") {
+            open.push(at);
+            2
+        } else if rest.starts_with("*)") && !open.is_empty() {
+            open.pop();
+            blanked.push_str("  ");
+            at += 2;
+            continue;
+        } else {
+            rest.chars().next().map_or(1, char::len_utf8)
+        };
+        let piece = &text[at..at + length];
+        match open.is_empty() {
+            true => blanked.push_str(piece),
+            false if piece == "\n" => blanked.push('\n'),
+            false => blanked.extend(std::iter::repeat_n(' ', length)),
+        }
+        at += length;
+    }
+    if let Some(&start) = open.first() {
+        problems.push((start..start + 2, "this comment never ends".to_owned(), None));
+    }
+    blanked
+}
+
+/// A word or mark of a proposition or instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Token<'t> {
+    pub(super) text: &'t str,
+    pub(super) start: usize,
+}
+
+impl Token<'_> {
+    pub(super) fn range(&self) -> Range<usize> {
+        self.start..self.start + self.text.len()
+    }
+
+    pub(super) fn is_word(&self) -> bool {
+        self.text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+    }
+}
+
+/// Marks of more than one character.
+const LONG_MARKS: [&str; 4] = ["/\\", "\\/", "=>", "=="];
+
+/// Cuts a piece into words, numbers and marks.
+pub(super) fn tokens<'t>(piece: Piece<'t>) -> Vec<Token<'t>> {
+    let text = piece.text;
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        let first = rest.chars().next().unwrap_or(' ');
+        let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+        let length = if first.is_whitespace() {
+            at += first.len_utf8();
+            continue;
+        } else if is_inner(first) {
+            rest.find(|c: char| !is_inner(c)).unwrap_or(rest.len())
+        } else if let Some(mark) = LONG_MARKS.into_iter().find(|mark| rest.starts_with(mark)) {
+            mark.len()
+        } else {
+            first.len_utf8()
+        };
+        found.push(Token { text: &rest[..length], start: piece.start + at });
+        at += length;
+    }
+    found
+}
+
+/// Reads a number, also in hexadecimal.
+pub(super) fn number(text: &str) -> Option<i64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok().filter(|_| text.starts_with(|c: char| c.is_ascii_digit())),
+    }
+}

@@ -1,0 +1,97 @@
+//! `.litmus` files, as herd reads them.
+//!
+//! ```text
+//! X86 SB
+//! "Store buffering"
+//! { x=0; y=0; }
+//!  P0          | P1          ;
+//!  MOV [x],$1  | MOV [y],$1  ;
+//!  MOV EAX,[y] | MOV EAX,[x] ;
+//! exists (0:EAX=0 /\ 1:EAX=0)
+//! ```
+//!
+//! The first line names an architecture and the test; lines `KEY=value` and strings follow, the
+//! initial values in braces, a column a thread, and then `locations`, `filter` and a condition.
+//! [`read_test`] takes x86 and LISA, herd's neutral language, and reports every error at its place.
+
+mod layout;
+mod lexer;
+mod lisa;
+mod proposition;
+mod thread;
+mod write;
+mod x86;
+
+use consistory_formats::Diagnostics;
+
+use crate::condition::{Condition, Proposition};
+use crate::program::{Outcome, Outcomes, Program};
+
+pub use write::{ArchError, write_table, write_test};
+
+/// A litmus test: a program, and what is asked of its outcomes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Test {
+    /// The language that the program is written in.
+    pub arch: Arch,
+    /// Its name.
+    pub name: String,
+    /// The string behind the name.
+    pub comment: Option<String>,
+    /// The `KEY=value` lines, in order.
+    pub info: Vec<(String, String)>,
+    /// The program; it observes what the condition, the filter and `locations` mention, or every
+    /// register read into if they mention nothing.
+    pub program: Program,
+    /// Outcomes that do not satisfy this are left out.
+    pub filter: Option<Proposition>,
+    /// What is asked.
+    pub condition: Option<Condition>,
+}
+
+/// A language of litmus tests.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Arch {
+    /// Intel's syntax.
+    X86,
+    /// herd's neutral language.
+    Lisa,
+}
+
+impl Arch {
+    /// Gives the word on a test's first line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Arch::X86 => "X86",
+            Arch::Lisa => "LISA",
+        }
+    }
+}
+
+impl Test {
+    /// Gives the value of a `KEY=value` line.
+    pub fn info(&self, key: &str) -> Option<&str> {
+        self.info.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
+    }
+
+    /// Gives the outcomes that the filter leaves.
+    pub fn filtered<'o>(&'o self, outcomes: &'o Outcomes) -> impl Iterator<Item = &'o Outcome> {
+        let passes = |outcome: &Outcome| {
+            self.filter.as_ref().is_none_or(|filter| filter.holds(&self.program, outcome))
+        };
+        outcomes.iter().filter(move |outcome| passes(outcome))
+    }
+
+    /// Says whether the condition holds of the outcomes, if there is a condition.
+    pub fn holds(&self, outcomes: &Outcomes) -> Option<bool> {
+        let condition = self.condition.as_ref()?;
+        Some(condition.holds(&self.program, self.filtered(outcomes)))
+    }
+}
+
+/// Reads a test; `source` is the name that diagnostics show.
+pub fn read_test(source: &str, text: &str) -> Result<Test, Diagnostics> {
+    let mut reader = lexer::Reader::new(source, text);
+    let test = layout::read(&mut reader);
+    reader.finish(test)
+}

@@ -1,0 +1,74 @@
+//! Litmus tests: small concurrent programs, and which outcomes a memory model allows them.
+//!
+//! A [`Program`] has threads of reads, writes and fences, and more ([`Instruction`]). A [`Table`] is
+//! a memory model given by which pairs of program order it keeps, a
+//! [`Machine`](operational::Machine) one given by the components between processors and memory, and
+//! a definition in the style of herd's cat is one, too. Each can be asked for all outcomes of a
+//! program ([`Semantics`]).
+//!
+//! ```
+//! use consistory_litmus::operational::Machine;
+//! use consistory_litmus::{Semantics, Table, parse_notation};
+//! use consistory_verdict::Budget;
+//!
+//! // Store buffering: can both threads read 0?
+//! let program = parse_notation("X=1; r1=Y // Y=1; r2=X").unwrap();
+//! let both_read_0 = |model: &dyn Semantics| {
+//!     let outcomes = model.outcomes(&program, &Budget::unlimited()).unwrap();
+//!     outcomes.iter().any(|outcome| *outcome.0 == [0, 0])
+//! };
+//! assert!(!both_read_0(&Table::sc()));
+//! assert!(both_read_0(&Table::tso()));
+//! assert!(both_read_0(&Machine::TSO));
+//! ```
+//!
+//! [`contrast()`] runs all small programs under two models and finds the smallest that tells them
+//! apart. [`read_test`] and [`write_test`] are for `.litmus` files.
+//!
+//! The engines: [`Table`]s are run by saturation, definitions by a SAT solver, machines by exploring
+//! their states. [`brute_force`] and [`try_candidates`] follow the definitions to the letter, for
+//! tests.
+//!
+//! Read next: `table.rs` for the models, `saturate.rs` for the engine, `enumerate.rs` for the
+//! reductions, and `docs/litmus.md` for the commands.
+
+// What is run.
+mod condition;
+mod file;
+mod notation;
+pub mod operational;
+mod program;
+
+// Axiomatic models.
+mod brute;
+mod execution;
+mod saturate;
+mod semantics;
+mod skeleton;
+mod table;
+
+// Definitions of memory models, and cat.
+mod candidates;
+mod relational;
+mod sat;
+
+// All small programs, and the difference that they make.
+mod contrast;
+mod enumerate;
+mod generate;
+
+pub use brute::brute_force;
+pub use candidates::try_candidates;
+pub use condition::{Condition, Proposition, Quantifier};
+pub use contrast::{Contrast, ContrastOptions, Difference, Wanted, contrast, sufficient_bound};
+pub use enumerate::{Bound, Counts, Redundant, Shape, count, plain_shapes, shapes};
+pub use execution::{Execution, ExecutionEvent, witness};
+pub use file::{Arch, ArchError, Test, read_test, write_table, write_test};
+pub use generate::{Side, tests_of};
+pub use notation::{NotationError, parse_notation};
+pub use program::{
+    Address, Expression, Fence, Instruction, Location, LocationId, Observable, Operator, Outcome,
+    Outcomes, Program, Register, RegisterId, Thread, ThreadId, Update, Value,
+};
+pub use semantics::{OutcomesError, Semantics};
+pub use table::{Causality, FenceAgreement, Forwarding, Keep, Order, Table, Views};

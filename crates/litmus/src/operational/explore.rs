@@ -1,0 +1,301 @@
+//! All outcomes of a program on a machine: depth first through its states.
+//!
+//! Three things keep the search small. A state that was seen is not explored again (state
+//! caching). A step that commutes with the one taken is not tried behind it if it was tried beside
+//! it (Godefroid's sleep sets); a state that is met again with another sleep set has only those
+//! steps explored that slept before and are awake now. And where the steps of one component
+//! commute with whatever the others can ever do, they alone are explored (a persistent set): a
+//! write into a queue, an access to a location that nobody else will touch. States have no cycles,
+//! each step brings the program forward, so no step is put off for ever.
+//!
+//! Cost: the reachable states, which are exponential in threads and in writes on their way; the
+//! outcomes of a test of six accesses take some microseconds. The search stops without an answer
+//! when its budget is spent.
+
+use std::hash::Hasher;
+
+use consistory_verdict::Budget;
+use rustc_hash::{FxHashMap, FxHasher};
+
+use crate::operational::MachineError;
+use crate::operational::compile::Tables;
+use crate::operational::component::Small;
+use crate::operational::machine::Machine;
+use crate::operational::run::{Run, RunStep};
+use crate::operational::step::{Choice, Step};
+use crate::program::{Outcome, Outcomes, Program};
+
+/// How many states are visited between two looks at the budget.
+const PATIENCE: u64 = 1024;
+
+/// Explores programs on machines, one after the other, and keeps its tables in between.
+#[derive(Debug, Default)]
+pub struct Explorer {
+    seen: Seen,
+    /// The states on the path, one behind the other.
+    states: Vec<u8>,
+    frames: Vec<Frame>,
+    /// The steps of the frames, one frame's behind the other's.
+    steps: Vec<Step>,
+    listed: Vec<Step>,
+    outcome: Vec<Small>,
+    found: FxHashMap<Box<[Small]>, Option<Run>>,
+}
+
+/// How far a search went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Effort {
+    /// How many states were met, each counted once.
+    pub states: usize,
+    /// How many steps were taken.
+    pub steps: u64,
+}
+
+#[derive(Debug)]
+struct Frame {
+    start: usize,
+    next: usize,
+    end: usize,
+    sleep: u128,
+    /// Which steps to explore; [`u128::MAX`] is all of them, those that never sleep too.
+    awake: u128,
+    choice: Choice,
+}
+
+impl Explorer {
+    /// Makes an explorer.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Finds every outcome of a program on a machine, each with a run that shows it.
+    pub fn outcomes(
+        &mut self,
+        program: &Program,
+        machine: &Machine,
+        budget: &Budget,
+    ) -> Result<Vec<(Outcome, Run)>, MachineError> {
+        let mut tables = Tables::new(program, machine)?;
+        self.search(&mut tables, true, budget)?;
+        let found = std::mem::take(&mut self.found);
+        let mut all: Vec<_> = found
+            .into_iter()
+            .filter_map(|(outcome, run)| Some((decode(&tables, &outcome), run?)))
+            .collect();
+        all.sort_by(|left, right| left.0.cmp(&right.0));
+        Ok(all)
+    }
+
+    /// Finds every outcome of a program on a machine.
+    pub fn outcome_set(
+        &mut self,
+        program: &Program,
+        machine: &Machine,
+        budget: &Budget,
+    ) -> Result<Outcomes, MachineError> {
+        let mut tables = Tables::new(program, machine)?;
+        self.search(&mut tables, false, budget)?;
+        Ok(self.found.keys().map(|outcome| decode(&tables, outcome)).collect())
+    }
+
+    /// Counts what finding every outcome of a program on a machine takes.
+    pub fn effort(
+        &mut self,
+        program: &Program,
+        machine: &Machine,
+        budget: &Budget,
+    ) -> Result<Effort, MachineError> {
+        let mut tables = Tables::new(program, machine)?;
+        self.search(&mut tables, false, budget)
+    }
+
+    fn search(
+        &mut self,
+        tables: &mut Tables,
+        runs: bool,
+        budget: &Budget,
+    ) -> Result<Effort, MachineError> {
+        self.seen.clear(tables.size);
+        self.states.clear();
+        self.frames.clear();
+        self.steps.clear();
+        self.found.clear();
+        self.states.extend_from_slice(&tables.initial);
+        let size = tables.size;
+        let mut taken = 0;
+        self.enter(tables, 0, runs);
+        while let Some(frame) = self.frames.last_mut() {
+            if frame.next == frame.end {
+                self.frames.pop();
+                self.states.truncate(self.states.len() - size);
+                let kept = self.frames.last().map_or(0, |frame| frame.end);
+                self.steps.truncate(kept);
+                continue;
+            }
+            let step = self.steps[frame.next];
+            frame.next += 1;
+            let sleeps = step.sleep != 0 && frame.sleep & step.sleep != 0;
+            let explored = frame.awake != u128::MAX && frame.awake & step.sleep == 0;
+            if sleeps || explored {
+                continue;
+            }
+            let beside = &self.steps[frame.start..frame.end];
+            let sleep = match frame.choice {
+                Choice::Enough => beside.iter().fold(frame.sleep, |all, s| all & !s.sleep),
+                Choice::All => beside
+                    .iter()
+                    .filter(|other| frame.sleep & other.sleep != 0 && other.commutes(&step))
+                    .fold(0, |all, other| all | other.sleep),
+            };
+            frame.sleep |= step.sleep;
+            let top = self.states.len() - size;
+            self.states.extend_from_within(top..);
+            tables.apply(&mut self.states[top + size..], step);
+            taken += 1;
+            if taken % PATIENCE == 0 {
+                budget.check()?;
+                budget.reserve(self.seen.bytes())?;
+            }
+            if tables.values.overflowed() {
+                return Err(tables.too_many_values());
+            }
+            self.enter(tables, sleep, runs);
+        }
+        if tables.values.overflowed() {
+            return Err(tables.too_many_values());
+        }
+        Ok(Effort { states: self.seen.len(), steps: taken })
+    }
+
+    /// Looks at the state on top: records its outcome, leaves it if it was seen, or opens a frame.
+    fn enter(&mut self, tables: &mut Tables, sleep: u128, runs: bool) {
+        let size = tables.size;
+        let top = self.states.len() - size;
+        let state = &self.states[top..];
+        if tables.is_final(state) {
+            let mut outcome = std::mem::take(&mut self.outcome);
+            tables.outcome(state, &mut outcome);
+            if !self.found.contains_key(outcome.as_slice()) {
+                let run = runs.then(|| self.path(tables));
+                self.found.insert(outcome.as_slice().into(), run);
+            }
+            self.outcome = outcome;
+            self.states.truncate(top);
+            return;
+        }
+        let (entry, new) = self.seen.insert(state, sleep);
+        let (sleep, awake) = if new {
+            (sleep, u128::MAX)
+        } else {
+            let slept = self.seen.sleeps[entry];
+            let awake = slept & !sleep;
+            if awake == 0 {
+                self.states.truncate(top);
+                return;
+            }
+            self.seen.sleeps[entry] = slept & sleep;
+            (slept & sleep, awake)
+        };
+        let choice = tables.steps(state, true, &mut self.listed);
+        let start = self.steps.len();
+        self.steps.extend_from_slice(&self.listed);
+        self.frames.push(Frame { start, next: start, end: self.steps.len(), sleep, awake, choice });
+    }
+
+    /// The steps from the start to the state on top.
+    fn path(&self, tables: &Tables) -> Run {
+        let states = self.states.chunks_exact(tables.size);
+        let taken = self.frames.iter().map(|frame| self.steps[frame.next - 1]);
+        let steps = states.zip(taken).map(|(state, step)| RunStep::new(tables, state, step));
+        Run { steps: steps.collect() }
+    }
+}
+
+/// Finds every outcome of a program on a machine, each with a run that shows it, in order.
+///
+/// To explore many programs keep an [`Explorer`].
+pub fn outcomes(
+    program: &Program,
+    machine: &Machine,
+    budget: &Budget,
+) -> Result<Vec<(Outcome, Run)>, MachineError> {
+    Explorer::new().outcomes(program, machine, budget)
+}
+
+fn decode(tables: &Tables, outcome: &[Small]) -> Outcome {
+    Outcome(outcome.iter().map(|small| tables.values.value(*small)).collect())
+}
+
+/// The states that were seen, each with the steps that slept there whenever it was met.
+#[derive(Debug, Default)]
+struct Seen {
+    size: usize,
+    rows: Vec<u8>,
+    sleeps: Vec<u128>,
+    /// Open addressing: 0, or an entry counted from 1. The length is a power of two.
+    table: Vec<u32>,
+}
+
+impl Seen {
+    fn clear(&mut self, size: usize) {
+        self.size = size;
+        self.rows.clear();
+        self.sleeps.clear();
+        self.table.clear();
+        self.table.resize(256, 0);
+    }
+
+    fn len(&self) -> usize {
+        self.sleeps.len()
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.rows.len() + 16 * self.sleeps.len() + 4 * self.table.len()) as u64
+    }
+
+    /// Finds a state or adds it; says whether it is new.
+    fn insert(&mut self, state: &[u8], sleep: u128) -> (usize, bool) {
+        let mask = self.table.len() - 1;
+        let mut at = hash(state) & mask;
+        loop {
+            match self.table[at] {
+                0 => break,
+                entry => {
+                    let entry = entry as usize - 1;
+                    if self.rows[entry * self.size..(entry + 1) * self.size] == *state {
+                        return (entry, false);
+                    }
+                }
+            }
+            at = (at + 1) & mask;
+        }
+        let entry = self.sleeps.len();
+        self.rows.extend_from_slice(state);
+        self.sleeps.push(sleep);
+        self.table[at] = entry as u32 + 1;
+        if 2 * self.sleeps.len() > self.table.len() {
+            self.grow();
+        }
+        (entry, true)
+    }
+
+    fn grow(&mut self) {
+        let length = 4 * self.table.len();
+        self.table.clear();
+        self.table.resize(length, 0);
+        for (entry, row) in self.rows.chunks_exact(self.size).enumerate() {
+            let mut at = hash(row) & (length - 1);
+            while self.table[at] != 0 {
+                at = (at + 1) & (length - 1);
+            }
+            self.table[at] = entry as u32 + 1;
+        }
+    }
+}
+
+fn hash(state: &[u8]) -> usize {
+    let mut hasher = FxHasher::default();
+    hasher.write(state);
+    let hash = hasher.finish();
+    (hash ^ hash >> 32) as usize
+}

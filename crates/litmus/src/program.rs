@@ -1,0 +1,413 @@
+//! What a litmus test's program is.
+//!
+//! The core is the paper's: threads of reads into registers, writes of constants and full fences
+//! ([`Instruction::read`], [`Instruction::write`], [`Instruction::fence`]). The rest is what tests
+//! in the wild add: read-modify-writes, other fences, values computed from registers, dependencies
+//! and forward jumps.
+//!
+//! A program has no loops: a jump goes forward, so each thread runs each instruction at most once.
+//! The address of an access is known without running the program, even where it depends on a
+//! register (a false address dependency), so who may talk to whom is always plain to see.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[repr(transparent)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// Makes the id of the table's entry `index`.
+            #[inline]
+            pub fn new(index: usize) -> Self {
+                debug_assert!(u32::try_from(index).is_ok());
+                Self(index as u32)
+            }
+
+            /// Gives the place in the table.
+            #[inline]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+id! {
+    /// A thread of a program, counted from 0.
+    ThreadId
+}
+id! {
+    /// A memory location of a program.
+    LocationId
+}
+id! {
+    /// A register of a thread; each thread has registers of its own.
+    RegisterId
+}
+
+/// What registers and locations hold. Arithmetic wraps around.
+pub type Value = i64;
+
+/// A program: locations with initial values, threads of instructions, and what is observed.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Program {
+    /// The memory, indexed by [`LocationId`].
+    pub locations: Vec<Location>,
+    /// The threads, indexed by [`ThreadId`].
+    pub threads: Vec<Thread>,
+    /// What an outcome records, in the order in which it records it.
+    pub observed: Vec<Observable>,
+}
+
+/// A memory location.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Location {
+    /// Its name.
+    pub name: String,
+    /// What it holds at the start.
+    pub initial: Value,
+}
+
+/// A thread: its registers and what it does.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Thread {
+    /// The registers, indexed by [`RegisterId`].
+    pub registers: Vec<Register>,
+    /// The instructions, in program order.
+    pub code: Vec<Instruction>,
+}
+
+/// A register.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Register {
+    /// Its name, unique in its thread.
+    pub name: String,
+    /// What it holds at the start.
+    pub initial: Value,
+}
+
+/// One instruction.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Instruction {
+    /// Reads a location into a register.
+    Read {
+        /// Where the value goes.
+        register: RegisterId,
+        /// What is read.
+        address: Address,
+    },
+    /// Writes a location.
+    Write {
+        /// What is written.
+        address: Address,
+        /// The value.
+        value: Expression,
+    },
+    /// Keeps what is before it in program order before what is behind it.
+    Fence(Fence),
+    /// Reads a location and writes it in one atomic step.
+    ReadModifyWrite {
+        /// Where the value read goes, if anywhere.
+        register: Option<RegisterId>,
+        /// What is read and written.
+        address: Address,
+        /// What is written.
+        update: Update,
+    },
+    /// Computes a register from registers.
+    Assign {
+        /// Where the value goes.
+        register: RegisterId,
+        /// The value.
+        value: Expression,
+    },
+    /// Goes on at a later instruction of the thread.
+    Jump {
+        /// Jumps if this is not 0.
+        condition: Expression,
+        /// The index in the thread's code, greater than the jump's own, at most its length.
+        target: usize,
+    },
+}
+
+/// The address of an access: a location, and registers that it is computed from without effect.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Address {
+    /// What is accessed.
+    pub location: LocationId,
+    /// The registers that the address depends on, as in `x + (r1 ^ r1)`.
+    pub depends: Vec<RegisterId>,
+}
+
+/// A kind of fence.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Fence {
+    /// Orders everything: the paper's fence, x86's `MFENCE`.
+    Full,
+    /// Keeps earlier reads before later reads and writes: x86's `LFENCE`.
+    Load,
+    /// Keeps earlier writes before later writes: x86's `SFENCE`.
+    Store,
+    /// A fence with a tag of its own; the built-in models take it for a full one.
+    Tagged(String),
+}
+
+/// What a read-modify-write makes of the value that it reads.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Update {
+    /// Writes this value.
+    Exchange(Expression),
+    /// Writes the value read plus this one.
+    Add(Expression),
+    /// Writes `new` if the value read is `expected`; otherwise it is but a read.
+    ///
+    /// Whether it writes or not it is as strong as any read-modify-write.
+    CompareExchange {
+        /// What must be read for the write to happen.
+        expected: Expression,
+        /// What is written then.
+        new: Expression,
+    },
+}
+
+/// A value computed from constants and registers.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Expression {
+    /// A constant.
+    Constant(Value),
+    /// What a register holds.
+    Register(RegisterId),
+    /// An operator applied to two values.
+    Binary(Operator, Box<Expression>, Box<Expression>),
+}
+
+/// An operator on values. A comparison gives 1 if it holds and 0 if not.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Operator {
+    /// The sum.
+    Add,
+    /// The difference.
+    Subtract,
+    /// Bitwise exclusive or.
+    Xor,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Whether both are equal.
+    Equal,
+    /// Whether they differ.
+    NotEqual,
+    /// Whether the left is less, as signed numbers.
+    Less,
+    /// Whether the left is less or equal, as signed numbers.
+    LessOrEqual,
+}
+
+/// Something that an outcome records.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Observable {
+    /// What a register holds at the end of its thread.
+    Register(ThreadId, RegisterId),
+    /// What a location holds when all is done.
+    Location(LocationId),
+}
+
+/// One outcome of a program: the values of what it observes, in the order of [`Program::observed`].
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Outcome(pub Box<[Value]>);
+
+/// All outcomes of a program under a model.
+pub type Outcomes = BTreeSet<Outcome>;
+
+impl Instruction {
+    /// Makes a read of a location into a register.
+    pub fn read(register: RegisterId, location: LocationId) -> Self {
+        Instruction::Read { register, address: location.into() }
+    }
+
+    /// Makes a write of a constant.
+    pub fn write(location: LocationId, value: Value) -> Self {
+        Instruction::Write { address: location.into(), value: Expression::Constant(value) }
+    }
+
+    /// Makes a full fence.
+    pub fn fence() -> Self {
+        Instruction::Fence(Fence::Full)
+    }
+
+    /// Gives the location that the instruction accesses, if it does.
+    pub fn location(&self) -> Option<LocationId> {
+        match self {
+            Instruction::Read { address, .. }
+            | Instruction::Write { address, .. }
+            | Instruction::ReadModifyWrite { address, .. } => Some(address.location),
+            Instruction::Fence(_) | Instruction::Assign { .. } | Instruction::Jump { .. } => None,
+        }
+    }
+
+    /// Says whether the instruction is one of the paper's core: a read, a write of a constant or a
+    /// full fence, without dependencies.
+    pub fn is_core(&self) -> bool {
+        match self {
+            Instruction::Read { address, .. } => address.depends.is_empty(),
+            Instruction::Write { address, value: Expression::Constant(_) } => {
+                address.depends.is_empty()
+            }
+            Instruction::Fence(Fence::Full) => true,
+            _ => false,
+        }
+    }
+}
+
+impl From<LocationId> for Address {
+    fn from(location: LocationId) -> Self {
+        Address { location, depends: Vec::new() }
+    }
+}
+
+impl Update {
+    /// Gives what is written after `old` was read, if anything is.
+    pub fn apply(&self, old: Value, registers: &[Value]) -> Option<Value> {
+        match self {
+            Update::Exchange(value) => Some(value.evaluate(registers)),
+            Update::Add(value) => Some(old.wrapping_add(value.evaluate(registers))),
+            Update::CompareExchange { expected, new } => {
+                (old == expected.evaluate(registers)).then(|| new.evaluate(registers))
+            }
+        }
+    }
+
+    /// Gives the registers that the value written depends on, apart from the value read.
+    pub fn registers(&self) -> BTreeSet<RegisterId> {
+        match self {
+            Update::Exchange(value) | Update::Add(value) => value.registers(),
+            Update::CompareExchange { expected, new } => &expected.registers() | &new.registers(),
+        }
+    }
+}
+
+impl Expression {
+    /// Computes the value, given what the registers of the thread hold.
+    pub fn evaluate(&self, registers: &[Value]) -> Value {
+        match self {
+            Expression::Constant(value) => *value,
+            Expression::Register(register) => registers[register.index()],
+            Expression::Binary(operator, left, right) => {
+                operator.apply(left.evaluate(registers), right.evaluate(registers))
+            }
+        }
+    }
+
+    /// Gives the registers that occur in it.
+    pub fn registers(&self) -> BTreeSet<RegisterId> {
+        match self {
+            Expression::Constant(_) => BTreeSet::new(),
+            Expression::Register(register) => BTreeSet::from([*register]),
+            Expression::Binary(_, left, right) => &left.registers() | &right.registers(),
+        }
+    }
+}
+
+impl Operator {
+    /// Applies it.
+    pub fn apply(self, left: Value, right: Value) -> Value {
+        match self {
+            Operator::Add => left.wrapping_add(right),
+            Operator::Subtract => left.wrapping_sub(right),
+            Operator::Xor => left ^ right,
+            Operator::And => left & right,
+            Operator::Or => left | right,
+            Operator::Equal => Value::from(left == right),
+            Operator::NotEqual => Value::from(left != right),
+            Operator::Less => Value::from(left < right),
+            Operator::LessOrEqual => Value::from(left <= right),
+        }
+    }
+}
+
+impl Program {
+    /// Says whether the program is of the paper's core: reads, writes of constants, full fences.
+    pub fn is_core(&self) -> bool {
+        self.threads.iter().all(|thread| thread.code.iter().all(Instruction::is_core))
+    }
+
+    /// Counts the reads, writes and read-modify-writes; fences do not count.
+    pub fn accesses(&self) -> usize {
+        let code = self.threads.iter().flat_map(|thread| &thread.code);
+        code.filter(|instruction| instruction.location().is_some()).count()
+    }
+
+    /// Gives every register that some instruction reads memory into, in order of the threads.
+    ///
+    /// This is what a program observes unless its test says otherwise.
+    pub fn read_registers(&self) -> Vec<Observable> {
+        let mut all = Vec::new();
+        for (index, thread) in self.threads.iter().enumerate() {
+            for instruction in &thread.code {
+                let register = match instruction {
+                    Instruction::Read { register, .. } => Some(*register),
+                    Instruction::ReadModifyWrite { register, .. } => *register,
+                    _ => None,
+                };
+                if let Some(register) = register {
+                    let observable = Observable::Register(ThreadId::new(index), register);
+                    if !all.contains(&observable) {
+                        all.push(observable);
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// Says whether outcomes record what memory holds at the end.
+    pub fn observes_memory(&self) -> bool {
+        self.observed.iter().any(|observable| matches!(observable, Observable::Location(_)))
+    }
+
+    /// Makes the outcome of a run from what registers and memory hold at its end.
+    ///
+    /// `registers` is indexed by thread and register, `memory` by location.
+    pub fn outcome<R: AsRef<[Value]>>(&self, registers: &[R], memory: &[Value]) -> Outcome {
+        let value = |observable: &Observable| match *observable {
+            Observable::Register(thread, register) => {
+                registers[thread.index()].as_ref()[register.index()]
+            }
+            Observable::Location(location) => memory[location.index()],
+        };
+        Outcome(self.observed.iter().map(value).collect())
+    }
+
+    /// Names what an outcome records, in its order: a register by its own name where only one
+    /// thread's register of that name is observed, as `thread:name` otherwise.
+    pub fn observed_names(&self) -> Vec<String> {
+        let plain = |observable: &Observable| match *observable {
+            Observable::Register(thread, register) => {
+                self.threads[thread.index()].registers[register.index()].name.as_str()
+            }
+            Observable::Location(location) => self.locations[location.index()].name.as_str(),
+        };
+        let all: Vec<&str> = self.observed.iter().map(plain).collect();
+        let name = |(observable, name): (&Observable, &&str)| match observable {
+            Observable::Register(thread, _) if all.iter().filter(|n| n == &name).count() > 1 => {
+                format!("{}:{name}", thread.0)
+            }
+            _ => (*name).to_owned(),
+        };
+        self.observed.iter().zip(&all).map(name).collect()
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, value) in self.0.iter().enumerate() {
+            write!(f, "{}{value}", if index == 0 { "" } else { " " })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+//! What every way of running a program has in common.
+
+use consistory_verdict::{Budget, Stopped};
+use thiserror::Error;
+
+use crate::program::{Outcomes, Program};
+
+/// A memory model that can be asked for the outcomes of a program, however it is specified.
+pub trait Semantics: Sync {
+    /// Gives the model's name, as people write it.
+    fn name(&self) -> &str;
+
+    /// Finds every outcome that the model allows the program.
+    fn outcomes(&self, program: &Program, budget: &Budget) -> Result<Outcomes, OutcomesError>;
+}
+
+/// Why the outcomes of a program are not known.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum OutcomesError {
+    /// The budget ran out.
+    #[error("{0}")]
+    Stopped(Stopped),
+    /// The program is larger than this way of running it can take.
+    #[error("the program has {found} {what}, at most {limit} can be taken")]
+    TooLarge {
+        /// What there are too many of.
+        what: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many are the most.
+        limit: usize,
+    },
+    /// The model says nothing about something that occurs in the program.
+    #[error("{model} says nothing about {what}")]
+    Unsupported {
+        /// The model.
+        model: String,
+        /// What occurs in the program.
+        what: String,
+    },
+}
+
+impl From<Stopped> for OutcomesError {
+    fn from(stopped: Stopped) -> Self {
+        OutcomesError::Stopped(stopped)
+    }
+}

@@ -1,0 +1,331 @@
+//! Memory models as tables: which pairs of program order must be kept.
+//!
+//! A model of this kind is four digits, for a write and a later write, a write and a later read, a
+//! read and a later write, a read and a later read. Each digit says when the pair may not be
+//! reordered: 0 never, 1 if both have one address, 2 if the second depends on the first, 3 if
+//! either, 4 always. (Mador-Haim, Alur and Martin, Litmus tests for comparing memory consistency
+//! models, DAC 2011.) A full fence is ordered with everything, and so is a read-modify-write, as
+//! on x86. An `LFENCE` keeps earlier reads before later accesses, an `SFENCE` earlier writes
+//! before later writes.
+//!
+//! In a store-atomic model one total memory order of all events keeps these pairs, and a read takes
+//! the latest of the writes to its address that are before it in memory order or in program order.
+//! Otherwise there is one such order, a view, for each thread, and [`Views`] says what the views
+//! must agree on.
+
+use std::fmt;
+
+use crate::program::Fence;
+use crate::skeleton::{Event, EventKind, Skeleton};
+
+/// When a pair of program order may not be reordered.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Keep {
+    /// Never: 0.
+    Free,
+    /// If both have one address: 1.
+    SameAddress,
+    /// If the second depends on the first: 2.
+    Dependent,
+    /// If both have one address or the second depends on the first: 3.
+    Either,
+    /// Always: 4.
+    Always,
+}
+
+/// A memory model given by which pairs of program order it keeps.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Table {
+    /// Its name, as people write it.
+    pub name: String,
+    /// A write and a later write.
+    pub write_write: Keep,
+    /// A write and a later read.
+    pub write_read: Keep,
+    /// A read and a later write.
+    pub read_write: Keep,
+    /// A read and a later read.
+    pub read_read: Keep,
+    /// Whether there is one memory order, or one view a thread.
+    pub order: Order,
+}
+
+/// Who sees one order of events.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Order {
+    /// All threads: the model is store-atomic.
+    Memory(Forwarding),
+    /// Each thread its own; they agree on the order of two writes to one address, and more.
+    Views(Views),
+}
+
+/// How a read sees an own write that memory has not seen yet.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Forwarding {
+    /// It takes its value, and says nothing about other threads' writes.
+    Plain,
+    /// As SOBER has it: every other thread's write to the address that comes before the own write
+    /// in memory order comes before the read, too. This is the flaw of its TSO.
+    Sober,
+}
+
+/// What the views of threads agree on, besides the order of two writes to one address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Views {
+    /// On reads that come before a write in the view of the write's own thread.
+    pub causality: Causality,
+    /// On fences.
+    pub fences: FenceAgreement,
+}
+
+/// When a read that comes before a write in the view of the write's own thread comes before it in
+/// every view.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Causality {
+    /// Not necessarily.
+    Free,
+    /// If both have one address.
+    SameAddress,
+    /// Always.
+    Full,
+}
+
+/// What views agree on about fences.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum FenceAgreement {
+    /// Nothing: a fence orders events of its own thread only.
+    Local,
+    /// On the order of two fences.
+    Fences,
+    /// On the order of a fence and anything.
+    Everything,
+}
+
+/// The views of the paper's finished NTSO, NPSO and NRMO.
+const AGREEING: Order =
+    Order::Views(Views { causality: Causality::Full, fences: FenceAgreement::Everything });
+const ATOMIC: Order = Order::Memory(Forwarding::Plain);
+
+impl Table {
+    fn new(name: &str, digits: [Keep; 4], order: Order) -> Self {
+        let [write_write, write_read, read_write, read_read] = digits;
+        Table { name: name.to_owned(), write_write, write_read, read_write, read_read, order }
+    }
+
+    /// Makes sequential consistency.
+    pub fn sc() -> Self {
+        Table::new("SC", [Keep::Always; 4], ATOMIC)
+    }
+
+    /// Makes total store order.
+    pub fn tso() -> Self {
+        Table::new("TSO", TSO, ATOMIC)
+    }
+
+    /// Makes the model of the IBM 370: total store order without forwarding.
+    pub fn ibm370() -> Self {
+        let digits = [Keep::Always, Keep::SameAddress, Keep::Always, Keep::Always];
+        Table::new("IBM370", digits, ATOMIC)
+    }
+
+    /// Makes partial store order.
+    pub fn pso() -> Self {
+        Table::new("PSO", PSO, ATOMIC)
+    }
+
+    /// Makes relaxed memory order.
+    pub fn rmo() -> Self {
+        Table::new("RMO", RMO, ATOMIC)
+    }
+
+    /// Makes total store order with one view a thread.
+    pub fn ntso() -> Self {
+        Table::new("NTSO", TSO, AGREEING)
+    }
+
+    /// Makes partial store order with one view a thread.
+    pub fn npso() -> Self {
+        Table::new("NPSO", PSO, AGREEING)
+    }
+
+    /// Makes relaxed memory order with one view a thread.
+    pub fn nrmo() -> Self {
+        Table::new("NRMO", RMO, AGREEING)
+    }
+
+    /// Makes the total store order of SOBER, flaw included.
+    pub fn sober() -> Self {
+        Table::new("SOBER", TSO, Order::Memory(Forwarding::Sober))
+    }
+
+    /// Gives NPSO as it was at each step of its making: every step but the last allows a test that
+    /// the machine does not.
+    pub fn npso_drafts() -> Vec<Self> {
+        let draft = |name, causality, fences| {
+            Table::new(name, PSO, Order::Views(Views { causality, fences }))
+        };
+        vec![
+            draft("NPSO-coherence", Causality::Free, FenceAgreement::Local),
+            draft("NPSO-causality-of-one-address", Causality::SameAddress, FenceAgreement::Local),
+            draft("NPSO-causality", Causality::Full, FenceAgreement::Local),
+            draft("NPSO-fence-order", Causality::Full, FenceAgreement::Fences),
+            Table::npso(),
+        ]
+    }
+
+    /// Gives every model that has a name, from strong to weak, the store-atomic ones first.
+    pub fn all() -> Vec<Self> {
+        vec![
+            Table::sc(),
+            Table::ibm370(),
+            Table::tso(),
+            Table::pso(),
+            Table::rmo(),
+            Table::ntso(),
+            Table::npso(),
+            Table::nrmo(),
+            Table::sober(),
+        ]
+    }
+
+    /// Finds a model by its name, or makes the store-atomic model of four digits.
+    ///
+    /// The digits are those that leave each location coherent: a write and a write 1 or 4, a write
+    /// and a read 0, 1 or 4, a read and a write 1, 3 or 4, a read and a read any.
+    pub fn find(id: &str) -> Option<Self> {
+        if let Some(named) = Table::all().into_iter().find(|t| t.name.eq_ignore_ascii_case(id)) {
+            return Some(named);
+        }
+        let digits: Vec<u8> = id.bytes().collect();
+        let [write_write, write_read, read_write, read_read] = digits[..] else { return None };
+        let is_sound = matches!(write_write, b'1' | b'4')
+            && matches!(write_read, b'0' | b'1' | b'4')
+            && matches!(read_write, b'1' | b'3' | b'4');
+        let keep = |digit| {
+            Some(match digit {
+                b'0' => Keep::Free,
+                b'1' => Keep::SameAddress,
+                b'2' => Keep::Dependent,
+                b'3' => Keep::Either,
+                b'4' => Keep::Always,
+                _ => return None,
+            })
+        };
+        let digits = [keep(write_write)?, keep(write_read)?, keep(read_write)?, keep(read_read)?];
+        is_sound.then(|| Table::new(id, digits, ATOMIC))
+    }
+
+    /// Says whether all threads see one memory order.
+    pub fn is_store_atomic(&self) -> bool {
+        matches!(self.order, Order::Memory(_))
+    }
+
+    /// Says whether dependencies matter to the model.
+    pub fn knows_dependencies(&self) -> bool {
+        let depends = |keep| matches!(keep, Keep::Dependent | Keep::Either);
+        [self.write_write, self.write_read, self.read_write, self.read_read]
+            .into_iter()
+            .any(depends)
+    }
+
+    /// Gives for each event those behind it in program order that must stay behind it.
+    pub(crate) fn kept(&self, skeleton: &Skeleton) -> Vec<u64> {
+        let dependent = if self.knows_dependencies() {
+            dependencies(skeleton)
+        } else {
+            vec![0; skeleton.events.len()]
+        };
+        let mut kept = vec![0; skeleton.events.len()];
+        for range in &skeleton.threads {
+            for first in range.clone() {
+                for second in first + 1..range.end {
+                    let between = &skeleton.events[first + 1..second];
+                    let is_dependent = dependent[first] & (1 << second) != 0;
+                    let (a, b) = (&skeleton.events[first], &skeleton.events[second]);
+                    if self.keeps(a, b, between, is_dependent) {
+                        kept[first] |= 1 << second;
+                    }
+                }
+            }
+        }
+        kept
+    }
+
+    fn keeps(&self, a: &Event, b: &Event, between: &[Event], is_dependent: bool) -> bool {
+        if a.is_atomic || b.is_atomic || a.is_full_fence() || b.is_full_fence() {
+            return true;
+        }
+        if a.location.is_none() || b.location.is_none() {
+            return false;
+        }
+        let has = |fence: Fence| {
+            let kind = EventKind::Fence(fence);
+            between.iter().any(|event| event.kind == kind)
+        };
+        let is_kept = |keep| match keep {
+            Keep::Free => false,
+            Keep::SameAddress => a.location == b.location,
+            Keep::Dependent => is_dependent,
+            Keep::Either => is_dependent || a.location == b.location,
+            Keep::Always => true,
+        };
+        match (a.writes(), b.writes()) {
+            (true, true) => is_kept(self.write_write) || has(Fence::Store),
+            (true, false) => is_kept(self.write_read),
+            (false, true) => is_kept(self.read_write) || has(Fence::Load),
+            (false, false) => is_kept(self.read_read) || has(Fence::Load),
+        }
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+const TSO: [Keep; 4] = [Keep::Always, Keep::Free, Keep::Always, Keep::Always];
+const PSO: [Keep; 4] = [Keep::SameAddress, Keep::Free, Keep::Always, Keep::Always];
+const RMO: [Keep; 4] = [Keep::SameAddress, Keep::Free, Keep::Either, Keep::Dependent];
+
+/// Gives for each read the events that depend on it.
+///
+/// An event depends on the reads that its address or value is computed from, a write also on those
+/// that a jump before it depends on. A dependency goes on through memory, from a write to a later
+/// read of its address in the thread (SPARC V9, D.3.3), so no value can come from itself.
+pub(crate) fn dependencies(skeleton: &Skeleton) -> Vec<u64> {
+    let events = &skeleton.events;
+    // For each event, what it depends on: earlier events are finished when a later one asks.
+    let mut sources = vec![0u64; events.len()];
+    for at in 0..events.len() {
+        let mut direct = skeleton.addr[at] | skeleton.data[at];
+        if events[at].writes() {
+            direct |= skeleton.ctrl[at];
+        }
+        if events[at].reads() {
+            let writes = (0..at).filter(|&write| {
+                skeleton.po(write, at)
+                    && events[write].writes()
+                    && events[write].location == events[at].location
+            });
+            direct |= writes.fold(0, |set, write| set | (1 << write));
+        }
+        sources[at] = bits(direct).fold(direct, |set, source| set | sources[source]);
+    }
+    let mut dependent = vec![0; events.len()];
+    for (at, &set) in sources.iter().enumerate() {
+        for source in bits(set).filter(|&source| events[source].reads()) {
+            dependent[source] |= 1 << at;
+        }
+    }
+    dependent
+}
+
+/// Iterates over the elements of a set.
+pub(crate) fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let next = (set != 0).then(|| set.trailing_zeros() as usize);
+        set &= set.wrapping_sub(1);
+        next
+    })
+}

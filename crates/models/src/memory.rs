@@ -1,0 +1,117 @@
+//! Memory models: definitions over the events of litmus tests.
+//!
+//! The language is the same, with cat's names: `rf` and `co` in place of `wr` and `ww`, `fr`,
+//! `po-loc`, `rmw`, `addr`, `data`, `ctrl` and kinds of fences. `po` leaves initial writes out. In
+//! place of the store order `co`, a definition may quantify over total orders of all operations
+//! that start with the initial writes: `with mo from total-orders` is one memory order, and `co`
+//! is then its part; `with view from thread-orders` is one a thread, `view(S)` being those of the
+//! threads of a set's operations. A read-modify-write is one operation, in `R` and in `W`.
+//!
+//! A [`MemoryModel`] says nothing of histories, so [`evaluate`](crate::evaluate()) does not take
+//! one; `consistory-litmus` runs tests under it.
+
+use std::sync::LazyLock;
+
+use crate::definition::Definition;
+use crate::diagnostic::DefinitionError;
+use crate::program::Program;
+use crate::resolve::Dialect;
+
+/// A definition over the events of litmus tests.
+#[derive(Clone, Debug)]
+pub struct MemoryModel {
+    definition: Definition,
+    text: String,
+}
+
+impl MemoryModel {
+    /// Gives the title: the string at the start, or the file's name.
+    pub fn title(&self) -> &str {
+        self.definition.title()
+    }
+
+    /// Gives the id, `@id`.
+    pub fn id(&self) -> Option<&str> {
+        self.definition.id()
+    }
+
+    /// Gives the short name, `@name`.
+    pub fn name(&self) -> Option<&str> {
+        self.definition.name()
+    }
+
+    /// Gives what the model means in a sentence, `@meaning`.
+    pub fn meaning(&self) -> Option<&str> {
+        self.definition.meaning()
+    }
+
+    /// Gives the text of the definition.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Gives the definition with its names resolved.
+    pub fn program(&self) -> &Program {
+        self.definition.program()
+    }
+}
+
+/// What every definition of a memory model can use.
+const PRELUDE: &str = include_str!("../../../models/litmus/prelude.cat");
+
+macro_rules! embedded {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../../../models/litmus/", $name, ".cat")))),*]
+    };
+}
+
+/// The ids of the models, from strong to weak, the store-atomic ones first.
+const MODELS: [(&str, &str); 9] =
+    embedded!["sc", "ibm370", "tso", "pso", "rmo", "ntso", "npso", "nrmo", "sober"];
+
+/// What they include.
+const LIBRARY: [(&str, &str); 2] = embedded!["memory-order", "views"];
+
+/// herd's own files: what they define is in the prelude.
+const HERD: [&str; 6] =
+    ["stdlib.cat", "cos.cat", "fences.cat", "filters.cat", "x86fences.cat", "bell.cat"];
+
+static CATALOGUE: LazyLock<Vec<MemoryModel>> = LazyLock::new(|| {
+    MODELS
+        .into_iter()
+        .map(|(id, text)| {
+            load_memory_model(&format!("{id}.cat"), text, |_| None)
+                .expect("the definitions of memory models are without errors, as tests show")
+        })
+        .collect()
+});
+
+/// Gives the memory models that come with Consistory.
+pub fn memory_models() -> &'static [MemoryModel] {
+    &CATALOGUE
+}
+
+/// Finds a memory model by its id.
+pub fn find_memory_model(id: &str) -> Option<&'static MemoryModel> {
+    memory_models().iter().find(|model| model.id() == Some(id))
+}
+
+/// Reads a user's memory model, in this language or in herd's cat.
+///
+/// `file` is the name that diagnostics show. The models that come with Consistory can be included,
+/// as `"tso.cat"`, and so can herd's own files; `include` gives the text of any other.
+pub fn load_memory_model(
+    file: &str,
+    text: &str,
+    mut include: impl FnMut(&str) -> Option<String>,
+) -> Result<MemoryModel, DefinitionError> {
+    let dialect = Dialect::Litmus { prelude: PRELUDE };
+    let definition = Definition::parse_in(dialect, file, text, |path| {
+        let own = path.strip_suffix(".cat").and_then(|id| {
+            MODELS.iter().chain(&LIBRARY).find(|&&(name, _)| name == id).map(|&(_, text)| text)
+        });
+        let of_herd = HERD.contains(&path).then_some("");
+        include(path).or_else(|| own.or(of_herd).map(str::to_owned))
+    })?;
+    Ok(MemoryModel { definition, text: text.to_owned() })
+}

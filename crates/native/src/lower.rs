@@ -1,0 +1,281 @@
+//! From a thread's instructions to machine code.
+//!
+//! The code of a thread is a function of two arrays: where its locations are, and its registers,
+//! which it loads before the first instruction and stores behind the last. In between, an access
+//! of the test is one access of the processor, to memory that is already known by pointer; what
+//! else the code does stays in registers, or on its own stack while it computes an expression.
+
+use consistory_litmus::{
+    Address, Expression, Fence, Instruction, Operator, Program, RegisterId, Thread, ThreadId,
+    Update,
+};
+use thiserror::Error;
+
+use crate::aarch64::Aarch64;
+use crate::x86_64::X86_64;
+
+/// A processor that code can be made for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Architecture {
+    /// AMD's and Intel's.
+    X86_64,
+    /// Arm's, 64 bits.
+    Aarch64,
+}
+
+impl Architecture {
+    /// Gives the architecture of the processor that this program runs on.
+    pub fn host() -> Option<Architecture> {
+        if cfg!(all(target_arch = "x86_64", target_os = "linux")) {
+            Some(Architecture::X86_64)
+        } else if cfg!(all(target_arch = "aarch64", target_os = "linux")) {
+            Some(Architecture::Aarch64)
+        } else {
+            None
+        }
+    }
+
+    /// Gives its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Architecture::X86_64 => "x86-64",
+            Architecture::Aarch64 => "AArch64",
+        }
+    }
+}
+
+/// Why a thread has no machine code.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum AssembleError {
+    /// The program has no such thread.
+    #[error("the program has no thread {thread}")]
+    NoThread {
+        /// The thread asked for.
+        thread: u32,
+    },
+    /// The thread needs more pointers than there are machine registers for them.
+    #[error("thread {thread} accesses {found} locations, at most {limit} have room")]
+    Locations {
+        /// The thread, counted from 0.
+        thread: u32,
+        /// How many locations it accesses.
+        found: usize,
+        /// How many it may access.
+        limit: usize,
+    },
+    /// The thread has more registers than can be addressed.
+    #[error("thread {thread} has {found} registers, at most {limit} have room")]
+    Registers {
+        /// The thread, counted from 0.
+        thread: u32,
+        /// How many registers it has.
+        found: usize,
+        /// How many it may have.
+        limit: usize,
+    },
+    /// An expression is nested deeper than the stack that the code may use.
+    #[error("thread {thread}, instruction {instruction}: an expression is nested too deeply")]
+    Nesting {
+        /// The thread, counted from 0.
+        thread: u32,
+        /// The instruction's place in the thread's code.
+        instruction: usize,
+    },
+}
+
+/// How deep an expression may be nested.
+const NESTING: usize = 64;
+
+/// How many registers a thread may have: each has a place that one instruction can address.
+const REGISTERS: usize = 256;
+
+/// Makes the machine code of a thread, and says which locations it expects pointers to, in order.
+pub fn assemble(
+    program: &Program,
+    thread: ThreadId,
+    architecture: Architecture,
+) -> Result<(Vec<u8>, Vec<usize>), AssembleError> {
+    let Some(code) = program.threads.get(thread.index()) else {
+        return Err(AssembleError::NoThread { thread: thread.0 });
+    };
+    let mut locations: Vec<usize> =
+        code.code.iter().filter_map(|i| i.location()).map(|location| location.index()).collect();
+    locations.sort_unstable();
+    locations.dedup();
+    let bytes = match architecture {
+        Architecture::X86_64 => lower(code, thread, &locations, X86_64::new())?,
+        Architecture::Aarch64 => lower(code, thread, &locations, Aarch64::new())?,
+    };
+    Ok((bytes, locations))
+}
+
+/// An assembler, seen as a machine with one accumulator.
+///
+/// Registers of the test are numbered as the thread has them; pointers by their place in the list
+/// of the thread's locations. A pointer may be used with the index, which is 0 but was computed
+/// from registers.
+pub(crate) trait Target {
+    /// How many pointers there is room for.
+    const POINTERS: usize;
+
+    /// Loads the pointers and the registers.
+    fn enter(&mut self, pointers: usize, registers: usize);
+    /// Stores the registers and returns.
+    fn leave(&mut self, registers: usize);
+    /// Puts a constant into the accumulator.
+    fn constant(&mut self, value: i64);
+    /// Puts a register into the accumulator.
+    fn get(&mut self, register: usize);
+    /// Puts the accumulator into a register.
+    fn set(&mut self, register: usize);
+    /// Puts the accumulator onto the stack.
+    fn push(&mut self);
+    /// Takes the left operand from the stack, and applies the operator to it and the accumulator.
+    fn combine(&mut self, operator: Operator);
+    /// Makes the index from the accumulator: 0, whatever that is.
+    fn index(&mut self);
+    /// Reads memory into the accumulator.
+    fn read(&mut self, pointer: usize, indexed: bool);
+    /// Reads memory into a register.
+    fn read_into(&mut self, register: usize, pointer: usize, indexed: bool);
+    /// Writes the accumulator to memory.
+    fn write(&mut self, pointer: usize, indexed: bool);
+    /// Writes a constant to memory.
+    fn write_constant(&mut self, value: i64, pointer: usize, indexed: bool);
+    /// Takes the accumulator for the value that [`Target::compare_exchange`] expects.
+    fn expect(&mut self);
+    /// Exchanges the accumulator and memory.
+    fn exchange(&mut self, pointer: usize, indexed: bool);
+    /// Adds the accumulator to memory, and puts what memory held into it.
+    fn add(&mut self, pointer: usize, indexed: bool);
+    /// Writes the accumulator if memory holds what is expected, and puts what it held into it.
+    fn compare_exchange(&mut self, pointer: usize, indexed: bool);
+    /// Orders accesses.
+    fn fence(&mut self, fence: &Fence);
+    /// Jumps if the accumulator is not 0; gives the place to patch.
+    fn jump(&mut self) -> usize;
+    /// Lets the jump at that place come out here.
+    fn land(&mut self, jump: usize);
+    /// Gives the code.
+    fn bytes(self) -> Vec<u8>;
+}
+
+fn lower<T: Target>(
+    thread: &Thread,
+    id: ThreadId,
+    locations: &[usize],
+    mut target: T,
+) -> Result<Vec<u8>, AssembleError> {
+    let registers = thread.registers.len();
+    if locations.len() > T::POINTERS {
+        let (found, limit) = (locations.len(), T::POINTERS);
+        return Err(AssembleError::Locations { thread: id.0, found, limit });
+    }
+    if registers > REGISTERS {
+        let (found, limit) = (registers, REGISTERS);
+        return Err(AssembleError::Registers { thread: id.0, found, limit });
+    }
+    let pointer = |address: &Address| {
+        let place = locations.binary_search(&address.location.index());
+        place.expect("the list has every location that the thread accesses")
+    };
+    let mut jumps: Vec<(usize, usize)> = Vec::new();
+    target.enter(locations.len(), registers);
+    for (at, instruction) in thread.code.iter().enumerate() {
+        for (_, jump) in jumps.extract_if(.., |(goal, _)| *goal == at) {
+            target.land(jump);
+        }
+        let nesting = || AssembleError::Nesting { thread: id.0, instruction: at };
+        let evaluate = |target: &mut T, value: &Expression| {
+            evaluate(target, value, NESTING).then_some(()).ok_or_else(nesting)
+        };
+        match instruction {
+            Instruction::Read { register, address } => {
+                let indexed = index(&mut target, &address.depends);
+                target.read_into(register.index(), pointer(address), indexed);
+            }
+            Instruction::Write { address, value: Expression::Constant(value) } => {
+                let indexed = index(&mut target, &address.depends);
+                target.write_constant(*value, pointer(address), indexed);
+            }
+            Instruction::Write { address, value } => {
+                let indexed = index(&mut target, &address.depends);
+                evaluate(&mut target, value)?;
+                target.write(pointer(address), indexed);
+            }
+            Instruction::Fence(fence) => target.fence(fence),
+            Instruction::ReadModifyWrite { register, address, update } => {
+                let indexed = index(&mut target, &address.depends);
+                match update {
+                    Update::Exchange(value) => {
+                        evaluate(&mut target, value)?;
+                        target.exchange(pointer(address), indexed);
+                    }
+                    Update::Add(value) => {
+                        evaluate(&mut target, value)?;
+                        target.add(pointer(address), indexed);
+                    }
+                    Update::CompareExchange { expected, new } => {
+                        evaluate(&mut target, expected)?;
+                        target.push();
+                        evaluate(&mut target, new)?;
+                        target.expect();
+                        target.compare_exchange(pointer(address), indexed);
+                    }
+                }
+                if let Some(register) = register {
+                    target.set(register.index());
+                }
+            }
+            Instruction::Assign { register, value } => {
+                evaluate(&mut target, value)?;
+                target.set(register.index());
+            }
+            Instruction::Jump { condition, target: goal } => {
+                evaluate(&mut target, condition)?;
+                let jump = target.jump();
+                jumps.push(((*goal).clamp(at + 1, thread.code.len()), jump));
+            }
+        }
+    }
+    for (_, jump) in jumps {
+        target.land(jump);
+    }
+    target.leave(registers);
+    Ok(target.bytes())
+}
+
+/// Makes an index of 0 from the registers that an address depends on, if it depends on any.
+fn index<T: Target>(target: &mut T, depends: &[RegisterId]) -> bool {
+    let Some((first, others)) = depends.split_first() else { return false };
+    target.get(first.index());
+    for other in others {
+        target.push();
+        target.get(other.index());
+        target.combine(Operator::Or);
+    }
+    target.index();
+    true
+}
+
+/// Computes an expression into the accumulator; false if it is nested too deeply.
+fn evaluate<T: Target>(target: &mut T, value: &Expression, depth: usize) -> bool {
+    if depth == 0 {
+        return false;
+    }
+    match value {
+        Expression::Constant(value) => target.constant(*value),
+        Expression::Register(register) => target.get(register.index()),
+        Expression::Binary(operator, left, right) => {
+            if !evaluate(target, left, depth - 1) {
+                return false;
+            }
+            target.push();
+            if !evaluate(target, right, depth - 1) {
+                return false;
+            }
+            target.combine(*operator);
+        }
+    }
+    true
+}

@@ -1,0 +1,297 @@
+//! Millions of runs, in batches, on pinned threads.
+//!
+//! A batch gives each of its runs fresh cells. The threads go through the runs side by side,
+//! waiting for each other every so often ([`Pace`]); when all are through, the outcomes are
+//! counted. Waiting is by polling, then by giving way: there may be fewer cores than threads, and
+//! others may want them too.
+
+use std::collections::BTreeMap;
+use std::hint::spin_loop;
+use std::io;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use consistory_litmus::{Observable, Outcome, Program, ThreadId, Value};
+use consistory_verdict::{Budget, Stopped};
+use rustc_hash::FxHashMap;
+use thiserror::Error;
+
+use crate::code::Code;
+use crate::layout::{Pace, Random, place, words};
+use crate::lower::{Architecture, AssembleError, assemble};
+
+/// How a test is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How often, in all.
+    pub runs: u64,
+    /// How often between two looks at the budget and two choices of layout and timing.
+    pub batch: usize,
+    /// What layouts and timings are drawn from.
+    pub seed: u64,
+    /// When to stop early.
+    pub budget: Budget,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { runs: 1_000_000, batch: 2_000, seed: 1, budget: Budget::unlimited() }
+    }
+}
+
+/// How often each outcome was seen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Histogram {
+    /// The outcomes that were seen.
+    pub counts: BTreeMap<Outcome, u64>,
+    /// How many runs there were.
+    pub runs: u64,
+    /// How many cores they were spread over.
+    pub cores: usize,
+    /// What the processor is.
+    pub architecture: Architecture,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// Why there are fewer runs than asked for, if there are.
+    pub stopped: Option<Stopped>,
+}
+
+/// Why a test was not run.
+#[derive(Debug, Error)]
+pub enum NativeError {
+    /// There is no assembler for this processor and system.
+    #[error("running tests needs Linux on x86-64 or AArch64")]
+    Architecture,
+    /// A thread has no machine code.
+    #[error(transparent)]
+    Assemble(#[from] AssembleError),
+    /// The system gave no executable memory.
+    #[error("no executable memory: {0}")]
+    Memory(#[source] io::Error),
+}
+
+/// A thread of the test: its code, and its part of the batch.
+struct Worker<'a> {
+    code: Code,
+    /// The locations that the code expects pointers to.
+    locations: Vec<usize>,
+    initial: Vec<Value>,
+    part: Mutex<Part<'a>>,
+}
+
+/// What a worker works on: a row of cells and a row of registers for each run.
+#[derive(Default)]
+struct Part<'a> {
+    cells: Vec<&'a AtomicI64>,
+    registers: Vec<Value>,
+    core: Option<usize>,
+    seed: u64,
+}
+
+/// What the workers share.
+struct Shared {
+    /// Opens when a batch is ready, and when all are through it.
+    gate: Barrier,
+    /// How often a worker has arrived at a meeting point within this batch.
+    arrived: AtomicU64,
+    /// The batch's runs, period and skew; no runs means that all is over.
+    plan: Mutex<(usize, Pace)>,
+}
+
+/// Runs a test on this processor and counts its outcomes.
+pub fn run(program: &Program, options: &Options) -> Result<Histogram, NativeError> {
+    let architecture = Architecture::host().ok_or(NativeError::Architecture)?;
+    let start = Instant::now();
+    let cores = cores();
+    let locations = program.locations.len();
+    let batch = (options.batch.max(1) as u64).min(options.runs.max(1)) as usize;
+    let memory: Vec<AtomicI64> = (0..words(batch, locations)).map(|_| AtomicI64::new(0)).collect();
+    let mut workers = Vec::with_capacity(program.threads.len());
+    for (index, thread) in program.threads.iter().enumerate() {
+        let (bytes, locations) = assemble(program, ThreadId::new(index), architecture)?;
+        let initial: Vec<Value> = thread.registers.iter().map(|r| r.initial).collect();
+        let code = Code::new(&bytes, locations.len(), initial.len());
+        let code = code.map_err(NativeError::Memory)?;
+        workers.push(Worker { code, locations, initial, part: Mutex::default() });
+    }
+    let shared = Shared {
+        gate: Barrier::new(workers.len() + 1),
+        arrived: AtomicU64::new(0),
+        plan: Mutex::new((0, Pace::default())),
+    };
+    let mut counts: FxHashMap<Box<[Value]>, u64> = FxHashMap::default();
+    let mut random = Random::new(options.seed);
+    let (mut done, mut stopped) = (0, None);
+    std::thread::scope(|scope| {
+        for worker in &workers {
+            scope.spawn(|| work(worker, workers.len(), &shared));
+        }
+        let mut cells = Vec::with_capacity(batch * locations);
+        loop {
+            stopped = options.budget.check().err();
+            let left = if stopped.is_some() { 0 } else { options.runs - done };
+            let runs = left.min(batch as u64) as usize;
+            let crowded = workers.len() > cores.len();
+            *lock(&shared.plan) = (runs, Pace::choose(&mut random, crowded));
+            if runs > 0 {
+                place(&memory, runs, locations, &mut random, &mut cells);
+                prepare(program, &workers, &cells, &cores, runs, &mut random);
+                shared.arrived.store(0, Ordering::Relaxed);
+            }
+            shared.gate.wait();
+            if runs == 0 {
+                break;
+            }
+            shared.gate.wait();
+            count(program, &workers, &cells, runs, &mut counts);
+            done += runs as u64;
+        }
+    });
+    let counts = counts.into_iter().map(|(values, count)| (Outcome(values), count)).collect();
+    let cores = cores.len().max(1).min(workers.len());
+    Ok(Histogram { counts, runs: done, cores, architecture, elapsed: start.elapsed(), stopped })
+}
+
+/// Sets cells and registers of a batch to what they are at the start, and deals out the cores.
+fn prepare<'a>(
+    program: &Program,
+    workers: &[Worker<'a>],
+    cells: &[&'a AtomicI64],
+    cores: &[usize],
+    runs: usize,
+    random: &mut Random,
+) {
+    let locations = program.locations.len();
+    if locations > 0 {
+        for run in cells.chunks_exact(locations) {
+            for (cell, location) in run.iter().zip(&program.locations) {
+                cell.store(location.initial, Ordering::Relaxed);
+            }
+        }
+    }
+    let shift = random.below(cores.len());
+    for (index, worker) in workers.iter().enumerate() {
+        let mut part = lock(&worker.part);
+        part.seed = random.below(usize::MAX) as u64;
+        part.core = cores.get((index + shift) % cores.len().max(1)).copied();
+        part.cells.clear();
+        part.registers.clear();
+        for run in 0..runs {
+            let row = &cells[run * locations..(run + 1) * locations];
+            part.cells.extend(worker.locations.iter().map(|location| row[*location]));
+            part.registers.extend_from_slice(&worker.initial);
+        }
+    }
+}
+
+/// A worker's life: batch after batch until there are no more runs.
+fn work(worker: &Worker<'_>, workers: usize, shared: &Shared) {
+    let (width, registers) = (worker.locations.len(), worker.initial.len());
+    let mut here = None;
+    loop {
+        shared.gate.wait();
+        let (runs, pace) = *lock(&shared.plan);
+        if runs == 0 {
+            return;
+        }
+        let mut part = lock(&worker.part);
+        let Part { cells, registers: values, core, seed } = &mut *part;
+        if *core != here {
+            here = *core;
+            pin(here);
+        }
+        let mut random = Random::new(*seed);
+        let mut meetings = 0;
+        for run in 0..runs {
+            if run % pace.period == 0 {
+                meetings += workers as u64;
+                meet(&shared.arrived, meetings, pace.patience);
+                for _ in 0..random.below(pace.skew) {
+                    spin_loop();
+                }
+            }
+            let cells = &cells[run * width..(run + 1) * width];
+            worker.code.call(cells, &mut values[run * registers..(run + 1) * registers]);
+        }
+        drop(part);
+        shared.gate.wait();
+    }
+}
+
+/// Waits until all workers are here, giving way to others after so many looks.
+fn meet(arrived: &AtomicU64, all: u64, patience: u32) {
+    arrived.fetch_add(1, Ordering::AcqRel);
+    let mut looks = 0;
+    while arrived.load(Ordering::Acquire) < all {
+        looks += 1;
+        if looks % patience == 0 {
+            std::thread::yield_now();
+        } else {
+            spin_loop();
+        }
+    }
+}
+
+/// Counts the outcomes of a batch.
+fn count(
+    program: &Program,
+    workers: &[Worker<'_>],
+    cells: &[&AtomicI64],
+    runs: usize,
+    counts: &mut FxHashMap<Box<[Value]>, u64>,
+) {
+    let locations = program.locations.len();
+    let parts: Vec<_> = workers.iter().map(|worker| lock(&worker.part)).collect();
+    let mut outcome = Vec::with_capacity(program.observed.len());
+    for run in 0..runs {
+        outcome.clear();
+        outcome.extend(program.observed.iter().map(|observable| match *observable {
+            Observable::Register(thread, register) => {
+                let width = workers[thread.index()].initial.len();
+                parts[thread.index()].registers[run * width + register.index()]
+            }
+            Observable::Location(location) => {
+                cells[run * locations + location.index()].load(Ordering::Relaxed)
+            }
+        }));
+        match counts.get_mut(outcome.as_slice()) {
+            Some(count) => *count += 1,
+            None => {
+                counts.insert(outcome.as_slice().into(), 1);
+            }
+        }
+    }
+}
+
+/// Locks; a panic elsewhere ends the run by itself, so a poisoned lock needs no handling.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The cores that this process may run on.
+#[cfg(target_os = "linux")]
+fn cores() -> Vec<usize> {
+    use rustix::thread::{CpuSet, sched_getaffinity};
+    let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
+    (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
+}
+
+/// Keeps the calling thread on a core, if the system lets it.
+#[cfg(target_os = "linux")]
+fn pin(core: Option<usize>) {
+    use rustix::thread::{CpuSet, sched_setaffinity};
+    let Some(core) = core else { return };
+    let mut set = CpuSet::new();
+    set.set(core);
+    // Where it is not allowed the test still runs, only on cores of the system's choice.
+    let _ = sched_setaffinity(None, &set);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn cores() -> Vec<usize> {
+    Vec::new()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn pin(_: Option<usize>) {}
