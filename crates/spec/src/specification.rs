@@ -1,0 +1,264 @@
+//! What a sequential object is: its states, and what each call does and returns.
+//!
+//! [`Specification`] is what an author writes, with a state of any type. [`Object`] is the same
+//! behind a pointer, which is what searches, checkers and the command line hold; every
+//! specification is one.
+
+use std::any::Any;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use consistory_history::Value;
+
+/// A sequential specification: what an object does when its methods are called one at a time.
+///
+/// Two methods are required. `invoke` is a function of the state and the call alone, so a search
+/// may remember what it gave; states are kept and compared, so there is nothing to undo.
+///
+/// ```
+/// use consistory_history::Value;
+/// use consistory_spec::Specification;
+///
+/// /// A flag that can be raised once.
+/// struct Flag;
+///
+/// impl Specification for Flag {
+///     type State = bool;
+///
+///     fn initial(&self) -> bool {
+///         false
+///     }
+///
+///     fn invoke(&self, raised: &mut bool, method: &str, _args: &[Value]) -> Option<Value> {
+///         match method {
+///             "raise" => Some(Value::Bool(!std::mem::replace(raised, true))),
+///             "isRaised" => Some(Value::Bool(*raised)),
+///             _ => None,
+///         }
+///     }
+/// }
+/// ```
+pub trait Specification: Send + Sync + 'static {
+    /// What the object remembers.
+    type State: Clone + Eq + Hash + Send + Sync + 'static;
+
+    /// Gives the state before the first call.
+    fn initial(&self) -> Self::State;
+
+    /// Performs a call and gives what it returns; `None` if the call is not possible in this
+    /// state, as locking a lock that is held: then the state no longer matters.
+    ///
+    /// `method` is a name of [`methods`](Self::methods), never an alias, and the number of
+    /// arguments is one that the method takes.
+    fn invoke(&self, state: &mut Self::State, method: &str, args: &[Value]) -> Option<Value>;
+
+    /// Lists the methods; an empty list stands for any, with any arguments.
+    fn methods(&self) -> &[Method] {
+        &[]
+    }
+
+    /// Gives the part of the object that a call is confined to, as the key of a map's `put`.
+    ///
+    /// If every call of a history has a part, the parts are objects of their own: a call neither
+    /// changes nor looks at another part. `None` if the call may concern all of the object.
+    fn part(&self, _method: &str, _args: &[Value]) -> Option<Value> {
+        None
+    }
+
+    /// Says whether a call of the method never changes the state; it may say `false` of one that
+    /// does not.
+    fn is_read_only(&self, method: &str) -> bool {
+        self.methods().iter().any(|m| *m.name == *method && m.effect == Effect::Reads)
+    }
+}
+
+/// Whether calls of a method may change the state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// Never.
+    Reads,
+    /// Perhaps.
+    Writes,
+}
+
+/// What a method returns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Returns {
+    /// A value that the specification determines.
+    Value,
+    /// A list whose order means nothing; what is recorded is sorted before it is compared.
+    Unordered,
+    /// Nothing: whatever is recorded is ignored.
+    Nothing,
+}
+
+/// A method of an object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Method {
+    /// Its name, as the specification knows it.
+    pub name: Box<str>,
+    /// The names of its parameters.
+    pub parameters: Vec<Box<str>>,
+    /// Other names that it goes by.
+    pub aliases: Vec<Box<str>>,
+    /// Whether it may change the state.
+    pub effect: Effect,
+    /// What it returns.
+    pub returns: Returns,
+}
+
+/// Why a call is none that an object has.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CallError {
+    /// There is no such method.
+    #[error("there is no method `{method}`; there is {}", .known.join(", "))]
+    Method {
+        /// The name.
+        method: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// The method takes another number of arguments.
+    #[error("`{method}` takes {} argument(s), not {found}", list(.expected))]
+    Arguments {
+        /// The method's name.
+        method: String,
+        /// The numbers of arguments that it takes.
+        expected: Vec<usize>,
+        /// How many there are.
+        found: usize,
+    },
+}
+
+fn list(numbers: &[usize]) -> String {
+    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+}
+
+/// A specification whose type of state is hidden.
+pub trait Object: Send + Sync {
+    /// Gives the state before the first call.
+    fn initial(&self) -> State;
+
+    /// Performs a call; see [`Specification::invoke`].
+    fn invoke(&self, state: &mut State, method: &str, args: &[Value]) -> Option<Value>;
+
+    /// Lists the methods; see [`Specification::methods`].
+    fn methods(&self) -> &[Method];
+
+    /// Gives the part of the object that a call is confined to; see [`Specification::part`].
+    fn part(&self, method: &str, args: &[Value]) -> Option<Value>;
+
+    /// Says whether a call of the method never changes the state.
+    fn is_read_only(&self, method: &str) -> bool;
+
+    /// Finds the method that a call by any of its names means.
+    ///
+    /// `None` for an object that lists no methods and so takes any.
+    fn resolve(&self, name: &str, arguments: usize) -> Result<Option<&Method>, CallError> {
+        let methods = self.methods();
+        if methods.is_empty() {
+            return Ok(None);
+        }
+        let named = |m: &&Method| *m.name == *name || m.aliases.iter().any(|a| **a == *name);
+        if let Some(method) = methods.iter().filter(named).find(|m| m.parameters.len() == arguments)
+        {
+            return Ok(Some(method));
+        }
+        let expected: Vec<usize> =
+            methods.iter().filter(named).map(|m| m.parameters.len()).collect();
+        if expected.is_empty() {
+            let mut known: Vec<String> = methods.iter().map(|m| m.name.to_string()).collect();
+            known.dedup();
+            return Err(CallError::Method { method: name.to_owned(), known });
+        }
+        Err(CallError::Arguments { method: name.to_owned(), expected, found: arguments })
+    }
+}
+
+impl<S: Specification> Object for S {
+    fn initial(&self) -> State {
+        State(Box::new(Specification::initial(self)))
+    }
+
+    fn invoke(&self, state: &mut State, method: &str, args: &[Value]) -> Option<Value> {
+        let state = state.0.as_any_mut().downcast_mut::<S::State>();
+        Specification::invoke(
+            self,
+            state.expect("a state is of the object that made it"),
+            method,
+            args,
+        )
+    }
+
+    fn methods(&self) -> &[Method] {
+        Specification::methods(self)
+    }
+
+    fn part(&self, method: &str, args: &[Value]) -> Option<Value> {
+        Specification::part(self, method, args)
+    }
+
+    fn is_read_only(&self, method: &str) -> bool {
+        Specification::is_read_only(self, method)
+    }
+}
+
+/// A state of an [`Object`].
+pub struct State(Box<dyn AnyState>);
+
+impl Clone for State {
+    fn clone(&self) -> Self {
+        State(self.0.boxed())
+    }
+}
+
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.is_equal(&*other.0)
+    }
+}
+
+impl Eq for State {}
+
+impl Hash for State {
+    fn hash<H: Hasher>(&self, mut hasher: &mut H) {
+        self.0.hash_into(&mut hasher);
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("State")
+    }
+}
+
+/// What is asked of a state of a hidden type.
+trait AnyState: Any + Send + Sync {
+    fn boxed(&self) -> Box<dyn AnyState>;
+    fn is_equal(&self, other: &dyn AnyState) -> bool;
+    fn hash_into(&self, hasher: &mut dyn Hasher);
+    fn as_any(&self) -> &dyn Any;
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+impl<T: Clone + Eq + Hash + Send + Sync + 'static> AnyState for T {
+    fn boxed(&self) -> Box<dyn AnyState> {
+        Box::new(self.clone())
+    }
+
+    fn is_equal(&self, other: &dyn AnyState) -> bool {
+        other.as_any().downcast_ref::<T>() == Some(self)
+    }
+
+    fn hash_into(&self, mut hasher: &mut dyn Hasher) {
+        self.hash(&mut hasher);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
