@@ -54,7 +54,7 @@ pub(crate) struct InputArgs {
     #[arg(value_name = "PATH", default_value = "-")]
     pub(crate) paths: Vec<PathBuf>,
     /// The format of the inputs, instead of detecting it: hist, jsonl, axe, dbcop, dbcop-json,
-    /// plume, awdit.
+    /// plume, awdit, edn, jepsen, limo, fastlin, fptlin.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<Format>,
 }

@@ -37,6 +37,13 @@ mod dbcop;
 mod dbcop_json;
 mod plume;
 
+mod edn;
+mod events;
+mod intervals;
+mod jepsen_edn;
+mod jepsen_log;
+mod limo;
+
 mod numbers;
 mod write;
 
