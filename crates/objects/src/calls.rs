@@ -148,6 +148,18 @@ impl<'h> Calls<'h> {
         Ok(Calls { history, operations, methods, is_timed })
     }
 
+    /// Gives the same calls with all but some operations pending; places stay what they are.
+    pub fn relaxed(&self, has_returned: impl Fn(Place) -> bool) -> Self {
+        let mut calls = self.clone();
+        for (i, op) in calls.operations.iter_mut().enumerate() {
+            if !has_returned(Place::new(i)) {
+                op.is_pending = true;
+                op.end = i64::MAX;
+            }
+        }
+        calls
+    }
+
     /// Gives the history.
     pub fn history(&self) -> &'h History {
         self.history
@@ -208,6 +220,20 @@ impl<'h> Calls<'h> {
     /// Gives a value.
     pub fn value(&self, id: ValueId) -> &'h Value {
         self.history.value(id)
+    }
+
+    /// Says whether somewhere an operation of a session ends at the very time at which the next
+    /// one starts, so that only the session's order tells which is first.
+    pub fn sessions_meet(&self) -> bool {
+        let mut ends: FxHashMap<(SessionId, i64), Place> = FxHashMap::default();
+        self.places().any(|place| {
+            let op = self.get(place);
+            let meets = self.is_timed && ends.contains_key(&(op.session, op.start));
+            if !op.is_pending {
+                ends.insert((op.session, op.end), place);
+            }
+            meets
+        })
     }
 
     /// Says whether `a` is before `b` in `hb`.

@@ -65,9 +65,11 @@ pub trait Specification: Send + Sync + 'static {
         None
     }
 
-    /// Says whether a call of the method never changes the state; it may say `false` of one that
-    /// does not.
-    fn is_read_only(&self, method: &str) -> bool {
+    /// Says whether a call of the method that returned `returns` changes no state that it is
+    /// possible in, as a failed compare-and-set; it may say `false` where that is so.
+    ///
+    /// `returns` is `None` if what it returned is not known.
+    fn is_read_only(&self, method: &str, _returns: Option<&Value>) -> bool {
         self.methods().iter().any(|m| *m.name == *method && m.effect == Effect::Reads)
     }
 }
@@ -148,8 +150,8 @@ pub trait Object: Send + Sync {
     /// Gives the part of the object that a call is confined to; see [`Specification::part`].
     fn part(&self, method: &str, args: &[Value]) -> Option<Value>;
 
-    /// Says whether a call of the method never changes the state.
-    fn is_read_only(&self, method: &str) -> bool;
+    /// Says whether a call changes no state; see [`Specification::is_read_only`].
+    fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool;
 
     /// Finds the method that a call by any of its names means.
     ///
@@ -198,8 +200,8 @@ impl<S: Specification> Object for S {
         Specification::part(self, method, args)
     }
 
-    fn is_read_only(&self, method: &str) -> bool {
-        Specification::is_read_only(self, method)
+    fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool {
+        Specification::is_read_only(self, method, returns)
     }
 }
 

@@ -79,6 +79,10 @@ impl Specification for Counter {
         Some(shown.map_or(Value::Null, Value::Int))
     }
 
+    fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool {
+        method == "get" || (method == "compareAndSet" && returns == Some(&Value::Bool(false)))
+    }
+
     fn methods(&self) -> &[Method] {
         &METHODS
     }

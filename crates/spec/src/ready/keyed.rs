@@ -83,6 +83,10 @@ impl Specification for KeyValue {
         Some(Value::Null)
     }
 
+    fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool {
+        method == "get" || (method == "cas" && returns == Some(&Value::Bool(false)))
+    }
+
     fn methods(&self) -> &[Method] {
         &METHODS
     }

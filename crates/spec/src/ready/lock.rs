@@ -54,6 +54,10 @@ impl Specification for Lock {
         Some(Value::Null)
     }
 
+    fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool {
+        method == "isLocked" || (method == "tryLock" && returns == Some(&Value::Bool(false)))
+    }
+
     fn methods(&self) -> &[Method] {
         &METHODS
     }

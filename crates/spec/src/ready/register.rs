@@ -98,6 +98,10 @@ impl Specification for CasRegister {
         }
     }
 
+    fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool {
+        method == "read" || (method == "cas" && returns == Some(&Value::Bool(false)))
+    }
+
     fn methods(&self) -> &[Method] {
         &CAS
     }

@@ -70,6 +70,14 @@ impl Specification for Set {
         })
     }
 
+    fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool {
+        match method {
+            "add" | "remove" => returns == Some(&Value::Bool(false)),
+            "clear" | "pollFirst" | "pollLast" => false,
+            _ => true,
+        }
+    }
+
     fn methods(&self) -> &[Method] {
         &METHODS
     }

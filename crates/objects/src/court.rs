@@ -1,0 +1,245 @@
+//! Judging: which search decides, and what it proves.
+//!
+//! Linearizability has a search of its own ([`crate::linearize`]), and is decided part by part
+//! where every call is confined to a part of the object: linearizability is local (Herlihy and
+//! Wing), so a history is linearizable iff the calls of each part are. The proof needs that `hb`
+//! comes from intervals, so a history without times, or in which operations of a session meet, is
+//! searched whole; and so is one judged by any other model, which are not local.
+//!
+//! If there is no explanation, the shortest prefix that already fails is looked for. Histories
+//! that satisfy a model are closed under prefixes (an operation that has not returned in the
+//! prefix counts as pending), so a prefix can be found by bisection. The search gives where to
+//! start: its furthest point fails if what returns later is taken into account, and most often
+//! without that too.
+
+use std::time::{Duration, Instant};
+
+use consistory_history::{OpId, Value};
+use consistory_spec::ObjectModel;
+use consistory_verdict::{
+    Attempt, Budget, Linearization as LinearizationCertificate, ObjectJudgement, Stopped,
+    Unexplained,
+};
+use rustc_hash::FxHashMap;
+
+use crate::calls::Place;
+use crate::definition::Execution;
+use crate::linearize::{Linearization, linearize};
+use crate::task::Task;
+use crate::visibility::{Explanation, Strategy, Visibility, explain};
+
+/// How to judge.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectOptions {
+    /// What it may take.
+    pub budget: Budget,
+    /// How to search.
+    pub engine: Engine,
+}
+
+/// Which search decides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Engine {
+    /// The fastest that there is for the model.
+    #[default]
+    Fastest,
+    /// The paper's algorithm, for any model.
+    Paper {
+        /// Which operation is tried first.
+        strategy: Strategy,
+        /// Which visibilities are tried.
+        visibility: Visibility,
+    },
+}
+
+/// A judgement and how long it took.
+#[derive(Clone, Debug)]
+pub struct ObjectRuling {
+    /// The judgement.
+    pub judgement: ObjectJudgement,
+    /// The time.
+    pub time: Duration,
+}
+
+/// Judges a history of an object's calls by a model.
+pub fn judge_object(task: &Task<'_>, model: &ObjectModel, options: &ObjectOptions) -> ObjectRuling {
+    let started = Instant::now();
+    let budget = options.budget.renewed();
+    let judgement = match options.engine {
+        Engine::Fastest if model.is_linearizability() => judge_linearizability(task, &budget),
+        Engine::Fastest => {
+            judge_by_axioms(task, model, Strategy::default(), Visibility::default(), &budget)
+        }
+        Engine::Paper { strategy, visibility } => {
+            judge_by_axioms(task, model, strategy, visibility, &budget)
+        }
+    };
+    let judgement = judgement.unwrap_or_else(ObjectJudgement::Undecided);
+    ObjectRuling { judgement, time: started.elapsed() }
+}
+
+fn judge_by_axioms(
+    task: &Task<'_>,
+    model: &ObjectModel,
+    strategy: Strategy,
+    visibility: Visibility,
+    budget: &Budget,
+) -> Result<ObjectJudgement, Stopped> {
+    let search = |task: &Task<'_>| explain(task, model, strategy, visibility, budget);
+    let certificate = |execution: Execution| {
+        let vis = execution.vis.iter().map(|seen| ids(task, seen)).collect();
+        let is_complete = execution.vis.iter().enumerate().all(|(i, seen)| seen.len() == i);
+        let order = ids(task, &execution.lin);
+        LinearizationCertificate { order, vis: (!is_complete).then_some(vis) }
+    };
+    let stuck = match search(task)? {
+        Explanation::Found(execution) => {
+            return Ok(ObjectJudgement::Consistent(certificate(execution)));
+        }
+        Explanation::Stuck { stuck, .. } => stuck,
+    };
+    let places: Vec<Place> = task.calls().places().collect();
+    let returns = by_return(task, &places);
+    let (_, unexplained) = shortest_prefix(task, &returns, stuck, |task| match search(task)? {
+        Explanation::Found(_) => Ok(None),
+        Explanation::Stuck { attempts, .. } => {
+            Ok(Some(attempts.into_iter().map(&certificate).collect()))
+        }
+    })?;
+    Ok(ObjectJudgement::Violation(unexplained))
+}
+
+fn judge_linearizability(task: &Task<'_>, budget: &Budget) -> Result<ObjectJudgement, Stopped> {
+    let parts = parts(task);
+    // What was linearized, each with the operation at whose return that happened; operations of
+    // all parts are sorted by that.
+    let mut found: Vec<(Place, Place)> = Vec::new();
+    let mut failing: Vec<(Place, &[Place])> = Vec::new();
+    for part in &parts {
+        match linearize(task, part, budget)? {
+            Linearization::Found(order) => found.extend(order),
+            Linearization::Stuck { stuck, .. } => failing.push((stuck, part)),
+        }
+    }
+    if failing.is_empty() {
+        if parts.len() > 1 {
+            found.sort_by_key(|&(_, at)| return_key(task, at));
+        }
+        let order = found.iter().map(|&(place, _)| task.calls().get(place).id).collect();
+        return Ok(ObjectJudgement::Consistent(LinearizationCertificate { order, vis: None }));
+    }
+    failing.sort_by_key(|&(stuck, _)| return_key(task, stuck));
+    let mut shortest: Option<(Place, Unexplained)> = None;
+    for (stuck, part) in failing {
+        // A part that fails at `stuck` fails there or later.
+        let is_later = |(last, _): &(Place, _)| return_key(task, *last) <= return_key(task, stuck);
+        if shortest.as_ref().is_some_and(is_later) {
+            break;
+        }
+        let returns = by_return(task, part);
+        let attempts = |task: &Task<'_>| match linearize(task, part, budget)? {
+            Linearization::Found(_) => Ok(None),
+            Linearization::Stuck { attempts, .. } => {
+                let certificate = |order: Vec<Place>| LinearizationCertificate {
+                    order: ids(task, &order),
+                    vis: None,
+                };
+                Ok(Some(attempts.into_iter().map(certificate).collect()))
+            }
+        };
+        let (last, unexplained) = shortest_prefix(task, &returns, stuck, attempts)?;
+        let is_shorter = |(best, _): &(Place, _)| return_key(task, last) < return_key(task, *best);
+        if shortest.as_ref().is_none_or(is_shorter) {
+            shortest = Some((last, unexplained));
+        }
+    }
+    let (_, unexplained) = shortest.expect("a part fails");
+    Ok(ObjectJudgement::Violation(unexplained))
+}
+
+/// Finds the shortest prefix that fails; one that ends before the return of `stuck` does not, and
+/// the whole history does.
+fn shortest_prefix(
+    task: &Task<'_>,
+    returns: &[Place],
+    stuck: Place,
+    mut attempts: impl FnMut(&Task<'_>) -> Result<Option<Vec<LinearizationCertificate>>, Stopped>,
+) -> Result<(Place, Unexplained), Stopped> {
+    let mut rank = vec![usize::MAX; task.len()];
+    for (i, place) in returns.iter().enumerate() {
+        rank[place.index()] = i;
+    }
+    let mut try_until = |last: usize| attempts(&task.relaxed(|place| rank[place.index()] <= last));
+    // What fails at `high` does not at `low - 1`; steps double until something fails.
+    let (mut low, mut high) = (rank[stuck.index()], rank[stuck.index()]);
+    let mut step = 1;
+    let mut failed = loop {
+        if let Some(attempts) = try_until(high)? {
+            break attempts;
+        }
+        low = high + 1;
+        high = (high + step).min(returns.len() - 1);
+        step *= 2;
+    };
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match try_until(middle)? {
+            Some(attempts) => (high, failed) = (middle, attempts),
+            None => low = middle + 1,
+        }
+    }
+    let unexplained = task.calls().get(returns[high]).id;
+    let attempts = failed.into_iter().map(|linearization| Attempt { linearization, unexplained });
+    let returned = ids(task, &returns[..=high]);
+    Ok((returns[high], Unexplained { returned, attempts: attempts.collect() }))
+}
+
+/// Sorts the completed operations among some by return.
+fn by_return(task: &Task<'_>, places: &[Place]) -> Vec<Place> {
+    let mut returns: Vec<Place> =
+        places.iter().copied().filter(|&place| !task.is_pending(place)).collect();
+    returns.sort_by_key(|&place| return_key(task, place));
+    returns
+}
+
+/// Gives what completed operations are sorted by: their returns or, without times, their places
+/// in their sessions.
+fn return_key(task: &Task<'_>, place: Place) -> (i64, Place) {
+    let calls = task.calls();
+    let op = calls.get(place);
+    match calls.is_timed() {
+        true => (op.end, place),
+        false => (i64::from(calls.history().index_in_session(op.id)), place),
+    }
+}
+
+/// Divides the operations into parts that are objects of their own, if there are several.
+fn parts(task: &Task<'_>) -> Vec<Vec<Place>> {
+    let whole = || vec![task.calls().places().collect()];
+    if !task.calls().is_timed() || task.calls().sessions_meet() {
+        return whole();
+    }
+    let mut of_invocation: Vec<Option<Value>> = Vec::with_capacity(task.invocations().len());
+    for invocation in task.invocations() {
+        match task.object().part(&invocation.method, &invocation.args) {
+            Some(part) => of_invocation.push(Some(part)),
+            None => return whole(),
+        }
+    }
+    let mut index: FxHashMap<&Value, usize> = FxHashMap::default();
+    let mut parts: Vec<Vec<Place>> = Vec::new();
+    for place in task.calls().places() {
+        let part = of_invocation[task.invocation_of(place) as usize].as_ref();
+        let part = part.expect("every invocation has a part");
+        let at = *index.entry(part).or_insert_with(|| {
+            parts.push(Vec::new());
+            parts.len() - 1
+        });
+        parts[at].push(place);
+    }
+    parts
+}
+
+fn ids(task: &Task<'_>, places: &[Place]) -> Vec<OpId> {
+    places.iter().map(|&place| task.calls().get(place).id).collect()
+}
