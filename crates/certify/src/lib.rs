@@ -42,6 +42,7 @@
 
 mod causal;
 mod definition;
+mod objects;
 mod reads_from;
 mod refute;
 mod rejection;
@@ -52,6 +53,7 @@ use consistory_history::{History, OpId};
 use consistory_verdict::{Certificate, Verdict};
 
 pub use definition::certify_definition;
+pub use objects::{ObjectRejection, certify_object};
 use reads_from::{Candidates, ReadsFrom};
 pub use rejection::{Flaw, Rejection};
 

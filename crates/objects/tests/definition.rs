@@ -5,12 +5,13 @@ mod common;
 use std::sync::Arc;
 
 use common::{Chance, Recorded, Shape, history, random, shown};
+use consistory_certify::{ObjectRejection, certify_object};
 use consistory_history::{History, Interval, Status, Value};
 use consistory_objects::{
     Calls, Engine, ObjectOptions, Strategy, Task, Visibility, decide_by_definition, judge_object,
 };
 use consistory_spec::{Level, NAMED, Object, ObjectModel, find, parse_axioms};
-use consistory_verdict::Verdict;
+use consistory_verdict::{Budget, ObjectCertificate, ObjectJudgement, Unexplained, Verdict};
 
 const ENGINES: [Engine; 5] = [
     Engine::Fastest,
@@ -66,6 +67,7 @@ fn models(task: &Task<'_>, chance: &mut Chance) -> Vec<ObjectModel> {
 /// Compares everything on one history; says how many verdicts were violations.
 fn compare(history: &History, object: Arc<dyn Object>, chance: &mut Chance) -> usize {
     let task = Task::new(Calls::new(history).unwrap(), object).unwrap();
+    let budget = Budget::unlimited();
     let mut violations = 0;
     for model in models(&task, chance) {
         let expected = match decide_by_definition(&task, &model) {
@@ -73,6 +75,15 @@ fn compare(history: &History, object: Arc<dyn Object>, chance: &mut Chance) -> u
             None => Verdict::Violation,
         };
         violations += usize::from(expected == Verdict::Violation);
+        // Whether it can be explained the checker finds out for itself, of all that returned.
+        let completed = task.calls().places().filter(|&place| !task.is_pending(place));
+        let returned = completed.map(|place| task.calls().get(place).id).collect();
+        let all = ObjectCertificate::Unexplained(Unexplained { returned, attempts: vec![] });
+        let accepted = certify_object(history, task.object(), &model, &all, &budget);
+        match expected {
+            Verdict::Violation => assert_eq!(accepted, Ok(()), "{}", shown(history)),
+            _ => assert_eq!(accepted, Err(ObjectRejection::Explained), "{}", shown(history)),
+        }
         for engine in ENGINES {
             let options = ObjectOptions { engine, ..ObjectOptions::default() };
             let judgement = judge_object(&task, &model, &options).judgement;
@@ -83,9 +94,34 @@ fn compare(history: &History, object: Arc<dyn Object>, chance: &mut Chance) -> u
                 model.id,
                 shown(history)
             );
+            let certificate = judgement.certificate().unwrap();
+            let accepted = certify_object(history, task.object(), &model, &certificate, &budget);
+            assert_eq!(
+                accepted,
+                Ok(()),
+                "{} by {engine:?}:\n{}\n{judgement:?}",
+                model.id,
+                shown(history)
+            );
+            if let ObjectJudgement::Violation(unexplained) = &judgement {
+                is_shortest(&task, &model, unexplained);
+            }
         }
     }
     violations
+}
+
+/// Without its last return a shortest prefix can be explained.
+fn is_shortest(task: &Task<'_>, model: &ObjectModel, unexplained: &Unexplained) {
+    let (_, shorter) = unexplained.returned.split_last().unwrap();
+    let prefix = task.relaxed(|place| shorter.contains(&task.calls().get(place).id));
+    assert!(
+        decide_by_definition(&prefix, model).is_some(),
+        "{}: {unexplained:?} is not shortest:\n{}",
+        model.id,
+        shown(task.calls().history())
+    );
+    assert!(!unexplained.attempts.is_empty());
 }
 
 #[test]
