@@ -19,8 +19,12 @@ mod visibility;
 // The verdict.
 mod court;
 
+// Polynomial deciders.
+mod monitors;
+
 pub use calls::{Calls, CallsError, MethodId, Operation, Place};
 pub use court::{Engine, ObjectOptions, ObjectRuling, judge_object};
 pub use definition::{Execution, MOST_BY_DEFINITION, decide_by_definition};
+pub use monitors::{Family, Outcome, Pattern, Unsuitable, Violation, monitor};
 pub use task::{Invocation, Task, TaskError};
 pub use visibility::{Strategy, Visibility};
