@@ -15,7 +15,7 @@
 use std::time::{Duration, Instant};
 
 use consistory_history::{OpId, Value};
-use consistory_spec::ObjectModel;
+use consistory_spec::{NAMED, ObjectModel, object_model_implies};
 use consistory_verdict::{
     Attempt, Budget, Linearization as LinearizationCertificate, ObjectJudgement, Stopped,
     Unexplained,
@@ -57,11 +57,69 @@ pub enum Engine {
 pub struct ObjectRuling {
     /// The judgement.
     pub judgement: ObjectJudgement,
-    /// The time.
+    /// The weaker model whose violation settles this one, if that is how it was decided; the
+    /// certificate is then one for that model.
+    pub via: Option<&'static str>,
+    /// How long it took; what models share is counted with the first.
     pub time: Duration,
 }
 
-/// Judges a history of an object's calls by a model.
+/// Judges a history of an object's calls by each of the models.
+///
+/// If the history is linearizable it satisfies every model, by the same certificate: each
+/// operation sees all that is linearized before it. Of the named models weak ones are judged
+/// first: what violates one violates those that imply it.
+pub fn judge_objects(
+    task: &Task<'_>,
+    models: &[ObjectModel],
+    options: &ObjectOptions,
+) -> Vec<ObjectRuling> {
+    let mut started = Instant::now();
+    let mut rule = |judgement: ObjectJudgement, via| {
+        let now = Instant::now();
+        let time = now - std::mem::replace(&mut started, now);
+        ObjectRuling { judgement, via, time }
+    };
+    let asked = models.iter().any(ObjectModel::is_linearizability);
+    let share = options.budget.share(if asked { 1 } else { 4 });
+    let linearizability = judge_linearizability(task, &share);
+    if let Ok(ObjectJudgement::Consistent(linearization)) = linearizability {
+        let consistent = || ObjectJudgement::Consistent(linearization.clone());
+        return models.iter().map(|_| rule(consistent(), None)).collect();
+    }
+    // Named models from weak to strong, then the others.
+    let strength = |model: &ObjectModel| NAMED.iter().rev().position(|id| *id == model.id);
+    let mut order: Vec<usize> = (0..models.len()).collect();
+    order.sort_by_key(|&i| strength(&models[i]).unwrap_or(usize::MAX));
+    let mut rulings: Vec<Option<ObjectRuling>> = vec![None; models.len()];
+    let mut violated: Vec<(&'static str, Unexplained)> = Vec::new();
+    for i in order {
+        let model = &models[i];
+        let id = strength(model).map(|at| NAMED[NAMED.len() - 1 - at]);
+        let weaker = violated
+            .iter()
+            .find(|(weaker, _)| id.is_some_and(|id| object_model_implies(id, weaker)));
+        let ruling = if let Some((weaker, unexplained)) = weaker {
+            rule(ObjectJudgement::Violation(unexplained.clone()), Some(*weaker))
+        } else if model.is_linearizability() {
+            rule(linearizability.clone().unwrap_or_else(ObjectJudgement::Undecided), None)
+        } else {
+            let (strategy, visibility) = (Strategy::default(), Visibility::default());
+            let budget = options.budget.renewed();
+            let judgement = judge_by_axioms(task, model, strategy, visibility, &budget);
+            rule(judgement.unwrap_or_else(ObjectJudgement::Undecided), None)
+        };
+        if let (Some(id), ObjectJudgement::Violation(unexplained), None) =
+            (id, &ruling.judgement, ruling.via)
+        {
+            violated.push((id, unexplained.clone()));
+        }
+        rulings[i] = Some(ruling);
+    }
+    rulings.into_iter().map(|ruling| ruling.expect("every model is judged")).collect()
+}
+
+/// Judges a history of an object's calls by one model and one way to search.
 pub fn judge_object(task: &Task<'_>, model: &ObjectModel, options: &ObjectOptions) -> ObjectRuling {
     let started = Instant::now();
     let budget = options.budget.renewed();
@@ -75,7 +133,7 @@ pub fn judge_object(task: &Task<'_>, model: &ObjectModel, options: &ObjectOption
         }
     };
     let judgement = judgement.unwrap_or_else(ObjectJudgement::Undecided);
-    ObjectRuling { judgement, time: started.elapsed() }
+    ObjectRuling { judgement, via: None, time: started.elapsed() }
 }
 
 fn judge_by_axioms(

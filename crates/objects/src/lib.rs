@@ -18,13 +18,15 @@ mod visibility;
 
 // The verdict.
 mod court;
+mod levels;
 
 // Polynomial deciders.
 mod monitors;
 
 pub use calls::{Calls, CallsError, MethodId, Operation, Place};
-pub use court::{Engine, ObjectOptions, ObjectRuling, judge_object};
+pub use court::{Engine, ObjectOptions, ObjectRuling, judge_object, judge_objects};
 pub use definition::{Execution, MOST_BY_DEFINITION, decide_by_definition};
-pub use monitors::{Family, Outcome, Pattern, Unsuitable, Violation, monitor};
+pub use levels::{Inference, Levels, infer_levels};
+pub use monitors::{Outcome, Pattern, Unsuitable, Violation, monitor};
 pub use task::{Invocation, Task, TaskError};
-pub use visibility::{Strategy, Visibility};
+pub use visibility::{Instead, Strategy, Visibility, instead};

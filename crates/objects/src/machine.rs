@@ -78,6 +78,11 @@ impl<'t, 'h> Machine<'t, 'h> {
         }
     }
 
+    /// Gives a return.
+    pub(crate) fn get(&self, id: ReturnId) -> &Value {
+        &self.values[id.0 as usize]
+    }
+
     /// Estimates the memory that the tables take, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         (self.states.len() * 256 + self.values.len() * 64 + self.steps.len() * 32) as u64

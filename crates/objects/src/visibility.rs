@@ -34,8 +34,9 @@
 
 use std::collections::VecDeque;
 
+use consistory_history::{OpId, Value};
 use consistory_spec::{Atom, Left, ObjectModel};
-use consistory_verdict::{Budget, Stopped};
+use consistory_verdict::{Attempt, Budget, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bits::Bits;
@@ -101,6 +102,63 @@ pub(crate) fn explain(
         9..=64 => Search::<64>::new(task, model, strategy, visibility, budget).run(),
         _ => Err(Stopped::Size { operations: task.len(), limit: MOST_OPERATIONS }),
     }
+}
+
+/// What the specification gives for an operation after an attempt to explain all before it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Instead {
+    /// What it returns if it sees only what the axioms demand; `None` if it is not possible then.
+    pub least: Option<Value>,
+    /// What it returns if it sees everything; `None` if it is not possible then.
+    pub most: Option<Value>,
+}
+
+/// Says what an operation would return after an attempt, in place of what it did return.
+pub fn instead(task: &Task<'_>, model: &ObjectModel, attempt: &Attempt) -> Option<Instead> {
+    match task.len().div_ceil(64) {
+        0..=1 => instead_in::<1>(task, model, attempt),
+        2..=64 => instead_in::<64>(task, model, attempt),
+        _ if model.is_linearizability() => instead_in::<1>(task, model, attempt),
+        _ => None,
+    }
+}
+
+fn instead_in<const W: usize>(
+    task: &Task<'_>,
+    model: &ObjectModel,
+    attempt: &Attempt,
+) -> Option<Instead> {
+    let calls = task.calls();
+    let places: FxHashMap<OpId, Place> = calls.places().map(|p| (calls.get(p).id, p)).collect();
+    let order: Option<Vec<Place>> =
+        attempt.linearization.order.iter().map(|op| places.get(op).copied()).collect();
+    let (order, next) = (order?, *places.get(&attempt.unexplained)?);
+    let mut machine = Machine::new(task);
+    let mut returned = |sees: &dyn Fn(Place) -> bool| {
+        let mut state = Machine::INITIAL;
+        for &place in order.iter().filter(|&&place| sees(place)) {
+            state = machine.step(state, place)?.0;
+        }
+        let (_, value) = machine.step(state, next)?;
+        Some(machine.get(value).clone())
+    };
+    let most = returned(&|_| true);
+    if model.is_linearizability() {
+        return Some(Instead { least: most.clone(), most });
+    }
+    let budget = Budget::unlimited();
+    let mut search =
+        Search::<W>::new(task, model, Strategy::default(), Visibility::default(), &budget);
+    for (i, &place) in order.iter().enumerate() {
+        let sees = match &attempt.linearization.vis {
+            Some(vis) => vis[i].iter().filter_map(|op| places.get(op)).map(|p| p.index()).collect(),
+            None => order[..i].iter().map(|p| p.index()).collect(),
+        };
+        search.append(place, sees);
+    }
+    let base = search.base(next);
+    let least = returned(&|place| base.contains(place.index()));
+    Some(Instead { least, most })
 }
 
 /// An axiom `vis >= ...` without its last relation, and the methods that it is about.
