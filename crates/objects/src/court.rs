@@ -1,6 +1,7 @@
 //! Judging: which search decides, and what it proves.
 //!
-//! Linearizability has a search of its own ([`crate::linearize`]), and is decided part by part
+//! Linearizability of a large history is decided in polynomial time where that is known how
+//! ([`crate::monitors`]); apart from that it has a search of its own ([`crate::linearize`]), and is decided part by part
 //! where every call is confined to a part of the object: linearizability is local (Herlihy and
 //! Wing), so a history is linearizable iff the calls of each part are. The proof needs that `hb`
 //! comes from intervals, so a history without times, or in which operations of a session meet, is
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 use consistory_history::{OpId, Value};
 use consistory_spec::{NAMED, ObjectModel, object_model_implies};
 use consistory_verdict::{
-    Attempt, Budget, Linearization as LinearizationCertificate, ObjectJudgement, Stopped,
+    Attempt, Budget, Core, Linearization as LinearizationCertificate, ObjectJudgement, Stopped,
     Unexplained,
 };
 use rustc_hash::FxHashMap;
@@ -25,6 +26,7 @@ use rustc_hash::FxHashMap;
 use crate::calls::Place;
 use crate::definition::Execution;
 use crate::linearize::{Linearization, linearize};
+use crate::monitors::{Outcome, monitor};
 use crate::task::Task;
 use crate::visibility::{Explanation, Strategy, Visibility, explain};
 
@@ -167,7 +169,26 @@ fn judge_by_axioms(
     Ok(ObjectJudgement::Violation(unexplained))
 }
 
+/// How many operations a history has at most that is searched though it has a polynomial decider:
+/// the shortest prefix that fails says more than a core.
+const SMALL: usize = 64;
+
 fn judge_linearizability(task: &Task<'_>, budget: &Budget) -> Result<ObjectJudgement, Stopped> {
+    if task.len() > SMALL {
+        match monitor(task.calls(), task.object()) {
+            Outcome::Linearizable(order) => {
+                let order = ids(task, &order);
+                let certificate = LinearizationCertificate { order, vis: None };
+                return Ok(ObjectJudgement::Consistent(certificate));
+            }
+            Outcome::Violation(violation) => {
+                let pattern = violation.pattern.name().to_owned();
+                let operations = ids(task, &violation.core);
+                return Ok(ObjectJudgement::Refuted(Core { pattern, operations }));
+            }
+            Outcome::NotApplicable(_) => {}
+        }
+    }
     let parts = parts(task);
     // What was linearized, each with the operation at whose return that happened; operations of
     // all parts are sorted by that.

@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use consistory_certify::{ObjectRejection, certify_object};
 use consistory_history::{Action, Call, Details, History, HistoryBuilder, Interval, Value};
-use consistory_objects::{Calls, Family, Outcome, Place, Unsuitable, monitor};
-use consistory_spec::{Object, State, find};
+use consistory_objects::{Calls, Outcome, Place, Unsuitable, monitor};
+use consistory_spec::{Family, Object, ObjectModel, State, find};
+use consistory_verdict::{Budget, Core, Linearization, ObjectCertificate};
 
 /// A small generator of random numbers (SplitMix64), the same on every machine.
 struct Random(u64);
@@ -115,6 +117,16 @@ fn replays(calls: &Calls<'_>, object: &dyn Object, order: &[Place]) -> Result<()
     Ok(())
 }
 
+/// Asks the independent checker about a verdict.
+fn certify(
+    history: &History,
+    object: &dyn Object,
+    certificate: &ObjectCertificate,
+) -> Result<(), ObjectRejection> {
+    let model = ObjectModel::named("linearizability").unwrap();
+    certify_object(history, object, &model, certificate, &Budget::default())
+}
+
 /// What a comparison came to.
 #[derive(Default, Debug, PartialEq, Eq)]
 struct Tally {
@@ -141,10 +153,17 @@ fn compare(subject: &Subject, sketches: &[Sketch], tally: &mut Tally) {
         history.ops().map(line).collect::<String>()
     };
     let object = &*subject.object;
-    match monitor(&calls, object, &subject.family) {
+    match monitor(&calls, object) {
         Outcome::Linearizable(order) => {
             replays(&calls, object, &order)
                 .unwrap_or_else(|e| panic!("{:?}: {e}, {order:?}\n{}", subject.family, show()));
+            // The checker replays as well; here that is tried now and then.
+            if tally.consistent % 16 == 0 {
+                let order = order.iter().map(|&place| calls.get(place).id).collect();
+                let certificate = Linearization { order, vis: None };
+                let certificate = ObjectCertificate::Linearization(certificate);
+                assert_eq!(certify(&history, object, &certificate), Ok(()), "{}", show());
+            }
             tally.consistent += 1;
         }
         Outcome::Violation(violation) => {
@@ -160,6 +179,12 @@ fn compare(subject: &Subject, sketches: &[Sketch], tally: &mut Tally) {
                 subject.family,
                 show()
             );
+            if tally.violations % 4 == 0 {
+                let operations = violation.core.iter().map(|&p| calls.get(p).id).collect();
+                let pattern = violation.pattern.to_string();
+                let certificate = ObjectCertificate::Core(Core { pattern, operations });
+                assert_eq!(certify(&history, object, &certificate), Ok(()), "{}", show());
+            }
             tally.violations += 1;
         }
         Outcome::NotApplicable(reason) => {
@@ -395,4 +420,40 @@ fn deciders_agree_with_the_definition_on_random_histories() {
         println!("{:?}: {tally:?}", subject.family);
         assert!(tally.consistent > 1000 && tally.violations > 1000, "{tally:?}");
     }
+}
+
+#[test]
+fn the_checker_rejects_a_core_that_is_not_closed_or_can_be_linearized() {
+    let call = |method, arg: Option<i64>, returns: Option<i64>, start, end| Sketch {
+        method,
+        arg,
+        returns: returns.map(Value::Int),
+        start,
+        end,
+    };
+    let queue = find("queue").unwrap();
+    let history = history(&[
+        call("enqueue", Some(1), None, 0, Some(1)),
+        call("enqueue", Some(2), None, 2, Some(3)),
+        call("dequeue", None, Some(2), 4, Some(5)),
+        call("dequeue", None, Some(1), 6, Some(7)),
+        call("enqueue", Some(3), None, 8, Some(9)),
+        call("dequeue", None, None, 10, None),
+    ]);
+    let ops: Vec<_> = history.ops().collect();
+    let verdict = |places: &[usize]| {
+        let operations = places.iter().map(|&i| ops[i]).collect();
+        let core = Core { pattern: "out-of-order".into(), operations };
+        certify(&history, &*queue, &ObjectCertificate::Core(core))
+    };
+    let not_closed = |op: &str| Err(ObjectRejection::NotClosed { op: op.into() });
+    assert_eq!(verdict(&[0, 1, 2, 3]), Ok(()));
+    assert_eq!(verdict(&[0, 1, 2, 3, 4]), Ok(()), "the pending removal starts too late");
+    assert_eq!(verdict(&[1, 2]), Err(ObjectRejection::Explained));
+    assert_eq!(verdict(&[0, 1, 2]), not_closed("3:0"), "a value without its removal");
+    assert_eq!(verdict(&[2, 3]), not_closed("0:0"), "values without their insertions");
+    assert_eq!(
+        verdict(&[0, 0]),
+        Err(ObjectRejection::Misplaced { part: "operations", op: "0:0".into() })
+    );
 }

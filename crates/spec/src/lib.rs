@@ -32,9 +32,9 @@ mod model;
 
 pub use axioms::{Atom, Axiom, Left, parse_axioms};
 pub use catalogue::{Entry, ObjectError, catalogue, find};
-pub use model::{Level, NAMED, ObjectModel, object_model_implies};
+pub use model::{Level, NAMED, ObjectModel, object_model_implies, parse_levels};
 pub use ready::{
     CasRegister, Counter, Deque, KeyValue, Lock, Log, Map, PriorityOrder, PriorityQueue, Queue,
     Register, Set, Stack, Transactions,
 };
-pub use specification::{CallError, Effect, Method, Object, Returns, Specification, State};
+pub use specification::{CallError, Effect, Family, Method, Object, Returns, Specification, State};

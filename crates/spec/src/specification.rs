@@ -72,6 +72,29 @@ pub trait Specification: Send + Sync + 'static {
     fn is_read_only(&self, method: &str, _returns: Option<&Value>) -> bool {
         self.methods().iter().any(|m| *m.name == *method && m.effect == Effect::Reads)
     }
+
+    /// Names the family of objects that it belongs to, if to one with theorems of its own.
+    fn family(&self) -> Option<Family> {
+        None
+    }
+}
+
+/// Objects of which more is known than their specifications say: what can be left out of a
+/// linearization, and how to find one in polynomial time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Family {
+    /// A register with this initial value.
+    Register(Value),
+    /// A set.
+    Set,
+    /// An unbounded queue.
+    Queue,
+    /// An unbounded stack.
+    Stack,
+    /// A priority queue that gives the least element first.
+    LeastFirst,
+    /// A priority queue that gives the greatest element first.
+    GreatestFirst,
 }
 
 /// Whether calls of a method may change the state.
@@ -153,6 +176,9 @@ pub trait Object: Send + Sync {
     /// Says whether a call changes no state; see [`Specification::is_read_only`].
     fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool;
 
+    /// Names the family of objects that it belongs to; see [`Specification::family`].
+    fn family(&self) -> Option<Family>;
+
     /// Finds the method that a call by any of its names means.
     ///
     /// `None` for an object that lists no methods and so takes any.
@@ -202,6 +228,10 @@ impl<S: Specification> Object for S {
 
     fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool {
         Specification::is_read_only(self, method, returns)
+    }
+
+    fn family(&self) -> Option<Family> {
+        Specification::family(self)
     }
 }
 

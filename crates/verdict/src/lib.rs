@@ -18,7 +18,7 @@ pub use budget::{Budget, Stopped};
 pub use certificate::{Certificate, Edge, Relation};
 pub use json::{CertificateError, read_certificate, write_certificate};
 pub use objects::{
-    Attempt, Linearization, ObjectCertificate, ObjectJudgement, Unexplained,
+    Attempt, Core, Linearization, ObjectCertificate, ObjectJudgement, Unexplained,
     read_object_certificate, write_object_certificate,
 };
 

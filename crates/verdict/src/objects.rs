@@ -6,6 +6,7 @@
 //! {"kind":"linearization","order":["t0:0","t1:0"],"vis":{"t0:0":[],"t1:0":["t0:0"]}}
 //! {"kind":"unexplained","returned":["t0:0","t1:0"],
 //!   "attempts":[{"order":["t0:0"],"vis":{"t0:0":[]},"unexplained":"t1:0"}]}
+//! {"kind":"core","pattern":"out-of-order","operations":["t0:0","t0:1","t1:0","t1:1"]}
 //! ```
 //!
 //! Without `vis` each operation sees all that comes before it in the order.
@@ -26,6 +27,8 @@ pub enum ObjectJudgement {
     Consistent(Linearization),
     /// The history violates the model.
     Violation(Unexplained),
+    /// The history is not linearizable because a few of its operations are not.
+    Refuted(Core),
     /// The search stopped without an answer.
     Undecided(Stopped),
 }
@@ -35,7 +38,7 @@ impl ObjectJudgement {
     pub fn verdict(&self) -> Verdict {
         match self {
             ObjectJudgement::Consistent(_) => Verdict::Consistent,
-            ObjectJudgement::Violation(_) => Verdict::Violation,
+            ObjectJudgement::Violation(_) | ObjectJudgement::Refuted(_) => Verdict::Violation,
             ObjectJudgement::Undecided(_) => Verdict::Undecided,
         }
     }
@@ -49,6 +52,7 @@ impl ObjectJudgement {
             ObjectJudgement::Violation(unexplained) => {
                 Some(ObjectCertificate::Unexplained(unexplained.clone()))
             }
+            ObjectJudgement::Refuted(core) => Some(ObjectCertificate::Core(core.clone())),
             ObjectJudgement::Undecided(_) => None,
         }
     }
@@ -61,6 +65,8 @@ pub enum ObjectCertificate {
     Linearization(Linearization),
     /// Violation.
     Unexplained(Unexplained),
+    /// Violation of linearizability.
+    Core(Core),
 }
 
 impl ObjectCertificate {
@@ -68,7 +74,7 @@ impl ObjectCertificate {
     pub fn verdict(&self) -> Verdict {
         match self {
             ObjectCertificate::Linearization(_) => Verdict::Consistent,
-            ObjectCertificate::Unexplained(_) => Verdict::Violation,
+            ObjectCertificate::Unexplained(_) | ObjectCertificate::Core(_) => Verdict::Violation,
         }
     }
 
@@ -77,6 +83,7 @@ impl ObjectCertificate {
         match self {
             ObjectCertificate::Linearization(_) => "linearization",
             ObjectCertificate::Unexplained(_) => "unexplained",
+            ObjectCertificate::Core(_) => "core",
         }
     }
 
@@ -88,6 +95,7 @@ impl ObjectCertificate {
                 let attempts = attempts.iter().map(|attempt| 1 + attempt.linearization.size());
                 returned.len() + attempts.sum::<usize>()
             }
+            ObjectCertificate::Core(core) => core.operations.len(),
         }
     }
 }
@@ -131,6 +139,18 @@ pub struct Attempt {
     pub unexplained: OpId,
 }
 
+/// A few operations that are not linearizable by themselves.
+///
+/// They are closed: if the history had a linearization, leaving all other operations out of it
+/// would leave one of these. When that is so depends on the object; the checker knows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Core {
+    /// What is wrong with them, by name.
+    pub pattern: String,
+    /// The operations.
+    pub operations: Vec<OpId>,
+}
+
 /// Writes a certificate as one line of JSON, without a line break.
 pub fn write_object_certificate(
     history: &History,
@@ -156,6 +176,12 @@ pub fn write_object_certificate(
                 w.write_all(b"}")?;
             }
             w.write_all(b"]")?;
+        }
+        ObjectCertificate::Core(Core { pattern, operations }) => {
+            let mut name = String::new();
+            quote(pattern, &mut name);
+            write!(w, r#"{{"kind":"core","pattern":{name},"operations":"#)?;
+            write_ops(history, operations, w)?;
         }
     }
     use io::Write;
@@ -225,6 +251,11 @@ pub fn read_object_certificate(
             };
             let attempts = list.iter().enumerate().map(read).collect::<Result<_, _>>()?;
             Ok(ObjectCertificate::Unexplained(Unexplained { returned, attempts }))
+        }
+        "core" => {
+            let pattern = text(field(object, "", "pattern")?, "pattern")?.to_owned();
+            let operations = read_ops(history, field(object, "", "operations")?, "operations")?;
+            Ok(ObjectCertificate::Core(Core { pattern, operations }))
         }
         kind => Err(CertificateError::Kind { path: "kind".into(), kind: kind.into() }),
     }
@@ -313,6 +344,7 @@ mod tests {
             r#"{"kind":"linearization","order":["t0:0","t1:0"],"vis":{"t0:0":[],"t1:0":["t0:0"]}}"#,
         );
         round_trip(r#"{"kind":"unexplained","returned":["t0:0"],"attempts":[]}"#);
+        round_trip(r#"{"kind":"core","pattern":"thin-air","operations":["t0:0"]}"#);
         round_trip(
             r#"{"kind":"unexplained","returned":["t0:0","t1:0"],"attempts":[{"order":["t0:0"],"vis":{"t0:0":[]},"unexplained":"t1:0"}]}"#,
         );

@@ -13,6 +13,9 @@
 //!   linearizability breadth first, all configurations at once, return by return; for other models
 //!   depth first over orders and visibilities. The attempts that the certificate lists are checked
 //!   to be what they claim: right as far as they go, and then stuck.
+//! - A core is a part of the history too, for linearizability and a few kinds of objects: what is
+//!   outside of it must be such that leaving it out turns linearizations into linearizations, and
+//!   what is inside is searched as above.
 //!
 //! Leaving out operations that nobody can notice is sound for every model, because the axioms
 //! still hold for what remains: those that change no state and whose return is not looked at, those
@@ -20,6 +23,7 @@
 //! than all that is looked at.
 
 mod breadth;
+mod core;
 mod depth;
 mod replay;
 mod view;
@@ -86,6 +90,15 @@ pub enum ObjectRejection {
     /// What is said to be without explanation has one.
     #[error("the operations of `returned` can be explained")]
     Explained,
+    /// An operation outside of the core cannot be left out.
+    #[error("`operations`: {op} cannot be left out")]
+    NotClosed {
+        /// The operation.
+        op: String,
+    },
+    /// The object is none whose operations may be left out.
+    #[error("nothing is known about leaving out operations of this object or for this model")]
+    NoCore,
     /// The part of the history that is to be searched is too large.
     #[error("`returned` leaves {operations} operations to search, at most {limit} are")]
     TooLarge {
@@ -115,6 +128,7 @@ pub fn certify_object(
 ) -> Result<(), ObjectRejection> {
     let view = View::new(history, object)?;
     match certificate {
+        ObjectCertificate::Core(core) => core::refuted(&view, model, core, budget),
         ObjectCertificate::Linearization(linearization) => {
             replay::consistent(&view, model, linearization)
         }

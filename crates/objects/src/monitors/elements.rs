@@ -125,17 +125,22 @@ pub(super) fn elements(
             _ => return Err(Unsuitable::Method { method: name.to_owned() }),
         }
     }
-    let wrong = |pattern, core: Vec<Place>| Ok(Err(Violation { pattern, core }));
-    for (place, value) in removals {
+    // All calls of a value.
+    let wrong = |pattern, value: ValueId, insert: Option<Place>| {
+        let removals = removals.iter().filter(|&&(_, removed)| removed == value);
+        let core = insert.into_iter().chain(removals.map(|&(place, _)| place)).collect();
+        Ok(Err(Violation { pattern, core }))
+    };
+    for &(place, value) in &removals {
         let Some(&at) = of_value.get(&value) else {
-            return wrong(Pattern::ThinAir, vec![place]);
+            return wrong(Pattern::ThinAir, value, None);
         };
         let element = &mut inserted[at];
-        if let Some(first) = element.remove {
-            return wrong(Pattern::RemovedTwice, vec![element.insert, first, place]);
+        if element.remove.is_some() {
+            return wrong(Pattern::RemovedTwice, value, Some(element.insert));
         }
         if intervals.end(place) < element.ps {
-            return wrong(Pattern::BeforeItsInsertion, vec![element.insert, place]);
+            return wrong(Pattern::BeforeItsInsertion, value, Some(element.insert));
         }
         element.remove_by(place, intervals);
     }

@@ -40,27 +40,10 @@ mod trees;
 use std::fmt;
 
 use consistory_history::Value;
-use consistory_spec::Object;
+use consistory_spec::{Family, Object};
 
 use crate::calls::{Calls, Place};
 use intervals::Intervals;
-
-/// An object that has a polynomial decider.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Family {
-    /// A register with this initial value.
-    Register(Value),
-    /// A set.
-    Set,
-    /// An unbounded queue.
-    Queue,
-    /// An unbounded stack.
-    Stack,
-    /// A priority queue that gives the least element first.
-    LeastFirst,
-    /// A priority queue that gives the greatest element first.
-    GreatestFirst,
-}
 
 /// What a decider says of a history.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -76,6 +59,9 @@ pub enum Outcome {
 /// Why a history is for the general search.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unsuitable {
+    /// The object has no polynomial decider.
+    #[error("the object has no polynomial decider")]
+    Object,
     /// It has no times.
     #[error("the history has no times")]
     NoTimes,
@@ -201,14 +187,15 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Decides whether a history of calls is linearizable, if the family's decider applies.
-///
-/// `object` is a specification of the family, and tells what the methods' other names mean.
-pub fn monitor(calls: &Calls<'_>, object: &dyn Object, family: &Family) -> Outcome {
+/// Decides whether a history of calls is linearizable, if there is a decider that applies.
+pub fn monitor(calls: &Calls<'_>, object: &dyn Object) -> Outcome {
+    let Some(family) = object.family() else {
+        return Outcome::NotApplicable(Unsuitable::Object);
+    };
     let decide = || {
         let intervals = Intervals::new(calls)?;
         match family {
-            Family::Register(initial) => register::decide(calls, object, initial, &intervals),
+            Family::Register(initial) => register::decide(calls, object, &initial, &intervals),
             Family::Set => set::decide(calls, object, &intervals),
             Family::Queue => queue::decide(calls, object, &intervals),
             Family::Stack => stack::decide(calls, object, &intervals),

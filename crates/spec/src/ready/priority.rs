@@ -7,7 +7,7 @@ use consistory_history::Value;
 
 use super::count;
 use crate::signatures::signatures;
-use crate::specification::{Method, Specification};
+use crate::specification::{Family, Method, Specification};
 
 static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     signatures(
@@ -93,5 +93,12 @@ impl Specification for PriorityQueue {
 
     fn methods(&self) -> &[Method] {
         &METHODS
+    }
+
+    fn family(&self) -> Option<Family> {
+        Some(match self.order {
+            PriorityOrder::LeastFirst => Family::LeastFirst,
+            PriorityOrder::GreatestFirst => Family::GreatestFirst,
+        })
     }
 }

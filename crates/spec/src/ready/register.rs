@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use consistory_history::Value;
 
 use crate::signatures::signatures;
-use crate::specification::{Method, Specification};
+use crate::specification::{Family, Method, Specification};
 
 static PLAIN: LazyLock<Vec<Method>> = LazyLock::new(|| {
     signatures(
@@ -55,6 +55,10 @@ impl Specification for Register {
 
     fn methods(&self) -> &[Method] {
         &PLAIN
+    }
+
+    fn family(&self) -> Option<Family> {
+        Some(Family::Register(self.initial.clone()))
     }
 }
 

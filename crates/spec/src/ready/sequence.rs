@@ -7,7 +7,7 @@ use consistory_history::Value;
 
 use super::count;
 use crate::signatures::signatures;
-use crate::specification::{Method, Specification};
+use crate::specification::{Family, Method, Specification};
 
 static QUEUE: LazyLock<Vec<Method>> = LazyLock::new(|| {
     signatures(
@@ -126,6 +126,10 @@ impl Specification for Queue {
     fn methods(&self) -> &[Method] {
         &QUEUE
     }
+
+    fn family(&self) -> Option<Family> {
+        self.capacity.is_none().then_some(Family::Queue)
+    }
 }
 
 /// A last-in, first-out stack; an empty one gives `null`. `toArray` starts at the top.
@@ -153,6 +157,10 @@ impl Specification for Stack {
 
     fn methods(&self) -> &[Method] {
         &STACK
+    }
+
+    fn family(&self) -> Option<Family> {
+        self.capacity.is_none().then_some(Family::Stack)
     }
 }
 

@@ -8,7 +8,7 @@ use consistory_history::Value;
 
 use super::count;
 use crate::signatures::signatures;
-use crate::specification::{Method, Specification};
+use crate::specification::{Family, Method, Specification};
 
 static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     signatures(
@@ -80,6 +80,10 @@ impl Specification for Set {
 
     fn methods(&self) -> &[Method] {
         &METHODS
+    }
+
+    fn family(&self) -> Option<Family> {
+        Some(Family::Set)
     }
 
     fn part(&self, method: &str, args: &[Value]) -> Option<Value> {
