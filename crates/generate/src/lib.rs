@@ -22,6 +22,9 @@
 //! Every written value is new for its variable and none is 0, the initial value, so that each
 //! history is differentiated. Sessions are named `t0`, `t1`, ... and variables `x0`, `x1`, ...
 //!
+//! [`generate_calls`] does the same for the calls of a [`SharedObject`], a queue or a stack for
+//! example, with times, and with calls that never return.
+//!
 //! [`plant()`] spoils a good history: some of its reads find the value of another write.
 //!
 //! In reading order: the workload; the memories, from the strongest to the one that promises
@@ -38,10 +41,12 @@ mod buffered;
 mod replicated;
 
 mod clients;
+mod objects;
 mod plant;
 mod random;
 
 pub use clients::{Event, EventAction, generate, stream};
 pub use memory::{Memory, UnknownMemory};
+pub use objects::{ObjectWorkload, SharedObject, UnknownObject, generate_calls};
 pub use plant::{PlantOptions, Plants, plant};
 pub use workload::{Workload, WorkloadError};
