@@ -44,6 +44,8 @@ Examples:
   consistory check runs/ --model strongest
   zcat big.jsonl.gz | consistory check - --model ccv --format json
   consistory check trace.hist --model my-model.cat --shrink
+  consistory check calls.jsonl --object map --model linearizability --draw pictures
+  consistory check calls.jsonl --object map --axioms 'vis >= po; vis >= vis ; vis'
 
 Exit code: 0 all consistent, 1 some violation, 2 bad usage or unreadable input,
 3 some undecided and no violation.";
@@ -64,8 +66,16 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
     /// Models: ids from `consistory models`, paths to definition files, `all` or `strongest`.
-    #[arg(long, short, value_name = "MODEL", value_delimiter = ',', required = true)]
+    #[arg(
+        long,
+        short,
+        value_name = "MODEL",
+        value_delimiter = ',',
+        required_unless_present_any = ["axioms", "levels", "infer_levels"]
+    )]
     pub(crate) model: Vec<String>,
+    #[command(flatten)]
+    pub(crate) objects: ObjectArgs,
     /// How to print verdicts.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
@@ -90,6 +100,27 @@ pub(crate) struct CheckArgs {
     /// Do not have the independent checker accept each verdict before it is printed.
     #[arg(long)]
     pub(crate) no_certify: bool,
+}
+
+/// What `check` takes for histories of an object's calls.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Objects")]
+pub(crate) struct ObjectArgs {
+    /// The object that the histories are calls of: register, cas-register, counter, map, kv, set,
+    /// queue, stack, deque, priority-queue, lock, log or transactions, some with a parameter as in
+    /// `register(0)`; or a path to an object file.
+    #[arg(long, value_name = "OBJECT")]
+    pub(crate) object: Option<String>,
+    /// A model of axioms, such as "vis >= po; vis >= vis ; vis".
+    #[arg(long, value_name = "AXIOMS", requires = "object")]
+    pub(crate) axioms: Vec<String>,
+    /// A model in which methods have visibility levels of their own (weak, self, monotonic, peer,
+    /// causal, complete), such as "size=weak,get=monotonic"; the other methods are complete.
+    #[arg(long, value_name = "LEVELS", requires = "object")]
+    pub(crate) levels: Option<String>,
+    /// Report the strongest visibility level that each method kept in all the histories.
+    #[arg(long, requires = "object", conflicts_with_all = ["model", "axioms", "levels"])]
+    pub(crate) infer_levels: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

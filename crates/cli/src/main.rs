@@ -6,6 +6,7 @@ mod check;
 mod convert;
 mod error;
 mod models;
+mod objects;
 mod output;
 mod pipeline;
 mod report;

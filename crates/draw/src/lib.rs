@@ -5,6 +5,7 @@
 //! - [`explain`] tells in plain sentences why a verdict holds, [`explain_line`] in one line.
 //! - [`history_svg`] draws a history as lanes, one a session, with the cycle of a violation as
 //!   coloured arrows.
+//! - [`explain_calls`] and [`calls_svg`] do the same for an object's calls, as intervals of time.
 //! - [`lattice_svg`] draws a small Hasse diagram, such as that of the models.
 //! - [`line_plot`] draws measurements.
 //! - [`table`] aligns a table for the terminal.
@@ -38,13 +39,19 @@ mod legend;
 mod route;
 mod svg_history;
 
+mod calls;
+mod intervals;
+mod svg_calls;
+
 mod svg_lattice;
 mod svg_plot;
 
 mod table;
 
+pub use calls::{InsteadOf, calls_text, explain_calls, explain_calls_line};
 pub use narrative::explain;
 pub use summary::explain_line;
+pub use svg_calls::calls_svg;
 pub use svg_history::{DrawOptions, history_svg};
 pub use svg_lattice::{LatticeEdge, LatticeNode, lattice_svg};
 pub use svg_plot::{Plot, Series, line_plot};

@@ -136,7 +136,7 @@ fn instead_in<const W: usize>(
     let mut machine = Machine::new(task);
     let mut returned = |sees: &dyn Fn(Place) -> bool| {
         let mut state = Machine::INITIAL;
-        for &place in order.iter().filter(|&&place| sees(place)) {
+        for &place in order.iter().filter(|&&p| sees(p) && !task.is_read_only(p)) {
             state = machine.step(state, place)?.0;
         }
         let (_, value) = machine.step(state, next)?;
@@ -476,7 +476,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         let mut state = Machine::INITIAL;
         for i in 0..self.lin.len() {
             let seen = self.lin[i];
-            if sees.contains(seen.index()) {
+            if sees.contains(seen.index()) && !self.task.is_read_only(seen) {
                 match self.machine.step(state, seen) {
                     Some((next, _)) => state = next,
                     None => return false,
@@ -562,7 +562,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         for i in 0..self.lin.len() {
             let seen = self.lin[i];
             let is_forced = base.contains(seen.index());
-            if !is_forced && self.task.is_read_only(seen) {
+            if self.task.is_read_only(seen) {
                 continue;
             }
             self.tick()?;
@@ -586,7 +586,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         }
         let fitting =
             reached.into_iter().find(|(state, _)| self.machine.perform(*state, place).is_some());
-        Ok(fitting.map(|(_, sees)| sees))
+        Ok(fitting.map(|(_, sees)| sees.union(&base)))
     }
 
     fn keep_attempt(&mut self) {

@@ -14,7 +14,7 @@
 //! assert_eq!(queue.invoke(&mut state, "dequeue", &[]), Some(Value::Null));
 //! ```
 //!
-//! An [`ObjectModel`] is a set of axioms; [`parse_axioms`] reads them.
+//! [`parse_object`] reads one that a user wrote as a script. An [`ObjectModel`] is a set of axioms; [`parse_axioms`] reads them.
 //!
 //! This crate is apart from `consistory-objects` because the independent checker of certificates
 //! needs the same specifications and axioms and must share nothing else with the searches: they
@@ -23,6 +23,7 @@
 // Objects.
 mod catalogue;
 mod ready;
+mod script;
 mod signatures;
 mod specification;
 
@@ -37,4 +38,5 @@ pub use ready::{
     CasRegister, Counter, Deque, KeyValue, Lock, Log, Map, PriorityOrder, PriorityQueue, Queue,
     Register, Set, Stack, Transactions,
 };
+pub use script::{ScriptObject, parse_object};
 pub use specification::{CallError, Effect, Family, Method, Object, Returns, Specification, State};

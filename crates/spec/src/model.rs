@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
-use crate::axioms::{Atom, Axiom, Left};
+use consistory_formats::Diagnostics;
+
+use crate::axioms::{Atom, Axiom, Left, parse_axioms};
 
 /// A consistency model of objects: axioms beside those that every model has.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -85,6 +88,20 @@ impl ObjectModel {
         ObjectModel { id: Cow::Owned(format!("levels({})", shown.join(","))), axioms }
     }
 
+    /// Reads what [`id`](Self::id) says: a named model, `levels(...)`, or axioms.
+    pub fn parse(source: &str, text: &str) -> Result<ObjectModel, Diagnostics> {
+        let text = text.trim();
+        if let Some(model) = ObjectModel::named(text) {
+            return Ok(model);
+        }
+        if let Some(list) = text.strip_prefix("levels(").and_then(|t| t.strip_suffix(')')) {
+            let levels = parse_levels(source, list)?;
+            let methods: Vec<&str> = levels.iter().map(|(method, _)| &**method).collect();
+            return Ok(ObjectModel::of_levels(&levels, Level::Complete, &methods));
+        }
+        Ok(ObjectModel::of_axioms(parse_axioms(source, text)?))
+    }
+
     /// Says whether every operation sees all that is linearized before it.
     pub fn is_linearizability(&self) -> bool {
         self.axioms.iter().any(|axiom| *axiom == Axiom::all(Left::Vis, &[Atom::Lin]))
@@ -95,6 +112,31 @@ impl ObjectModel {
 pub fn object_model_implies(stronger: &str, weaker: &str) -> bool {
     stronger == weaker
         || IMPLIES.iter().any(|&(from, to)| from == stronger && object_model_implies(to, weaker))
+}
+
+/// Reads levels, as `size=weak, get=monotonic`.
+pub fn parse_levels(source: &str, text: &str) -> Result<Vec<(Box<str>, Level)>, Diagnostics> {
+    let mut errors = Diagnostics::default();
+    let mut levels: Vec<(Box<str>, Level)> = Vec::new();
+    let mut at = 0;
+    let source: Arc<str> = source.into();
+    for entry in text.split(',') {
+        let span = at..at + entry.len();
+        at = span.end + 1;
+        let (method, level) = entry.split_once('=').unwrap_or((entry, ""));
+        let (method, level) = (method.trim(), level.trim());
+        match Level::named(level) {
+            _ if entry.trim().is_empty() => {}
+            Some(level) if !method.is_empty() => levels.push((method.into(), level)),
+            _ => {
+                let names = Level::ALL.map(|level| level.to_string()).join(", ");
+                let hint = format!("as in `size=weak`; the levels are {names}");
+                let message = format!("expected a method and its level, found `{}`", entry.trim());
+                errors.push(&source, 1, text, span, message, Some(hint));
+            }
+        }
+    }
+    if errors.is_empty() { Ok(levels) } else { Err(errors) }
 }
 
 /// How much of what happened before it an operation of a method sees.
@@ -184,6 +226,16 @@ mod tests {
             ]
         );
         assert_eq!(model.id, "levels(put=complete,get=self,size=weak)");
+        assert_eq!(ObjectModel::parse("model", &model.id), Ok(model));
+        let errors = parse_levels("levels", "size=weak,get,put=none").unwrap_err();
+        let shown: Vec<(u64, &str)> = errors.iter().map(|e| (e.column, &*e.message)).collect();
+        assert_eq!(
+            shown,
+            [
+                (11, "expected a method and its level, found `get`"),
+                (15, "expected a method and its level, found `put=none`"),
+            ]
+        );
         for level in Level::ALL {
             assert_eq!(Level::named(&level.to_string()), Some(level));
         }

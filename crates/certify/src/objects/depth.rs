@@ -207,7 +207,7 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut reached = HashMap::from([(self.view.object.initial(), 0)]);
         for &i in &position.order {
             let is_demanded = demanded >> i & 1 == 1;
-            if self.is_reader[i] && !is_demanded {
+            if self.is_reader[i] {
                 continue;
             }
             let mut further = if is_demanded { HashMap::new() } else { reached.clone() };
@@ -219,7 +219,7 @@ impl<'a, 'v> Search<'a, 'v> {
             reached = further;
         }
         let fits = |state: &State| self.view.perform(&mut state.clone(), self.events[next]);
-        reached.into_iter().find(|(state, _)| fits(state)).map(|(_, sees)| sees)
+        reached.into_iter().find(|(state, _)| fits(state)).map(|(_, sees)| sees | demanded)
     }
 
     /// Adds to a set what the axioms demand of an operation that sees it.
@@ -254,7 +254,9 @@ impl<'a, 'v> Search<'a, 'v> {
     fn after(&self, position: &Position, sees: Set) -> Option<State> {
         let mut state = self.view.object.initial();
         for &i in position.order.iter().filter(|&&i| sees >> i & 1 == 1) {
-            self.view.invoke(&mut state, self.events[i])?;
+            if !self.view.see(&mut state, self.events[i]) {
+                return None;
+            }
         }
         Some(state)
     }

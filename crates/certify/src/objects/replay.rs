@@ -54,7 +54,7 @@ pub(crate) fn stuck(
         }
         let mut state = view.object.initial();
         for &event in &order {
-            view.invoke(&mut state, event);
+            view.see(&mut state, event);
         }
         return if view.perform(&mut state, next) { Err(not_stuck()) } else { Ok(()) };
     };
@@ -118,7 +118,7 @@ fn right_so_far(
     for (i, &event) in order.iter().enumerate() {
         let mut state = view.object.initial();
         for &seen in &sets[i] {
-            if view.invoke(&mut state, order[seen]).is_none() {
+            if !view.see(&mut state, order[seen]) {
                 let (op, expected) = (view.name(event), "nothing".to_owned());
                 return Err(ObjectRejection::Return { op, expected });
             }

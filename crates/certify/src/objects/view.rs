@@ -138,6 +138,13 @@ impl<'a> View<'a> {
         self.object.invoke(state, method, args)
     }
 
+    /// Performs an operation that another one sees; one that changes no state leaves no trace. Says
+    /// whether it is possible.
+    pub(crate) fn see(&self, state: &mut State, event: usize) -> bool {
+        self.object.is_read_only(&self.events[event].method, None)
+            || self.invoke(state, event).is_some()
+    }
+
     /// Performs an operation; says whether it can return what it did.
     pub(crate) fn perform(&self, state: &mut State, event: usize) -> bool {
         match (self.invoke(state, event), &self.events[event].returns) {
