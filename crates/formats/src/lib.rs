@@ -50,5 +50,6 @@ mod write;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use format::{Format, UnknownFormatName};
 pub use input::{Input, inputs};
+pub use jsonl::{CallEvent, parse_event};
 pub use read::{Histories, ReadError, parse_str, read, read_from};
 pub use write::{WriteError, Writer, write_history};
