@@ -12,6 +12,7 @@ mod pipeline;
 mod report;
 mod select;
 mod units;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Command::Certify(args) => certify::certify(args),
         Command::Convert(args) => convert::convert(args),
         Command::Generate(args) => convert::generate_histories(args),
+        Command::Watch(args) => watch::watch(args),
         Command::Models(args) => models::models(args),
         Command::Completions { shell } => {
             clap_complete::generate(
