@@ -121,12 +121,13 @@ fn tell_attempt(
             format!("  After {} and {}", counted(skipped, "call"), listed.join(" "))
         }
     };
+    let it = reference(history, attempt.unexplained);
     let shown = |value: &Option<Value>| match value {
-        Some(value) => format!("it would return {}", clean(&value.to_string(), 40)),
-        None => "it would not be possible".to_owned(),
+        Some(value) => format!("{it} would return {}", clean(&value.to_string(), 40)),
+        None => format!("{it} would not be possible"),
     };
     match instead {
-        None => text += " it cannot come next.\n",
+        None => text += &format!(" {it} cannot come next.\n"),
         Some(InsteadOf { least, most }) if least == most && model == "linearizability" => {
             text += &format!(" {}.\n", shown(most));
         }

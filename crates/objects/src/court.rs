@@ -162,8 +162,11 @@ fn judge_by_axioms(
     let returns = by_return(task, &places);
     let (_, unexplained) = shortest_prefix(task, &returns, stuck, |task| match search(task)? {
         Explanation::Found(_) => Ok(None),
-        Explanation::Stuck { attempts, .. } => {
-            Ok(Some(attempts.into_iter().map(&certificate).collect()))
+        Explanation::Stuck { stuck, attempts } => {
+            let unexplained = task.calls().get(stuck).id;
+            let attempt =
+                |execution| Attempt { linearization: certificate(execution), unexplained };
+            Ok(Some(attempts.into_iter().map(attempt).collect()))
         }
     })?;
     Ok(ObjectJudgement::Violation(unexplained))
@@ -219,11 +222,11 @@ fn judge_linearizability(task: &Task<'_>, budget: &Budget) -> Result<ObjectJudge
         let attempts = |task: &Task<'_>| match linearize(task, part, budget)? {
             Linearization::Found(_) => Ok(None),
             Linearization::Stuck { attempts, .. } => {
-                let certificate = |order: Vec<Place>| LinearizationCertificate {
-                    order: ids(task, &order),
-                    vis: None,
+                let attempt = |(order, unexplained): (Vec<Place>, Place)| Attempt {
+                    linearization: LinearizationCertificate { order: ids(task, &order), vis: None },
+                    unexplained: task.calls().get(unexplained).id,
                 };
-                Ok(Some(attempts.into_iter().map(certificate).collect()))
+                Ok(Some(attempts.into_iter().map(attempt).collect()))
             }
         };
         let (last, unexplained) = shortest_prefix(task, &returns, stuck, attempts)?;
@@ -242,7 +245,7 @@ fn shortest_prefix(
     task: &Task<'_>,
     returns: &[Place],
     stuck: Place,
-    mut attempts: impl FnMut(&Task<'_>) -> Result<Option<Vec<LinearizationCertificate>>, Stopped>,
+    mut attempts: impl FnMut(&Task<'_>) -> Result<Option<Vec<Attempt>>, Stopped>,
 ) -> Result<(Place, Unexplained), Stopped> {
     let mut rank = vec![usize::MAX; task.len()];
     for (i, place) in returns.iter().enumerate() {
@@ -267,10 +270,8 @@ fn shortest_prefix(
             None => low = middle + 1,
         }
     }
-    let unexplained = task.calls().get(returns[high]).id;
-    let attempts = failed.into_iter().map(|linearization| Attempt { linearization, unexplained });
     let returned = ids(task, &returns[..=high]);
-    Ok((returns[high], Unexplained { returned, attempts: attempts.collect() }))
+    Ok((returns[high], Unexplained { returned, attempts: failed }))
 }
 
 /// Sorts the completed operations among some by return.

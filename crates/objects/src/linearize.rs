@@ -13,7 +13,10 @@
 //! - A pending operation is linearized only if it changes the state, and a configuration that a
 //!   failed one differs from only in having used up more pending operations fails too.
 //!
-//! The last of these must not be circular: of the configurations that lead to the end take one
+//! - A configuration from which the next operation that changes no state cannot return what it
+//!   did, whatever is linearized before it, is left at once, if the specification can tell.
+//!
+//! The third of these must not be circular: of the configurations that lead to the end take one
 //! with the fewest steps to go. Its next one was explored, or given up in favour of one with at
 //! most as many to go; both have fewer. So the search finds the end if there is a way.
 //!
@@ -22,6 +25,7 @@
 //!
 //! Cost: exponential in the number of operations that are open at once, linear in the rest.
 
+use consistory_spec::{CallRef, Goal};
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -35,6 +39,8 @@ use crate::timeline::Timeline;
 const ATTEMPTS: usize = 8;
 /// How many steps are taken between two looks at the clock.
 const PATIENCE: u32 = 1024;
+/// How many returns ahead the next operation that changes no state is looked for.
+const LOOK_AHEAD: usize = 64;
 /// The most operations that may be open at once.
 const MOST_OPEN: usize = 256 * 64;
 
@@ -47,8 +53,9 @@ pub(crate) enum Linearization {
         /// The operation that cannot be linearized by its return; nothing that returned before it
         /// is to blame alone.
         stuck: Place,
-        /// Attempts that came as far as possible: what was linearized, in order.
-        attempts: Vec<Vec<Place>>,
+        /// Attempts that came as far as possible: what was linearized, in order, and an operation
+        /// that cannot come next.
+        attempts: Vec<(Vec<Place>, Place)>,
     },
 }
 
@@ -109,7 +116,7 @@ struct Search<'a, 'h, const W: usize> {
     order: Vec<(Place, Place)>,
     candidates: Vec<Place>,
     furthest: u32,
-    attempts: Vec<Vec<Place>>,
+    attempts: Vec<(Vec<Place>, Place)>,
 }
 
 impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
@@ -148,8 +155,9 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
                 self.budget.reserve(self.memory())?;
             }
             if self.candidates.len() == frame.candidates_from {
-                if !frame.has_child {
-                    self.keep_attempt(frame.configuration.at);
+                let at = frame.configuration.at;
+                if !frame.has_child && at == self.furthest {
+                    self.keep_attempt(self.timeline.returns[at as usize]);
                 }
                 self.order.truncate(frame.length);
                 stack.pop();
@@ -168,7 +176,14 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
             if self.advance(&mut next) {
                 return Ok(Linearization::Found(self.order));
             }
-            if self.is_new(&next) {
+            if let Some(hopeless) = self.hopeless(&next) {
+                frame.has_child = true;
+                self.reach(next.at);
+                if next.at == self.furthest {
+                    self.keep_attempt(hopeless);
+                }
+                self.order.truncate(length);
+            } else if self.is_new(&next) {
                 frame.has_child = true;
                 stack.push(self.explore(next, length));
             } else {
@@ -219,6 +234,41 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         })
     }
 
+    /// Gives the next operation that changes no state and is not linearized, if the specification
+    /// can tell that it cannot return what it did any more.
+    fn hopeless(&self, configuration: &Configuration<W>) -> Option<Place> {
+        if !self.task.object().looks_ahead() {
+            return None;
+        }
+        let (timeline, calls) = (self.timeline, self.task.calls());
+        let at = configuration.at as usize;
+        let now = calls.get(timeline.returns[at]).end;
+        let is_linearized = |place: Place| {
+            calls.get(place).start <= now
+                && configuration.linearized.contains(timeline.slot[place.index()] as usize)
+        };
+        let ahead = timeline.returns[at..].iter().take(LOOK_AHEAD);
+        let (steps, &next) = ahead
+            .enumerate()
+            .find(|(_, place)| self.task.is_pure(**place) && !is_linearized(**place))?;
+        let returns = self.task.returns(next)?;
+        let pending = &timeline.pending[..timeline.pending_at[at + steps] as usize];
+        let by: Vec<CallRef<'_>> = timeline.returns[at..at + steps]
+            .iter()
+            .chain(timeline.open(at + steps))
+            .chain(pending)
+            .filter(|&&place| !self.task.is_pure(place) && !is_linearized(place))
+            .map(|&place| {
+                let invocation = self.task.invocation(place);
+                (&*invocation.method, &*invocation.args)
+            })
+            .collect();
+        let goal = self.task.invocation(next);
+        let goal = Goal { method: &goal.method, args: &goal.args, returns };
+        let state = self.machine.state_of(configuration.state);
+        (!self.task.object().can_reach(state, &goal, &by)).then_some(next)
+    }
+
     /// Says whether a configuration is none that was explored, or that one explored stands for.
     fn is_new(&mut self, configuration: &Configuration<W>) -> bool {
         if self.timeline.pending.is_empty() {
@@ -240,10 +290,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
     fn explore(&mut self, configuration: Configuration<W>, length: usize) -> Frame<W> {
         let timeline = self.timeline;
         let at = configuration.at as usize;
-        if configuration.at > self.furthest {
-            self.furthest = configuration.at;
-            self.attempts.clear();
-        }
+        self.reach(configuration.at);
         self.stamp += 1;
         let candidates_from = self.candidates.len();
         let pending = &timeline.pending[..timeline.pending_at[at] as usize];
@@ -260,9 +307,18 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         Frame { configuration, candidates_from, length, has_child: false }
     }
 
-    fn keep_attempt(&mut self, at: u32) {
-        if at == self.furthest && self.attempts.len() < ATTEMPTS {
-            self.attempts.push(self.order.iter().map(|&(place, _)| place).collect());
+    /// Notes how far the search came.
+    fn reach(&mut self, at: u32) {
+        if at > self.furthest {
+            self.furthest = at;
+            self.attempts.clear();
+        }
+    }
+
+    fn keep_attempt(&mut self, unexplained: Place) {
+        if self.attempts.len() < ATTEMPTS {
+            let order = self.order.iter().map(|&(place, _)| place).collect();
+            self.attempts.push((order, unexplained));
         }
     }
 

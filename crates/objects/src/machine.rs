@@ -78,6 +78,11 @@ impl<'t, 'h> Machine<'t, 'h> {
         }
     }
 
+    /// Gives a state.
+    pub(crate) fn state_of(&self, id: StateId) -> &State {
+        &self.states[id.0 as usize]
+    }
+
     /// Gives a return.
     pub(crate) fn get(&self, id: ReturnId) -> &Value {
         &self.values[id.0 as usize]

@@ -21,12 +21,13 @@ const ENGINES: [Engine; 5] = [
     Engine::Paper { strategy: Strategy::JustInTime, visibility: Visibility::All },
 ];
 
-const OBJECTS: [&str; 13] = [
+const OBJECTS: [&str; 14] = [
     "register",
     "cas-register",
     "counter",
     "map",
     "keyed map",
+    "kv",
     "set",
     "queue",
     "stack",

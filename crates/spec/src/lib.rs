@@ -39,4 +39,6 @@ pub use ready::{
     Register, Set, Stack, Transactions,
 };
 pub use script::{ScriptObject, parse_object};
-pub use specification::{CallError, Effect, Family, Method, Object, Returns, Specification, State};
+pub use specification::{
+    CallError, CallRef, Effect, Family, Goal, Method, Object, Returns, Specification, State,
+};

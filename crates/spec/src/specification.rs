@@ -65,6 +65,20 @@ pub trait Specification: Send + Sync + 'static {
         None
     }
 
+    /// Says whether [`can_reach`](Self::can_reach) ever says no, so that it is worth asking.
+    fn looks_ahead(&self) -> bool {
+        false
+    }
+
+    /// Says whether some of the calls `by`, in some order, may lead from a state to one in which
+    /// the goal, a call that changes no state, returns what it did.
+    ///
+    /// It may say `true` where that is not so. A search that asks sees at once that it appended
+    /// in the wrong order, instead of at the next read.
+    fn can_reach(&self, _state: &Self::State, _goal: &Goal<'_>, _by: &[CallRef<'_>]) -> bool {
+        true
+    }
+
     /// Says whether a call of the method that returned `returns` changes no state that it is
     /// possible in, as a failed compare-and-set; it may say `false` where that is so.
     ///
@@ -95,6 +109,20 @@ pub enum Family {
     LeastFirst,
     /// A priority queue that gives the greatest element first.
     GreatestFirst,
+}
+
+/// A call: its method and its arguments.
+pub type CallRef<'a> = (&'a str, &'a [Value]);
+
+/// A call that changes no state, and what it returned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Goal<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// The arguments.
+    pub args: &'a [Value],
+    /// What it returned.
+    pub returns: &'a Value,
 }
 
 /// Whether calls of a method may change the state.
@@ -173,6 +201,12 @@ pub trait Object: Send + Sync {
     /// Gives the part of the object that a call is confined to; see [`Specification::part`].
     fn part(&self, method: &str, args: &[Value]) -> Option<Value>;
 
+    /// Says whether [`can_reach`](Self::can_reach) is worth asking.
+    fn looks_ahead(&self) -> bool;
+
+    /// Says whether some calls may lead to a goal; see [`Specification::can_reach`].
+    fn can_reach(&self, state: &State, goal: &Goal<'_>, by: &[CallRef<'_>]) -> bool;
+
     /// Says whether a call changes no state; see [`Specification::is_read_only`].
     fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool;
 
@@ -224,6 +258,16 @@ impl<S: Specification> Object for S {
 
     fn part(&self, method: &str, args: &[Value]) -> Option<Value> {
         Specification::part(self, method, args)
+    }
+
+    fn looks_ahead(&self) -> bool {
+        Specification::looks_ahead(self)
+    }
+
+    fn can_reach(&self, state: &State, goal: &Goal<'_>, by: &[CallRef<'_>]) -> bool {
+        let state = state.0.as_any().downcast_ref::<S::State>();
+        let state = state.expect("a state is of the object that made it");
+        Specification::can_reach(self, state, goal, by)
     }
 
     fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool {

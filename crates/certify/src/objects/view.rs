@@ -182,11 +182,11 @@ impl<'a> View<'a> {
         // Only if every call is confined to a part is a part an object of its own.
         let all_have_parts = self.events.iter().all(|event| part(event).is_some());
         let parts: HashSet<Option<Value>> = completed().map(part).collect();
+        let is_too_late = |event: &Event| self.is_timed && event.start > last_end;
+        let is_elsewhere = |event: &Event| all_have_parts && !parts.contains(&part(event));
         let matters = |event: &Event| {
-            !event.is_pending
-                || (!self.object.is_read_only(&event.method, None)
-                    && !(self.is_timed && event.start > last_end)
-                    && (!all_have_parts || parts.contains(&part(event))))
+            let is_reader = self.object.is_read_only(&event.method, None);
+            !event.is_pending || !(is_reader || is_too_late(event) || is_elsewhere(event))
         };
         (0..self.events.len()).filter(|&i| matters(&self.events[i])).collect()
     }

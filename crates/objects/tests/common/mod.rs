@@ -101,6 +101,15 @@ pub(crate) fn alphabet(object: &str) -> Vec<(&'static str, Vec<Value>)> {
             ("get", vec![int(2)]),
             ("remove", vec![int(1)]),
         ],
+        "kv" => vec![
+            ("append", vec![int(1), text("a")]),
+            ("append", vec![int(1), text("b")]),
+            ("append", vec![int(2), text("ab")]),
+            ("put", vec![int(1), text("a")]),
+            ("get", vec![int(1)]),
+            ("get", vec![int(1)]),
+            ("get", vec![int(2)]),
+        ],
         "set" => vec![
             ("add", vec![int(1)]),
             ("add", vec![int(2)]),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use consistory_history::Value;
 
 use crate::signatures::signatures;
-use crate::specification::{Method, Specification};
+use crate::specification::{CallRef, Goal, Method, Specification};
 
 static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     signatures(
@@ -85,6 +85,31 @@ impl Specification for KeyValue {
 
     fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool {
         method == "get" || (method == "cas" && returns == Some(&Value::Bool(false)))
+    }
+
+    fn looks_ahead(&self) -> bool {
+        true
+    }
+
+    fn can_reach(&self, store: &Self::State, goal: &Goal<'_>, by: &[CallRef<'_>]) -> bool {
+        let ("get", [key], Value::Str(wanted)) = (goal.method, goal.args, goal.returns) else {
+            return true;
+        };
+        let Value::Str(current) = store.get(key).unwrap_or(&self.initial) else { return true };
+        let mut texts = Vec::new();
+        for &(method, args) in by.iter().filter(|(_, args)| args.first() == Some(key)) {
+            match (method, args) {
+                ("append", [_, Value::Str(text)]) => texts.push(&**text),
+                ("get", _) => {}
+                _ => return true,
+            }
+        }
+        // Only appends are left: what is there stays, and one of them comes next.
+        match wanted.strip_prefix(&**current) {
+            Some("") => true,
+            Some(rest) => texts.iter().any(|text| rest.starts_with(*text)),
+            None => false,
+        }
     }
 
     fn methods(&self) -> &[Method] {

@@ -6,7 +6,7 @@ use consistory_history::Value;
 
 use super::count;
 use crate::signatures::signatures;
-use crate::specification::{Method, Specification};
+use crate::specification::{CallRef, Goal, Method, Specification};
 
 static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     signatures(
@@ -49,6 +49,19 @@ impl Specification for Log {
             ("size", []) => count(log.len()),
             _ => return None,
         })
+    }
+
+    fn looks_ahead(&self) -> bool {
+        true
+    }
+
+    fn can_reach(&self, log: &Vec<Value>, goal: &Goal<'_>, by: &[CallRef<'_>]) -> bool {
+        let ("readAll", Value::List(wanted)) = (goal.method, goal.returns) else { return true };
+        match wanted.strip_prefix(log.as_slice()) {
+            Some([]) => true,
+            Some([next, ..]) => by.iter().any(|(_, args)| args.first() == Some(next)),
+            None => false,
+        }
     }
 
     fn methods(&self) -> &[Method] {
