@@ -158,7 +158,7 @@ fn compare(subject: &Subject, sketches: &[Sketch], tally: &mut Tally) {
             replays(&calls, object, &order)
                 .unwrap_or_else(|e| panic!("{:?}: {e}, {order:?}\n{}", subject.family, show()));
             // The checker replays as well; here that is tried now and then.
-            if tally.consistent % 16 == 0 {
+            if tally.consistent.is_multiple_of(16) {
                 let order = order.iter().map(|&place| calls.get(place).id).collect();
                 let certificate = Linearization { order, vis: None };
                 let certificate = ObjectCertificate::Linearization(certificate);
@@ -179,7 +179,7 @@ fn compare(subject: &Subject, sketches: &[Sketch], tally: &mut Tally) {
                 subject.family,
                 show()
             );
-            if tally.violations % 4 == 0 {
+            if tally.violations.is_multiple_of(4) {
                 let operations = violation.core.iter().map(|&p| calls.get(p).id).collect();
                 let pattern = violation.pattern.to_string();
                 let certificate = ObjectCertificate::Core(Core { pattern, operations });
@@ -456,4 +456,112 @@ fn the_checker_rejects_a_core_that_is_not_closed_or_can_be_linearized() {
         verdict(&[0, 0]),
         Err(ObjectRejection::Misplaced { part: "operations", op: "0:0".into() })
     );
+}
+
+/// Reads calls as `method(arg) => return @start..end`, one a word.
+fn sketch(text: &str) -> Sketch {
+    let (call, time) = text.split_once('@').unwrap();
+    let (start, end) = time.split_once("..").unwrap();
+    let (call, returns) = call.split_once("=>").unwrap_or((call, ""));
+    let (method, arg) = call.trim_end_matches(')').split_once('(').unwrap();
+    let method =
+        ["write", "read", "add", "remove", "contains", "enqueue", "dequeue", "push", "pop"]
+            .into_iter()
+            .chain(["insert", "poll"])
+            .find(|known| *known == method)
+            .unwrap();
+    let returns = match returns {
+        "" => None,
+        "null" => Some(Value::Null),
+        "true" => Some(Value::Bool(true)),
+        "false" => Some(Value::Bool(false)),
+        number => Some(Value::Int(number.parse().unwrap())),
+    };
+    Sketch {
+        method,
+        arg: arg.parse().ok(),
+        returns,
+        start: start.parse().unwrap(),
+        end: end.parse().ok(),
+    }
+}
+
+#[test]
+fn patterns_have_names_and_small_cores() {
+    for (object, text, pattern, core) in [
+        ("register", "write(1)@0..1 read()=>2@2..3", "thin-air", 1),
+        ("register", "read()=>1@0..1 write(1)@2..3", "before-its-insertion", 2),
+        (
+            "register",
+            "write(1)@0..1 write(2)@2..3 read()=>1@4..5 read()=>2@6..7",
+            "two-values-at-once",
+            4,
+        ),
+        ("register", "write(1)@0..1 write(2)@2..3 read()=>1@4..5", "interrupted", 3),
+        ("set", "add(1)=>true@0..1 contains(1)=>false@2..3", "missing-though-there", 2),
+        (
+            "set",
+            "add(1)=>true@0..1 remove(1)=>true@2..3 contains(1)=>true@4..5",
+            "found-though-gone",
+            3,
+        ),
+        (
+            "queue",
+            "enqueue(1)@0..1 enqueue(2)@2..3 enqueue(9)@0..9 dequeue()=>2@4..5 dequeue()=>1@6..7",
+            "out-of-order",
+            4,
+        ),
+        ("queue", "enqueue(1)@0..1 dequeue()=>1@2..3 dequeue()=>1@4..5", "removed-twice", 3),
+        // Two values are left and one pending removal may have taken one of them.
+        (
+            "queue",
+            "enqueue(1)@0..1 enqueue(2)@0..1 enqueue(3)@2..3 dequeue()=>3@4..5 dequeue()@4..",
+            "out-of-order",
+            5,
+        ),
+        // One after the other, two values cover the whole of it.
+        (
+            "queue",
+            "enqueue(1)@0..1 dequeue()=>null@2..9 dequeue()=>1@5..6 enqueue(2)@3..4 dequeue()=>2@10..11",
+            "empty-though-not",
+            5,
+        ),
+        ("stack", "push(1)@0..1 push(2)@2..3 pop()=>1@4..5 pop()=>2@6..7", "no-bottom", 4),
+        (
+            "priority-queue",
+            "insert(1)@0..1 insert(2)@2..3 poll()=>2@4..5 poll()=>1@6..7 insert(7)@0..9",
+            "overtaken",
+            4,
+        ),
+    ] {
+        let sketches: Vec<Sketch> = text.split_whitespace().map(sketch).collect();
+        let history = history(&sketches);
+        let calls = Calls::new(&history).unwrap();
+        let Outcome::Violation(found) = monitor(&calls, &*find(object).unwrap()) else {
+            panic!("{object}: {text}");
+        };
+        assert_eq!((found.pattern.name(), found.core.len()), (pattern, core), "{object}: {text}");
+        assert!(!found.pattern.about().is_empty());
+    }
+}
+
+#[test]
+fn what_does_not_apply_is_left_to_the_search() {
+    for (object, text, expected) in [
+        ("queue", "enqueue(1)@0..1 enqueue(1)@2..3", "1 is inserted more than once"),
+        ("counter", "add(1)@0..1", "the object has no polynomial decider"),
+        (
+            "queue",
+            "enqueue(1)@0..1 dequeue()@2..3",
+            "what a `dequeue` returned is not recorded, or not what such a call returns",
+        ),
+    ] {
+        let sketches: Vec<Sketch> = text.split_whitespace().map(sketch).collect();
+        let history = history(&sketches);
+        let calls = Calls::new(&history).unwrap();
+        match monitor(&calls, &*find(object).unwrap()) {
+            Outcome::NotApplicable(reason) => assert_eq!(reason.to_string(), expected, "{text}"),
+            outcome => panic!("{text}: {outcome:?}"),
+        }
+    }
 }

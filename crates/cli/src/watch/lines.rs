@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use crate::args::WatchArgs;
@@ -215,10 +215,7 @@ impl Iterator for Received {
     fn next(&mut self) -> Option<Self::Item> {
         match self.until_idle {
             None => self.receiver.recv().ok(),
-            Some(idle) => match self.receiver.recv_timeout(idle) {
-                Ok(line) => Some(line),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-            },
+            Some(idle) => self.receiver.recv_timeout(idle).ok(),
         }
     }
 }
