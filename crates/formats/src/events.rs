@@ -171,25 +171,28 @@ pub(crate) enum EventKind {
 pub(crate) fn take_apart(history: &History) -> Result<Vec<Event>, (OpId, &'static str)> {
     let mut events: Vec<(i64, EventKind, OpId)> = Vec::with_capacity(2 * history.len());
     for session in history.sessions() {
-        // The session's last call: whether it ended, and when.
-        let mut last: Option<(OpId, Option<i64>)> = None;
+        // The session's last call: when it started, and when it ended if it did.
+        let mut last: Option<(OpId, i64, Option<i64>)> = None;
         for op in history.session_ops(session) {
             if !matches!(history.action(op), Action::Call(_)) {
                 return Err((op, "an operation that is no call"));
             }
             let Some(time) = history.time(op) else { return Err((op, "a call without times")) };
             match last {
-                Some((_, Some(end))) if end >= time.start => {
+                Some((_, start, end)) if end.unwrap_or(start) >= time.start => {
                     return Err((op, "a call that overlaps one of its session"));
                 }
-                Some((before, None)) => events.push((time.start, EventKind::Abandoned, before)),
+                Some((before, _, None)) => events.push((time.start, EventKind::Abandoned, before)),
                 _ => {}
             }
             let is_known = history.status(op) != Status::Unknown;
             let end = time.end.filter(|_| is_known);
+            if end.is_none() && history.status(op) == Status::Fail {
+                return Err((op, "a call that failed at no time"));
+            }
             events.push((time.start, EventKind::Invoked, op));
             events.extend(end.map(|end| (end, EventKind::Completed, op)));
-            last = Some((op, end));
+            last = Some((op, time.start, end));
         }
     }
     // What is abandoned comes right before its process's next invocation.

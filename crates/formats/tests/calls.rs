@@ -180,6 +180,29 @@ fn what_formats_of_calls_cannot_express_is_named() {
              it has calls with times only, one after the other",
         ),
         (
+            "t: push(1)@3.. pop() => 1 @3..6",
+            Format::Edn,
+            "edn can't express a call that overlaps one of its session (t:1): \
+             it has calls with times only, one after the other",
+        ),
+        (
+            "t: push(1)!@3..",
+            Format::Edn,
+            "edn can't express a call that failed at no time (t:0): \
+             it has calls with times only, one after the other",
+        ),
+        (
+            "t: push(1)@3.. pop() => 1 @4..6",
+            Format::Limo,
+            "limo can't express a call that never returned before another (t:0): \
+             write it as hist or jsonl",
+        ),
+        (
+            "nemesis: push(1)@3..4",
+            Format::Edn,
+            "edn can't express `push(1)` (nemesis:0): write it as hist or jsonl",
+        ),
+        (
             "t: cas(1,2) => false @1..5",
             Format::Edn,
             "edn can't express `cas(1,2) => false` (t:0): write it as hist or jsonl",
