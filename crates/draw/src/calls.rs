@@ -115,10 +115,10 @@ fn tell_attempt(
     let skipped = order.len().saturating_sub(LISTED);
     let listed: Vec<String> = order[skipped..].iter().map(|&op| reference(history, op)).collect();
     let mut text = match (order.len(), skipped) {
-        (0, _) => "  At the start".to_owned(),
-        (_, 0) => format!("  After {}", listed.join(" ")),
+        (0, _) => "  At the start,".to_owned(),
+        (_, 0) => format!("  After {},", listed.join(" ")),
         (_, skipped) => {
-            format!("  After {} and {}", counted(skipped, "call"), listed.join(" "))
+            format!("  After {} and {},", counted(skipped, "call"), listed.join(" "))
         }
     };
     let it = reference(history, attempt.unexplained);

@@ -101,10 +101,14 @@ pub fn judge_objects(
         let weaker = violated
             .iter()
             .find(|(weaker, _)| id.is_some_and(|id| object_model_implies(id, weaker)));
-        let ruling = if let Some((weaker, unexplained)) = weaker {
+        let ruling = if model.is_linearizability()
+            && let Ok(judgement) = &linearizability
+        {
+            rule(judgement.clone(), None)
+        } else if let Some((weaker, unexplained)) = weaker {
             rule(ObjectJudgement::Violation(unexplained.clone()), Some(*weaker))
-        } else if model.is_linearizability() {
-            rule(linearizability.clone().unwrap_or_else(ObjectJudgement::Undecided), None)
+        } else if let (true, Err(stopped)) = (model.is_linearizability(), &linearizability) {
+            rule(ObjectJudgement::Undecided(stopped.clone()), None)
         } else {
             let (strategy, visibility) = (Strategy::default(), Visibility::default());
             let budget = options.budget.renewed();
