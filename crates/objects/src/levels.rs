@@ -79,8 +79,8 @@ pub fn infer_levels(
     }
     // Methods that change nothing first: `lowered` takes from the first on.
     let is_writer = |method: &str| !task.object().is_read_only(method, None);
-    let mut order: Vec<&Box<str>> = methods.iter().collect();
-    order.sort_by_key(|method| (is_writer(method), (*method).clone()));
+    let mut order: Vec<&str> = methods.iter().map(|method| &**method).collect();
+    order.sort_by_key(|method| (is_writer(method), *method));
     let most = Level::ALL.len() * methods.len();
     for steps in 1..=most {
         let mut found = None;
@@ -105,7 +105,7 @@ pub fn infer_levels(
 /// Visits the levels that are `steps` steps below, until one is found.
 fn lowered(
     levels: &Levels,
-    methods: &[&Box<str>],
+    methods: &[&str],
     steps: usize,
     visit: &mut impl FnMut(&Levels) -> Result<bool, Stopped>,
 ) -> Result<bool, Stopped> {
@@ -115,7 +115,7 @@ fn lowered(
     let current = levels.get(first) as usize;
     for down in (0..=steps.min(current)).rev() {
         let mut candidate = levels.clone();
-        candidate.0.insert((*first).clone(), Level::ALL[current - down]);
+        candidate.0.insert((*first).into(), Level::ALL[current - down]);
         if lowered(&candidate, rest, steps - down, visit)? {
             return Ok(true);
         }

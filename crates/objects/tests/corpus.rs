@@ -8,9 +8,10 @@ use consistory_certify::certify_object;
 use consistory_formats::{Input, read};
 use consistory_history::History;
 use consistory_objects::{
-    Calls, Engine, ObjectOptions, Strategy, Task, Visibility, judge_object, judge_objects,
+    Calls, Engine, Inference, Levels, ObjectOptions, Strategy, Task, Visibility, infer_levels,
+    judge_object, judge_objects,
 };
-use consistory_spec::{NAMED, Object, ObjectModel, find, parse_object};
+use consistory_spec::{Level, NAMED, Object, ObjectModel, find, parse_object};
 use consistory_verdict::{Budget, ObjectJudgement};
 
 fn folder() -> PathBuf {
@@ -105,4 +106,24 @@ fn every_way_to_search_agrees() {
             }
         }
     }
+}
+
+#[test]
+fn levels_go_down_as_far_as_a_history_demands() {
+    let all = histories();
+    let infer = |name: &str, levels: &mut Levels| {
+        let (_, history, expected) = all.iter().find(|(known, ..)| known == name).unwrap();
+        let task = Task::new(Calls::new(history).unwrap(), expected.object.clone()).unwrap();
+        infer_levels(&task, levels, &ObjectOptions::default()).unwrap()
+    };
+    let mut levels = Levels::default();
+    let lowered = vec![("containsValue".into(), Level::Causal)];
+    assert_eq!(infer("paper-figure-1.hist", &mut levels), Inference::Lowered(lowered));
+    assert_eq!(infer("paper-figure-1.hist", &mut levels), Inference::Kept);
+    assert_eq!(levels.get("put"), Level::Complete);
+    let Inference::Lowered(lowered) = infer("map-size-in-passing.hist", &mut levels) else {
+        panic!("it is not linearizable");
+    };
+    assert!(lowered.iter().all(|(method, _)| **method == *"size"), "{lowered:?}");
+    assert_eq!(infer("kv-appends.hist", &mut Levels::default()), Inference::Unexplained);
 }
