@@ -62,6 +62,8 @@ fn main() -> Result<()> {
     }
     for first in 0..8 {
         seeds.add("certificate_json", &[0, first])?;
+    }
+    for first in 0..=Format::ALL.len() as u8 {
         seeds.add("words", &[first, 0, 4, 1, 5])?;
     }
     let certified = history(CERTIFIED);

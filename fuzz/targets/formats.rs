@@ -15,6 +15,8 @@ fuzz_target!(|data: &[u8]| {
     if is_compressed {
         return;
     }
-    // A digit is a place in the list of formats; behind the last, the format is told from the text.
-    read_histories(bytes.to_vec(), Format::ALL.get(usize::from(choice % 8)).copied());
+    // A character from `0` on is a place in the list of formats; behind the last, the format is
+    // told from the text.
+    let place = usize::from(choice.wrapping_sub(b'0')) % (Format::ALL.len() + 1);
+    read_histories(bytes.to_vec(), Format::ALL.get(place).copied());
 });

@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let mut bytes = Bytes(data);
-    let place = bytes.below(8);
+    let place = bytes.below(FORMATS.len() + 1);
     match FORMATS.get(place) {
         Some(words) => {
             read_histories(text(&mut bytes, words).into_bytes(), Some(Format::ALL[place]));

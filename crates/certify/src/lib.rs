@@ -45,6 +45,7 @@
 mod causal;
 mod closure;
 mod definition;
+mod objects;
 mod reads_from;
 mod refute;
 mod rejection;
@@ -55,6 +56,7 @@ use consistory_history::{History, OpId};
 use consistory_verdict::{Certificate, Verdict};
 
 pub use definition::certify_definition;
+pub use objects::{ObjectRejection, certify_object};
 use reads_from::{Candidates, ReadsFrom};
 pub use rejection::{Flaw, Rejection};
 use store_order::Memory;

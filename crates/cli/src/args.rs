@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use consistory_formats::Format;
-use consistory_generate::Memory;
+use consistory_generate::{Memory, SharedObject};
 
 use crate::units;
 
@@ -27,12 +27,15 @@ pub(crate) enum Command {
     Certify(CertifyArgs),
     /// Convert histories between formats.
     Convert(ConvertArgs),
-    /// Make histories: random clients on a simulated memory.
+    /// Make histories: random clients on a simulated memory or object.
     Generate(GenerateArgs),
     /// Record what a real system does.
     Record(RecordArgs),
     /// Run litmus tests under memory models, and find what tells two models apart.
     Litmus(LitmusArgs),
+    /// Judge an object's calls as they come, and stop at the first that nothing explains.
+    #[command(after_help = WATCH_HELP)]
+    Watch(WatchArgs),
     /// Show the catalogue of models.
     Models(ModelsArgs),
     /// Find smallest histories that one model allows and another forbids.
@@ -54,6 +57,8 @@ Examples:
   consistory check runs/ --model strongest
   zcat big.jsonl.gz | consistory check - --model ccv --format json
   consistory check trace.hist --model my-model.cat --shrink
+  consistory check calls.jsonl --object map --model linearizability --draw pictures
+  consistory check calls.jsonl --object map --axioms 'vis >= po; vis >= vis ; vis'
 
 Exit code: 0 all consistent, 1 some violation, 2 bad usage or unreadable input,
 3 some undecided and no violation.";
@@ -151,13 +156,57 @@ pub(crate) enum AtlasFormat {
     Json,
 }
 
+const WATCH_HELP: &str = "\
+A line is an event: {\"type\":\"invoke\",\"session\":\"t0\",\"call\":\"enqueue\",\"args\":[1]}, then
+{\"type\":\"ok\",\"session\":\"t0\",\"returns\":null}, or \"fail\" or \"info\" in place of \"ok\". Or it is a call
+with its \"start\" and \"end\", in the order of the ends.
+
+Examples:
+  my-test | consistory watch --object queue
+  consistory watch events.jsonl --follow --object register
+  consistory watch --listen 127.0.0.1:7000 --object kv
+
+Exit code: 0 consistent, 1 a violation, 2 bad usage or unreadable input, 3 undecided.";
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// The file to read, or - for standard input.
+    #[arg(value_name = "PATH", default_value = "-")]
+    pub(crate) path: PathBuf,
+    /// The object that is called, as for `check`.
+    #[arg(long, value_name = "OBJECT")]
+    pub(crate) object: String,
+    /// Wait for more at the end of the file.
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// Take lines from connections to HOST:PORT, or to a Unix socket at a path with a slash.
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["path", "follow"])]
+    pub(crate) listen: Option<String>,
+    /// Stop following or listening when nothing has come for so long, such as 30s.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub(crate) until_idle: Option<Duration>,
+    /// How many possible configurations are kept at most.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub(crate) configurations: usize,
+    /// Judge the object as a whole, for methods that concern more than one key.
+    #[arg(long)]
+    pub(crate) whole: bool,
+    /// How many calls that have a start and an end wait for one that ends later but started
+    /// before.
+    #[arg(long, value_name = "CALLS", default_value_t = 1000)]
+    pub(crate) window: usize,
+    /// How to print what was found.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
     /// Files, folders, or - for standard input; plain, gzip or zstd.
     #[arg(value_name = "PATH", default_value = "-")]
     pub(crate) paths: Vec<PathBuf>,
     /// The format of the inputs, instead of detecting it: hist, jsonl, axe, dbcop, dbcop-json,
-    /// plume, awdit.
+    /// plume, awdit, edn, jepsen, limo, fastlin, fptlin.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<Format>,
 }
@@ -167,8 +216,16 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
     /// Models: ids from `consistory models`, paths to definition files, `all` or `strongest`.
-    #[arg(long, short, value_name = "MODEL", value_delimiter = ',', required = true)]
+    #[arg(
+        long,
+        short,
+        value_name = "MODEL",
+        value_delimiter = ',',
+        required_unless_present_any = ["axioms", "levels", "infer_levels"]
+    )]
     pub(crate) model: Vec<String>,
+    #[command(flatten)]
+    pub(crate) objects: ObjectArgs,
     /// How to print verdicts.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
@@ -193,6 +250,27 @@ pub(crate) struct CheckArgs {
     /// Do not have the independent checker accept each verdict before it is printed.
     #[arg(long)]
     pub(crate) no_certify: bool,
+}
+
+/// What `check` takes for histories of an object's calls.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Objects")]
+pub(crate) struct ObjectArgs {
+    /// The object that the histories are calls of: register, cas-register, counter, map, kv, set,
+    /// queue, stack, deque, priority-queue, lock, log or transactions, some with a parameter as in
+    /// `register(0)`; or a path to an object file.
+    #[arg(long, value_name = "OBJECT")]
+    pub(crate) object: Option<String>,
+    /// A model of axioms, such as "vis >= po; vis >= vis ; vis".
+    #[arg(long, value_name = "AXIOMS", requires = "object")]
+    pub(crate) axioms: Vec<String>,
+    /// A model in which methods have visibility levels of their own (weak, self, monotonic, peer,
+    /// causal, complete), such as "size=weak,get=monotonic"; the other methods are complete.
+    #[arg(long, value_name = "LEVELS", requires = "object")]
+    pub(crate) levels: Option<String>,
+    /// Report the strongest visibility level that each method kept in all the histories.
+    #[arg(long, requires = "object", conflicts_with_all = ["model", "axioms", "levels"])]
+    pub(crate) infer_levels: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -233,6 +311,17 @@ pub(crate) struct GenerateArgs {
     /// The memory that the clients run on: sc, tso, pso, ccv, cm or broken.
     #[arg(long, short, default_value = "sc")]
     pub(crate) memory: Memory,
+    /// The linearizable object that the clients call, instead of a memory: register, set, queue,
+    /// stack or priority-queue.
+    #[arg(
+        long,
+        value_name = "OBJECT",
+        conflicts_with_all = ["memory", "variables", "rmws", "fences", "skew", "lag"]
+    )]
+    pub(crate) object: Option<SharedObject>,
+    /// The share of an object's calls that never return.
+    #[arg(long, default_value = "0", value_parser = units::share, requires = "object")]
+    pub(crate) pending: f64,
     /// How many sessions.
     #[arg(long, short, default_value_t = 4)]
     pub(crate) sessions: u32,
@@ -263,10 +352,10 @@ pub(crate) struct GenerateArgs {
     /// How many histories, with consecutive seeds.
     #[arg(long, default_value_t = 1)]
     pub(crate) count: u64,
-    /// How many reads get the value of another write.
+    /// How many reads get the value of another write, or pairs of calls each other's return.
     #[arg(long, value_name = "READS", default_value_t = 0)]
     pub(crate) plant: usize,
-    /// How far away that other write may be, in operations.
+    /// How far away that other write or call may be, in operations.
     #[arg(long, value_name = "OPERATIONS", default_value_t = 100)]
     pub(crate) distance: u32,
     /// The format to write [default: by the output's extension, or hist].

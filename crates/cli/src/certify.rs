@@ -8,11 +8,13 @@ use consistory_certify::{certify as certify_by_rules, certify_definition};
 use consistory_check::Model;
 use consistory_formats::{Histories, Input, read};
 use consistory_history::History;
-use consistory_verdict::{Certificate, Verdict, read_certificate};
+use consistory_spec::{Object, ObjectModel};
+use consistory_verdict::{Budget, Certificate, Verdict, read_certificate, read_object_certificate};
 use serde_json::Value;
 
 use crate::args::CertifyArgs;
 use crate::error::{CliError, OK, UNREADABLE, VIOLATION, report};
+use crate::objects::{accept_object, load_object};
 use crate::select::select;
 
 /// Has the independent checker accept a certificate.
@@ -109,6 +111,9 @@ impl Docket<'_> {
         let results = line.get("results").and_then(Value::as_array);
         let results = results.ok_or_else(|| "the field \"results\" is missing".to_owned())?;
         let folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
+        // Verdicts on an object's calls say which object.
+        let object = line.get("object").and_then(Value::as_str).map(load_object).transpose();
+        let object = object.map_err(|error| error.to_string())?;
         let history = self.history(&source, index)?;
         for result in results {
             let id = text(result, "model")?;
@@ -121,24 +126,27 @@ impl Docket<'_> {
                 }
                 other => return Err(format!("{other:?} is no verdict")),
             };
-            let model = select(std::slice::from_ref(&id)).map_err(|error| error.to_string())?;
-            let [model] = &model.models[..] else {
-                return Err(format!("{id:?} is not one model"));
-            };
             let via = result.get("via").and_then(Value::as_str);
             let json = result.get("certificate").unwrap_or(&Value::Null);
-            let certificate = match json.get("file").and_then(Value::as_str) {
-                Some(file) => read_certificate(history, &read_json(&folder, file)?),
+            let found;
+            let json = match json.get("file").and_then(Value::as_str) {
+                Some(file) => {
+                    found = read_json(&folder, file)?;
+                    &found
+                }
                 None if json.get("omitted").is_some() => {
                     return Err(format!(
                         "the certificate for {id} was too large to print; judge again with \
                          --certificates DIR"
                     ));
                 }
-                None => read_certificate(history, json),
+                None => json,
             };
-            let certificate = certificate.map_err(|error| format!("{id}: {error}"))?;
-            match accept(history, model, via, claim, &certificate) {
+            let accepted = match &object {
+                Some(object) => accept_calls(history, &**object, &id, via, claim, json)?,
+                None => accept_registers(history, &id, via, claim, json)?,
+            };
+            match accepted {
                 Ok(()) => tally.accepted += 1,
                 Err(rejection) => {
                     tally.rejected += 1;
@@ -171,6 +179,41 @@ impl Docket<'_> {
         };
         Ok(&self.current.insert(current).history)
     }
+}
+
+/// Reads a certificate about registers and has it checked.
+fn accept_registers(
+    history: &History,
+    id: &str,
+    via: Option<&str>,
+    claim: Verdict,
+    json: &Value,
+) -> Result<Result<(), String>, String> {
+    let selected = select(&[id.to_owned()]).map_err(|error| error.to_string())?;
+    let [model] = &selected.models[..] else { return Err(format!("{id:?} is not one model")) };
+    let certificate = read_certificate(history, json).map_err(|error| format!("{id}: {error}"))?;
+    Ok(accept(history, model, via, claim, &certificate))
+}
+
+/// Reads a certificate about an object's calls and has it checked.
+fn accept_calls(
+    history: &History,
+    object: &dyn Object,
+    id: &str,
+    via: Option<&str>,
+    claim: Verdict,
+    json: &Value,
+) -> Result<Result<(), String>, String> {
+    let model = ObjectModel::parse("model", id).map_err(|errors| errors.to_string())?;
+    let certificate =
+        read_object_certificate(history, json).map_err(|error| format!("{id}: {error}"))?;
+    if certificate.verdict() != claim {
+        let kind = certificate.kind();
+        return Ok(Err(format!("a {kind} does not prove the verdict {}", claim.as_str())));
+    }
+    let budget = Budget::unlimited();
+    Ok(accept_object(history, object, &model, via, &certificate, &budget)
+        .map_err(|rejection| rejection.to_string()))
 }
 
 fn skip(source: String, mut histories: Histories, at: u64, index: u64) -> Result<Current, String> {

@@ -18,6 +18,7 @@ use crate::args::{CheckArgs, OutputFormat};
 use crate::certify::accept;
 use crate::convert::find_inputs;
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
+use crate::objects::{self, ObjectCourt};
 use crate::pipeline;
 use crate::report::{Outcome, PRINTED_CERTIFICATE, Report, json, page};
 use crate::select::{Selection, select};
@@ -28,22 +29,34 @@ enum Item {
     Unreadable(CliError),
 }
 
+/// Who judges.
+enum AnyCourt<'a> {
+    Registers(Court<'a>),
+    Objects(ObjectCourt<'a>),
+}
+
 /// What to print of an item.
-enum Done {
+pub(crate) enum Done {
     Judged { text: Vec<u8>, code: u8, complaints: Vec<CliError> },
     Unreadable(CliError),
 }
 
 /// Judges every history of every input, in input order.
 pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
-    let court = Court::new(args)?;
+    if args.objects.infer_levels {
+        return objects::infer(args);
+    }
+    let court = match &args.objects.object {
+        Some(object) => AnyCourt::Objects(ObjectCourt::new(args, object)?),
+        None => AnyCourt::Registers(Court::new(args)?),
+    };
     if args.input.paths.iter().any(|path| path.as_os_str() == "-") && io::stdin().is_terminal() {
         return Err(CliError::with_hint(
             "standard input is a terminal",
             "name a file or folder, or pipe a history in",
         ));
     }
-    let jobs = court.jobs;
+    let jobs = jobs(args);
     let mut out = StandardOutput::open()?;
     let progress = progress_bar();
     let mut code = OK;
@@ -52,9 +65,10 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
         jobs,
         |push| produce(args, push),
         |item| match item {
-            Item::History { source, number, index, history } => {
-                court.judge(&source, number, index, &history)
-            }
+            Item::History { source, number, index, history } => match &court {
+                AnyCourt::Registers(court) => court.judge(&source, number, index, &history),
+                AnyCourt::Objects(court) => court.judge(&source, number, index, &history),
+            },
             Item::Unreadable(error) => Done::Unreadable(error),
         },
         |done| {
@@ -113,8 +127,21 @@ fn produce(args: &CheckArgs, push: &mut dyn FnMut(Item, usize) -> bool) {
     }
 }
 
+/// Gives how many threads work.
+pub(crate) fn jobs(args: &CheckArgs) -> usize {
+    args.jobs.map_or_else(cores, usize::from)
+}
+
+/// Makes the folders that are written to.
+pub(crate) fn create_folders(args: &CheckArgs) -> Result<(), CliError> {
+    for folder in [&args.draw, &args.certificates].into_iter().flatten() {
+        std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
+    }
+    Ok(())
+}
+
 /// Combines exit codes: unreadable input outweighs a violation, that outweighs undecided.
-fn worse(a: u8, b: u8) -> u8 {
+pub(crate) fn worse(a: u8, b: u8) -> u8 {
     let rank = |code| match code {
         UNREADABLE => 3,
         VIOLATION => 2,
@@ -133,12 +160,16 @@ struct Court<'a> {
 
 impl<'a> Court<'a> {
     fn new(args: &'a CheckArgs) -> Result<Self, CliError> {
-        let selection = select(&args.model)?;
-        for folder in [&args.draw, &args.certificates].into_iter().flatten() {
-            std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
+        if let Some(id) = args.model.iter().find(|id| consistory_spec::NAMED.contains(&id.as_str()))
+        {
+            return Err(CliError::with_hint(
+                format!("`{id}` is a model of objects, and no object is named"),
+                "say which object the histories are calls of, as `--object map`",
+            ));
         }
-        let jobs = args.jobs.map_or_else(cores, usize::from);
-        Ok(Court { args, selection, jobs })
+        let selection = select(&args.model)?;
+        create_folders(args)?;
+        Ok(Court { args, selection, jobs: jobs(args) })
     }
 
     fn judge(&self, source: &str, number: usize, index: u64, history: &History) -> Done {
@@ -291,16 +322,16 @@ fn does_not_apply(source: &str, index: u64, model: &str, reason: &DoesNotApply) 
 
 /// Which verdict a file is about.
 #[derive(Clone, Copy)]
-struct Place<'a> {
-    source: &'a str,
-    number: usize,
-    index: u64,
-    model: &'a str,
+pub(crate) struct Place<'a> {
+    pub(crate) source: &'a str,
+    pub(crate) number: usize,
+    pub(crate) index: u64,
+    pub(crate) model: &'a str,
 }
 
 impl Place<'_> {
     /// Gives a file name that no other verdict of the run has.
-    fn file_name(self, extension: &str) -> String {
+    pub(crate) fn file_name(self, extension: &str) -> String {
         let plain = |text: &str| -> String {
             let stem = Path::new(text).file_name().unwrap_or_default().to_string_lossy();
             stem.chars()
@@ -339,20 +370,20 @@ pub(crate) fn write_file(
 
 /// Standard output without a buffer: what is printed is printed line by complete line, whatever
 /// ends the process.
-struct StandardOutput {
+pub(crate) struct StandardOutput {
     file: File,
     is_terminal: bool,
 }
 
 impl StandardOutput {
-    fn open() -> Result<Self, CliError> {
+    pub(crate) fn open() -> Result<Self, CliError> {
         let stdout = io::stdout();
         let file = stdout.as_fd().try_clone_to_owned().map_err(CliError::output)?.into();
         let is_terminal = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
         Ok(StandardOutput { file, is_terminal })
     }
 
-    fn write(&mut self, text: &[u8], format: OutputFormat) -> io::Result<()> {
+    pub(crate) fn write(&mut self, text: &[u8], format: OutputFormat) -> io::Result<()> {
         if format == OutputFormat::Json || self.is_terminal {
             return self.file.write_all(text);
         }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use consistory_formats::{Format, Input, ReadError, Writer, inputs, read};
 use consistory_generate::{
-    Event, EventAction, PlantOptions, Plants, Workload, generate, plant, stream,
+    Event, EventAction, ObjectWorkload, PlantOptions, Plants, SharedObject, Workload, generate,
+    generate_calls, plant, stream,
 };
 
 use crate::args::{ConvertArgs, GenerateArgs};
@@ -50,6 +51,9 @@ pub(crate) fn find_inputs(paths: &[PathBuf]) -> Vec<Result<Input, ReadError>> {
 
 /// Makes histories with consecutive seeds, one after the other.
 pub(crate) fn generate_histories(args: &GenerateArgs) -> Result<u8, CliError> {
+    if let Some(object) = args.object {
+        return generate_objects(args, object);
+    }
     let workload = Workload {
         sessions: args.sessions,
         operations: args.operations,
@@ -84,6 +88,32 @@ pub(crate) fn generate_histories(args: &GenerateArgs) -> Result<u8, CliError> {
             history = plant(&history, &PlantOptions { plants, distance: args.distance, seed });
         }
         writer.write(&history)?;
+    }
+    drop(writer);
+    output.finish()?;
+    Ok(OK)
+}
+
+/// Makes histories of an object's calls.
+fn generate_objects(args: &GenerateArgs, object: SharedObject) -> Result<u8, CliError> {
+    if args.sessions == 0 {
+        return Err(CliError::usage("a workload needs at least one session"));
+    }
+    let by_name = args.output.as_deref().and_then(Format::from_path);
+    let format = args.to.or(by_name).unwrap_or(Format::Hist);
+    let mut output = Output::open(args.output.as_deref())?;
+    let mut writer = Writer::new(format, &mut output);
+    for i in 0..args.count {
+        writer.write(&generate_calls(&ObjectWorkload {
+            object,
+            sessions: args.sessions,
+            operations: args.operations,
+            read_share: args.reads,
+            pending_share: args.pending,
+            plants: args.plant,
+            distance: args.distance,
+            seed: args.seed.wrapping_add(i),
+        }))?;
     }
     drop(writer);
     output.finish()?;

@@ -9,12 +9,14 @@ mod convert;
 mod error;
 mod litmus;
 mod models;
+mod objects;
 mod output;
 mod pipeline;
 mod record;
 mod report;
 mod select;
 mod units;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         Command::Generate(args) => convert::generate_histories(args),
         Command::Record(args) => record::record(args),
         Command::Litmus(args) => litmus::litmus(args),
+        Command::Watch(args) => watch::watch(args),
         Command::Models(args) => models::models(args),
         Command::Contrast(args) => contrast::contrast(args),
         Command::Atlas(args) => atlas::atlas(args),

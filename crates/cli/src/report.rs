@@ -117,21 +117,7 @@ pub(crate) fn quoted(text: &str) -> String {
 /// Gives the page for people.
 pub(crate) fn page(report: &Report<'_>) -> String {
     let Report { source, index, history, results, strongest } = report;
-    let counted = |n: usize, one: &str| match n {
-        1 => format!("1 {one}"),
-        n => format!("{n} {one}s"),
-    };
-    let mut page = format!("\u{1b}[1m{source}\u{1b}[0m");
-    match (history.name(), index) {
-        (Some(name), _) => page += &format!(" [{name}]"),
-        (None, 0) => {}
-        (None, index) => page += &format!(" [{index}]"),
-    }
-    page += &format!(
-        ": {}, {}\n",
-        counted(history.session_count(), "session"),
-        counted(history.len(), "operation")
-    );
+    let mut page = heading(source, *index, history);
     let rows: Vec<Vec<String>> = results
         .iter()
         .map(|outcome| {
@@ -181,8 +167,28 @@ pub(crate) fn page(report: &Report<'_>) -> String {
     page
 }
 
+/// Gives the line above the verdicts.
+pub(crate) fn heading(source: &str, index: u64, history: &History) -> String {
+    let counted = |n: usize, one: &str| match n {
+        1 => format!("1 {one}"),
+        n => format!("{n} {one}s"),
+    };
+    let mut page = format!("\u{1b}[1m{source}\u{1b}[0m");
+    match (history.name(), index) {
+        (Some(name), _) => page += &format!(" [{name}]"),
+        (None, 0) => {}
+        (None, index) => page += &format!(" [{index}]"),
+    }
+    page += &format!(
+        ": {}, {}\n",
+        counted(history.session_count(), "session"),
+        counted(history.len(), "operation")
+    );
+    page
+}
+
 /// Colours the verdicts of a table.
-fn coloured(table: &str) -> String {
+pub(crate) fn coloured(table: &str) -> String {
     [("consistent", "32"), ("violation", "31"), ("undecided", "33")].iter().fold(
         table.to_owned(),
         |table, (word, colour)| {

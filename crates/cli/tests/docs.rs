@@ -68,6 +68,13 @@ fn the_pictures_are_what_the_tool_draws() {
         let drawing = ran.lines()[0]["results"][0]["drawing"].as_str().unwrap().to_owned();
         expect_file![figures.join(picture)].assert_eq(&folder.read(&drawing));
     }
+    let path = repository().join("corpus/objects/paper-figure-1.hist");
+    let ran = folder.run(&format!(
+        "check {} --object map -m happens-before-visibility --draw . --format json",
+        path.display()
+    ));
+    let drawing = ran.lines()[0]["results"][0]["drawing"].as_str().unwrap().to_owned();
+    expect_file![figures.join("objects.svg")].assert_eq(&folder.read(&drawing));
     let lattice = folder.run("models lattice --format svg").out;
     expect_file![figures.join("lattice.svg")].assert_eq(&lattice);
 }

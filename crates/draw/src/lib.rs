@@ -7,6 +7,7 @@
 //!   coloured arrows.
 //! - [`lattice_svg`] draws a small Hasse diagram, such as that of the models;
 //!   [`lattice_with_cards_svg`] puts cards below it that its edges refer to.
+//! - [`explain_calls`] and [`calls_svg`] do the same for an object's calls, as intervals of time.
 //! - [`line_plot`] draws measurements.
 //! - [`table`] aligns a table for the terminal.
 //!
@@ -39,14 +40,20 @@ mod legend;
 mod route;
 mod svg_history;
 
+mod calls;
+mod intervals;
+mod svg_calls;
 mod svg_execution;
+
 mod svg_lattice;
 mod svg_plot;
 
 mod table;
 
+pub use calls::{InsteadOf, calls_text, explain_calls, explain_calls_line};
 pub use narrative::explain;
 pub use summary::explain_line;
+pub use svg_calls::calls_svg;
 pub use svg_execution::{ExecutionArrow, ExecutionGraph, ExecutionNode, execution_svg};
 pub use svg_history::{DrawOptions, history_svg};
 pub use svg_lattice::{LatticeCard, LatticeEdge, LatticeNode, lattice_svg, lattice_with_cards_svg};

@@ -21,11 +21,21 @@ pub enum Format {
     Plume,
     /// AWDIT's text: `w 0 1`, with lines of `-` and `=` in between.
     Awdit,
+    /// Histories of calls in EDN, as Jepsen, Knossos and Porcupine's key-value tests have them.
+    Edn,
+    /// Jepsen's logs: `INFO  jepsen.util - 0 :invoke :read nil`.
+    Jepsen,
+    /// LiMo's events: `[1] call push(1)`.
+    Limo,
+    /// fastlin's operations: `push 1 1 2`.
+    Fastlin,
+    /// fptlin's operations: `0 1 5 ENQ 10`.
+    Fptlin,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 7] = [
+    pub const ALL: [Format; 12] = [
         Format::Hist,
         Format::Jsonl,
         Format::Axe,
@@ -33,6 +43,11 @@ impl Format {
         Format::DbcopJson,
         Format::Plume,
         Format::Awdit,
+        Format::Edn,
+        Format::Jepsen,
+        Format::Limo,
+        Format::Fastlin,
+        Format::Fptlin,
     ];
 
     /// Gives the name that users say.
@@ -45,6 +60,11 @@ impl Format {
             Format::DbcopJson => "dbcop-json",
             Format::Plume => "plume",
             Format::Awdit => "awdit",
+            Format::Edn => "edn",
+            Format::Jepsen => "jepsen",
+            Format::Limo => "limo",
+            Format::Fastlin => "fastlin",
+            Format::Fptlin => "fptlin",
         }
     }
 
@@ -63,6 +83,11 @@ impl Format {
             "dbcop" => Some(Format::DbcopText),
             "plume" => Some(Format::Plume),
             "awdit" => Some(Format::Awdit),
+            "edn" => Some(Format::Edn),
+            "jepsen" => Some(Format::Jepsen),
+            "limo" => Some(Format::Limo),
+            "fastlin" => Some(Format::Fastlin),
+            "fptlin" => Some(Format::Fptlin),
             _ => None,
         }
     }
@@ -70,6 +95,9 @@ impl Format {
     /// Tells the format from the beginning of a text; the last line may be cut off.
     pub fn sniff(beginning: &str) -> Option<Format> {
         let first = beginning.trim_start();
+        if is_edn(first) {
+            return Some(Format::Edn);
+        }
         if first.starts_with('{') && !first[1..].trim_start().starts_with('M') {
             let line = first.lines().next().unwrap_or_default();
             let is_line =
@@ -87,12 +115,73 @@ impl Format {
     }
 }
 
+/// Says whether a text starts as a history in EDN does: with a map of keywords, tagged or not, in
+/// a vector or list or not.
+fn is_edn(text: &str) -> bool {
+    let mut rest = text;
+    while rest.starts_with(';') {
+        rest = rest.split_once('\n').map_or("", |(_, rest)| rest).trim_start();
+    }
+    rest = rest.strip_prefix(['[', '(']).unwrap_or(rest).trim_start();
+    if let Some(tagged) = rest.strip_prefix('#') {
+        let tag = tagged.trim_start_matches(|c: char| c.is_alphanumeric() || ".-_/".contains(c));
+        // A tag is next to its map, which a comment is not.
+        rest = if tag.len() < tagged.len() { tag } else { rest };
+    }
+    rest.strip_prefix('{').is_some_and(|inside| inside.trim_start().starts_with(':'))
+}
+
+/// Tells the format of calls from a line.
+fn sniff_call(line: &str) -> Option<Format> {
+    if crate::jepsen_log::event_start(line).is_some() {
+        return Some(Format::Jepsen);
+    }
+    let thread = line.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    if let Some((thread, rest)) = thread {
+        let is_event = ["call ", "return"].iter().any(|word| rest.trim_start().starts_with(word));
+        let is_thread = !thread.is_empty() && thread.bytes().all(|b| b.is_ascii_digit());
+        return (is_thread && is_event).then_some(Format::Limo);
+    }
+    let words: Vec<&str> = line.split_ascii_whitespace().take(8).collect();
+    let is_number = |word: &&str| word.parse::<i64>().is_ok();
+    let is_method = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_alphabetic())
+            && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    };
+    match words[..] {
+        [method, ref rest @ ..]
+            if is_method(method) && (3..=4).contains(&rest.len()) && rest.iter().all(is_number) =>
+        {
+            Some(Format::Fastlin)
+        }
+        [process, start, end, method, ref rest @ ..]
+            if [process, start, end].iter().all(is_number)
+                && is_method(method)
+                && rest.iter().all(is_number) =>
+        {
+            Some(Format::Fptlin)
+        }
+        [process, method, ref rest @ ..]
+            if is_number(&process)
+                && is_method(method)
+                && (3..=4).contains(&rest.len())
+                && rest.iter().all(is_number) =>
+        {
+            Some(Format::Fptlin)
+        }
+        _ => None,
+    }
+}
+
 /// Tells the format from a line that only one format has.
 fn sniff_line(line: &str) -> Option<Format> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let is_all = |c| !line.is_empty() && line.chars().all(|other| other == c);
     if line.is_empty() || line.starts_with('#') || line == "---" {
         return None;
+    }
+    if let Some(format) = sniff_call(line) {
+        return Some(format);
     }
     if line.starts_with("//") || line.starts_with('[') {
         return Some(Format::DbcopText);
@@ -157,7 +246,8 @@ mod tests {
         }
         assert_eq!(
             "yaml".parse::<Format>().unwrap_err().to_string(),
-            "no format is named `yaml`: choose one of hist, jsonl, axe, dbcop, dbcop-json, plume, awdit"
+            "no format is named `yaml`: choose one of hist, jsonl, axe, dbcop, dbcop-json, plume, awdit, edn, jepsen, \
+             limo, fastlin, fptlin"
         );
     }
 
@@ -172,6 +262,8 @@ mod tests {
             ("a.dbcop", Some(Format::DbcopText)),
             ("a.plume", Some(Format::Plume)),
             ("a.awdit", Some(Format::Awdit)),
+            ("history.edn", Some(Format::Edn)),
+            ("a.limo.gz", Some(Format::Limo)),
             ("a.txt", None),
             ("a.json", None),
             ("a.gz", None),
@@ -207,6 +299,17 @@ mod tests {
             ("w(1,2,3,-1)\n", Some(Format::Plume)),
             ("w 0 1\n", Some(Format::Awdit)),
             ("=====\nw 0 1\n", Some(Format::Awdit)),
+            ("[{:process 0, :type :invoke", Some(Format::Edn)),
+            ("; c\n({:process 0", Some(Format::Edn)),
+            ("{:process 9, :type :invoke, :f :get, :key \"0\"}\n", Some(Format::Edn)),
+            ("#jepsen.history.Op{:index 0, :process 0}\n", Some(Format::Edn)),
+            ("# {:process 0}\nt0: w(x,1)\n", Some(Format::Hist)),
+            ("INFO  jepsen.util - 0\t:invoke\t:read\tnil\n", Some(Format::Jepsen)),
+            ("INFO  jepsen.core - Worker 0 starting\n3  :ok :read 1\n", Some(Format::Jepsen)),
+            ("# @object atomic-stack\n[1] call push(1)\n", Some(Format::Limo)),
+            ("# stack\npush 1 1 2\n", Some(Format::Fastlin)),
+            ("# queue\n0 1 5 ENQ 10\n", Some(Format::Fptlin)),
+            ("# stack\n0 push 1 1 2\n", Some(Format::Fptlin)),
             ("hello world\n", None),
             ("", None),
         ] {

@@ -37,11 +37,19 @@ mod dbcop;
 mod dbcop_json;
 mod plume;
 
+mod edn;
+mod events;
+mod intervals;
+mod jepsen_edn;
+mod jepsen_log;
+mod limo;
+
 mod numbers;
 mod write;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use format::{Format, UnknownFormatName};
 pub use input::{Input, inputs};
+pub use jsonl::{CallEvent, parse_event};
 pub use read::{Histories, ReadError, parse_str, read, read_from};
 pub use write::{WriteError, Writer, write_history};

@@ -23,7 +23,11 @@ use crate::diagnostic::Diagnostics;
 use crate::format::Format;
 use crate::hist::Hist;
 use crate::input::{Bytes, Input, Opened, decompress, open};
+use crate::intervals::{Dialect, Intervals};
+use crate::jepsen_edn::JepsenEdn;
+use crate::jepsen_log::JepsenLog;
 use crate::jsonl::Jsonl;
+use crate::limo::Limo;
 use crate::parse::{Fault, Line, Parse, Sink};
 use crate::plume::Plume;
 
@@ -61,7 +65,7 @@ pub enum ReadError {
     /// A folder holds no file of a known extension.
     #[error(
         "{}: no histories in this folder (they end in .hist, .jsonl, .ndjson, .axe, .dbcop, \
-         .plume or .awdit, and may be compressed as .gz or .zst)",
+         .plume, .awdit, .edn, .jepsen, .limo, .fastlin or .fptlin, and may be compressed as .gz or .zst)",
         path.display()
     )]
     EmptyFolder {
@@ -236,6 +240,11 @@ impl Stream {
             Format::DbcopJson => Box::<DbcopJson>::default(),
             Format::Plume => Box::<Plume>::default(),
             Format::Awdit => Box::<Awdit>::default(),
+            Format::Edn => Box::<JepsenEdn>::default(),
+            Format::Jepsen => Box::<JepsenLog>::default(),
+            Format::Limo => Box::<Limo>::default(),
+            Format::Fastlin => Box::new(Intervals::new(Dialect::Fastlin)),
+            Format::Fptlin => Box::new(Intervals::new(Dialect::Fptlin)),
         };
         Stream {
             bytes,

@@ -10,8 +10,10 @@ use std::io::{self, BufWriter, Write};
 
 use consistory_history::{Action, History, OpId, Status, Transaction, Value, ValueId};
 
+use crate::events::{EventKind, take_apart};
 use crate::format::Format;
-use crate::{awdit, axe, dbcop, dbcop_json, hist, jsonl, plume};
+use crate::intervals::{self, Dialect};
+use crate::{awdit, axe, dbcop, dbcop_json, hist, jepsen_edn, jsonl, limo, plume};
 
 /// Why a history was not written.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +121,13 @@ fn write_body(
         Format::DbcopJson => dbcop_json::write(history, &mut out)?,
         Format::Plume => plume::write(history, &mut out)?,
         Format::Awdit => awdit::write(history, &mut out)?,
+        Format::Edn => {
+            jepsen_edn::write(history, &take_apart(history).unwrap_or_default(), &mut out)?
+        }
+        Format::Limo => limo::write(history, &take_apart(history).unwrap_or_default(), &mut out)?,
+        Format::Fastlin => intervals::write(history, Dialect::Fastlin, &mut out)?,
+        Format::Fptlin => intervals::write(history, Dialect::Fptlin, &mut out)?,
+        Format::Jepsen => unreachable!("it was checked that the format can be written"),
     }
     Ok(out.flush()?)
 }
@@ -185,6 +194,9 @@ const TRANSACTIONS_ONLY: Abilities = Abilities {
 fn abilities(format: Format) -> Abilities {
     match format {
         Format::Hist => ALL,
+        Format::Edn | Format::Jepsen | Format::Limo | Format::Fastlin | Format::Fptlin => {
+            Abilities { transactions: false, initial: false, finals: false, ..ALL }
+        }
         Format::Jsonl => Abilities { status_inside: false, ..ALL },
         Format::Axe => Abilities {
             objects: false,
@@ -201,8 +213,49 @@ fn abilities(format: Format) -> Abilities {
     }
 }
 
+const USE_OURS: &str = "write it as hist or jsonl";
+
+/// Finds the first call that a format of calls can't express.
+fn check_calls(history: &History, format: Format) -> Result<(), WriteError> {
+    let refuse = |what: &str, op: Option<OpId>, hint: &str| WriteError::NotExpressible {
+        format,
+        what: what.into(),
+        reference: op.map_or_else(String::new, |op| history.reference(op).to_string()),
+        hint: hint.into(),
+    };
+    let can_write: &dyn Fn(OpId) -> bool = match format {
+        Format::Edn => &|op| jepsen_edn::can_write(history, op),
+        Format::Limo => &|op| limo::can_write(history, op),
+        Format::Fastlin => &|op| intervals::can_write(history, op, Dialect::Fastlin),
+        Format::Fptlin => &|op| intervals::can_write(history, op, Dialect::Fptlin),
+        Format::Jepsen => {
+            return Err(refuse("any history, it is only read", None, "write it as edn"));
+        }
+        _ => return Ok(()),
+    };
+    let events = match take_apart(history) {
+        Ok(events) => events,
+        Err((op, what)) => {
+            return Err(refuse(
+                what,
+                Some(op),
+                "it has calls with times only, one after the other",
+            ));
+        }
+    };
+    let abandoned = events.iter().find(|event| event.kind == EventKind::Abandoned);
+    if let Some(event) = abandoned.filter(|_| format == Format::Limo) {
+        return Err(refuse("a call that never returned before another", Some(event.op), USE_OURS));
+    }
+    match history.ops().find(|&op| !can_write(op)) {
+        Some(op) => Err(refuse(&format!("`{}`", history.show(op)), Some(op), USE_OURS)),
+        None => Ok(()),
+    }
+}
+
 /// Finds the first thing that a format can't express.
 fn check(history: &History, format: Format) -> Result<(), WriteError> {
+    check_calls(history, format)?;
     let able = abilities(format);
     let refuse = |what: String, reference: String, hint: &str| {
         Err(WriteError::NotExpressible { format, what, reference, hint: hint.into() })
@@ -213,7 +266,6 @@ fn check(history: &History, format: Format) -> Result<(), WriteError> {
         _ if able.objects => None,
         value => Some(format!("the value {value}, which is not an integer")),
     };
-    const USE_OURS: &str = "write it as hist or jsonl";
     for key in history.keys() {
         let value = history.initial_value(key);
         if !able.initial && *history.value(value) != Value::Int(0) {

@@ -117,6 +117,9 @@ fn profile(format: Format) -> Profile {
         },
         Format::Plume => Profile { failed: true, transactions: true, ..NOTHING },
         Format::Awdit => Profile { transactions: true, ..NOTHING },
+        Format::Edn | Format::Jepsen | Format::Limo | Format::Fastlin | Format::Fptlin => {
+            unreachable!("formats of calls have a test of their own")
+        }
     }
 }
 
@@ -286,7 +289,8 @@ fn text_of(history: &History, format: Format) -> String {
 
 #[test]
 fn every_format_gives_back_what_it_can_express() {
-    for format in Format::ALL {
+    for format in &Format::ALL[..7] {
+        let format = *format;
         for seed in 0..2000 {
             let history = generate(seed, profile(format));
             if history.is_empty() {

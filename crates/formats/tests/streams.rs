@@ -192,7 +192,7 @@ fn the_format_is_told_by_name_or_look_or_user() {
     let error = sizes(&folder.write("b.txt", "hello\nworld\n")).unwrap_err();
     assert!(matches!(error, ReadError::UnknownFormat { .. }));
     assert!(error.to_string().ends_with(
-        "b.txt: the format can't be told (say which of hist, jsonl, axe, dbcop, dbcop-json, plume, awdit it is)"
+        "b.txt: the format can't be told (say which of hist, jsonl, axe, dbcop, dbcop-json, plume, awdit, edn, jepsen, limo, fastlin, fptlin it is)"
     ));
     let error = sizes(&folder.write("c", [0x7f, b'E', b'L', b'F', 0, 0, 1])).unwrap_err();
     assert!(error.to_string().ends_with("it looks like a binary file)"), "{error}");

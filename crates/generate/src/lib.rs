@@ -22,6 +22,12 @@
 //! Every written value is new for its variable and none is 0, the initial value, so that each
 //! history is differentiated. Sessions are named `t0`, `t1`, ... and variables `x0`, `x1`, ...
 //!
+//! [`generate_calls`] does the same for the calls of a [`SharedObject`], a queue or a stack for
+//! example, with times, and with calls that never return.
+//!
+//! [`record`] makes such histories as test harnesses record: a map with weak iterations, a register
+//! and a key-value store under faults.
+//!
 //! [`plant()`] spoils a good history: some of its reads find the value of another write.
 //!
 //! In reading order: the workload; the memories, from the strongest to the one that promises
@@ -38,10 +44,14 @@ mod buffered;
 mod replicated;
 
 mod clients;
+mod objects;
 mod plant;
 mod random;
+mod recordings;
 
 pub use clients::{Event, EventAction, generate, stream};
 pub use memory::{Memory, UnknownMemory};
+pub use objects::{ObjectWorkload, SharedObject, UnknownObject, generate_calls};
 pub use plant::{PlantOptions, Plants, plant};
+pub use recordings::{Recording, RecordingWorkload, record};
 pub use workload::{Workload, WorkloadError};

@@ -80,6 +80,15 @@ impl Budget {
         }
     }
 
+    /// Gives the same budget with a part of its time, counted from now.
+    #[must_use]
+    pub fn share(&self, one_in: u32) -> Self {
+        match self.deadline {
+            Some((_, limit)) => self.clone().with_time(limit / one_in.max(1)),
+            None => self.clone(),
+        }
+    }
+
     /// Bounds the memory that tables may take, in bytes.
     #[must_use]
     pub fn with_memory(mut self, limit: u64) -> Self {

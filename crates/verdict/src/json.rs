@@ -319,7 +319,7 @@ impl<'a, W: io::Write> Writer<'a, W> {
     }
 }
 
-fn quote(text: &str, buffer: &mut String) {
+pub(crate) fn quote(text: &str, buffer: &mut String) {
     write_quoted(text, buffer).expect("a string takes everything");
 }
 

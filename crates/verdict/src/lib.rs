@@ -2,7 +2,8 @@
 //!
 //! A [`Judgement`] is consistent or a violation, with the [`Certificate`] that proves it, or
 //! undecided, with the reason why the search [`Stopped`]. A verdict without a certificate cannot
-//! be expressed. A [`Budget`] bounds every search.
+//! be expressed. An [`ObjectJudgement`] is the same for histories of an object's calls. A [`Budget`]
+//! bounds every search.
 //!
 //! This crate holds types, and how a certificate is written in JSON. Deciders produce them
 //! (`consistory-check`, `consistory-models`), and `consistory-certify`, which shares no code with
@@ -11,10 +12,15 @@
 mod budget;
 mod certificate;
 mod json;
+mod objects;
 
 pub use budget::{Budget, Stopped};
 pub use certificate::{Certificate, Edge, Relation};
 pub use json::{CertificateError, read_certificate, write_certificate};
+pub use objects::{
+    Attempt, Core, Linearization, ObjectCertificate, ObjectJudgement, Unexplained,
+    read_object_certificate, write_object_certificate,
+};
 
 /// Whether a history satisfies a model.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -9,13 +9,16 @@
 //! {"final":{"x":2}}
 //! ```
 //!
-//! Every line may have a `"history"`; consecutive lines with one name are one history.
+//! Every line may have a `"history"`; consecutive lines with one name are one history. Instead, a
+//! line may be an event of a call, with a `"type"`: then all lines are, and they are one history.
 
+mod event;
 mod json;
 mod read;
 mod scan;
 mod write;
 
+pub use event::{CallEvent, parse_event};
 pub(crate) use json::{Object, list, offset_in, syntax_fault, text_of};
 pub(crate) use read::Jsonl;
 pub(crate) use write::write;

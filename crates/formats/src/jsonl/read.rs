@@ -9,8 +9,10 @@ use consistory_history::{
 };
 use rustc_hash::FxHashSet;
 
+use super::event::{CallEvent, event};
 use super::json::{Object, list, offset_in, text_of, value_of};
 use super::scan::{Field, Fields, scan_any, scan_flat};
+use crate::events::{Events, Invocation, Outcome};
 use crate::parse::{Fault, Line, Parse, Sink, beyond_i64, nearest};
 
 /// The parser of JSON lines.
@@ -26,6 +28,8 @@ pub(crate) struct Jsonl {
     transactions: Vec<Current>,
     initial: FxHashSet<KeyId>,
     finals: FxHashSet<KeyId>,
+    /// The calls of a history whose lines are events.
+    events: Option<Events>,
     last_line: u64,
 }
 
@@ -48,6 +52,9 @@ impl Parse for Jsonl {
                 None => return,
             },
         };
+        if self.events.is_some() || fields.get(Field::Type).is_some() {
+            return self.event(line, &fields, sink);
+        }
         // A field of an unknown name may be the one that is missing.
         let is_complete = sink.diagnostics.count() == before;
         let mut reader = LineReader { line, fields, is_complete, builder: &mut self.builder, sink };
@@ -84,11 +91,50 @@ impl Parse for Jsonl {
     }
 
     fn end(&mut self, sink: &mut Sink) {
-        sink.finish(&mut self.builder, Line { number: self.last_line, text: "" });
+        let line = Line { number: self.last_line, text: "" };
+        match &mut self.events {
+            Some(events) => events.end(sink, line),
+            None => sink.finish(&mut self.builder, line),
+        }
     }
 }
 
 impl Jsonl {
+    /// Takes a line that is an event.
+    fn event(&mut self, line: Line<'_>, fields: &Fields<'_>, sink: &mut Sink) {
+        let whole = 0..line.text.trim_end().len();
+        if self.history.is_some() || fields.get(Field::Type).is_none() {
+            let fault = Fault::new(whole, "events and whole operations in one input")
+                .hint("give every line a \"type\", or none");
+            return sink.report(line, fault);
+        }
+        let Some(event) = event(line, fields, sink) else { return };
+        let events = self.events.get_or_insert_default();
+        let (session, paired) = match event {
+            CallEvent::Invoke { session, method, args } => {
+                let paired = events.invoke(&session, Invocation { method, args }, line.number);
+                (session, paired)
+            }
+            CallEvent::Return { session, returns } => {
+                let paired = events.complete(&session, Outcome::Returned(returns));
+                (session, paired)
+            }
+            CallEvent::Fail { session } => {
+                let paired = events.complete(&session, Outcome::Failed);
+                (session, paired)
+            }
+            CallEvent::Abandon { session } => {
+                let paired = events.complete(&session, Outcome::Unknown);
+                (session, paired)
+            }
+            CallEvent::Whole { .. } => return,
+        };
+        if let Err(unpaired) = paired {
+            let (message, hint) = unpaired.describe(&session);
+            sink.report(line, Fault::new(whole, message).hint(hint));
+        }
+    }
+
     /// Finishes the history before and starts one of this name.
     fn start_history(&mut self, name: Option<&str>, line: Line<'_>, sink: &mut Sink) {
         sink.finish(&mut self.builder, line);

@@ -25,12 +25,13 @@ pub(crate) enum Field {
     Status,
     Init,
     Final,
+    Type,
 }
 
 /// The names of the fields, in the order of [`Field`].
-pub(crate) const NAMES: [&str; 15] = [
+pub(crate) const NAMES: [&str; 16] = [
     "history", "session", "op", "key", "value", "read", "call", "args", "returns", "start", "end",
-    "txn", "status", "init", "final",
+    "txn", "status", "init", "final", "type",
 ];
 
 /// The fields of a line, each the JSON text of its value.
@@ -150,6 +151,7 @@ fn field_of(name: &[u8]) -> Option<Field> {
         b"status" => Field::Status,
         b"init" => Field::Init,
         b"final" => Field::Final,
+        b"type" => Field::Type,
         _ => return None,
     })
 }

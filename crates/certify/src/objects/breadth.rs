@@ -1,0 +1,140 @@
+//! Confirms that operations cannot be linearized, breadth first.
+//!
+//! Return by return, all configurations are kept that explain what returned so far: the state, and
+//! which operations are linearized though they have not returned. If none is left, there is no
+//! linearization. Three things keep the sets small: an operation that changes no state is
+//! linearized when it can be, a pending one only if it changes the state, and a configuration gives
+//! way to one that differs from it only in having used up fewer pending operations.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use consistory_spec::State;
+use consistory_verdict::Budget;
+
+use super::ObjectRejection;
+use super::view::View;
+
+/// The operations that are linearized and have not returned: those that will, and pending ones.
+type Ahead = (BTreeSet<usize>, BTreeSet<usize>);
+
+/// The configurations at a return, by state and by what is linearized of what will return.
+type Frontier = HashMap<(State, BTreeSet<usize>), Vec<BTreeSet<usize>>>;
+
+/// Says whether some operations can be linearized.
+pub(crate) fn is_linearizable(
+    view: &View<'_>,
+    relevant: &[usize],
+    budget: &Budget,
+) -> Result<bool, ObjectRejection> {
+    let mut returns: Vec<usize> =
+        relevant.iter().copied().filter(|&i| !view.events[i].is_pending).collect();
+    returns.sort_by_key(|&i| {
+        let event = &view.events[i];
+        (event.end, event.start, event.index, event.session)
+    });
+    let mut frontier: Frontier = Frontier::new();
+    frontier.insert((view.object.initial(), BTreeSet::new()), vec![BTreeSet::new()]);
+    let mut returned: HashSet<usize> = HashSet::new();
+    let mut steps = 0u64;
+    for &next in &returns {
+        let open: Vec<usize> = relevant
+            .iter()
+            .copied()
+            .filter(|i| !returned.contains(i) && !view.happens_before(next, *i))
+            .collect();
+        let mut passed: Frontier = Frontier::new();
+        let mut seen: Frontier = Frontier::new();
+        let mut work: Vec<(State, Ahead)> = Vec::new();
+        for ((state, ahead), pending) in frontier {
+            for used in pending {
+                work.push((state.clone(), (ahead.clone(), used)));
+            }
+        }
+        while let Some((state, mut ahead)) = work.pop() {
+            steps += 1;
+            if steps.is_multiple_of(256) {
+                budget.check()?;
+                budget.reserve(512 * (work.len() + seen.len() + passed.len()) as u64)?;
+            }
+            settle(view, &open, &returned, &state, &mut ahead);
+            if ahead.0.contains(&next) {
+                ahead.0.remove(&next);
+                insert(&mut passed, state, ahead);
+                continue;
+            }
+            if !insert(&mut seen, state.clone(), ahead.clone()) {
+                continue;
+            }
+            for &event in &open {
+                let is_pending = view.events[event].is_pending;
+                let is_linearized = ahead.0.contains(&event) || ahead.1.contains(&event);
+                if is_linearized || !is_ready(view, &open, &returned, &ahead, event) {
+                    continue;
+                }
+                let mut after = state.clone();
+                if !view.perform(&mut after, event) || (is_pending && after == state) {
+                    continue;
+                }
+                let mut further = ahead.clone();
+                if is_pending { &mut further.1 } else { &mut further.0 }.insert(event);
+                work.push((after, further));
+            }
+        }
+        returned.insert(next);
+        frontier = passed;
+        if frontier.is_empty() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Linearizes what changes no state, if it returns what it did.
+fn settle(
+    view: &View<'_>,
+    open: &[usize],
+    returned: &HashSet<usize>,
+    state: &State,
+    ahead: &mut Ahead,
+) {
+    loop {
+        let found = open.iter().copied().find(|&i| {
+            let event = &view.events[i];
+            !event.is_pending
+                && !ahead.0.contains(&i)
+                && view.object.is_read_only(&event.method, event.returns.as_ref())
+                && is_ready(view, open, returned, ahead, i)
+                && view.perform(&mut state.clone(), i)
+        });
+        match found {
+            Some(event) => ahead.0.insert(event),
+            None => return,
+        };
+    }
+}
+
+/// Says whether all that happened before an operation is linearized.
+fn is_ready(
+    view: &View<'_>,
+    open: &[usize],
+    returned: &HashSet<usize>,
+    ahead: &Ahead,
+    event: usize,
+) -> bool {
+    open.iter().all(|&before| {
+        !view.happens_before(before, event)
+            || ahead.0.contains(&before)
+            || returned.contains(&before)
+    })
+}
+
+/// Adds a configuration, unless one that used up fewer pending operations is there.
+fn insert(frontier: &mut Frontier, state: State, (ahead, used): Ahead) -> bool {
+    let known = frontier.entry((state, ahead)).or_default();
+    if known.iter().any(|fewer| fewer.is_subset(&used)) {
+        return false;
+    }
+    known.retain(|more| !used.is_subset(more));
+    known.push(used);
+    true
+}

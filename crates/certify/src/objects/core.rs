@@ -1,0 +1,122 @@
+//! Confirms a core: operations that cannot be linearized, and that refute the whole history.
+//!
+//! A linearization of the history must stay one when all other operations are taken out of it. For
+//! each family of objects there is a set of operations whose absence nobody else can notice.
+//!
+//! - A register: any read; and a write, if no read that stays returns its value. What a read that
+//!   stays returns was put there by the last write before it, which has that value and stays.
+//! - A set: whatever changes nothing, and all calls of an element: elements are objects of their
+//!   own. Of an element that stays every call stays that may have changed something.
+//! - Queues, stacks and priority queues: a value with all calls that put it in or took it out, as
+//!   no other value comes out sooner or later for it; a removal that found nothing; and whatever
+//!   only looks. A pending removal that took a value that stays can't be left out; none did if
+//!   every value that stays has a removal that returned it, and one that starts behind the ends of
+//!   all that stays has a place at the end, where it does not matter.
+
+use std::collections::HashSet;
+
+use consistory_history::Value;
+use consistory_spec::{Family, ObjectModel};
+use consistory_verdict::{Budget, Core};
+
+use super::view::{Event, View};
+use super::{ObjectRejection, breadth};
+
+pub(crate) fn refuted(
+    view: &View<'_>,
+    model: &ObjectModel,
+    core: &Core,
+    budget: &Budget,
+) -> Result<(), ObjectRejection> {
+    let family = view.object.family().filter(|_| model.is_linearizability());
+    let family = family.ok_or(ObjectRejection::NoCore)?;
+    let mut kept: Vec<usize> = Vec::new();
+    for &op in &core.operations {
+        kept.push(view.find("operations", op)?);
+    }
+    kept.sort_unstable();
+    let inside: HashSet<usize> = kept.iter().copied().collect();
+    if let Some(pair) = kept.windows(2).find(|pair| pair[0] == pair[1]) {
+        let op = view.name(pair[0]);
+        return Err(ObjectRejection::Misplaced { part: "operations", op });
+    }
+    let outside = (0..view.events.len()).filter(|event| !inside.contains(event));
+    let can_go = match family {
+        Family::Register(_) => register(view, &kept),
+        Family::Set => set(view, &kept),
+        Family::Queue => collection(view, &kept, &["enqueue", "offer"], "dequeue"),
+        Family::Stack => collection(view, &kept, &["push"], "pop"),
+        Family::LeastFirst | Family::GreatestFirst => {
+            collection(view, &kept, &["insert", "offer"], "poll")
+        }
+    };
+    for event in outside {
+        if !can_go(&view.events[event]) {
+            return Err(ObjectRejection::NotClosed { op: view.name(event) });
+        }
+    }
+    match breadth::is_linearizable(view, &kept, budget)? {
+        true => Err(ObjectRejection::Explained),
+        false => Ok(()),
+    }
+}
+
+/// Says of an operation whether it can be left out.
+type CanGo<'a> = Box<dyn Fn(&Event) -> bool + 'a>;
+
+fn register<'a>(view: &'a View<'_>, kept: &[usize]) -> CanGo<'a> {
+    let read: HashSet<&Value> =
+        kept.iter().filter_map(|&i| view.events[i].returns.as_ref()).collect();
+    Box::new(move |event| match &*event.method {
+        "read" => true,
+        "write" => !read.contains(&event.args[0]),
+        _ => false,
+    })
+}
+
+fn set<'a>(view: &'a View<'_>, kept: &[usize]) -> CanGo<'a> {
+    let elements: HashSet<Option<&Value>> =
+        kept.iter().map(|&i| view.events[i].args.first()).collect();
+    Box::new(move |event| {
+        let changes_nothing = match &*event.method {
+            "contains" => true,
+            "add" | "remove" => event.returns == Some(Value::Bool(false)),
+            // Of other methods nothing is known here.
+            _ => return false,
+        };
+        changes_nothing || !elements.contains(&event.args.first())
+    })
+}
+
+fn collection<'a>(
+    view: &'a View<'_>,
+    kept: &[usize],
+    insert: &'static [&'static str],
+    remove: &'static str,
+) -> CanGo<'a> {
+    let events = || kept.iter().map(|&i| &view.events[i]);
+    let inserted: Vec<&Value> = events()
+        .filter(|event| insert.contains(&&*event.method))
+        .filter_map(|event| event.args.first())
+        .collect();
+    let removed: HashSet<&Value> = events()
+        .filter(|event| &*event.method == remove)
+        .filter_map(|event| event.returns.as_ref())
+        .filter(|value| **value != Value::Null)
+        .collect();
+    let values: HashSet<&Value> = inserted.iter().copied().chain(removed.iter().copied()).collect();
+    let different = inserted.iter().collect::<HashSet<_>>().len();
+    // If a value stays that was inserted twice, a pending removal may have taken the other.
+    let is_all_removed =
+        different == inserted.len() && inserted.iter().all(|&value| removed.contains(value));
+    let last_end = events().filter_map(|event| event.end).max();
+    Box::new(move |event| match &*event.method {
+        method if insert.contains(&method) => !values.contains(&event.args[0]),
+        method if method == remove => match &event.returns {
+            Some(Value::Null) => true,
+            Some(value) => !values.contains(value),
+            None => event.is_pending && (is_all_removed || event.start > last_end),
+        },
+        method => view.object.is_read_only(method, event.returns.as_ref()),
+    })
+}

@@ -1,0 +1,532 @@
+//! Judging histories of an object's calls, and what is printed of them.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use consistory_certify::{ObjectRejection, certify_object};
+use consistory_draw::{InsteadOf, calls_svg, explain_calls, explain_calls_line, table};
+use consistory_formats::read;
+use consistory_history::History;
+use consistory_objects::{
+    Calls, Inference, Instead, Levels, ObjectOptions, ObjectRuling, Task, infer_levels, instead,
+    judge_objects,
+};
+use consistory_spec::{
+    Level, Method, NAMED, Object, ObjectModel, find, object_model_implies, parse_axioms,
+    parse_levels,
+};
+use consistory_verdict::{
+    Budget, ObjectCertificate, ObjectJudgement, Stopped, Verdict, write_object_certificate,
+};
+
+use crate::args::{CheckArgs, OutputFormat};
+use crate::check::{Done, Place, StandardOutput, create_folders, worse, write_file};
+use crate::convert::find_inputs;
+use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
+use crate::report::{PRINTED_CERTIFICATE, coloured, heading, quoted};
+
+/// How to judge histories of an object's calls, as the command line has it.
+pub(crate) struct ObjectCourt<'a> {
+    args: &'a CheckArgs,
+    /// The object as it was named.
+    name: &'a str,
+    object: Arc<dyn Object>,
+    models: Vec<ObjectModel>,
+    levels: Option<Vec<(Box<str>, Level)>>,
+    strongest: bool,
+}
+
+/// A model and what was found.
+struct Outcome {
+    model: ObjectModel,
+    ruling: ObjectRuling,
+    instead: Vec<Option<InsteadOf>>,
+    file: Option<String>,
+    drawing: Option<String>,
+}
+
+impl<'a> ObjectCourt<'a> {
+    pub(crate) fn new(args: &'a CheckArgs, name: &'a str) -> Result<Self, CliError> {
+        let mut models: Vec<ObjectModel> = Vec::new();
+        let mut add = |model: ObjectModel| {
+            if !models.iter().any(|known| known.id == model.id) {
+                models.push(model);
+            }
+        };
+        for id in &args.model {
+            match id.as_str() {
+                "all" | "strongest" => {
+                    NAMED.iter().filter_map(|id| ObjectModel::named(id)).for_each(&mut add);
+                }
+                id => add(ObjectModel::named(id).ok_or_else(|| unknown_model(id))?),
+            }
+        }
+        let object = load_object(name)?;
+        for axioms in &args.objects.axioms {
+            let mut axioms = parse_axioms("--axioms", axioms)
+                .map_err(|errors| CliError::Rendered(errors.render(true)))?;
+            for method in axioms.iter_mut().filter_map(|axiom| axiom.of.as_mut()).flatten() {
+                *method = known_method(&*object, method)?;
+            }
+            add(ObjectModel::of_axioms(axioms));
+        }
+        let levels = args.objects.levels.as_deref().map(|levels| parse_levels("--levels", levels));
+        let mut levels =
+            levels.transpose().map_err(|errors| CliError::Rendered(errors.render(true)))?;
+        for (method, _) in levels.iter_mut().flatten() {
+            *method = known_method(&*object, method)?;
+        }
+        create_folders(args)?;
+        Ok(ObjectCourt {
+            args,
+            name,
+            object,
+            models,
+            levels,
+            strongest: args.model.iter().any(|id| id == "strongest"),
+        })
+    }
+
+    /// Judges a history by all the models.
+    pub(crate) fn judge(&self, source: &str, number: usize, index: u64, history: &History) -> Done {
+        let task = match task(history, &self.object) {
+            Ok(task) => task,
+            Err(reason) => {
+                let message = format!("{source} [{index}]: {reason}");
+                let hint = format!("it was read as calls of `{}`", self.name);
+                return Done::Unreadable(CliError::with_hint(message, hint));
+            }
+        };
+        let mut models = self.models.clone();
+        if let Some(levels) = &self.levels {
+            models.push(ObjectModel::of_levels(levels, Level::Complete, &task.methods()));
+        }
+        let mut complaints = Vec::new();
+        let mut results = Vec::with_capacity(models.len());
+        let rulings = judge_objects(&task, &models, &options(self.args));
+        for (model, mut ruling) in models.into_iter().zip(rulings) {
+            if !self.args.no_certify
+                && let Some(certificate) = ruling.judgement.certificate()
+                && let Err(rejection) = self.accept(history, &model, ruling.via, &certificate)
+            {
+                ruling.judgement = ObjectJudgement::Undecided(match rejection {
+                    ObjectRejection::Stopped(stopped) => stopped,
+                    rejection => {
+                        complaints.push(CliError::with_hint(
+                            format!(
+                                "{source} [{index}]: the certificate for {} was rejected: \
+                                 {rejection}",
+                                model.id
+                            ),
+                            "this is a defect of consistory, not of your history; the verdict is \
+                             withheld",
+                        ));
+                        Stopped::Rejected
+                    }
+                });
+            }
+            let place = Place { source, number, index, model: &model.id.clone() };
+            results.push(self.outcome(&task, model, ruling, place, &mut complaints));
+        }
+        let strongest = self.strongest.then(|| strongest(&results));
+        let mut code = results
+            .iter()
+            .fold(OK, |code, outcome| worse(code, code_of(outcome.ruling.judgement.verdict())));
+        if !complaints.is_empty() && code != VIOLATION {
+            code = worse(code, UNDECIDED);
+        }
+        let docket = Docket { source, index, history, object: self.name };
+        let text = match self.args.format {
+            OutputFormat::Text => docket.page(&results, strongest.as_deref()).into_bytes(),
+            OutputFormat::Json => {
+                let mut line = Vec::new();
+                docket
+                    .json(&results, strongest.as_deref(), &mut line)
+                    .expect("writing to memory does not fail");
+                line
+            }
+        };
+        Done::Judged { text, code, complaints }
+    }
+
+    fn accept(
+        &self,
+        history: &History,
+        model: &ObjectModel,
+        via: Option<&'static str>,
+        certificate: &ObjectCertificate,
+    ) -> Result<(), ObjectRejection> {
+        accept_object(history, &*self.object, model, via, certificate, &options(self.args).budget)
+    }
+
+    /// Adds what goes to files and what the story needs.
+    fn outcome(
+        &self,
+        task: &Task<'_>,
+        model: ObjectModel,
+        ruling: ObjectRuling,
+        place: Place<'_>,
+        complaints: &mut Vec<CliError>,
+    ) -> Outcome {
+        let judged_by = ruling.via.and_then(ObjectModel::named).unwrap_or_else(|| model.clone());
+        let mut instead_of = Vec::new();
+        if let ObjectJudgement::Violation(unexplained) = &ruling.judgement {
+            let known = |found: Instead| InsteadOf { least: found.least, most: found.most };
+            instead_of = (unexplained.attempts.iter())
+                .map(|attempt| instead(task, &judged_by, attempt).map(known))
+                .collect();
+        }
+        let mut outcome = Outcome { model, ruling, instead: instead_of, file: None, drawing: None };
+        let history = task.calls().history();
+        let mut attempt = || -> Result<(), CliError> {
+            let judgement = &outcome.ruling.judgement;
+            if let (Some(folder), Some(certificate)) =
+                (&self.args.certificates, judgement.certificate())
+                && certificate.size() > PRINTED_CERTIFICATE
+            {
+                let path = folder.join(place.file_name("json"));
+                write_file(&path, |out| {
+                    write_object_certificate(history, &certificate, out)?;
+                    out.write_all(b"\n")
+                })?;
+                outcome.file = Some(path.display().to_string());
+            }
+            if let (Some(folder), Verdict::Violation) = (&self.args.draw, judgement.verdict()) {
+                let path = folder.join(place.file_name("svg"));
+                let svg = calls_svg(history, &judged_by.id, judgement);
+                write_file(&path, |out| out.write_all(svg.as_bytes()))?;
+                outcome.drawing = Some(path.display().to_string());
+            }
+            Ok(())
+        };
+        complaints.extend(attempt().err());
+        outcome
+    }
+}
+
+/// Has the independent checker accept a certificate.
+pub(crate) fn accept_object(
+    history: &History,
+    object: &dyn Object,
+    model: &ObjectModel,
+    via: Option<&str>,
+    certificate: &ObjectCertificate,
+    budget: &Budget,
+) -> Result<(), ObjectRejection> {
+    let weaker = via.and_then(ObjectModel::named);
+    if let Some(weaker) = &weaker
+        && !(certificate.verdict() == Verdict::Violation
+            && object_model_implies(&model.id, &weaker.id))
+    {
+        let reason = format!("{} says nothing about {}", weaker.id, model.id);
+        return Err(ObjectRejection::History { reason });
+    }
+    certify_object(history, object, weaker.as_ref().unwrap_or(model), certificate, budget)
+}
+
+/// Finds an object by its name, or reads its file.
+pub(crate) fn load_object(name: &str) -> Result<Arc<dyn Object>, CliError> {
+    if name.contains(['/', '\\']) || name.ends_with(".object") {
+        let path = Path::new(name);
+        let text =
+            std::fs::read_to_string(path).map_err(|error| CliError::file("read", path, error))?;
+        return match consistory_spec::parse_object(name, &text) {
+            Ok(object) => Ok(Arc::new(object)),
+            Err(errors) => Err(CliError::Rendered(errors.render(true))),
+        };
+    }
+    find(name).map_err(|error| {
+        CliError::with_hint(
+            error.to_string(),
+            "a path to an object file has a slash or ends in .object",
+        )
+    })
+}
+
+/// Gives the name that a specification knows a method by.
+fn known_method(object: &dyn Object, name: &str) -> Result<Box<str>, CliError> {
+    let methods = object.methods();
+    let is_it = |m: &&Method| *m.name == *name || m.aliases.iter().any(|alias| **alias == *name);
+    match methods.iter().find(is_it) {
+        Some(method) => Ok(method.name.clone()),
+        None if methods.is_empty() => Ok(name.into()),
+        None => {
+            let mut names: Vec<&str> = methods.iter().map(|method| &*method.name).collect();
+            names.dedup();
+            Err(CliError::with_hint(
+                format!("the object has no method `{name}`"),
+                format!("its methods are {}", names.join(", ")),
+            ))
+        }
+    }
+}
+
+fn unknown_model(id: &str) -> CliError {
+    CliError::with_hint(
+        format!("`{id}` is no model of objects"),
+        format!(
+            "the models are {}, `all` and `strongest`; --axioms takes others",
+            NAMED.join(", ")
+        ),
+    )
+}
+
+fn task<'h>(history: &'h History, object: &Arc<dyn Object>) -> Result<Task<'h>, String> {
+    let calls = Calls::new(history).map_err(|error| error.to_string())?;
+    Task::new(calls, Arc::clone(object)).map_err(|error| error.to_string())
+}
+
+fn options(args: &CheckArgs) -> ObjectOptions {
+    let budget = Budget::unlimited().with_time(args.budget).with_memory(args.memory);
+    ObjectOptions { budget, ..ObjectOptions::default() }
+}
+
+fn code_of(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Consistent => OK,
+        Verdict::Violation => VIOLATION,
+        Verdict::Undecided => UNDECIDED,
+    }
+}
+
+/// Gives the satisfied named models that no other satisfied one implies.
+fn strongest(results: &[Outcome]) -> Vec<String> {
+    let satisfied: Vec<&str> = results
+        .iter()
+        .filter(|outcome| outcome.ruling.judgement.verdict() == Verdict::Consistent)
+        .map(|outcome| &*outcome.model.id)
+        .collect();
+    let is_implied =
+        |id: &str| satisfied.iter().any(|other| *other != id && object_model_implies(other, id));
+    satisfied.iter().filter(|id| !is_implied(id)).map(ToString::to_string).collect()
+}
+
+/// Names what is wrong in a word, for the table.
+fn pattern(history: &History, judgement: &ObjectJudgement) -> String {
+    match judgement {
+        ObjectJudgement::Violation(unexplained) => match unexplained.returned.last() {
+            Some(&op) => format!("unexplained {}", history.reference(op)),
+            None => "unexplained".to_owned(),
+        },
+        ObjectJudgement::Refuted(core) => core.pattern.clone(),
+        ObjectJudgement::Undecided(stopped) => stopped.to_string(),
+        ObjectJudgement::Consistent(_) => String::new(),
+    }
+}
+
+/// A judged history under report.
+struct Docket<'a> {
+    source: &'a str,
+    index: u64,
+    history: &'a History,
+    object: &'a str,
+}
+
+impl Docket<'_> {
+    /// Writes the line for programs, with its line break.
+    fn json(
+        &self,
+        results: &[Outcome],
+        strongest: Option<&[String]>,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let history = self.history;
+        write!(out, "{{\"source\":{},\"index\":{}", quoted(self.source), self.index)?;
+        if let Some(name) = history.name() {
+            write!(out, ",\"name\":{}", quoted(name))?;
+        }
+        let (sessions, operations) = (history.session_count(), history.len());
+        write!(out, ",\"sessions\":{sessions},\"operations\":{operations}")?;
+        write!(out, ",\"object\":{},\"results\":[", quoted(self.object))?;
+        for (i, outcome) in results.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            let ObjectRuling { judgement, via, time } = &outcome.ruling;
+            let verdict = judgement.verdict();
+            let (model, word) = (quoted(&outcome.model.id), verdict.as_str());
+            write!(out, "{{\"model\":{model},\"verdict\":\"{word}\"")?;
+            if verdict == Verdict::Violation {
+                write!(out, ",\"pattern\":{}", quoted(&pattern(history, judgement)))?;
+            }
+            if let Some(via) = via {
+                write!(out, ",\"via\":{}", quoted(via))?;
+            }
+            if let Some(certificate) = judgement.certificate() {
+                write!(out, ",\"certificate\":")?;
+                write_bounded(history, &certificate, outcome.file.as_deref(), out)?;
+            }
+            let explanation = explain_calls_line(history, judgement);
+            write!(out, ",\"explanation\":{}", quoted(&explanation))?;
+            if let Some(drawing) = &outcome.drawing {
+                write!(out, ",\"drawing\":{}", quoted(drawing))?;
+            }
+            write!(out, ",\"millis\":{:.3}}}", time.as_secs_f64() * 1e3)?;
+        }
+        out.push(b']');
+        if let Some(strongest) = strongest {
+            let ids: Vec<String> = strongest.iter().map(|id| quoted(id)).collect();
+            write!(out, ",\"strongest\":[{}]", ids.join(","))?;
+        }
+        out.extend(b"}\n");
+        Ok(())
+    }
+
+    /// Gives the page for people.
+    fn page(&self, results: &[Outcome], strongest: Option<&[String]>) -> String {
+        let history = self.history;
+        let mut page = heading(self.source, self.index, history);
+        let rows: Vec<Vec<String>> = results
+            .iter()
+            .map(|outcome| {
+                let ObjectRuling { judgement, via, time } = &outcome.ruling;
+                let mut detail = pattern(history, judgement);
+                if let Some(via) = via {
+                    detail += &format!(" (as {via})");
+                }
+                let time = format!("{:.1} ms", time.as_secs_f64() * 1e3);
+                let verdict = judgement.verdict().as_str().to_owned();
+                vec![outcome.model.id.to_string(), verdict, detail, time]
+            })
+            .collect();
+        page += &coloured(&table(&["model", "verdict", "pattern", "time"], &rows));
+        if let Some(strongest) = strongest {
+            page += &match strongest {
+                [] => "\nNo model that was decided is satisfied.\n".to_owned(),
+                ids => format!("\nStrongest satisfied: {}\n", ids.join(", ")),
+            };
+        }
+        // Models that fall by the same proof are explained together.
+        let mut explained: Vec<&ObjectJudgement> = Vec::new();
+        for outcome in results {
+            let judgement = &outcome.ruling.judgement;
+            if judgement.verdict() == Verdict::Violation && !explained.contains(&judgement) {
+                explained.push(judgement);
+                let model = outcome.ruling.via.unwrap_or(&outcome.model.id);
+                page += "\n";
+                page += &explain_calls(history, model, judgement, &outcome.instead);
+            }
+            if let Some(drawing) = &outcome.drawing {
+                page += &format!("\nDrawn in {drawing}\n");
+            }
+            if let Some(file) = &outcome.file {
+                page += &format!("\nCertificate for {} in {file}\n", outcome.model.id);
+            }
+        }
+        page + "\n"
+    }
+}
+
+/// Writes a certificate, or what stands for one that is too large to print.
+fn write_bounded(
+    history: &History,
+    certificate: &ObjectCertificate,
+    file: Option<&str>,
+    out: &mut Vec<u8>,
+) -> io::Result<()> {
+    let (size, kind) = (certificate.size(), certificate.kind());
+    if size <= PRINTED_CERTIFICATE {
+        return write_object_certificate(history, certificate, out);
+    }
+    match file {
+        Some(file) => {
+            write!(out, "{{\"kind\":\"{kind}\",\"size\":{size},\"file\":{}}}", quoted(file))
+        }
+        None => write!(
+            out,
+            "{{\"kind\":\"{kind}\",\"size\":{size},\"omitted\":\"too large to print, \
+             --certificates DIR writes it to a file\"}}"
+        ),
+    }
+}
+
+/// Infers the visibility level that each method kept in all histories, and prints it.
+pub(crate) fn infer(args: &CheckArgs) -> Result<u8, CliError> {
+    let name = args.objects.object.as_deref().expect("clap demands an object");
+    let object = load_object(name)?;
+    let options = options(args);
+    let mut levels = Levels::default();
+    // For each method the history that lowered it last.
+    let mut because: Vec<(Box<str>, String)> = Vec::new();
+    let (mut code, mut histories) = (OK, 0u64);
+    for input in find_inputs(&args.input.paths) {
+        let input = match input {
+            Ok(input) => input,
+            Err(error) => {
+                report(&error.into());
+                code = worse(code, UNREADABLE);
+                continue;
+            }
+        };
+        for (index, history) in read(&input, args.input.from).enumerate() {
+            let place = format!("{input} [{index}]");
+            let inferred = history.map_err(CliError::from).and_then(|history| {
+                let task = task(&history, &object)
+                    .map_err(|reason| CliError::usage(format!("{place}: {reason}")))?;
+                Ok(infer_levels(&task, &mut levels, &options))
+            });
+            let inferred = match inferred {
+                Ok(inferred) => inferred,
+                Err(error) => {
+                    report(&error);
+                    code = worse(code, UNREADABLE);
+                    continue;
+                }
+            };
+            histories += 1;
+            match inferred {
+                Ok(Inference::Kept) => {}
+                Ok(Inference::Lowered(methods)) => {
+                    for (method, _) in methods {
+                        because.retain(|(known, _)| *known != method);
+                        because.push((method, place.clone()));
+                    }
+                }
+                Ok(Inference::Unexplained) => {
+                    report(&CliError::usage(format!("{place}: no levels explain this history")));
+                    code = worse(code, VIOLATION);
+                }
+                Err(stopped) => {
+                    report(&CliError::usage(format!("{place}: undecided, {stopped}")));
+                    code = worse(code, UNDECIDED);
+                }
+            }
+        }
+    }
+    let because_of = |method: &str| {
+        because.iter().find(|(known, _)| **known == *method).map(|(_, place)| place.as_str())
+    };
+    let mut text = Vec::new();
+    match args.format {
+        OutputFormat::Text => {
+            let rows: Vec<Vec<String>> = levels
+                .iter()
+                .map(|(method, level)| {
+                    let place = because_of(method).unwrap_or_default().to_owned();
+                    vec![method.to_owned(), level.to_string(), place]
+                })
+                .collect();
+            let plural = if histories == 1 { "y" } else { "ies" };
+            text = format!("{histories} histor{plural} of {name}\n").into_bytes();
+            text.extend(table(&["method", "level", "lowered by"], &rows).into_bytes());
+        }
+        OutputFormat::Json => {
+            let entries: Vec<String> = levels
+                .iter()
+                .map(|(method, level)| {
+                    let because = because_of(method)
+                        .map_or(String::new(), |place| format!(",\"because\":{}", quoted(place)));
+                    format!("{}:{{\"level\":\"{level}\"{because}}}", quoted(method))
+                })
+                .collect();
+            let (object, entries) = (quoted(name), entries.join(","));
+            let line = format!(
+                "{{\"object\":{object},\"histories\":{histories},\"levels\":{{{entries}}}}}\n"
+            );
+            text.extend(line.into_bytes());
+        }
+    }
+    StandardOutput::open()?.write(&text, args.format).map_err(CliError::output)?;
+    Ok(code)
+}

@@ -1,0 +1,221 @@
+//! Lines as they come: from standard input, a file that may grow, or sockets.
+//!
+//! Whoever writes to a socket gets a line back for each line that was taken, `ok`. A client that
+//! waits for it before it makes the call that it announced can be sure that the call comes later
+//! than all that was taken before; and what returned was announced before. So the order in which
+//! lines from several connections are taken can be trusted.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+#[cfg(unix)]
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use crate::args::WatchArgs;
+use crate::error::CliError;
+
+/// A line, where it came from and its number there.
+pub(crate) struct Incoming {
+    pub(crate) source: Arc<str>,
+    pub(crate) number: u64,
+    pub(crate) text: String,
+}
+
+/// How often a file is looked at again.
+const POLL: Duration = Duration::from_millis(50);
+/// How many lines wait at most.
+const WAITING: usize = 1024;
+/// The longest line, which keeps an endless one from taking all memory.
+const LONGEST: u64 = 1 << 26;
+
+type Lines = Box<dyn Iterator<Item = Result<Incoming, CliError>>>;
+
+/// Opens what is to be watched.
+pub(crate) fn lines(args: &WatchArgs) -> Result<Lines, CliError> {
+    match (&args.listen, &args.path) {
+        (Some(address), _) => listen(address, args.until_idle),
+        (None, path) if path == Path::new("-") => {
+            let input = BufReader::new(io::stdin());
+            Ok(Box::new(Growing::new(input, "-".into(), false, args.until_idle)))
+        }
+        (None, path) => {
+            let file = File::open(path).map_err(|error| CliError::file("read", path, error))?;
+            let name = path.display().to_string().into();
+            Ok(Box::new(Growing::new(BufReader::new(file), name, args.follow, args.until_idle)))
+        }
+    }
+}
+
+/// The lines of an input that may grow.
+struct Growing<R> {
+    input: R,
+    source: Arc<str>,
+    number: u64,
+    /// What has come of the next line.
+    partial: Vec<u8>,
+    follow: bool,
+    until_idle: Option<Duration>,
+}
+
+impl<R: BufRead> Growing<R> {
+    fn new(input: R, source: Arc<str>, follow: bool, until_idle: Option<Duration>) -> Self {
+        Growing { input, source, number: 0, partial: Vec::new(), follow, until_idle }
+    }
+
+    /// Reads on, and says whether a line is complete.
+    fn read(&mut self) -> Result<bool, CliError> {
+        let idle_since = Instant::now();
+        loop {
+            let limit = LONGEST.saturating_sub(self.partial.len() as u64);
+            let read = (&mut self.input).take(limit).read_until(b'\n', &mut self.partial);
+            let read = match read {
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(CliError::file("read", Path::new(&*self.source), error)),
+            };
+            if self.partial.ends_with(b"\n") {
+                return Ok(true);
+            }
+            if self.partial.len() as u64 >= LONGEST {
+                return Err(too_long(&self.source));
+            }
+            if read > 0 {
+                continue;
+            }
+            let is_over = self.until_idle.is_some_and(|idle| idle_since.elapsed() >= idle);
+            if !self.follow || is_over {
+                return Ok(!self.partial.is_empty());
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+impl<R: BufRead> Iterator for Growing<R> {
+    type Item = Result<Incoming, CliError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.read() {
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+            Ok(true) => {
+                self.number += 1;
+                let bytes = std::mem::take(&mut self.partial);
+                Some(incoming(&self.source, self.number, bytes))
+            }
+        }
+    }
+}
+
+fn too_long(source: &str) -> CliError {
+    CliError::usage(format!("{source}: a line of {LONGEST} bytes or more"))
+}
+
+fn incoming(source: &Arc<str>, number: u64, bytes: Vec<u8>) -> Result<Incoming, CliError> {
+    match String::from_utf8(bytes) {
+        Ok(text) => {
+            let text = text.trim_end_matches(['\n', '\r']).to_owned();
+            Ok(Incoming { source: Arc::clone(source), number, text })
+        }
+        Err(_) => Err(CliError::usage(format!("{source}:{number}: this line is not UTF-8"))),
+    }
+}
+
+type Sender = SyncSender<Result<Incoming, CliError>>;
+
+/// Listens at `HOST:PORT`, or at the path of a Unix socket.
+fn listen(address: &str, until_idle: Option<Duration>) -> Result<Lines, CliError> {
+    let (sender, receiver) = sync_channel(WAITING);
+    let failed = |error| CliError::Io { what: format!("cannot listen at {address}"), error };
+    // A path has a slash, which an address has not.
+    if address.contains('/') {
+        listen_unix(Path::new(address), sender).map_err(failed)?;
+        announce(address);
+    } else {
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        announce(&listener.local_addr().map_err(failed)?.to_string());
+        std::thread::spawn(move || {
+            for (i, stream) in listener.incoming().flatten().enumerate() {
+                let Ok(answers) = stream.try_clone() else { continue };
+                serve(i, stream, answers, sender.clone());
+            }
+        });
+    }
+    Ok(Box::new(Received { receiver, until_idle, socket: Socket(PathBuf::from(address)) }))
+}
+
+#[cfg(unix)]
+fn listen_unix(path: &Path, sender: Sender) -> io::Result<()> {
+    let listener = UnixListener::bind(path)?;
+    std::thread::spawn(move || {
+        for (i, stream) in listener.incoming().flatten().enumerate() {
+            let Ok(answers) = stream.try_clone() else { continue };
+            serve(i, stream, answers, sender.clone());
+        }
+    });
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn listen_unix(_: &Path, _: Sender) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Says where it listens, so that who started it knows when to connect.
+fn announce(address: &str) {
+    // Nobody is left to tell when standard error is gone.
+    let _ = writeln!(io::stderr(), "listening at {address}");
+}
+
+/// Takes the lines of a connection, in a thread of its own.
+fn serve(
+    connection: usize,
+    lines: impl Read + Send + 'static,
+    mut answers: impl Write + Send + 'static,
+    sender: Sender,
+) {
+    std::thread::spawn(move || {
+        let source: Arc<str> = format!("connection {connection}").into();
+        for line in Growing::new(BufReader::new(lines), source, false, None) {
+            let is_wrong = line.is_err();
+            if sender.send(line).is_err() || is_wrong || answers.write_all(b"ok\n").is_err() {
+                return;
+            }
+        }
+    });
+}
+
+/// A Unix socket's file, which goes with its listener.
+struct Socket(PathBuf);
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.0.to_string_lossy().contains('/') {
+            // Whoever removed it before has done the same.
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+}
+
+/// Lines from all connections, in the order in which they were taken.
+struct Received {
+    receiver: Receiver<Result<Incoming, CliError>>,
+    until_idle: Option<Duration>,
+    #[expect(dead_code, reason = "it is kept for when it goes")]
+    socket: Socket,
+}
+
+impl Iterator for Received {
+    type Item = Result<Incoming, CliError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.until_idle {
+            None => self.receiver.recv().ok(),
+            Some(idle) => self.receiver.recv_timeout(idle).ok(),
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! From lines to a verdict.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+use consistory_formats::{CallEvent, ReadError, parse_event};
+use consistory_history::Value;
+use consistory_objects::{Online, OnlineError, RunningId};
+use rustc_hash::FxHashMap;
+
+use crate::error::CliError;
+
+/// What ends the watch.
+pub(crate) enum Finding {
+    /// A return that nothing explains.
+    Violation {
+        /// The operation's reference.
+        operation: String,
+        /// The call and what it returned.
+        call: String,
+        /// The line of its return.
+        line: u64,
+        /// What it could have returned.
+        possible: Vec<Value>,
+        /// What else was running.
+        running: Vec<String>,
+        /// How many configurations there were before.
+        explained: usize,
+    },
+    /// There are too many explanations to keep.
+    Undecided {
+        /// The operation at whose return that was.
+        operation: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What has been seen.
+pub(crate) struct Summary {
+    pub(crate) operations: u64,
+    pub(crate) lines: u64,
+    /// The most configurations at a time, and those that are kept in the end.
+    pub(crate) most: usize,
+    pub(crate) kept: usize,
+}
+
+/// A call that is running.
+struct Running {
+    id: RunningId,
+    /// Its reference, and what it calls.
+    operation: String,
+    call: String,
+}
+
+/// What comes next of calls that were recorded whole: a time, what happens, and which call.
+type Due = Reverse<(i64, Happens, u64)>;
+
+/// What happens to a call; at one time calls come before returns.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Happens {
+    Start,
+    End,
+}
+
+/// A call that was recorded whole and is not judged yet.
+struct Waiting {
+    session: String,
+    method: String,
+    args: Vec<Value>,
+    returns: Option<Value>,
+    end: Option<i64>,
+    line: u64,
+    running: Option<Running>,
+}
+
+/// Judges lines as they come.
+pub(crate) struct Watcher {
+    online: Online,
+    /// The running call of each session, and how many calls it has made.
+    sessions: FxHashMap<String, (Option<Running>, u64)>,
+    operations: u64,
+    lines: u64,
+    /// Whether lines are whole calls, once one was seen.
+    is_whole: Option<bool>,
+    window: usize,
+    due: BinaryHeap<Due>,
+    waiting: FxHashMap<u64, Waiting>,
+    /// The ends of the last lines, as many as the window has.
+    ends: VecDeque<i64>,
+    /// Up to when everything is judged.
+    judged: Option<i64>,
+}
+
+impl Watcher {
+    pub(crate) fn new(online: Online, window: usize) -> Self {
+        Watcher {
+            online,
+            sessions: FxHashMap::default(),
+            operations: 0,
+            lines: 0,
+            is_whole: None,
+            window,
+            due: BinaryHeap::new(),
+            waiting: FxHashMap::default(),
+            ends: VecDeque::new(),
+            judged: None,
+        }
+    }
+
+    /// Takes a line; gives what ends the watch, if it does.
+    pub(crate) fn line(
+        &mut self,
+        text: &str,
+        number: u64,
+        source: &Arc<str>,
+    ) -> Result<Option<Finding>, CliError> {
+        let event = parse_event(text, number, source).map_err(ReadError::Malformed)?;
+        let Some(event) = event else { return Ok(None) };
+        self.lines += 1;
+        let is_whole = matches!(event, CallEvent::Whole { .. });
+        let place = format!("{source}:{number}");
+        if *self.is_whole.get_or_insert(is_whole) != is_whole {
+            return Err(CliError::with_hint(
+                format!("{place}: events and whole calls in one stream"),
+                "give every line a \"type\", or none",
+            ));
+        }
+        match event {
+            CallEvent::Invoke { session, method, args } => {
+                if let Some((Some(running), _)) = self.sessions.get(&session) {
+                    return Err(CliError::with_hint(
+                        format!("{place}: {session} is still running {}", running.operation),
+                        "a session makes one call at a time, and ends one whose end nobody knows \
+                         with {\"type\":\"info\"}",
+                    ));
+                }
+                let running = self.invoke(&session, &method, args, &place)?;
+                let (slot, _) = self.sessions.entry(session).or_default();
+                *slot = Some(running);
+                Ok(None)
+            }
+            CallEvent::Return { session, returns } => {
+                let running = self.take_running(&session, &place)?;
+                self.complete(running, returns, number)
+            }
+            CallEvent::Fail { session } => {
+                let running = self.take_running(&session, &place)?;
+                self.online.fail(running.id).map_err(|error| broken(&place, &error))?;
+                Ok(None)
+            }
+            CallEvent::Abandon { session } => {
+                let running = self.take_running(&session, &place)?;
+                self.online.abandon(running.id).map_err(|error| broken(&place, &error))?;
+                Ok(None)
+            }
+            CallEvent::Whole { session, method, args, returns, start, end } => {
+                if self.judged.is_some_and(|judged| start <= judged) {
+                    return Err(CliError::with_hint(
+                        format!(
+                            "{place}: a call that started at {start} comes too late: all that \
+                             returned up to {} is judged",
+                            self.judged.unwrap_or_default()
+                        ),
+                        "calls come in the order of their ends; for calls that last longer make \
+                         --window larger, or write events with a \"type\"",
+                    ));
+                }
+                let id = self.lines;
+                self.due.push(Reverse((start, Happens::Start, id)));
+                self.due.extend(end.map(|end| Reverse((end, Happens::End, id))));
+                let line = number;
+                let waiting = Waiting { session, method, args, returns, end, line, running: None };
+                self.waiting.insert(id, waiting);
+                self.ends.extend(end);
+                if self.ends.len() <= self.window {
+                    return Ok(None);
+                }
+                let until = self.ends.pop_front();
+                self.judge_until(until, source)
+            }
+        }
+    }
+
+    /// Takes the end of the input.
+    pub(crate) fn end(&mut self) -> Result<Option<Finding>, CliError> {
+        self.judge_until(Some(i64::MAX), &Arc::from(""))
+    }
+
+    pub(crate) fn summary(&self) -> Summary {
+        let size = self.online.size();
+        Summary {
+            operations: self.operations,
+            lines: self.lines,
+            most: size.most,
+            kept: size.configurations,
+        }
+    }
+
+    /// Judges what was recorded whole and happened up to a time.
+    fn judge_until(
+        &mut self,
+        until: Option<i64>,
+        source: &Arc<str>,
+    ) -> Result<Option<Finding>, CliError> {
+        let Some(until) = until else { return Ok(None) };
+        while let Some(&Reverse((time, happens, id))) = self.due.peek()
+            && time <= until
+        {
+            self.due.pop();
+            let Some(mut call) = self.waiting.remove(&id) else { continue };
+            let place = format!("{source}:{}", call.line);
+            match happens {
+                Happens::Start => {
+                    let args = std::mem::take(&mut call.args);
+                    let running = self.invoke(&call.session, &call.method, args, &place)?;
+                    if call.end.is_none() {
+                        self.online.abandon(running.id).map_err(|error| broken(&place, &error))?;
+                        continue;
+                    }
+                    call.running = Some(running);
+                    self.waiting.insert(id, call);
+                }
+                Happens::End => {
+                    self.judged = Some(time);
+                    let Some(running) = call.running else { continue };
+                    let finding = self.complete(running, call.returns, call.line)?;
+                    if finding.is_some() {
+                        return Ok(finding);
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn invoke(
+        &mut self,
+        session: &str,
+        method: &str,
+        args: Vec<Value>,
+        place: &str,
+    ) -> Result<Running, CliError> {
+        let shown: Vec<String> = args.iter().map(ToString::to_string).collect();
+        let call = format!("{method}({})", shown.join(","));
+        let id = self.online.invoke(method, args).map_err(|error| match &error {
+            OnlineError::Whole { .. } => CliError::with_hint(
+                format!("{place}: {error}"),
+                "judge the object as a whole with --whole",
+            ),
+            error => CliError::usage(format!("{place}: {error}")),
+        })?;
+        let count = match self.sessions.get_mut(session) {
+            Some((_, count)) => count,
+            None => &mut self.sessions.entry(session.to_owned()).or_default().1,
+        };
+        let operation = format!("{session}:{count}");
+        *count += 1;
+        self.operations += 1;
+        Ok(Running { id, operation, call })
+    }
+
+    fn take_running(&mut self, session: &str, place: &str) -> Result<Running, CliError> {
+        let slot = self.sessions.get_mut(session).and_then(|(running, _)| running.take());
+        slot.ok_or_else(|| {
+            CliError::with_hint(
+                format!("{place}: {session} is running no call that could end"),
+                "each completion follows its session's invocation",
+            )
+        })
+    }
+
+    fn complete(
+        &mut self,
+        running: Running,
+        returns: Option<Value>,
+        line: u64,
+    ) -> Result<Option<Finding>, CliError> {
+        let Running { id, operation, call } = running;
+        let call = match &returns {
+            Some(value) => format!("{call} => {value}"),
+            None => call,
+        };
+        match self.online.complete(id, returns) {
+            Ok(None) => Ok(None),
+            Ok(Some(wrong)) => {
+                let shown = |r: &Running| format!("{} {}", r.operation, r.call);
+                let waiting = self.waiting.values().filter_map(|call| call.running.as_ref());
+                let others = self.sessions.values().filter_map(|(running, _)| running.as_ref());
+                let mut running: Vec<String> = waiting.chain(others).map(shown).collect();
+                running.sort();
+                Ok(Some(Finding::Violation {
+                    operation,
+                    call,
+                    line,
+                    possible: wrong.possible,
+                    running,
+                    explained: wrong.configurations,
+                }))
+            }
+            Err(error @ OnlineError::TooMany { .. }) => {
+                Ok(Some(Finding::Undecided { operation, reason: error.to_string() }))
+            }
+            Err(error) => Err(broken(&operation, &error)),
+        }
+    }
+}
+
+/// An error that only a defect causes: every call that ends here was taken before.
+fn broken(place: &str, error: &OnlineError) -> CliError {
+    CliError::with_hint(format!("{place}: {error}"), "this is a defect of consistory")
+}

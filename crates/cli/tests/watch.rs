@@ -1,0 +1,188 @@
+//! `consistory watch`: from standard input, a growing file and sockets.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStderr, Stdio};
+
+use support::Folder;
+
+const GOOD: [&str; 6] = [
+    r#"{"type":"invoke","session":"t0","call":"enqueue","args":[1]}"#,
+    r#"{"type":"invoke","session":"t2","call":"enqueue","args":[2]}"#,
+    r#"{"type":"ok","session":"t0"}"#,
+    r#"{"type":"invoke","session":"t1","call":"dequeue"}"#,
+    r#"{"type":"ok","session":"t1","returns":2}"#,
+    r#"{"type":"info","session":"t2"}"#,
+];
+
+const BAD: [&str; 2] = [
+    r#"{"type":"invoke","session":"t1","call":"dequeue"}"#,
+    r#"{"type":"ok","session":"t1","returns":7}"#,
+];
+
+fn text(lines: &[&str]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn the_first_return_that_nothing_explains_ends_the_watch() {
+    let folder = Folder::new();
+    let ran = folder.run_with("watch --object queue", text(&GOOD).as_bytes());
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(ran.out.starts_with("consistent: 3 operations in 6 lines"), "{}", ran.out);
+
+    let all = text(&GOOD) + &text(&BAD) + "this is not read any more\n";
+    let ran = folder.run_with("watch --object queue", all.as_bytes());
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""));
+    assert_eq!(
+        ran.out.lines().take(3).collect::<Vec<_>>(),
+        [
+            "violation: t1:1 dequeue() => 7 is not linearizable",
+            "Line 8 is its return; nothing that happened before explains it.",
+            "It could have returned 1.",
+        ]
+    );
+    let ran = folder.run_with("watch --object queue --format json", all.as_bytes());
+    let line = &ran.lines()[0];
+    assert_eq!((&line["verdict"], &line["operation"]), (&"violation".into(), &"t1:1".into()));
+    assert_eq!(line["possible"].to_string(), "[1]");
+    assert_eq!(line["line"], 8);
+}
+
+#[test]
+fn what_was_watched_can_be_checked_again() {
+    let folder = Folder::new();
+    folder.write("events.jsonl", text(&GOOD)).write("bad.jsonl", text(&GOOD) + &text(&BAD));
+    for (name, code) in [("events.jsonl", 0), ("bad.jsonl", 1)] {
+        let watched = folder.run(&format!("watch {name} --object queue"));
+        let checked = folder.run(&format!("check {name} --object queue --model linearizability"));
+        assert_eq!((watched.code, checked.code), (code, code), "{} {}", watched.out, checked.out);
+    }
+}
+
+#[test]
+fn calls_with_times_are_put_in_order() {
+    let folder = Folder::new();
+    let lines = [
+        r#"{"session":"t0","call":"write","args":[1],"start":1,"end":3}"#,
+        r#"{"session":"t1","call":"read","returns":1,"start":2,"end":5}"#,
+        r#"{"session":"t2","call":"write","args":[2],"start":0,"end":6}"#,
+        r#"{"session":"t1","call":"read","returns":2,"start":6,"end":8}"#,
+        r#"{"session":"t0","call":"write","args":[3],"start":7}"#,
+        r#"{"session":"t1","call":"read","returns":3,"start":9,"end":10}"#,
+    ];
+    let ran = folder.run_with("watch --object register", text(&lines).as_bytes());
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.out);
+    let ran = folder.run_with("watch --object register --window 1", text(&lines).as_bytes());
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("-:3: a call that started at 0 comes too late"), "{}", ran.err);
+    assert!(ran.err.contains("--window"), "{}", ran.err);
+}
+
+#[test]
+fn bad_lines_and_limits_have_their_own_exit_codes() {
+    let folder = Folder::new();
+    for (input, expected) in [
+        ("{\"type\":\"ok\",\"session\":\"t0\"}\n", "t0 is running no call"),
+        ("{\"type\":\"invoke\",\"session\":\"t0\",\"call\":\"pop\",\"args\":[1]}\n", "argument"),
+        ("nonsense\n", "expected a JSON object"),
+        ("\u{fffd}{\n", "expected a JSON object"),
+    ] {
+        let ran = folder.run_with("watch --object queue", input.as_bytes());
+        assert_eq!(ran.code, 2, "{input} {}", ran.out);
+        assert!(ran.err.contains(expected), "{input} {}", ran.err);
+    }
+    let mut many = String::new();
+    for i in 0..9 {
+        many += &format!(
+            "{{\"type\":\"invoke\",\"session\":\"t{i}\",\"call\":\"enqueue\",\"args\":[{i}]}}\n"
+        );
+    }
+    many += "{\"type\":\"ok\",\"session\":\"t0\"}\n";
+    let ran = folder.run_with("watch --object queue --configurations 100", many.as_bytes());
+    assert_eq!(ran.code, 3);
+    assert!(ran.out.starts_with("undecided at t0:0: more than 100 configurations"), "{}", ran.out);
+    let size = "{\"type\":\"invoke\",\"session\":\"t0\",\"call\":\"add\",\"args\":[1]}\n\
+                {\"type\":\"invoke\",\"session\":\"t1\",\"call\":\"size\"}\n";
+    let ran = folder.run_with("watch --object set", size.as_bytes());
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("--whole"), "{}", ran.err);
+    assert_eq!(folder.run_with("watch --object set --whole", size.as_bytes()).code, 0);
+}
+
+#[test]
+fn a_growing_file_is_followed() {
+    let folder = Folder::new();
+    folder.write("events.jsonl", text(&GOOD));
+    let child = folder
+        .command("watch events.jsonl --follow --object queue --until-idle 20s")
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let path = folder.path().join("events.jsonl");
+    let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+    // A line comes in pieces.
+    for line in BAD {
+        for piece in [&line[..10], &line[10..], "\n"] {
+            file.write_all(piece.as_bytes()).unwrap();
+            file.flush().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let ran = folder.run("watch events.jsonl --follow --object register --until-idle 100ms");
+    assert_eq!(ran.code, 2, "a register has no such methods: {}", ran.out);
+}
+
+/// Starts a watch that listens, and gives where.
+fn listening(folder: &Folder, args: &str) -> (Child, BufReader<ChildStderr>, String) {
+    let mut child = folder.command(args).stdin(Stdio::null()).spawn().unwrap();
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    errors.read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("listening at ").expect(&line).to_owned();
+    (child, errors, address)
+}
+
+#[test]
+fn connections_are_taken_and_each_line_is_answered() {
+    let folder = Folder::new();
+    let args = "watch --listen 127.0.0.1:0 --object queue --until-idle 20s";
+    let (child, _errors, address) = listening(&folder, args);
+    let mut streams: Vec<TcpStream> =
+        (0..2).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    let mut readers: Vec<BufReader<TcpStream>> =
+        streams.iter().map(|s| BufReader::new(s.try_clone().unwrap())).collect();
+    for (i, line) in GOOD.iter().chain(&BAD).enumerate() {
+        let (stream, reader) = (&mut streams[i % 2], &mut readers[i % 2]);
+        writeln!(stream, "{line}").unwrap();
+        let mut answer = String::new();
+        // Whatever comes behind the end is not answered.
+        if reader.read_line(&mut answer).is_ok() && !answer.is_empty() {
+            assert_eq!(answer, "ok\n");
+        }
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("t1:1 dequeue() => 7"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_unix_socket_is_listened_at_and_removed() {
+    use std::os::unix::net::UnixStream;
+    let folder = Folder::new();
+    let args = "watch --listen ./watch.socket --object queue --until-idle 300ms";
+    let (child, _errors, address) = listening(&folder, args);
+    assert_eq!(address, "./watch.socket");
+    let mut stream = UnixStream::connect(folder.path().join("watch.socket")).unwrap();
+    stream.write_all(text(&GOOD).as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    assert!(shown.starts_with("consistent: 3 operations in 6 lines"), "{shown}");
+    assert!(!folder.path().join("watch.socket").exists());
+}

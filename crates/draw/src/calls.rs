@@ -1,0 +1,237 @@
+//! Histories of an object's calls in words: why a verdict holds, and the calls on a time line.
+
+use consistory_history::{History, OpId, Value};
+use consistory_verdict::{Attempt, Linearization, ObjectJudgement, Unexplained};
+
+use crate::intervals::{Bar, Diagram, Look, diagram, shown_attempt};
+use crate::text::{clean, counted, notation, quoted, reference, width};
+
+/// How many operations of an order are listed.
+const LISTED: usize = 12;
+/// How many attempts are told.
+const TOLD: usize = 3;
+/// How wide the diagram may get, in columns, and how many calls it shows at most.
+const WIDEST: f64 = 110.0;
+const MOST_CALLS: usize = 24;
+
+/// What the specification gives for the operation that cannot be explained, after an attempt.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct InsteadOf {
+    /// What it would return if it saw only what the model demands; `None` if it is not possible.
+    pub least: Option<Value>,
+    /// What it would return if it saw everything; `None` if it is not possible.
+    pub most: Option<Value>,
+}
+
+/// Tells in plain sentences why a verdict on a history of calls holds.
+///
+/// `instead` has an entry for each attempt of a violation, as far as they are known.
+pub fn explain_calls(
+    history: &History,
+    model: &str,
+    judgement: &ObjectJudgement,
+    instead: &[Option<InsteadOf>],
+) -> String {
+    let model = clean(model, 80);
+    let mut text = String::new();
+    match judgement {
+        ObjectJudgement::Consistent(linearization) => {
+            text += &format!("{model}: consistent. {}\n", tell_order(history, linearization));
+        }
+        ObjectJudgement::Violation(unexplained) => {
+            text += &format!("{model}: violation. {}.\n\n", culprit(history, unexplained));
+            text += &calls_text(history, judgement);
+            text += "\n";
+            for (i, attempt) in unexplained.attempts.iter().enumerate().take(TOLD) {
+                let instead = instead.get(i).and_then(Option::as_ref);
+                text += &tell_attempt(history, &model, attempt, instead);
+            }
+            let further = unexplained.attempts.len().saturating_sub(TOLD);
+            if further > 0 {
+                text += &format!("  And {} like these.\n", counted(further, "attempt"));
+            }
+        }
+        ObjectJudgement::Refuted(core) => {
+            let pattern = clean(&core.pattern, 60);
+            text += &format!("{model}: violation, {pattern}. These calls show it:\n\n");
+            text += &calls_text(history, judgement);
+        }
+        ObjectJudgement::Undecided(stopped) => text += &format!("{model}: undecided, {stopped}.\n"),
+    }
+    text
+}
+
+/// Says in one line why a verdict on a history of calls holds.
+pub fn explain_calls_line(history: &History, judgement: &ObjectJudgement) -> String {
+    match judgement {
+        ObjectJudgement::Consistent(linearization) => {
+            format!("consistent: {}", tell_order(history, linearization))
+        }
+        ObjectJudgement::Violation(unexplained) => culprit(history, unexplained),
+        ObjectJudgement::Refuted(core) => {
+            let ops: Vec<String> =
+                core.operations.iter().take(LISTED).map(|&op| quoted(history, op)).collect();
+            format!("{}: {}", clean(&core.pattern, 60), ops.join(", "))
+        }
+        ObjectJudgement::Undecided(stopped) => format!("undecided: {stopped}"),
+    }
+}
+
+fn culprit(history: &History, unexplained: &Unexplained) -> String {
+    match unexplained.returned.split_last() {
+        None => "Nothing explains the history".to_owned(),
+        Some((&last, [])) => format!("Nothing explains {}", quoted(history, last)),
+        Some((&last, [_])) => {
+            format!(
+                "Nothing explains {} after the call that returned before it",
+                quoted(history, last)
+            )
+        }
+        Some((&last, before)) => format!(
+            "Nothing explains {} after the {} that returned before it",
+            quoted(history, last),
+            counted(before.len(), "call"),
+        ),
+    }
+}
+
+fn tell_order(history: &History, linearization: &Linearization) -> String {
+    let order = &linearization.order;
+    let listed: Vec<String> = order.iter().take(LISTED).map(|&op| reference(history, op)).collect();
+    let dots = if order.len() > LISTED { ", …" } else { "" };
+    match order.len() {
+        0 => "Nothing took effect".to_owned(),
+        n => format!("{} in the order {}{dots}", counted(n, "call"), listed.join(", ")),
+    }
+}
+
+fn tell_attempt(
+    history: &History,
+    model: &str,
+    attempt: &Attempt,
+    instead: Option<&InsteadOf>,
+) -> String {
+    let order = &attempt.linearization.order;
+    let skipped = order.len().saturating_sub(LISTED);
+    let listed: Vec<String> = order[skipped..].iter().map(|&op| reference(history, op)).collect();
+    let mut text = match (order.len(), skipped) {
+        (0, _) => "  At the start,".to_owned(),
+        (_, 0) => format!("  After {},", listed.join(" ")),
+        (_, skipped) => {
+            format!("  After {} and {},", counted(skipped, "call"), listed.join(" "))
+        }
+    };
+    let it = reference(history, attempt.unexplained);
+    let shown = |value: &Option<Value>| match value {
+        Some(value) => format!("{it} would return {}", clean(&value.to_string(), 40)),
+        None => format!("{it} would not be possible"),
+    };
+    match instead {
+        None => text += &format!(" {it} cannot come next.\n"),
+        Some(InsteadOf { least, most }) if least == most && model == "linearizability" => {
+            text += &format!(" {}.\n", shown(most));
+        }
+        Some(InsteadOf { least, most }) if least == most => {
+            text += &format!(
+                " {}, whether it sees all of these or only those that it must, and nothing \
+                 between helps.\n",
+                shown(most)
+            );
+        }
+        Some(InsteadOf { least, most }) => {
+            text += &format!(
+                " {} if it sees all of these; {} if it sees only those that it must; and nothing \
+                 between helps.\n",
+                shown(most),
+                shown(least)
+            );
+        }
+    }
+    text
+}
+
+/// Draws the calls that matter as bars on a time line, for a terminal.
+///
+/// A number behind a call is its place in the linearization that is shown, `?` marks the call that
+/// cannot be explained, which is also red, and a bar that ends in dots has not returned.
+pub fn calls_text(history: &History, judgement: &ObjectJudgement) -> String {
+    let needs = |bar: &Bar| (width(&label(history, bar)) + 3) as f64;
+    let mut most = MOST_CALLS;
+    let (diagram, places) = loop {
+        let diagram = diagram(history, judgement, most);
+        let places = diagram.places(2.0, needs);
+        let is_narrow = places.last().is_none_or(|&end| end <= WIDEST);
+        if is_narrow || diagram.bars.len() <= 3 {
+            break (diagram, places);
+        }
+        most = diagram.bars.len() - 1;
+    };
+    let names: Vec<String> = diagram.lanes.iter().map(|name| clean(name, 16)).collect();
+    let margin = names.iter().map(|name| width(name)).max().unwrap_or(0);
+    let mut text = String::new();
+    for (lane, name) in names.iter().enumerate() {
+        text += &format!("  {name}{} ", " ".repeat(margin - width(name)));
+        let mut column = 0;
+        for bar in diagram.bars.iter().filter(|bar| bar.lane == lane) {
+            let (from, to) = (places[bar.from] as usize, places[bar.to] as usize);
+            text += &" ".repeat(from.saturating_sub(column));
+            let label = label(history, bar);
+            let filling = (to - from).saturating_sub(width(&label) + 2);
+            let end = if bar.look == Look::Open { "╌" } else { "┤" };
+            let drawn = format!("├ {label} {}{end}", "─".repeat(filling.saturating_sub(1)));
+            text += &match bar.look {
+                Look::Failing => format!("\u{1b}[31m{drawn}\u{1b}[0m"),
+                Look::Open => format!("\u{1b}[2m{drawn}\u{1b}[0m"),
+                Look::Returned => drawn.clone(),
+            };
+            column = from + width(&drawn);
+        }
+        text.push('\n');
+    }
+    text + &hidden_note(&diagram)
+}
+
+fn hidden_note(diagram: &Diagram) -> String {
+    match diagram.hidden {
+        0 => String::new(),
+        n => format!("  ({} before these not shown)\n", counted(n, "call")),
+    }
+}
+
+/// Gives what is written on a bar.
+pub(crate) fn label(history: &History, bar: &Bar) -> String {
+    let call = match bar.look {
+        // What it returned is not looked at.
+        Look::Open => {
+            let shown = notation(history, bar.op);
+            shown.split(" => ").next().unwrap_or_default().to_owned()
+        }
+        _ => notation(history, bar.op),
+    };
+    match (bar.number, bar.look) {
+        (_, Look::Failing) => format!("{call} ?"),
+        (Some(number), _) => format!("{call} #{number}"),
+        (None, _) => call,
+    }
+}
+
+/// Lists who sees what in the attempt or execution that is shown, where not all is seen.
+pub(crate) fn tell_visibility(history: &History, judgement: &ObjectJudgement) -> Vec<String> {
+    let linearization = match judgement {
+        ObjectJudgement::Consistent(linearization) => Some(linearization),
+        _ => shown_attempt(judgement).map(|attempt| &attempt.linearization),
+    };
+    let Some(Linearization { order, vis: Some(vis) }) = linearization else { return Vec::new() };
+    let names = |ops: &[OpId]| match ops {
+        [] => "nothing".to_owned(),
+        ops => ops.iter().map(|&op| reference(history, op)).collect::<Vec<_>>().join(", "),
+    };
+    order
+        .iter()
+        .zip(vis)
+        .enumerate()
+        .filter(|(i, (_, seen))| seen.len() < *i)
+        .take(LISTED)
+        .map(|(_, (&op, seen))| format!("{} sees {}", reference(history, op), names(seen)))
+        .collect()
+}

@@ -1,0 +1,177 @@
+//! Which calls an interval diagram shows, and where their bars begin and end.
+//!
+//! Times become columns: distinct times from left to right, as far apart as the labels of the bars
+//! need. In a history without times the calls of a session stand one behind the other.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use consistory_history::{History, Interval, OpId};
+use consistory_verdict::{Attempt, Linearization, ObjectJudgement};
+
+/// How a bar is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Look {
+    /// A call that returned.
+    Returned,
+    /// A call whose return is not looked at: it is pending, or returns later.
+    Open,
+    /// The call that cannot be explained.
+    Failing,
+}
+
+/// A call's bar.
+#[derive(Clone, Debug)]
+pub(crate) struct Bar {
+    pub(crate) op: OpId,
+    pub(crate) lane: usize,
+    /// The columns where it begins and ends.
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) look: Look,
+    /// Its place in the linearization that is shown, counting from 1.
+    pub(crate) number: Option<usize>,
+}
+
+/// An interval diagram without its measures.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Diagram {
+    /// The name of each lane; empty for a further lane of the session above.
+    pub(crate) lanes: Vec<String>,
+    pub(crate) bars: Vec<Bar>,
+    /// How many columns there are.
+    pub(crate) columns: usize,
+    /// How many earlier calls are left out.
+    pub(crate) hidden: usize,
+}
+
+/// Gives the attempt that is shown of a violation: the longest.
+pub(crate) fn shown_attempt(judgement: &ObjectJudgement) -> Option<&Attempt> {
+    match judgement {
+        ObjectJudgement::Violation(unexplained) => {
+            unexplained.attempts.iter().max_by_key(|attempt| attempt.linearization.order.len())
+        }
+        _ => None,
+    }
+}
+
+/// Chooses at most `most` calls and arranges their bars.
+pub(crate) fn diagram(history: &History, judgement: &ObjectJudgement, most: usize) -> Diagram {
+    let mut looks: HashMap<OpId, Look> = HashMap::new();
+    let mut order: &[OpId] = &[];
+    match judgement {
+        ObjectJudgement::Consistent(Linearization { order: found, .. }) => {
+            order = found;
+            looks.extend(order.iter().map(|&op| (op, Look::Returned)));
+        }
+        ObjectJudgement::Violation(unexplained) => {
+            if let Some(attempt) = shown_attempt(judgement) {
+                order = &attempt.linearization.order;
+            }
+            looks.extend(order.iter().map(|&op| (op, Look::Open)));
+            looks.extend(unexplained.returned.iter().map(|&op| (op, Look::Returned)));
+            if let Some(&last) = unexplained.returned.last() {
+                looks.insert(last, Look::Failing);
+            }
+        }
+        ObjectJudgement::Refuted(core) => {
+            looks.extend(core.operations.iter().map(|&op| (op, Look::Failing)));
+        }
+        ObjectJudgement::Undecided(_) => {
+            looks.extend(history.ops().map(|op| (op, Look::Returned)));
+        }
+    }
+    let mut chosen: Vec<OpId> = looks.keys().copied().collect();
+    chosen.sort_by_key(|&op| {
+        let (start, end) = span(history, op, looks[&op]);
+        (end, start, op)
+    });
+    let hidden = chosen.len().saturating_sub(most.max(1));
+    chosen.drain(..hidden);
+    let numbers: HashMap<OpId, usize> =
+        order.iter().enumerate().map(|(i, &op)| (op, i + 1)).collect();
+    arrange(history, &chosen, &looks, &numbers, hidden)
+}
+
+fn arrange(
+    history: &History,
+    chosen: &[OpId],
+    looks: &HashMap<OpId, Look>,
+    numbers: &HashMap<OpId, usize>,
+    hidden: usize,
+) -> Diagram {
+    let spans: Vec<(i64, i64)> = chosen.iter().map(|&op| span(history, op, looks[&op])).collect();
+    let times: BTreeSet<i64> = spans.iter().flat_map(|&(start, end)| [start, end]).collect();
+    let times: Vec<i64> = times.into_iter().collect();
+    let column = |time: i64| times.partition_point(|&t| t < time);
+    let mut bars: Vec<Bar> = chosen
+        .iter()
+        .zip(&spans)
+        .map(|(&op, &(start, end))| Bar {
+            op,
+            lane: 0,
+            // A column for what starts and one for what ends at a time: starts come first.
+            from: 2 * column(start),
+            to: 2 * column(end) + 1,
+            look: looks[&op],
+            number: numbers.get(&op).copied(),
+        })
+        .collect();
+    bars.sort_by_key(|bar| (history.session_of(bar.op), bar.from, bar.op));
+    let mut lanes: Vec<String> = Vec::new();
+    let mut session = None;
+    // The lanes of the session, each with where its last bar ends.
+    let mut ends: Vec<(usize, usize)> = Vec::new();
+    for bar in &mut bars {
+        let own = history.session_of(bar.op);
+        let is_new = session.replace(own) != Some(own);
+        if is_new {
+            ends.clear();
+        }
+        let free = ends.iter_mut().find(|(_, end)| *end <= bar.from + 1);
+        bar.lane = match free {
+            Some((lane, end)) => {
+                *end = bar.to;
+                *lane
+            }
+            None => {
+                let name = if is_new { history.session_name(own) } else { "" };
+                lanes.push(name.to_owned());
+                ends.push((lanes.len() - 1, bar.to));
+                lanes.len() - 1
+            }
+        };
+    }
+    Diagram { lanes, bars, columns: 2 * times.len(), hidden }
+}
+
+/// Gives when a call began and ended on the diagram's clock.
+fn span(history: &History, op: OpId, look: Look) -> (i64, i64) {
+    match history.time(op) {
+        Some(Interval { start, end: Some(end) }) if look != Look::Open => (start, end.max(start)),
+        Some(Interval { start, .. }) => (start, i64::MAX),
+        None => {
+            let index = i64::from(history.index_in_session(op));
+            (2 * index, 2 * index + 1)
+        }
+    }
+}
+
+impl Diagram {
+    /// Places the columns so that each bar is as wide as it needs; `gap` lies between columns.
+    pub(crate) fn places(&self, gap: f64, needs: impl Fn(&Bar) -> f64) -> Vec<f64> {
+        let mut ending: Vec<Vec<&Bar>> = vec![Vec::new(); self.columns];
+        for bar in &self.bars {
+            ending[bar.to].push(bar);
+        }
+        // Columns in which nothing begins or ends take no room.
+        let used: HashSet<usize> = self.bars.iter().flat_map(|bar| [bar.from, bar.to]).collect();
+        let mut places = vec![0.0; self.columns];
+        for column in 0..self.columns {
+            let before = if column > 0 { places[column - 1] } else { 0.0 };
+            let gap = if column > 0 && used.contains(&column) { gap } else { 0.0 };
+            let needed = ending[column].iter().map(|bar| places[bar.from] + needs(bar));
+            places[column] = needed.fold(before + gap, f64::max);
+        }
+        places
+    }
+}

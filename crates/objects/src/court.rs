@@ -1,0 +1,329 @@
+//! Judging: which search decides, and what it proves.
+//!
+//! Linearizability of a large history is decided in polynomial time where that is known how
+//! ([`crate::monitors`]); apart from that it has a search of its own ([`crate::linearize`]), and is decided part by part
+//! where every call is confined to a part of the object: linearizability is local (Herlihy and
+//! Wing), so a history is linearizable iff the calls of each part are. The proof needs that `hb`
+//! comes from intervals, so a history without times, or in which operations of a session meet, is
+//! searched whole; and so is one judged by any other model, which are not local.
+//!
+//! If there is no explanation, the shortest prefix that already fails is looked for. Histories
+//! that satisfy a model are closed under prefixes (an operation that has not returned in the
+//! prefix counts as pending), so a prefix can be found by bisection. The search gives where to
+//! start: its furthest point fails if what returns later is taken into account, and most often
+//! without that too.
+
+use std::time::{Duration, Instant};
+
+use consistory_history::{OpId, Value};
+use consistory_spec::{NAMED, ObjectModel, object_model_implies};
+use consistory_verdict::{
+    Attempt, Budget, Core, Linearization as LinearizationCertificate, ObjectJudgement, Stopped,
+    Unexplained,
+};
+use rustc_hash::FxHashMap;
+
+use crate::calls::Place;
+use crate::definition::Execution;
+use crate::linearize::{Linearization, linearize};
+use crate::monitors::{Outcome, monitor};
+use crate::task::Task;
+use crate::visibility::{Explanation, Strategy, Visibility, explain};
+
+/// How to judge.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectOptions {
+    /// What it may take.
+    pub budget: Budget,
+    /// How to search.
+    pub engine: Engine,
+}
+
+/// Which search decides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Engine {
+    /// The fastest that there is for the model.
+    #[default]
+    Fastest,
+    /// The paper's algorithm, for any model.
+    Paper {
+        /// Which operation is tried first.
+        strategy: Strategy,
+        /// Which visibilities are tried.
+        visibility: Visibility,
+    },
+}
+
+/// A judgement and how long it took.
+#[derive(Clone, Debug)]
+pub struct ObjectRuling {
+    /// The judgement.
+    pub judgement: ObjectJudgement,
+    /// The weaker model whose violation settles this one, if that is how it was decided; the
+    /// certificate is then one for that model.
+    pub via: Option<&'static str>,
+    /// How long it took; what models share is counted with the first.
+    pub time: Duration,
+}
+
+/// Judges a history of an object's calls by each of the models.
+///
+/// If the history is linearizable it satisfies every model, by the same certificate: each
+/// operation sees all that is linearized before it. Of the named models weak ones are judged
+/// first: what violates one violates those that imply it.
+pub fn judge_objects(
+    task: &Task<'_>,
+    models: &[ObjectModel],
+    options: &ObjectOptions,
+) -> Vec<ObjectRuling> {
+    let mut started = Instant::now();
+    let mut rule = |judgement: ObjectJudgement, via| {
+        let now = Instant::now();
+        let time = now - std::mem::replace(&mut started, now);
+        ObjectRuling { judgement, via, time }
+    };
+    let asked = models.iter().any(ObjectModel::is_linearizability);
+    let share = options.budget.share(if asked { 1 } else { 4 });
+    let linearizability = judge_linearizability(task, &share);
+    if let Ok(ObjectJudgement::Consistent(linearization)) = linearizability {
+        let consistent = || ObjectJudgement::Consistent(linearization.clone());
+        return models.iter().map(|_| rule(consistent(), None)).collect();
+    }
+    // Named models from weak to strong, then the others.
+    let strength = |model: &ObjectModel| NAMED.iter().rev().position(|id| *id == model.id);
+    let mut order: Vec<usize> = (0..models.len()).collect();
+    order.sort_by_key(|&i| strength(&models[i]).unwrap_or(usize::MAX));
+    let mut rulings: Vec<Option<ObjectRuling>> = vec![None; models.len()];
+    let mut violated: Vec<(&'static str, Unexplained)> = Vec::new();
+    for i in order {
+        let model = &models[i];
+        let id = strength(model).map(|at| NAMED[NAMED.len() - 1 - at]);
+        let weaker = violated
+            .iter()
+            .find(|(weaker, _)| id.is_some_and(|id| object_model_implies(id, weaker)));
+        let ruling = if model.is_linearizability()
+            && let Ok(judgement) = &linearizability
+        {
+            rule(judgement.clone(), None)
+        } else if let Some((weaker, unexplained)) = weaker {
+            rule(ObjectJudgement::Violation(unexplained.clone()), Some(*weaker))
+        } else if let (true, Err(stopped)) = (model.is_linearizability(), &linearizability) {
+            rule(ObjectJudgement::Undecided(stopped.clone()), None)
+        } else {
+            let (strategy, visibility) = (Strategy::default(), Visibility::default());
+            let budget = options.budget.renewed();
+            let judgement = judge_by_axioms(task, model, strategy, visibility, &budget);
+            rule(judgement.unwrap_or_else(ObjectJudgement::Undecided), None)
+        };
+        if let (Some(id), ObjectJudgement::Violation(unexplained), None) =
+            (id, &ruling.judgement, ruling.via)
+        {
+            violated.push((id, unexplained.clone()));
+        }
+        rulings[i] = Some(ruling);
+    }
+    rulings.into_iter().map(|ruling| ruling.expect("every model is judged")).collect()
+}
+
+/// Judges a history of an object's calls by one model and one way to search.
+pub fn judge_object(task: &Task<'_>, model: &ObjectModel, options: &ObjectOptions) -> ObjectRuling {
+    let started = Instant::now();
+    let budget = options.budget.renewed();
+    let judgement = match options.engine {
+        Engine::Fastest if model.is_linearizability() => judge_linearizability(task, &budget),
+        Engine::Fastest => {
+            judge_by_axioms(task, model, Strategy::default(), Visibility::default(), &budget)
+        }
+        Engine::Paper { strategy, visibility } => {
+            judge_by_axioms(task, model, strategy, visibility, &budget)
+        }
+    };
+    let judgement = judgement.unwrap_or_else(ObjectJudgement::Undecided);
+    ObjectRuling { judgement, via: None, time: started.elapsed() }
+}
+
+fn judge_by_axioms(
+    task: &Task<'_>,
+    model: &ObjectModel,
+    strategy: Strategy,
+    visibility: Visibility,
+    budget: &Budget,
+) -> Result<ObjectJudgement, Stopped> {
+    let search = |task: &Task<'_>| explain(task, model, strategy, visibility, budget);
+    let certificate = |execution: Execution| {
+        let vis = execution.vis.iter().map(|seen| ids(task, seen)).collect();
+        let is_complete = execution.vis.iter().enumerate().all(|(i, seen)| seen.len() == i);
+        let order = ids(task, &execution.lin);
+        LinearizationCertificate { order, vis: (!is_complete).then_some(vis) }
+    };
+    let stuck = match search(task)? {
+        Explanation::Found(execution) => {
+            return Ok(ObjectJudgement::Consistent(certificate(execution)));
+        }
+        Explanation::Stuck { stuck, .. } => stuck,
+    };
+    let places: Vec<Place> = task.calls().places().collect();
+    let returns = by_return(task, &places);
+    let (_, unexplained) = shortest_prefix(task, &returns, stuck, |task| match search(task)? {
+        Explanation::Found(_) => Ok(None),
+        Explanation::Stuck { stuck, attempts } => {
+            let unexplained = task.calls().get(stuck).id;
+            let attempt =
+                |execution| Attempt { linearization: certificate(execution), unexplained };
+            Ok(Some(attempts.into_iter().map(attempt).collect()))
+        }
+    })?;
+    Ok(ObjectJudgement::Violation(unexplained))
+}
+
+/// How many operations a history has at most that is searched though it has a polynomial decider:
+/// the shortest prefix that fails says more than a core.
+const SMALL: usize = 64;
+
+fn judge_linearizability(task: &Task<'_>, budget: &Budget) -> Result<ObjectJudgement, Stopped> {
+    if task.len() > SMALL {
+        match monitor(task.calls(), task.object()) {
+            Outcome::Linearizable(order) => {
+                let order = ids(task, &order);
+                let certificate = LinearizationCertificate { order, vis: None };
+                return Ok(ObjectJudgement::Consistent(certificate));
+            }
+            Outcome::Violation(violation) => {
+                let pattern = violation.pattern.name().to_owned();
+                let operations = ids(task, &violation.core);
+                return Ok(ObjectJudgement::Refuted(Core { pattern, operations }));
+            }
+            Outcome::NotApplicable(_) => {}
+        }
+    }
+    let parts = parts(task);
+    // What was linearized, each with the operation at whose return that happened; operations of
+    // all parts are sorted by that.
+    let mut found: Vec<(Place, Place)> = Vec::new();
+    let mut failing: Vec<(Place, &[Place])> = Vec::new();
+    for part in &parts {
+        match linearize(task, part, budget)? {
+            Linearization::Found(order) => found.extend(order),
+            Linearization::Stuck { stuck, .. } => failing.push((stuck, part)),
+        }
+    }
+    if failing.is_empty() {
+        if parts.len() > 1 {
+            found.sort_by_key(|&(_, at)| return_key(task, at));
+        }
+        let order = found.iter().map(|&(place, _)| task.calls().get(place).id).collect();
+        return Ok(ObjectJudgement::Consistent(LinearizationCertificate { order, vis: None }));
+    }
+    failing.sort_by_key(|&(stuck, _)| return_key(task, stuck));
+    let mut shortest: Option<(Place, Unexplained)> = None;
+    for (stuck, part) in failing {
+        // A part that fails at `stuck` fails there or later.
+        let is_later = |(last, _): &(Place, _)| return_key(task, *last) <= return_key(task, stuck);
+        if shortest.as_ref().is_some_and(is_later) {
+            break;
+        }
+        let returns = by_return(task, part);
+        let attempts = |task: &Task<'_>| match linearize(task, part, budget)? {
+            Linearization::Found(_) => Ok(None),
+            Linearization::Stuck { attempts, .. } => {
+                let attempt = |(order, unexplained): (Vec<Place>, Place)| Attempt {
+                    linearization: LinearizationCertificate { order: ids(task, &order), vis: None },
+                    unexplained: task.calls().get(unexplained).id,
+                };
+                Ok(Some(attempts.into_iter().map(attempt).collect()))
+            }
+        };
+        let (last, unexplained) = shortest_prefix(task, &returns, stuck, attempts)?;
+        let is_shorter = |(best, _): &(Place, _)| return_key(task, last) < return_key(task, *best);
+        if shortest.as_ref().is_none_or(is_shorter) {
+            shortest = Some((last, unexplained));
+        }
+    }
+    let (_, unexplained) = shortest.expect("a part fails");
+    Ok(ObjectJudgement::Violation(unexplained))
+}
+
+/// Finds the shortest prefix that fails; one that ends before the return of `stuck` does not, and
+/// the whole history does.
+fn shortest_prefix(
+    task: &Task<'_>,
+    returns: &[Place],
+    stuck: Place,
+    mut attempts: impl FnMut(&Task<'_>) -> Result<Option<Vec<Attempt>>, Stopped>,
+) -> Result<(Place, Unexplained), Stopped> {
+    let mut rank = vec![usize::MAX; task.len()];
+    for (i, place) in returns.iter().enumerate() {
+        rank[place.index()] = i;
+    }
+    let mut try_until = |last: usize| attempts(&task.relaxed(|place| rank[place.index()] <= last));
+    // What fails at `high` does not at `low - 1`; steps double until something fails.
+    let (mut low, mut high) = (rank[stuck.index()], rank[stuck.index()]);
+    let mut step = 1;
+    let mut failed = loop {
+        if let Some(attempts) = try_until(high)? {
+            break attempts;
+        }
+        low = high + 1;
+        high = (high + step).min(returns.len() - 1);
+        step *= 2;
+    };
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match try_until(middle)? {
+            Some(attempts) => (high, failed) = (middle, attempts),
+            None => low = middle + 1,
+        }
+    }
+    let returned = ids(task, &returns[..=high]);
+    Ok((returns[high], Unexplained { returned, attempts: failed }))
+}
+
+/// Sorts the completed operations among some by return.
+fn by_return(task: &Task<'_>, places: &[Place]) -> Vec<Place> {
+    let mut returns: Vec<Place> =
+        places.iter().copied().filter(|&place| !task.is_pending(place)).collect();
+    returns.sort_by_key(|&place| return_key(task, place));
+    returns
+}
+
+/// Gives what completed operations are sorted by: their returns or, without times, their places
+/// in their sessions.
+fn return_key(task: &Task<'_>, place: Place) -> (i64, Place) {
+    let calls = task.calls();
+    let op = calls.get(place);
+    match calls.is_timed() {
+        true => (op.end, place),
+        false => (i64::from(calls.history().index_in_session(op.id)), place),
+    }
+}
+
+/// Divides the operations into parts that are objects of their own, if there are several.
+fn parts(task: &Task<'_>) -> Vec<Vec<Place>> {
+    let whole = || vec![task.calls().places().collect()];
+    if !task.calls().is_timed() || task.calls().sessions_meet() {
+        return whole();
+    }
+    let mut of_invocation: Vec<Option<Value>> = Vec::with_capacity(task.invocations().len());
+    for invocation in task.invocations() {
+        match task.object().part(&invocation.method, &invocation.args) {
+            Some(part) => of_invocation.push(Some(part)),
+            None => return whole(),
+        }
+    }
+    let mut index: FxHashMap<&Value, usize> = FxHashMap::default();
+    let mut parts: Vec<Vec<Place>> = Vec::new();
+    for place in task.calls().places() {
+        let part = of_invocation[task.invocation_of(place) as usize].as_ref();
+        let part = part.expect("every invocation has a part");
+        let at = *index.entry(part).or_insert_with(|| {
+            parts.push(Vec::new());
+            parts.len() - 1
+        });
+        parts[at].push(place);
+    }
+    parts
+}
+
+fn ids(task: &Task<'_>, places: &[Place]) -> Vec<OpId> {
+    places.iter().map(|&place| task.calls().get(place).id).collect()
+}

@@ -1,0 +1,36 @@
+//! Concurrent objects: linearizability and weak consistency of any data type.
+//!
+//! [`Calls`] looks at a history as the calls of an object, whose sequential behaviour a
+//! `consistory_spec::Object` gives; a [`Task`] is both.
+
+mod calls;
+mod task;
+
+// The definition.
+mod definition;
+
+// The searches.
+mod bits;
+mod linearize;
+mod machine;
+mod timeline;
+mod visibility;
+
+// The verdict.
+mod court;
+mod levels;
+
+// Polynomial deciders.
+mod monitors;
+
+// Calls as they come.
+mod online;
+
+pub use calls::{Calls, CallsError, MethodId, Operation, Place};
+pub use court::{Engine, ObjectOptions, ObjectRuling, judge_object, judge_objects};
+pub use definition::{Execution, MOST_BY_DEFINITION, decide_by_definition};
+pub use levels::{Inference, Levels, infer_levels};
+pub use monitors::{Outcome, Pattern, Unsuitable, Violation, monitor};
+pub use online::{Inexplicable, Online, OnlineError, OnlineOptions, OnlineSize, RunningId};
+pub use task::{Invocation, Task, TaskError};
+pub use visibility::{Instead, Strategy, Visibility, instead};

@@ -1,0 +1,296 @@
+//! What queues, stacks and priority queues have in common: values that go in and come out.
+//!
+//! A value `v` has an insertion, whose point lies in `ps..pe`, and a removal, whose point lies in
+//! `qs..qe` and behind the insertion's. So the insertion is before `qe` and the removal behind
+//! `ps`, and the intervals may be cut to that:
+//!
+//! ```text
+//!   ps├─ insert(v) ─┤pe ══ v is inside ══ qs├─ remove => v ─┤qe          a zone: pe..qs
+//!   ps├────────── insert(v) ─────────┤pe                                 no zone: v may go in and
+//!          qs├── remove => v ──┤qe                                       out at once, at any point
+//! ```
+//!
+//! If `pe < qs`, between the two `v` is surely inside: that is its *zone*. A value that is never
+//! removed has a zone without end.
+//!
+//! What can be left out. A pending insertion of a value that nobody removed: without the value the
+//! rest of a linearization stays one. A pending removal, unless it removed what nobody else did;
+//! who may have removed what is each object's own question.
+
+use std::cmp::Reverse;
+
+use consistory_history::{Value, ValueId};
+use consistory_spec::Object;
+use rustc_hash::FxHashMap;
+
+use super::intervals::{Intervals, NEVER};
+use super::{Decision, Pattern, Unsuitable, Violation, violation};
+use crate::calls::{Calls, Place};
+
+/// A value that goes in and, perhaps, comes out; the ranks are cut as above.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Element {
+    pub(super) value: ValueId,
+    pub(super) insert: Place,
+    pub(super) remove: Option<Place>,
+    pub(super) ps: u32,
+    pub(super) pe: u32,
+    /// [`NEVER`] if it is not removed.
+    pub(super) qs: u32,
+    pub(super) qe: u32,
+}
+
+impl Element {
+    /// Gives the ranks between which the value is surely inside, if there are any.
+    pub(super) fn zone(&self) -> Option<(u32, u32)> {
+        (self.pe < self.qs).then_some((self.pe, self.qs))
+    }
+
+    /// Says that a removal takes the value.
+    pub(super) fn remove_by(&mut self, place: Place, intervals: &Intervals) {
+        self.remove = Some(place);
+        self.qs = intervals.start(place).max(self.ps);
+        self.qe = intervals.end(place);
+        self.pe = self.pe.min(self.qe);
+    }
+}
+
+/// The calls of a collection, by value.
+pub(super) struct Elements {
+    /// The values that were removed by a call that returned.
+    pub(super) removed: Vec<Element>,
+    /// The values that no call is known to have removed, and whose insertion returned.
+    pub(super) left: Vec<Element>,
+    /// The removals that found nothing.
+    pub(super) empty: Vec<Place>,
+    /// The removals that never returned, by start.
+    pub(super) pending: Vec<Place>,
+}
+
+/// What the methods of a collection are called.
+pub(super) struct Names {
+    pub(super) insert: &'static [&'static str],
+    pub(super) remove: &'static str,
+}
+
+/// Sorts the calls of a history by value; the values must be different, and none `null`.
+pub(super) fn elements(
+    calls: &Calls<'_>,
+    object: &dyn Object,
+    names: &Names,
+    intervals: &Intervals,
+) -> Result<Result<Elements, Violation>, Unsuitable> {
+    let mut inserted: Vec<Element> = Vec::new();
+    let mut of_value: FxHashMap<ValueId, usize> = FxHashMap::default();
+    let mut removals: Vec<(Place, ValueId)> = Vec::new();
+    let (mut empty, mut pending) = (Vec::new(), Vec::new());
+    // What each method of the history is, by how many arguments it has.
+    let mut known: FxHashMap<(u32, usize), Option<&str>> = FxHashMap::default();
+    for place in calls.places() {
+        let args = calls.args(place);
+        let name = calls.method(place);
+        let method = *known.entry((calls.get(place).method.0, args.len())).or_insert_with(|| {
+            object.resolve(name, args.len()).ok().flatten().map(|method| &*method.name)
+        });
+        let returned = calls.returns(place).map(|id| (id, calls.value(id)));
+        let unclear = || Err(Unsuitable::Return { method: name.to_owned() });
+        match (method, args) {
+            (Some(method), &[value]) if names.insert.contains(&method) => {
+                let is_refused = method == "offer"
+                    && matches!(returned, Some((_, r)) if *r != Value::Bool(true));
+                if is_refused {
+                    return unclear();
+                }
+                let is_second = of_value.insert(value, inserted.len()).is_some();
+                if is_second || *calls.value(value) == Value::Null {
+                    let value = calls.value(value).clone();
+                    return Err(Unsuitable::NotDifferentiated { value });
+                }
+                inserted.push(Element {
+                    value,
+                    insert: place,
+                    remove: None,
+                    ps: intervals.start(place),
+                    pe: intervals.end(place),
+                    qs: NEVER,
+                    qe: NEVER,
+                });
+            }
+            (Some(method), []) if method == names.remove => match returned {
+                _ if calls.get(place).is_pending => pending.push(place),
+                None => return unclear(),
+                Some((_, Value::Null)) => empty.push(place),
+                Some((value, _)) => removals.push((place, value)),
+            },
+            _ => return Err(Unsuitable::Method { method: name.to_owned() }),
+        }
+    }
+    // All calls of a value.
+    let wrong = |pattern, value: ValueId, insert: Option<Place>| {
+        let removals = removals.iter().filter(|&&(_, removed)| removed == value);
+        let core = insert.into_iter().chain(removals.map(|&(place, _)| place)).collect();
+        Ok(Err(Violation { pattern, core }))
+    };
+    for &(place, value) in &removals {
+        let Some(&at) = of_value.get(&value) else {
+            return wrong(Pattern::ThinAir, value, None);
+        };
+        let element = &mut inserted[at];
+        if element.remove.is_some() {
+            return wrong(Pattern::RemovedTwice, value, Some(element.insert));
+        }
+        if intervals.end(place) < element.ps {
+            return wrong(Pattern::BeforeItsInsertion, value, Some(element.insert));
+        }
+        element.remove_by(place, intervals);
+    }
+    let (removed, mut left): (Vec<Element>, Vec<Element>) =
+        inserted.into_iter().partition(|element| element.remove.is_some());
+    left.retain(|element| element.pe != NEVER);
+    pending.sort_unstable_by_key(|&place| intervals.start(place));
+    Ok(Ok(Elements { removed, left, empty, pending }))
+}
+
+/// The union of zones, as disjoint ranges in order.
+pub(super) struct Covered(Vec<(u32, u32)>);
+
+impl Covered {
+    pub(super) fn new(elements: &[Element]) -> Self {
+        let mut zones: Vec<(u32, u32)> = elements.iter().filter_map(Element::zone).collect();
+        zones.sort_unstable();
+        let mut union: Vec<(u32, u32)> = Vec::new();
+        for (from, to) in zones {
+            match union.last_mut() {
+                Some(last) if from < last.1 => last.1 = last.1.max(to),
+                _ => union.push((from, to)),
+            }
+        }
+        Covered(union)
+    }
+
+    /// Gives the first gap, named by the rank before it, that a call has and no zone covers.
+    pub(super) fn first_gap(&self, start: u32, end: u32) -> Option<u32> {
+        let behind = self.0.partition_point(|&(from, _)| from <= start);
+        let around = behind.checked_sub(1).map(|i| self.0[i]).filter(|&(_, to)| start < to);
+        let gap = around.map_or(start, |(_, to)| to);
+        (gap < end).then_some(gap)
+    }
+}
+
+/// Finds few elements whose zones together cover the ranks from `start` to `end`; of those that
+/// reach equally far, the first.
+pub(super) fn cover(elements: &[Element], start: u32, end: u32) -> Vec<usize> {
+    let mut zones: Vec<(u32, u32, usize)> = elements
+        .iter()
+        .enumerate()
+        .filter_map(|(i, element)| element.zone().map(|(from, to)| (from, to, i)))
+        .filter(|&(from, to, _)| to > start && from < end)
+        .collect();
+    zones.sort_unstable();
+    let (mut found, mut reached, mut at) = (Vec::new(), start, 0);
+    while reached < end {
+        // Of those that reach back to what is covered, the one that reaches furthest.
+        let mut best: Option<(u32, Reverse<usize>)> = None;
+        while at < zones.len() && zones[at].0 <= reached {
+            best = best.max(Some((zones[at].1, Reverse(zones[at].2))));
+            at += 1;
+        }
+        match best.filter(|&(to, _)| to > reached) {
+            Some((to, Reverse(i))) => {
+                found.push(i);
+                reached = to;
+            }
+            None => break,
+        }
+    }
+    found
+}
+
+impl Elements {
+    /// Makes a core of elements and removals that found nothing: the calls of the elements, and
+    /// the pending removals that may have removed one that no other call did.
+    pub(super) fn core<'a>(
+        &self,
+        calls: &Calls<'_>,
+        elements: impl IntoIterator<Item = &'a Element>,
+        empty: Option<Place>,
+        intervals: &Intervals,
+    ) -> Vec<Place> {
+        let mut core: Vec<Place> = empty.into_iter().collect();
+        let mut is_left = false;
+        for element in elements {
+            is_left |= element.remove.is_none_or(|remove| calls.get(remove).is_pending);
+            core.push(element.insert);
+            core.extend(element.remove.filter(|&remove| !calls.get(remove).is_pending));
+        }
+        if is_left {
+            let returned = core.iter().filter(|&&place| !calls.get(place).is_pending);
+            let last = returned.map(|&place| intervals.end(place)).max().unwrap_or(NEVER);
+            core.extend(self.pending.iter().filter(|&&place| intervals.start(place) < last));
+        }
+        core
+    }
+}
+
+/// Turns an order of ranks around.
+pub(super) fn inverse(rank: u32) -> u32 {
+    NEVER - rank
+}
+
+/// A collection's order of calls, or what refutes it.
+pub(super) type Solution = Result<Vec<Place>, Refuted>;
+
+/// Elements, by their places among those that were given, that are not linearizable.
+pub(super) struct Refuted {
+    pub(super) pattern: Pattern,
+    pub(super) core: Vec<usize>,
+    pub(super) empty: Option<Place>,
+}
+
+/// Decides a collection with pending removals by a decider that takes none, as far as that goes.
+///
+/// If the history is linearizable with all pending removals left out, or with some of them given
+/// to values that are left, first come first served or the other way round, it is linearizable. If
+/// it is not even with a pending removal for each value that is left, called as early as the first,
+/// it is not. Between the two it is for the general search: whom a pending removal serves best
+/// depends on what the others do.
+pub(super) fn settle(
+    calls: &Calls<'_>,
+    found: &Elements,
+    intervals: &Intervals,
+    solve: impl Fn(&[Element]) -> Solution,
+) -> Decision {
+    let with_left =
+        |left: &[Element]| -> Vec<Element> { found.removed.iter().chain(left).copied().collect() };
+    let refute = |all: &[Element], refuted: Refuted| {
+        let some = refuted.core.iter().map(|&i| &all[i]);
+        violation(refuted.pattern, found.core(calls, some, refuted.empty, intervals))
+    };
+    let all = with_left(&found.left);
+    let refuted = match solve(&all) {
+        Ok(order) => return Ok(Ok(order)),
+        Err(refuted) => refuted,
+    };
+    let Some(&first) = found.pending.first().filter(|_| !found.left.is_empty()) else {
+        return refute(&all, refuted);
+    };
+    let mut left = found.left.clone();
+    left.iter_mut().for_each(|element| element.remove_by(first, intervals));
+    let relaxed = with_left(&left);
+    if let Err(refuted) = solve(&relaxed) {
+        return refute(&relaxed, refuted);
+    }
+    let mut left = found.left.clone();
+    left.sort_unstable_by_key(|element| element.pe);
+    for _ in 0..2 {
+        let mut served = left.clone();
+        for (element, &pending) in served.iter_mut().zip(&found.pending) {
+            element.remove_by(pending, intervals);
+        }
+        if let Ok(order) = solve(&with_left(&served)) {
+            return Ok(Ok(order));
+        }
+        left.reverse();
+    }
+    Err(Unsuitable::PendingRemovals)
+}

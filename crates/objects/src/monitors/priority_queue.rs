@@ -1,0 +1,210 @@
+//! Priority queues: the first value first.
+//!
+//! A value may come out at a point at which no value that comes before it in priority is inside.
+//! So take the values by priority. The first may come out as soon as its removal is called, and
+//! the later it goes in the better for all others: it is inside from `pe` to `qs`, or not at all.
+//! Each following value comes out at the first point from `qs` on that the values before it leave
+//! free, and is inside from `pe` to that point. By induction every value is inside no longer than
+//! in any other linearization: its insertion is as late as can be, and its removal as early as the
+//! values before it permit, which are themselves inside no longer than they must. So if there is
+//! no free point before `qe`, there is no linearization; and a removal that found nothing needs a
+//! point that all values leave free.
+//!
+//! Points are gaps between ranks. In a gap come first the removals, by priority, each right behind
+//! its insertion if that is not over yet; then removals that found nothing; then the insertion
+//! whose end closes the gap. A gap that is once occupied stays so: a union-find of gaps finds the
+//! next free one. Cost: O(n log n) for the sort by priority, and nearly O(n) for the rest.
+//!
+//! *Pending removals*: see [`settle`](super::elements::settle).
+
+use consistory_spec::Object;
+
+use super::elements::{Element, Names, Refuted, Solution, elements, settle};
+use super::intervals::{Intervals, NEVER};
+use super::{Decision, Pattern};
+use crate::calls::{Calls, Place};
+
+const NAMES: Names = Names { insert: &["insert", "offer"], remove: "poll" };
+
+pub(super) fn decide(
+    calls: &Calls<'_>,
+    object: &dyn Object,
+    intervals: &Intervals,
+    greatest_first: bool,
+) -> Decision {
+    let found = match elements(calls, object, &NAMES, intervals)? {
+        Ok(found) => found,
+        Err(wrong) => return Ok(Err(wrong)),
+    };
+    settle(calls, &found, intervals, |elements| {
+        let mut by_priority: Vec<usize> = (0..elements.len()).collect();
+        by_priority.sort_unstable_by_key(|&i| calls.value(elements[i].value));
+        if greatest_first {
+            by_priority.reverse();
+        }
+        solve(elements, &by_priority, &found.empty, intervals)
+    })
+}
+
+/// The gaps that are free, by union-find: each points to itself or further on.
+struct Free(Vec<u32>);
+
+impl Free {
+    fn new(gaps: u32) -> Self {
+        Free((0..=gaps).collect())
+    }
+
+    /// Finds the first free gap from one on; the last gap is always free.
+    fn from(&mut self, gap: u32) -> u32 {
+        let mut root = gap;
+        while self.0[root as usize] != root {
+            root = self.0[root as usize];
+        }
+        let mut at = gap;
+        while self.0[at as usize] != root {
+            at = std::mem::replace(&mut self.0[at as usize], root);
+        }
+        root
+    }
+
+    /// Occupies the free gaps from one on and before another; each is handed to `owner`.
+    fn occupy(&mut self, from: u32, to: u32, mut owner: impl FnMut(u32)) {
+        let mut gap = self.from(from);
+        while gap < to {
+            owner(gap);
+            self.0[gap as usize] = gap + 1;
+            gap = self.from(gap + 1);
+        }
+    }
+}
+
+fn solve(
+    elements: &[Element],
+    by_priority: &[usize],
+    empty: &[Place],
+    intervals: &Intervals,
+) -> Solution {
+    let count = intervals.count;
+    let mut free = Free::new(count);
+    // Who occupies each gap first, and where each value comes out.
+    let mut owners = vec![NEVER; count as usize + 1];
+    let mut out = vec![NEVER; elements.len()];
+    let mut points: Vec<((u32, u8, u32), Place)> = Vec::new();
+    for (rank, &i) in by_priority.iter().enumerate() {
+        let element = &elements[i];
+        let gap = match element.remove {
+            None => count,
+            Some(_) => free.from(element.qs),
+        };
+        if element.remove.is_some() && gap >= element.qe.min(count) {
+            let core = explain(elements, &owners, &out, (element.qs, element.qe.min(count)));
+            let core = smallest(elements, by_priority, core, Some(i), None, intervals);
+            return Err(Refuted { pattern: Pattern::Overtaken, core, empty: None });
+        }
+        out[i] = gap;
+        free.occupy(element.pe.min(count), gap, |gap| owners[gap as usize] = i as u32);
+        let rank = 2 * rank as u32;
+        match element.pe <= gap {
+            true => points.push(((element.pe - 1, 2, rank), element.insert)),
+            false => points.push(((gap, 0, rank), element.insert)),
+        }
+        points.extend(element.remove.map(|remove| ((gap, 0, rank + 1), remove)));
+    }
+    for &place in empty {
+        let (start, end) = (intervals.start(place), intervals.end(place));
+        let gap = free.from(start);
+        if gap >= end {
+            let core = explain(elements, &owners, &out, (start, end));
+            let core = smallest(elements, by_priority, core, None, Some(place), intervals);
+            return Err(Refuted { pattern: Pattern::EmptyThoughNot, core, empty: Some(place) });
+        }
+        points.push(((gap, 1, 0), place));
+    }
+    points.sort_unstable();
+    Ok(points.into_iter().map(|(_, place)| place).collect())
+}
+
+/// Finds values that together occupy a range of gaps, those that keep them inside included.
+fn explain(elements: &[Element], owners: &[u32], out: &[u32], range: (u32, u32)) -> Vec<usize> {
+    let mut found: Vec<usize> = Vec::new();
+    let mut is_found = vec![false; elements.len()];
+    let mut to_do = Free::new(owners.len() as u32 - 1);
+    let mut ranges = vec![range];
+    while let Some((from, to)) = ranges.pop() {
+        let mut gap = to_do.from(from);
+        while gap < to {
+            let owner = owners[gap as usize] as usize;
+            let reach = out[owner].min(to);
+            if !std::mem::replace(&mut is_found[owner], true) {
+                found.push(owner);
+                if elements[owner].remove.is_some() {
+                    // Why it was not removed as soon as its removal was called.
+                    ranges.push((elements[owner].qs, out[owner]));
+                }
+            }
+            to_do.occupy(gap, reach, |_| {});
+            gap = to_do.from(reach);
+        }
+    }
+    found
+}
+
+/// Takes away what a core does not need, one value after the other, if it is small.
+fn smallest(
+    elements: &[Element],
+    by_priority: &[usize],
+    core: Vec<usize>,
+    overtaken: Option<usize>,
+    empty: Option<Place>,
+    intervals: &Intervals,
+) -> Vec<usize> {
+    const SMALL: usize = 64;
+    let mut core: Vec<usize> = core.into_iter().chain(overtaken).collect();
+    if core.len() > SMALL {
+        return core;
+    }
+    let position = |i: &usize| by_priority.iter().position(|j| j == i);
+    core.sort_by_cached_key(position);
+    let mut at = 0;
+    while at < core.len() {
+        let mut fewer = core.clone();
+        fewer.remove(at);
+        if is_refuted(elements, &fewer, empty, intervals) {
+            core = fewer;
+        } else {
+            at += 1;
+        }
+    }
+    core
+}
+
+/// Says whether some values, sorted by priority, are not linearizable with an empty removal.
+fn is_refuted(
+    elements: &[Element],
+    some: &[usize],
+    empty: Option<Place>,
+    intervals: &Intervals,
+) -> bool {
+    // Occupied ranges, few enough to look at all of them.
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    let free_from = |ranges: &[(u32, u32)], mut gap: u32| {
+        while let Some(&(_, to)) = ranges.iter().find(|&&(from, to)| from <= gap && gap < to) {
+            gap = to;
+        }
+        gap
+    };
+    for &i in some {
+        let element = &elements[i];
+        let gap = match element.remove {
+            None => NEVER,
+            Some(_) => free_from(&ranges, element.qs),
+        };
+        if element.remove.is_some() && gap >= element.qe {
+            return true;
+        }
+        if element.pe < gap {
+            ranges.push((element.pe, gap));
+        }
+    }
+    empty.is_some_and(|place| free_from(&ranges, intervals.start(place)) >= intervals.end(place))
+}

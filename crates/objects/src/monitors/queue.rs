@@ -1,0 +1,206 @@
+//! Queues: two orders of intervals that must agree.
+//!
+//! Let `a < b` if `a`'s insertion is before `b`'s or `a`'s removal is before `b`'s, in real time
+//! and with intervals cut as in [`elements`](super::elements); a value that is never removed comes
+//! behind every one that is. First in, first out asks for one total order of the values that
+//! extends `<`, in which they go in and come out.
+//!
+//! *Without empty removals a history is linearizable if and only if no two values have `a < b < a`.*
+//! Say `a <i b` and `a <r b` for the two parts of `<`. Each is an order of intervals: of `a <i b`
+//! and `c <i d` follows `a <i d` or `c <i b`. Take a shortest cycle of `<`. Neighbouring edges of
+//! one kind join to one, so the kinds alternate: `a <i b <r c <i d <r ...`. Then `a <i d`, and the
+//! cycle is shorter; or `c <i b`, and with `b <r c` it has length two. So `<` has no cycle, and
+//! any total order that extends it will do: let the insertions and the removals follow it, each
+//! insertion before its removal and everything in real time. These demands have no cycle either.
+//! Only a removal that waits for the insertion of a later value leads down in the order of the
+//! values, and the way back up leads from a removal to an insertion behind it in real time: from
+//! the insertion of `x` one comes to the start of a removal, from there in the order of removals
+//! to an end that is behind that start, and on to an insertion that starts later still: its value
+//! is behind `x`, so no such way closes.
+//!
+//! *A removal that found the queue empty* needs a point that no zone covers. One is enough: put at
+//! that point a cut, the values whose insertion must be before it to its left and all others to its
+//! right. To the left are values that may have been removed by then, as no zone covers the point;
+//! and nothing on the right is `<` anything on the left, so every total order can be chosen to
+//! respect all cuts.
+//!
+//! *Pending removals* may take what nobody else did, the values that are left. Say that `C(t)` of
+//! these were surely inserted before `t`, and `K(t)` pending removals called. A value `b` that was
+//! removed by `t` and inserted behind `s` demands `C(s) <= K(t)`, as all those must go before it;
+//! a cut at `t` demands `C(t) <= K(t)`. By Hall's theorem these are all the demands, and they are
+//! met, if at all, by giving the first pending removal to the value whose insertion ended first,
+//! the second to the second, and so on: to remove more than is demanded hurts nobody.
+//!
+//! Cost: O(n log n), for sorts and sweeps.
+
+use consistory_spec::Object;
+
+use super::elements::{Covered, Element, Elements, Names, cover, elements};
+use super::intervals::{Intervals, NEVER};
+use super::{Decision, Pattern, violation};
+use crate::calls::{Calls, Place};
+
+const NAMES: Names = Names { insert: &["enqueue", "offer"], remove: "dequeue" };
+
+pub(super) fn decide(calls: &Calls<'_>, object: &dyn Object, intervals: &Intervals) -> Decision {
+    let mut found = match elements(calls, object, &NAMES, intervals)? {
+        Ok(found) => found,
+        Err(wrong) => return Ok(Err(wrong)),
+    };
+    found.left.sort_unstable_by_key(|element| element.pe);
+    for (element, &pending) in found.left.iter_mut().zip(&found.pending) {
+        element.remove_by(pending, intervals);
+    }
+    // The values that are left come first, so that what they refute needs few of them.
+    let all: Vec<Element> = found.left.iter().chain(&found.removed).copied().collect();
+    if let Some((a, b)) = out_of_order(&all) {
+        let core = found.core(calls, wanted(&found, &all, &[a, b]), None, intervals);
+        return violation(Pattern::OutOfOrder, core);
+    }
+    let covered = Covered::new(&all);
+    let mut cuts: Vec<(u32, Place)> = Vec::with_capacity(found.empty.len());
+    for &place in &found.empty {
+        let (start, end) = (intervals.start(place), intervals.end(place));
+        match covered.first_gap(start, end) {
+            Some(gap) => cuts.push((gap, place)),
+            None => {
+                let inside = cover(&all, start, end);
+                let core = wanted(&found, &all, &inside);
+                let core = found.core(calls, core, Some(place), intervals);
+                return violation(Pattern::EmptyThoughNot, core);
+            }
+        }
+    }
+    cuts.sort_unstable();
+    Ok(Ok(arrange(&all, &cuts)))
+}
+
+/// Gives some elements, and with one that is left all that come before it: together they are too
+/// many for the pending removals.
+fn wanted<'a>(
+    found: &Elements,
+    all: &'a [Element],
+    some: &'a [usize],
+) -> impl Iterator<Item = &'a Element> + use<'a> {
+    let left = found.left.len();
+    let last = some.iter().filter(|&&i| i < left).max().map_or(0, |&i| i + 1);
+    all[..last].iter().chain(some.iter().filter(move |&&i| i >= left).map(|&i| &all[i]))
+}
+
+/// Finds two values, the first of which goes in before the second and comes out behind it.
+fn out_of_order(all: &[Element]) -> Option<(usize, usize)> {
+    let mut by_pe: Vec<usize> = (0..all.len()).collect();
+    by_pe.sort_unstable_by_key(|&i| all[i].pe);
+    let mut by_ps: Vec<usize> = (0..all.len()).collect();
+    by_ps.sort_unstable_by_key(|&i| all[i].ps);
+    let mut inserted = by_pe.into_iter().peekable();
+    // Of the values inserted before, the one that comes out last; the first of those that are
+    // equally late.
+    let mut latest: Option<usize> = None;
+    for b in by_ps {
+        while let Some(a) = inserted.next_if(|&a| all[a].pe < all[b].ps) {
+            if latest.is_none_or(|latest| all[latest].qs < all[a].qs) {
+                latest = Some(a);
+            }
+        }
+        if let Some(a) = latest.filter(|&a| all[b].qe < all[a].qs) {
+            return Some((a, b));
+        }
+    }
+    None
+}
+
+/// Puts the calls in order: `cuts` are the gaps of the empty removals, sorted.
+fn arrange(all: &[Element], cuts: &[(u32, Place)]) -> Vec<Place> {
+    let epoch = |element: &Element| cuts.partition_point(|&(gap, _)| gap < element.pe);
+    let is_removed = |element: &&Element| element.remove.is_some();
+    let mut epochs: Vec<Vec<&Element>> = vec![Vec::new(); cuts.len() + 1];
+    for element in all.iter().filter(is_removed) {
+        epochs[epoch(element)].push(element);
+    }
+    // What stays inside forever goes in behind all that comes out, in the order of the ends.
+    let mut kept: Vec<&Element> = all.iter().filter(|element| !is_removed(element)).collect();
+    kept.sort_unstable_by_key(|element| element.pe);
+    let mut order = Vec::new();
+    for (at, values) in epochs.into_iter().enumerate() {
+        let removed = extend(&values);
+        let inserted: Vec<&Element> = match at == cuts.len() {
+            true => removed.iter().chain(&kept).copied().collect(),
+            false => removed.clone(),
+        };
+        merge(&inserted, &removed, &mut order);
+        order.extend(cuts.get(at).map(|&(_, place)| place));
+    }
+    order
+}
+
+/// Orders values so that none is behind one that it must precede.
+fn extend<'a>(values: &[&'a Element]) -> Vec<&'a Element> {
+    let sorted = |key: fn(&Element) -> u32| {
+        let mut indices: Vec<usize> = (0..values.len()).collect();
+        indices.sort_unstable_by_key(|&i| key(values[i]));
+        indices
+    };
+    let (by_ps, by_pe) = (sorted(|v| v.ps), sorted(|v| v.pe));
+    let (by_qs, by_qe) = (sorted(|v| v.qs), sorted(|v| v.qe));
+    let mut is_done = vec![false; values.len()];
+    // How many of its two intervals start before any other value's ends.
+    let mut ready = vec![0_u8; values.len()];
+    let mut next = Vec::new();
+    let (mut ps, mut pe, mut qs, mut qe) = (0, 0, 0, 0);
+    let mut order = Vec::with_capacity(values.len());
+    while order.len() < values.len() {
+        while is_done[by_pe[pe]] {
+            pe += 1;
+        }
+        while is_done[by_qe[qe]] {
+            qe += 1;
+        }
+        let (first_pe, first_qe) = (values[by_pe[pe]].pe, values[by_qe[qe]].qe);
+        let mut count = |i: usize| {
+            ready[i] += 1;
+            if ready[i] == 2 {
+                next.push(i);
+            }
+        };
+        while ps < by_ps.len() && values[by_ps[ps]].ps < first_pe {
+            count(by_ps[ps]);
+            ps += 1;
+        }
+        while qs < by_qs.len() && values[by_qs[qs]].qs < first_qe {
+            count(by_qs[qs]);
+            qs += 1;
+        }
+        let i = next.pop().expect("an order without cycles has a first value among any");
+        is_done[i] = true;
+        order.push(values[i]);
+    }
+    order
+}
+
+/// Merges the insertions and the removals of values, each in the given order.
+fn merge(inserted: &[&Element], removed: &[&Element], order: &mut Vec<Place>) {
+    let first_ends = |ends: Vec<u32>| {
+        let mut least = vec![NEVER; ends.len() + 1];
+        for i in (0..ends.len()).rev() {
+            least[i] = least[i + 1].min(ends[i]);
+        }
+        least
+    };
+    // The first end of all insertions, and of all removals, that are still to come.
+    let pe = first_ends(inserted.iter().map(|v| v.pe).collect());
+    let (mut i, mut j) = (0, 0);
+    while i < inserted.len() || j < removed.len() {
+        match removed.get(j) {
+            Some(value) if j < i && value.qs < pe[i] => {
+                order.extend(value.remove);
+                j += 1;
+            }
+            _ => {
+                let value = inserted.get(i).expect("some call is always possible");
+                order.push(value.insert);
+                i += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The calls and returns of some operations as a sequence, and who is running at each return.
+//!
+//! ```text
+//! t0: ├── a ──┤   ├─ c ─┤          calls and returns:  a( b( )a c( )c )b
+//! t1:    ├──────── b ───────┤      open at )a: a b     open at )c: c b     open at )b: b
+//! ```
+//!
+//! At one time calls come before returns: operations that meet overlap. Operations of one session
+//! that meet are ordered all the same, and so are those of a history without times; such an
+//! operation lists what it comes `after`.
+
+use crate::calls::Place;
+use crate::task::Task;
+
+/// The returns of some operations in order, and what is open at each.
+pub(crate) struct Timeline {
+    /// The operations that returned, by return.
+    pub(crate) returns: Vec<Place>,
+    /// For each return where its open operations start in `open`, and behind the last the end.
+    starts: Vec<u32>,
+    /// Completed operations that are open at a return, in the order of their own returns.
+    open: Vec<Place>,
+    /// The pending operations that may matter, by call.
+    pub(crate) pending: Vec<Place>,
+    /// For each return how many of the pending operations were called before it.
+    pub(crate) pending_at: Vec<u32>,
+    /// For each operation (by place) its slot: a small number that no other operation has while it
+    /// is open. Pending operations have the first slots, in order, and keep them.
+    pub(crate) slot: Vec<u32>,
+    /// How many slots there are.
+    pub(crate) slots: usize,
+    /// For each operation (by place) its rank among the returns; `u32::MAX` if it is pending.
+    pub(crate) rank: Vec<u32>,
+    /// For each operation (by place) what its session's order puts before it and time does not.
+    after: Vec<Vec<Place>>,
+    /// Whether any operation has something in `after`.
+    pub(crate) has_after: bool,
+}
+
+impl Timeline {
+    /// Arranges some operations, which are sorted by start.
+    ///
+    /// Pending operations that change no state matter to nobody and are left out.
+    pub(crate) fn new(task: &Task<'_>, places: &[Place]) -> Self {
+        let calls = task.calls();
+        let history = calls.history();
+        let mut returns: Vec<Place> =
+            places.iter().copied().filter(|&place| !task.is_pending(place)).collect();
+        let pending: Vec<Place> = places
+            .iter()
+            .copied()
+            .filter(|&place| task.is_pending(place) && !task.is_pure(place))
+            .collect();
+        if calls.is_timed() {
+            returns.sort_by_key(|&place| (calls.get(place).end, place));
+        } else {
+            // Without times any order extends the sessions' orders if it goes by index in session.
+            returns.sort_by_key(|&p| (history.index_in_session(calls.get(p).id), p));
+        }
+        let mut rank = vec![u32::MAX; calls.len()];
+        for (i, &place) in returns.iter().enumerate() {
+            rank[place.index()] = i as u32;
+        }
+        let mut timeline = Timeline {
+            returns,
+            starts: vec![0],
+            open: Vec::new(),
+            pending,
+            pending_at: Vec::new(),
+            slot: vec![u32::MAX; calls.len()],
+            slots: 0,
+            rank,
+            after: Vec::new(),
+            has_after: false,
+        };
+        timeline.sweep(task, places);
+        timeline.find_after(task, places);
+        timeline
+    }
+
+    /// Gives the completed operations that are open at a return, the returning one first.
+    pub(crate) fn open(&self, at: usize) -> &[Place] {
+        &self.open[self.starts[at] as usize..self.starts[at + 1] as usize]
+    }
+
+    /// Gives what an operation's session puts before it and time does not.
+    pub(crate) fn after(&self, place: Place) -> &[Place] {
+        if self.has_after { &self.after[place.index()] } else { &[] }
+    }
+
+    /// Goes through the returns and notes what is open, and which slots are free.
+    fn sweep(&mut self, task: &Task<'_>, places: &[Place]) {
+        let calls = task.calls();
+        for (i, &place) in self.pending.iter().enumerate() {
+            self.slot[place.index()] = i as u32;
+        }
+        let mut slots = self.pending.len();
+        let mut free: Vec<u32> = Vec::new();
+        let mut open: Vec<Place> = Vec::new();
+        let mut called = 0;
+        let mut pending = 0;
+        for i in 0..self.returns.len() {
+            let returning = self.returns[i];
+            let end = calls.get(returning).end;
+            while called < places.len() && calls.get(places[called]).start <= end {
+                let place = places[called];
+                called += 1;
+                if self.rank[place.index()] == u32::MAX {
+                    continue;
+                }
+                self.slot[place.index()] = free.pop().unwrap_or_else(|| {
+                    slots += 1;
+                    slots as u32 - 1
+                });
+                let rank = &self.rank;
+                let at = open.partition_point(|p| rank[p.index()] < rank[place.index()]);
+                open.insert(at, place);
+            }
+            while self.pending.get(pending).is_some_and(|&p| calls.get(p).start <= end) {
+                pending += 1;
+            }
+            self.open.extend(&open);
+            self.starts.push(self.open.len() as u32);
+            self.pending_at.push(pending as u32);
+            debug_assert_eq!(open[0], returning);
+            free.push(self.slot[returning.index()]);
+            open.remove(0);
+        }
+        self.slots = slots;
+    }
+
+    fn find_after(&mut self, task: &Task<'_>, places: &[Place]) {
+        let calls = task.calls();
+        // The last completed operations of each session: those that end last, or without times
+        // the one that was listed last.
+        let mut last: Vec<Vec<Place>> = vec![Vec::new(); calls.history().session_count()];
+        let mut after: Vec<Vec<Place>> = vec![Vec::new(); calls.len()];
+        for &place in places {
+            let op = calls.get(place);
+            let before = &mut last[op.session.index()];
+            let meets = |p: &&Place| !calls.is_timed() || calls.get(**p).end == op.start;
+            after[place.index()] = before.iter().filter(meets).copied().collect();
+            self.has_after |= !after[place.index()].is_empty();
+            if op.is_pending {
+                continue;
+            }
+            if calls.is_timed() {
+                before.retain(|&p| calls.get(p).end >= op.start);
+            } else {
+                before.clear();
+            }
+            before.push(place);
+        }
+        self.after = if self.has_after { after } else { Vec::new() };
+    }
+}

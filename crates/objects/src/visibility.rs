@@ -1,0 +1,645 @@
+//! Weak consistency by linearizations and minimal visibilities (Emmi and Enea, "Monitoring Weak
+//! Consistency", Figure 4 and Theorem 1).
+//!
+//! A linearization is extended operation by operation, each time by one that nothing unlinearized
+//! happens before. For the new operation a set of operations that it sees is chosen: by the axioms
+//! it must hold a base, and must be closed; by `Ret` the specification must give the operation's
+//! return after it. Theorem 1 says that the minimal such sets suffice, because what an operation
+//! sees only ever obliges later ones to see more. When nothing fits, the search goes back.
+//!
+//! - An axiom `vis >= r1 ; ... ; rn` whose last relation is not `vis` gives the base: all that
+//!   reaches the new operation by it. If the last is `vis`, then with an operation the set holds
+//!   all that reaches that operation by `r1 ; ... ; r(n-1)`. Axioms `lin >= ...` follow from
+//!   `lin >= hb` and `lin >= vis`, which the construction keeps.
+//! - Operations that change no state are in a minimal set only if the base or another member
+//!   brings them along. So the sets are found by closing the base, and then adding one operation
+//!   that may change the state after the other, smallest sets first.
+//! - If no axiom has `vis` on its right, what an operation sees matters to nobody else, and any
+//!   set that fits will do: the states that subsequences can reach are computed, one set for each.
+//!   An operation that changes no state is then linearized as soon as a set fits (unless an axiom
+//!   composes `lin`, so that others might have to see more because of it).
+//! - Two orders of the same operations that differ only in where those stand that change no state
+//!   have the same future if their visibilities are the same; one is explored.
+//!
+//! As trees of orders the strategies of Wing and Gong and of Lowe are one: the first extends by
+//! any minimal operation, the second by those that are open when the first unlinearized operation
+//! returns, and these are the same operations. What differs is which is tried first: the one that
+//! was called first, or the one that returns first.
+//!
+//! The naive way, to enumerate all closed sets that hold the base, large ones first and nothing
+//! remembered, is kept as the baseline of the paper's comparison.
+//!
+//! Cost: exponential in the operations that overlap, and where `vis` is on the right of an axiom
+//! also in the operations that may or may not be seen.
+
+use std::collections::VecDeque;
+
+use consistory_history::{OpId, Value};
+use consistory_spec::{Atom, Left, ObjectModel};
+use consistory_verdict::{Attempt, Budget, Stopped};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::bits::Bits;
+use crate::calls::Place;
+use crate::definition::Execution;
+use crate::machine::{Machine, StateId};
+use crate::task::Task;
+
+/// Which operation is tried first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Strategy {
+    /// The one that was called first (Wing and Gong).
+    WingGong,
+    /// The one that returns first (Lowe).
+    #[default]
+    JustInTime,
+}
+
+/// Which visibilities are tried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Visibility {
+    /// Minimal ones, smallest first.
+    #[default]
+    Minimal,
+    /// All, largest first: the baseline.
+    All,
+}
+
+/// How many maximal attempts are kept.
+const ATTEMPTS: usize = 8;
+/// How many steps are taken between two looks at the clock.
+const PATIENCE: u32 = 256;
+/// The most operations that the search takes.
+pub(crate) const MOST_OPERATIONS: usize = 64 * 64;
+/// The most operations of which the naive way tries all subsets.
+const MOST_SUBSETS: usize = 62;
+
+/// What the search finds.
+pub(crate) enum Explanation {
+    /// An abstract execution that satisfies the axioms.
+    Found(Execution),
+    /// There is none.
+    Stuck {
+        /// The operation that was never explained, of those the one that returns last.
+        stuck: Place,
+        /// Attempts that came as far as possible.
+        attempts: Vec<Execution>,
+    },
+}
+
+/// Searches for an abstract execution of a task that satisfies a model.
+pub(crate) fn explain(
+    task: &Task<'_>,
+    model: &ObjectModel,
+    strategy: Strategy,
+    visibility: Visibility,
+    budget: &Budget,
+) -> Result<Explanation, Stopped> {
+    match task.len().div_ceil(64) {
+        0..=1 => Search::<1>::new(task, model, strategy, visibility, budget).run(),
+        2 => Search::<2>::new(task, model, strategy, visibility, budget).run(),
+        3..=8 => Search::<8>::new(task, model, strategy, visibility, budget).run(),
+        9..=64 => Search::<64>::new(task, model, strategy, visibility, budget).run(),
+        _ => Err(Stopped::Size { operations: task.len(), limit: MOST_OPERATIONS }),
+    }
+}
+
+/// What the specification gives for an operation after an attempt to explain all before it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Instead {
+    /// What it returns if it sees only what the axioms demand; `None` if it is not possible then.
+    pub least: Option<Value>,
+    /// What it returns if it sees everything; `None` if it is not possible then.
+    pub most: Option<Value>,
+}
+
+/// Says what an operation would return after an attempt, in place of what it did return.
+pub fn instead(task: &Task<'_>, model: &ObjectModel, attempt: &Attempt) -> Option<Instead> {
+    match task.len().div_ceil(64) {
+        0..=1 => instead_in::<1>(task, model, attempt),
+        2..=64 => instead_in::<64>(task, model, attempt),
+        _ if model.is_linearizability() => instead_in::<1>(task, model, attempt),
+        _ => None,
+    }
+}
+
+fn instead_in<const W: usize>(
+    task: &Task<'_>,
+    model: &ObjectModel,
+    attempt: &Attempt,
+) -> Option<Instead> {
+    let calls = task.calls();
+    let places: FxHashMap<OpId, Place> = calls.places().map(|p| (calls.get(p).id, p)).collect();
+    let order: Option<Vec<Place>> =
+        attempt.linearization.order.iter().map(|op| places.get(op).copied()).collect();
+    let (order, next) = (order?, *places.get(&attempt.unexplained)?);
+    let mut machine = Machine::new(task);
+    let mut returned = |sees: &dyn Fn(Place) -> bool| {
+        let mut state = Machine::INITIAL;
+        for &place in order.iter().filter(|&&p| sees(p) && !task.is_read_only(p)) {
+            state = machine.step(state, place)?.0;
+        }
+        let (_, value) = machine.step(state, next)?;
+        Some(machine.get(value).clone())
+    };
+    let most = returned(&|_| true);
+    if model.is_linearizability() {
+        return Some(Instead { least: most.clone(), most });
+    }
+    let budget = Budget::unlimited();
+    let mut search =
+        Search::<W>::new(task, model, Strategy::default(), Visibility::default(), &budget);
+    for (i, &place) in order.iter().enumerate() {
+        let sees = match &attempt.linearization.vis {
+            Some(vis) => vis[i].iter().filter_map(|op| places.get(op)).map(|p| p.index()).collect(),
+            None => order[..i].iter().map(|p| p.index()).collect(),
+        };
+        search.append(place, sees);
+    }
+    let base = search.base(next);
+    let least = returned(&|place| base.contains(place.index()));
+    Some(Instead { least, most })
+}
+
+/// An axiom `vis >= ...` without its last relation, and the methods that it is about.
+struct Demand {
+    axiom: usize,
+    prefix: Vec<Atom>,
+    last: Atom,
+}
+
+struct Frame<const W: usize> {
+    /// What is left to linearize next, the next one last.
+    candidates: Vec<Place>,
+    /// The candidate whose visibilities are being tried.
+    current: Option<(Place, Options<W>)>,
+    has_child: bool,
+}
+
+/// The visibilities of one operation that are left to try.
+enum Options<const W: usize> {
+    Listed(VecDeque<Bits<W>>),
+    Subsets(Subsets<W>),
+}
+
+/// All sets that hold a base, by decreasing size.
+struct Subsets<const W: usize> {
+    base: Bits<W>,
+    free: Vec<usize>,
+    /// Which of `free` are left out; by increasing size.
+    left_out: Option<u64>,
+}
+
+struct Search<'a, 'h, const W: usize> {
+    task: &'a Task<'h>,
+    model: &'a ObjectModel,
+    strategy: Strategy,
+    visibility: Visibility,
+    budget: &'a Budget,
+    machine: Machine<'a, 'h>,
+    demands: Vec<Demand>,
+    /// Whether what an operation sees matters to no other.
+    is_independent: bool,
+    /// Whether configurations may be compared without the places of what changes no state.
+    is_comparable: bool,
+    hb: Vec<Bits<W>>,
+    po: Vec<Bits<W>>,
+    /// The operations by return, pending ones last.
+    by_return: Vec<Place>,
+    rank: Vec<u32>,
+    lin: Vec<Place>,
+    linearized: Bits<W>,
+    /// For each linearized operation (by place) what is linearized before it.
+    before: Vec<Bits<W>>,
+    /// For each linearized operation (by place) what it sees.
+    vis: Vec<Bits<W>>,
+    seen: FxHashSet<Vec<u64>>,
+    seen_words: u64,
+    steps: u32,
+    furthest: usize,
+    attempts: Vec<Execution>,
+}
+
+impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
+    fn new(
+        task: &'a Task<'h>,
+        model: &'a ObjectModel,
+        strategy: Strategy,
+        visibility: Visibility,
+        budget: &'a Budget,
+    ) -> Self {
+        let calls = task.calls();
+        let matrix = |holds: &dyn Fn(Place, Place) -> bool| -> Vec<Bits<W>> {
+            let into = |b| calls.places().filter(|&a| holds(a, b)).map(Place::index).collect();
+            calls.places().map(into).collect()
+        };
+        let demands: Vec<Demand> = model
+            .axioms
+            .iter()
+            .enumerate()
+            .filter(|(_, axiom)| axiom.left == Left::Vis && axiom.right != [Atom::Vis])
+            .map(|(i, axiom)| {
+                let (&last, prefix) = axiom.right.split_last().expect("an axiom is not empty");
+                Demand { axiom: i, prefix: prefix.to_vec(), last }
+            })
+            .collect();
+        let mentions = |atom| demands.iter().any(|d| d.last == atom || d.prefix.contains(&atom));
+        let is_independent = !mentions(Atom::Vis);
+        let is_comparable = demands.iter().all(|d| {
+            !d.prefix.contains(&Atom::Lin) && (d.last != Atom::Lin || d.prefix.is_empty())
+        });
+        let mut by_return: Vec<Place> = calls.places().collect();
+        if calls.is_timed() {
+            by_return.sort_by_key(|&p| (task.is_pending(p), calls.get(p).end, p));
+        } else {
+            let index = |p: Place| calls.history().index_in_session(calls.get(p).id);
+            by_return.sort_by_key(|&p| (task.is_pending(p), index(p), p));
+        }
+        let mut rank = vec![0; task.len()];
+        for (i, &place) in by_return.iter().enumerate() {
+            rank[place.index()] = i as u32;
+        }
+        Search {
+            task,
+            model,
+            strategy,
+            visibility,
+            budget,
+            machine: Machine::new(task),
+            demands,
+            is_independent,
+            is_comparable,
+            hb: matrix(&|a, b| calls.happens_before(a, b)),
+            po: matrix(&|a, b| calls.program_order(a, b)),
+            by_return,
+            rank,
+            lin: Vec::new(),
+            linearized: Bits::EMPTY,
+            before: vec![Bits::EMPTY; task.len()],
+            vis: vec![Bits::EMPTY; task.len()],
+            seen: FxHashSet::default(),
+            seen_words: 0,
+            steps: 0,
+            furthest: 0,
+            attempts: Vec::new(),
+        }
+    }
+
+    fn run(mut self) -> Result<Explanation, Stopped> {
+        // How long the linearization was before each frame's own operations.
+        let mut lengths = vec![0];
+        self.absorb()?;
+        if self.is_complete() {
+            return Ok(Explanation::Found(self.execution()));
+        }
+        let mut stack = vec![self.frame()];
+        while let Some(frame) = stack.last_mut() {
+            self.tick()?;
+            let Some((place, mut options)) = frame.current.take() else {
+                match frame.candidates.pop() {
+                    Some(place) => frame.current = Some((place, self.options(place)?)),
+                    None => {
+                        if !frame.has_child {
+                            self.keep_attempt();
+                        }
+                        stack.pop();
+                        self.unwind(lengths.pop().expect("each frame has a length"));
+                    }
+                }
+                continue;
+            };
+            let Some(sees) = self.next_option(place, &mut options)? else { continue };
+            frame.current = Some((place, options));
+            let length = self.lin.len();
+            self.append(place, sees);
+            self.absorb()?;
+            if self.is_complete() {
+                return Ok(Explanation::Found(self.execution()));
+            }
+            if self.is_new() {
+                frame.has_child = true;
+                lengths.push(length);
+                stack.push(self.frame());
+            } else {
+                self.unwind(length);
+            }
+        }
+        let stuck = self.by_return[self.furthest];
+        Ok(Explanation::Stuck { stuck, attempts: self.attempts })
+    }
+
+    fn tick(&mut self) -> Result<(), Stopped> {
+        self.steps = self.steps.wrapping_add(1);
+        if self.steps.is_multiple_of(PATIENCE) {
+            self.budget.check()?;
+            self.budget.reserve(8 * self.seen_words + self.machine.memory())?;
+        }
+        Ok(())
+    }
+
+    /// Says whether all completed operations are linearized.
+    fn is_complete(&self) -> bool {
+        self.first_unlinearized().is_none()
+    }
+
+    /// Gives the rank of the completed operation that returns first of those not linearized.
+    fn first_unlinearized(&self) -> Option<usize> {
+        let completed = self.by_return.iter().take_while(|&&p| !self.task.is_pending(p));
+        completed.into_iter().position(|p| !self.linearized.contains(p.index()))
+    }
+
+    fn append(&mut self, place: Place, sees: Bits<W>) {
+        self.before[place.index()] = self.linearized;
+        self.vis[place.index()] = sees;
+        self.linearized.insert(place.index());
+        self.lin.push(place);
+    }
+
+    fn unwind(&mut self, length: usize) {
+        for place in self.lin.drain(length..) {
+            self.linearized.remove(place.index());
+        }
+    }
+
+    /// Lists what may be linearized next, what is to be tried first last.
+    fn frame(&mut self) -> Frame<W> {
+        let first = self.first_unlinearized().expect("a complete linearization needs no frame");
+        if first > self.furthest {
+            self.furthest = first;
+            self.attempts.clear();
+        }
+        let mut candidates: Vec<Place> = self.minimals().collect();
+        candidates.retain(|&p| !(self.task.is_pending(p) && self.task.is_read_only(p)));
+        match self.strategy {
+            Strategy::WingGong => candidates.sort_by_key(|&p| (self.task.is_pending(p), p)),
+            Strategy::JustInTime => candidates.sort_by_key(|&p| self.rank[p.index()]),
+        }
+        candidates.reverse();
+        Frame { candidates, current: None, has_child: false }
+    }
+
+    /// Gives what is not linearized and has nothing such before it in `hb`.
+    fn minimals(&self) -> impl Iterator<Item = Place> {
+        let left = self.task.calls().places().filter(|p| !self.linearized.contains(p.index()));
+        left.filter(|p| self.hb[p.index()].is_subset(&self.linearized))
+    }
+
+    /// Linearizes what changes no state and can be explained, where that takes nothing away.
+    fn absorb(&mut self) -> Result<(), Stopped> {
+        if !self.is_independent || !self.is_comparable || self.visibility == Visibility::All {
+            return Ok(());
+        }
+        let mut again = true;
+        while again {
+            again = false;
+            let ready: Vec<Place> = self
+                .minimals()
+                .filter(|&p| self.task.is_read_only(p) && !self.task.is_pending(p))
+                .collect();
+            for place in ready {
+                if let Some(sees) = self.any_visibility(place)? {
+                    self.append(place, sees);
+                    again = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says whether the configuration was not reached before.
+    fn is_new(&mut self) -> bool {
+        if !self.is_comparable || self.visibility == Visibility::All {
+            return true;
+        }
+        let mut key: Vec<u64> = self.linearized.words().to_vec();
+        let writers = self.lin.iter().filter(|&&p| !self.task.is_read_only(p));
+        key.extend(writers.map(|p| u64::from(p.0)));
+        if !self.is_independent {
+            key.extend(self.linearized.iter().flat_map(|p| *self.vis[p].words()));
+        }
+        self.seen_words += key.len() as u64 + 4;
+        self.seen.insert(key)
+    }
+
+    /// Gives all that reaches some operations by a composition of relations.
+    fn reaching(&self, relations: &[Atom], operations: Bits<W>) -> Bits<W> {
+        relations.iter().rev().fold(operations, |reached, relation| {
+            let into = match relation {
+                Atom::Po => &self.po,
+                Atom::Hb => &self.hb,
+                Atom::Lin => &self.before,
+                Atom::Vis => &self.vis,
+            };
+            reached.iter().fold(Bits::EMPTY, |all, p| all.union(&into[p]))
+        })
+    }
+
+    fn demands_of(&self, place: Place) -> impl Iterator<Item = &Demand> {
+        let method = &*self.task.invocation(place).method;
+        self.demands.iter().filter(move |d| self.model.axioms[d.axiom].concerns(method))
+    }
+
+    /// Gives what an operation that is linearized next has to see in any case.
+    fn base(&self, place: Place) -> Bits<W> {
+        let last = |atom| match atom {
+            Atom::Po => Some(self.po[place.index()]),
+            Atom::Hb => Some(self.hb[place.index()]),
+            Atom::Lin => Some(self.linearized),
+            Atom::Vis => None,
+        };
+        let bases = self
+            .demands_of(place)
+            .filter_map(|demand| last(demand.last).map(|set| self.reaching(&demand.prefix, set)));
+        let base = bases.fold(Bits::EMPTY, |all, set| all.union(&set));
+        self.closed(place, base)
+    }
+
+    /// Adds to what an operation sees what it then has to see.
+    fn closed(&self, place: Place, mut sees: Bits<W>) -> Bits<W> {
+        if self.is_independent {
+            return sees;
+        }
+        loop {
+            let closing = self.demands_of(place).filter(|demand| demand.last == Atom::Vis);
+            let more = closing
+                .map(|demand| self.reaching(&demand.prefix, sees))
+                .fold(sees, |all, set| all.union(&set));
+            if more == sees {
+                return sees;
+            }
+            sees = more;
+        }
+    }
+
+    /// Says whether an operation returns what it did after what it sees.
+    fn fits(&mut self, place: Place, sees: &Bits<W>) -> bool {
+        let mut state = Machine::INITIAL;
+        for i in 0..self.lin.len() {
+            let seen = self.lin[i];
+            if sees.contains(seen.index()) && !self.task.is_read_only(seen) {
+                match self.machine.step(state, seen) {
+                    Some((next, _)) => state = next,
+                    None => return false,
+                }
+            }
+        }
+        self.machine.perform(state, place).is_some()
+    }
+
+    fn options(&mut self, place: Place) -> Result<Options<W>, Stopped> {
+        if self.visibility == Visibility::All {
+            let base = self.base(place);
+            let free: Vec<usize> = self.linearized.difference(&base).iter().collect();
+            if free.len() > MOST_SUBSETS {
+                return Err(Stopped::Size { operations: self.task.len(), limit: MOST_SUBSETS });
+            }
+            return Ok(Options::Subsets(Subsets { base, free, left_out: Some(0) }));
+        }
+        if self.is_independent {
+            return Ok(Options::Listed(self.any_visibility(place)?.into_iter().collect()));
+        }
+        Ok(Options::Listed(self.minimal_visibilities(place)?.into()))
+    }
+
+    fn next_option(
+        &mut self,
+        place: Place,
+        options: &mut Options<W>,
+    ) -> Result<Option<Bits<W>>, Stopped> {
+        match options {
+            Options::Listed(sets) => Ok(sets.pop_front()),
+            Options::Subsets(subsets) => {
+                for sees in subsets.by_ref() {
+                    self.tick()?;
+                    if self.closed(place, sees) == sees && self.fits(place, &sees) {
+                        return Ok(Some(sees));
+                    }
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Finds the minimal sets that an operation which is linearized next can see.
+    ///
+    /// Sets are grown from the base by one operation at a time; one that fits is not grown.
+    fn minimal_visibilities(&mut self, place: Place) -> Result<Vec<Bits<W>>, Stopped> {
+        let base = self.base(place);
+        let writers: Vec<usize> =
+            self.linearized.iter().filter(|&p| !self.task.is_read_only(Place::new(p))).collect();
+        let mut reached: FxHashSet<Bits<W>> = FxHashSet::from_iter([base]);
+        let mut queue = VecDeque::from([base]);
+        let mut minimal: Vec<Bits<W>> = Vec::new();
+        while let Some(sees) = queue.pop_front() {
+            self.tick()?;
+            if minimal.iter().any(|smaller| smaller.is_subset(&sees)) {
+                continue;
+            }
+            if self.fits(place, &sees) {
+                // Closing may add many at once: sets do not come by size.
+                minimal.retain(|larger| !sees.is_subset(larger));
+                minimal.push(sees);
+                continue;
+            }
+            for &writer in writers.iter().filter(|&&writer| !sees.contains(writer)) {
+                let grown = self.closed(place, sees.with(writer));
+                if reached.insert(grown) {
+                    queue.push_back(grown);
+                }
+            }
+        }
+        Ok(minimal)
+    }
+
+    /// Finds one set that an operation which is linearized next can see, where any will do.
+    ///
+    /// Goes through the linearization and keeps, for each state that a subsequence with the base
+    /// in it leads to, how it was reached.
+    fn any_visibility(&mut self, place: Place) -> Result<Option<Bits<W>>, Stopped> {
+        let base = self.base(place);
+        let mut reached: Vec<(StateId, Bits<W>)> = vec![(Machine::INITIAL, Bits::EMPTY)];
+        let mut index: FxHashMap<StateId, usize> = FxHashMap::default();
+        for i in 0..self.lin.len() {
+            let seen = self.lin[i];
+            let is_forced = base.contains(seen.index());
+            if self.task.is_read_only(seen) {
+                continue;
+            }
+            self.tick()?;
+            let mut next: Vec<(StateId, Bits<W>)> = Vec::new();
+            index.clear();
+            let mut reach = |state: StateId, sees: Bits<W>| {
+                index.entry(state).or_insert_with(|| {
+                    next.push((state, sees));
+                    next.len()
+                });
+            };
+            for &(state, sees) in reached.iter().filter(|_| !is_forced) {
+                reach(state, sees);
+            }
+            for &(state, sees) in &reached {
+                if let Some((after, _)) = self.machine.step(state, seen) {
+                    reach(after, sees.with(seen.index()));
+                }
+            }
+            reached = next;
+        }
+        let fitting =
+            reached.into_iter().find(|(state, _)| self.machine.perform(*state, place).is_some());
+        Ok(fitting.map(|(_, sees)| sees.union(&base)))
+    }
+
+    fn keep_attempt(&mut self) {
+        if self.attempts.len() < ATTEMPTS && self.first_unlinearized() == Some(self.furthest) {
+            self.attempts.push(self.execution());
+        }
+    }
+
+    fn execution(&self) -> Execution {
+        let sees = |place: &Place| {
+            let vis = &self.vis[place.index()];
+            self.lin.iter().copied().filter(|p| vis.contains(p.index())).collect()
+        };
+        Execution { lin: self.lin.clone(), vis: self.lin.iter().map(sees).collect() }
+    }
+}
+
+impl<const W: usize> Iterator for Subsets<W> {
+    type Item = Bits<W>;
+
+    fn next(&mut self) -> Option<Bits<W>> {
+        let left_out = self.left_out?;
+        let all = (1u64 << self.free.len()) - 1;
+        // The next larger number with as many bits, or the least one with a bit more.
+        self.left_out = if left_out == all {
+            None
+        } else {
+            let lowest = left_out & left_out.wrapping_neg();
+            let ripple = left_out + lowest;
+            let next = match left_out {
+                0 => 1,
+                _ => ripple | (((left_out ^ ripple) >> 2) / lowest),
+            };
+            if next > all { Some((1 << (left_out.count_ones() + 1)) - 1) } else { Some(next) }
+        };
+        let kept = self.free.iter().enumerate().filter(|(i, _)| left_out >> i & 1 == 0);
+        Some(kept.fold(self.base, |sees, (_, &p)| sees.with(p)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subsets_come_once_and_by_decreasing_size() {
+        let base: Bits<1> = [9].into_iter().collect();
+        let subsets = Subsets { base, free: vec![1, 2, 4, 7], left_out: Some(0) };
+        let sizes: Vec<usize> = subsets.map(|sees| sees.iter().count()).collect();
+        assert_eq!(sizes, [5, 4, 4, 4, 4, 3, 3, 3, 3, 3, 3, 2, 2, 2, 2, 1]);
+        let subsets = Subsets { base, free: vec![1, 2, 4, 7], left_out: Some(0) };
+        assert_eq!(subsets.collect::<FxHashSet<_>>().len(), 16);
+        let none = Subsets { base, free: vec![], left_out: Some(0) };
+        assert_eq!(none.collect::<Vec<_>>(), [base]);
+    }
+}

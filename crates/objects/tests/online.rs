@@ -1,0 +1,224 @@
+//! What is judged as it comes is what is judged from the record, at every return; and what is kept
+//! stays bounded.
+
+use consistory_generate::{ObjectWorkload, SharedObject, generate_calls};
+use consistory_history::{Action, History, OpId, Value};
+use consistory_objects::{
+    Calls, ObjectOptions, Online, OnlineError, OnlineOptions, RunningId, Task, judge_object,
+};
+use consistory_spec::{ObjectModel, find};
+use consistory_verdict::Verdict;
+use rustc_hash::FxHashMap;
+
+/// The starts and ends of a history's calls in the order of time.
+fn events(history: &History) -> Vec<(i64, bool, OpId)> {
+    let mut events: Vec<(i64, bool, OpId)> = Vec::new();
+    for op in history.ops() {
+        let time = history.time(op).unwrap();
+        events.push((time.start, false, op));
+        events.extend(time.end.map(|end| (end, true, op)));
+    }
+    events.sort_unstable();
+    events
+}
+
+fn values(history: &History, op: OpId) -> (&str, Vec<Value>, Option<Value>) {
+    let Action::Call(call) = history.action(op) else { panic!("a history of calls") };
+    let call = history.call(call);
+    let value = |&id: &_| history.value(id).clone();
+    (&call.method, call.args.iter().map(value).collect(), call.returns.as_ref().map(value))
+}
+
+/// Judges a history as it comes; gives the first operation whose return nothing explains, or that
+/// there are too many explanations.
+fn watch(
+    history: &History,
+    object: &str,
+    options: OnlineOptions,
+) -> Result<Option<OpId>, OnlineError> {
+    let mut online = Online::new(find(object).unwrap(), options);
+    let mut running: FxHashMap<OpId, RunningId> = FxHashMap::default();
+    for (_, is_end, op) in events(history) {
+        let (method, args, returns) = values(history, op);
+        if !is_end {
+            running.insert(op, online.invoke(method, args).unwrap());
+            if history.time(op).unwrap().end.is_none() {
+                online.abandon(running[&op]).unwrap();
+            }
+        } else if online.complete(running[&op], returns)?.is_some() {
+            return Ok(Some(op));
+        }
+    }
+    Ok(None)
+}
+
+/// Finds the first return at which the record so far is not linearizable.
+fn check(history: &History, object: &str) -> Option<OpId> {
+    let model = ObjectModel::named("linearizability").unwrap();
+    let events = events(history);
+    let ends: Vec<usize> = (0..events.len()).filter(|&i| events[i].1).collect();
+    let is_fine = |until: usize| {
+        let (now, _, _) = events[until];
+        let prefix = prefix(history, now);
+        let task = Task::new(Calls::new(&prefix).unwrap(), find(object).unwrap()).unwrap();
+        let ruling = judge_object(&task, &model, &ObjectOptions::default());
+        assert_ne!(ruling.judgement.verdict(), Verdict::Undecided);
+        ruling.judgement.verdict() == Verdict::Consistent
+    };
+    ends.into_iter().find(|&end| !is_fine(end)).map(|end| events[end].2)
+}
+
+/// Gives what was recorded up to a time.
+fn prefix(history: &History, now: i64) -> History {
+    use consistory_history::{Call, Details, HistoryBuilder, Interval};
+    let mut b = HistoryBuilder::new();
+    for op in history.ops() {
+        let time = history.time(op).unwrap();
+        if time.start > now {
+            continue;
+        }
+        let (method, args, returns) = values(history, op);
+        let session = b.session(history.session_name(history.session_of(op)));
+        let end = time.end.filter(|&end| end <= now);
+        let args = args.into_iter().map(|arg| b.value(arg)).collect();
+        let returns = returns.filter(|_| end.is_some()).map(|value| b.value(value));
+        let call = b.call(Call { method: method.into(), args, returns });
+        let time = Some(Interval { start: time.start, end });
+        b.push_with(session, Action::Call(call), Details { time, ..Details::default() });
+    }
+    b.finish().unwrap()
+}
+
+fn workload(object: SharedObject, seed: u64) -> ObjectWorkload {
+    ObjectWorkload {
+        object,
+        sessions: 3,
+        operations: 14,
+        read_share: 0.5,
+        pending_share: 0.0,
+        plants: 0,
+        distance: 5,
+        seed,
+    }
+}
+
+#[test]
+fn watching_agrees_with_checking_every_prefix() {
+    let (mut fine, mut wrong, mut skipped) = (0, 0, 0);
+    for object in SharedObject::ALL {
+        for seed in 0..150 {
+            let workload = ObjectWorkload {
+                pending_share: if seed % 3 == 0 { 0.15 } else { 0.0 },
+                plants: (seed % 2) as usize,
+                ..workload(object, seed)
+            };
+            let history = generate_calls(&workload);
+            for whole in [false, true] {
+                let options = OnlineOptions { whole, configurations: 20_000 };
+                let found = match watch(&history, object.name(), options) {
+                    Ok(found) => found,
+                    Err(error) => {
+                        assert!(matches!(error, OnlineError::TooMany { .. }), "{error}");
+                        skipped += 1;
+                        continue;
+                    }
+                };
+                assert_eq!(found, check(&history, object.name()), "{object}, seed {seed}, {whole}");
+                match found {
+                    Some(_) => wrong += 1,
+                    None => fine += 1,
+                }
+            }
+        }
+    }
+    assert!(fine > 300 && wrong > 300 && skipped < 30, "{fine} {wrong} {skipped}");
+}
+
+#[test]
+fn what_is_kept_stays_bounded() {
+    for (object, sessions, most) in [
+        (SharedObject::Register, 8, 600),
+        (SharedObject::Set, 8, 50),
+        (SharedObject::Queue, 2, 2000),
+        (SharedObject::Stack, 2, 2000),
+        (SharedObject::PriorityQueue, 4, 300),
+    ] {
+        // More is taken out than put in, so that the object itself stays small.
+        let workload = ObjectWorkload {
+            operations: 20_000,
+            sessions,
+            read_share: if object == SharedObject::Set { 0.8 } else { 0.6 },
+            ..workload(object, 1)
+        };
+        let history = generate_calls(&workload);
+        let mut online = Online::new(find(object.name()).unwrap(), OnlineOptions::default());
+        let mut running: FxHashMap<OpId, RunningId> = FxHashMap::default();
+        let mut parts = 0;
+        for (_, is_end, op) in events(&history) {
+            let (method, args, returns) = values(&history, op);
+            if is_end {
+                let id = running.remove(&op).unwrap();
+                assert_eq!(online.complete(id, returns).unwrap(), None);
+            } else {
+                running.insert(op, online.invoke(method, args).unwrap());
+            }
+            parts = parts.max(online.size().parts);
+        }
+        let size = online.size();
+        println!("{object}: {size:?}, at most {parts} parts");
+        assert!(size.most <= most && parts <= 100, "{object}: {size:?}, {parts}");
+    }
+}
+
+#[test]
+fn what_would_have_been_possible_is_said() {
+    let text: [(&str, Vec<Value>, Option<Value>); 4] = [
+        ("enqueue", vec![Value::Int(1)], None),
+        ("enqueue", vec![Value::Int(2)], None),
+        ("dequeue", vec![], Some(Value::Int(1))),
+        ("dequeue", vec![], Some(Value::Int(7))),
+    ];
+    let mut online = Online::new(find("queue").unwrap(), OnlineOptions::default());
+    let ids: Vec<RunningId> =
+        text[..2].iter().map(|(m, args, _)| online.invoke(m, args.clone()).unwrap()).collect();
+    let dequeue = online.invoke("dequeue", vec![]).unwrap();
+    for id in ids {
+        assert_eq!(online.complete(id, None), Ok(None));
+    }
+    let wrong = online.complete(dequeue, Some(Value::Int(7))).unwrap().unwrap();
+    assert_eq!(wrong.possible, [Value::Null, Value::Int(1), Value::Int(2)]);
+    assert_eq!(online.complete(dequeue, None), Err(OnlineError::NotRunning));
+}
+
+#[test]
+fn a_call_that_failed_took_no_effect_and_one_that_is_lost_may_have() {
+    let mut online = Online::new(find("register").unwrap(), OnlineOptions::default());
+    let read = |online: &mut Online, value: Value| {
+        let id = online.invoke("read", vec![]).unwrap();
+        online.complete(id, Some(value)).unwrap().is_none()
+    };
+    let failed = online.invoke("write", vec![Value::Int(1)]).unwrap();
+    online.fail(failed).unwrap();
+    assert!(read(&mut online, Value::Null));
+    let lost = online.invoke("write", vec![Value::Int(2)]).unwrap();
+    online.abandon(lost).unwrap();
+    assert!(read(&mut online, Value::Null), "not yet");
+    assert!(read(&mut online, Value::Int(2)), "by now");
+    assert!(!read(&mut online, Value::Null), "for good");
+    let size = online.size();
+    assert_eq!((size.running, size.pending), (0, 1));
+}
+
+#[test]
+fn limits_and_mixed_parts_are_errors() {
+    let options = OnlineOptions { configurations: 50, ..OnlineOptions::default() };
+    let mut online = Online::new(find("queue").unwrap(), options);
+    let ids: Vec<RunningId> =
+        (0..8).map(|i| online.invoke("enqueue", vec![Value::Int(i)]).unwrap()).collect();
+    assert_eq!(online.complete(ids[0], None), Err(OnlineError::TooMany { limit: 50 }));
+
+    let mut online = Online::new(find("set").unwrap(), OnlineOptions::default());
+    online.invoke("add", vec![Value::Int(1)]).unwrap();
+    let mixed = online.invoke("size", vec![]);
+    assert_eq!(mixed, Err(OnlineError::Whole { method: "size".into() }));
+}

@@ -1,0 +1,352 @@
+//! Consistency models of objects: axioms over `po`, `hb`, `lin` and `vis`, and how they are written.
+//!
+//! An abstract execution of a history adds a total order `lin` and a relation `vis`. A model is a
+//! set of axioms `lin >= rel` and `vis >= rel`, where `rel` composes `po`, `hb`, `lin` and `vis`
+//! (the grammar of Emmi and Enea, "Monitoring Weak Consistency", Figure 2). Every model also has
+//! `Ret` (each return is what the specification gives after the visible operations in `lin`
+//! order), `lin >= vis` and `lin >= hb`.
+//!
+//! ```text
+//! axioms ::= axiom { separator axiom }          separator ::= ";" | "," | line break
+//! axiom  ::= "Ret" | left ">=" rel
+//! left   ::= "lin" | "vis" [ "[" method { "," method } "]" ]
+//! rel    ::= atom { ";" atom }                  atom ::= "po" | "hb" | "lin" | "vis"
+//! ```
+//!
+//! A `;` composes unless an axiom follows it. `vis[size] >= po` demands it only of what calls of
+//! `size` see: that is how each method gets a visibility level of its own.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use consistory_formats::Diagnostics;
+
+/// A relation that an axiom composes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Atom {
+    /// The order of each session.
+    Po,
+    /// The order of real time.
+    Hb,
+    /// The linearization.
+    Lin,
+    /// The visibility.
+    Vis,
+}
+
+impl fmt::Display for Atom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Atom::Po => "po",
+            Atom::Hb => "hb",
+            Atom::Lin => "lin",
+            Atom::Vis => "vis",
+        })
+    }
+}
+
+/// The relation that an axiom bounds from below.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Left {
+    /// The linearization.
+    Lin,
+    /// The visibility.
+    Vis,
+}
+
+/// An axiom `left >= atom ; ... ; atom`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Axiom {
+    /// What is bounded.
+    pub left: Left,
+    /// The methods of the operations that it is demanded of, that is into which the pairs lead;
+    /// `None` for all.
+    pub of: Option<Vec<Box<str>>>,
+    /// What is composed, from the left; never empty.
+    pub right: Vec<Atom>,
+}
+
+impl Axiom {
+    /// Makes an axiom about all operations.
+    pub fn all(left: Left, right: &[Atom]) -> Self {
+        Axiom { left, of: None, right: right.to_vec() }
+    }
+
+    /// Says whether it is demanded of operations of a method.
+    pub fn concerns(&self, method: &str) -> bool {
+        self.of.as_ref().is_none_or(|methods| methods.iter().any(|m| **m == *method))
+    }
+}
+
+impl fmt::Display for Axiom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.left {
+            Left::Lin => "lin",
+            Left::Vis => "vis",
+        })?;
+        if let Some(methods) = &self.of {
+            write!(f, "[{}]", methods.join(","))?;
+        }
+        f.write_str(" >= ")?;
+        for (i, atom) in self.right.iter().enumerate() {
+            write!(f, "{}{atom}", if i > 0 { " ; " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads axioms; `source` is what diagnostics call the text.
+pub fn parse_axioms(source: &str, text: &str) -> Result<Vec<Axiom>, Diagnostics> {
+    let mut parser = Parser {
+        source: source.into(),
+        text,
+        tokens: tokens(text),
+        next: 0,
+        errors: Diagnostics::default(),
+    };
+    let axioms = parser.axioms();
+    if parser.errors.is_empty() { Ok(axioms) } else { Err(parser.errors) }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Token {
+    Word,
+    Contains,
+    Semicolon,
+    Comma,
+    Break,
+    Open,
+    Close,
+    Other,
+    End,
+}
+
+fn tokens(text: &str) -> Vec<(Token, Range<usize>)> {
+    let mut found = Vec::new();
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let mut end = at + c.len_utf8();
+        let token = match c {
+            '\n' => Token::Break,
+            c if c.is_whitespace() => continue,
+            '#' => {
+                while chars.next_if(|&(_, c)| c != '\n').is_some() {}
+                continue;
+            }
+            ';' | '∘' => Token::Semicolon,
+            ',' => Token::Comma,
+            '[' => Token::Open,
+            ']' => Token::Close,
+            '⊇' => Token::Contains,
+            '>' if chars.next_if(|&(_, c)| c == '=').is_some() => {
+                end += 1;
+                Token::Contains
+            }
+            c if c.is_alphanumeric() || c == '_' => {
+                while let Some((at, c)) = chars.next_if(|&(_, c)| c.is_alphanumeric() || c == '_') {
+                    end = at + c.len_utf8();
+                }
+                Token::Word
+            }
+            _ => Token::Other,
+        };
+        found.push((token, at..end));
+    }
+    found.push((Token::End, text.len()..text.len()));
+    found
+}
+
+struct Parser<'a> {
+    source: Arc<str>,
+    text: &'a str,
+    tokens: Vec<(Token, Range<usize>)>,
+    next: usize,
+    errors: Diagnostics,
+}
+
+impl Parser<'_> {
+    fn axioms(&mut self) -> Vec<Axiom> {
+        let mut axioms = Vec::new();
+        loop {
+            while matches!(self.peek(), Token::Semicolon | Token::Comma | Token::Break) {
+                self.next += 1;
+            }
+            if self.peek() == Token::End {
+                return axioms;
+            }
+            match self.axiom() {
+                Some(Some(axiom)) => axioms.push(axiom),
+                Some(None) => {}
+                None => self.recover(),
+            }
+        }
+    }
+
+    /// Reads an axiom; `Ret` is one that every model has, and so none to keep.
+    fn axiom(&mut self) -> Option<Option<Axiom>> {
+        let left = match self.word() {
+            Some("Ret" | "ret") => {
+                self.next += 1;
+                return Some(None);
+            }
+            Some("lin") => Left::Lin,
+            Some("vis") => Left::Vis,
+            _ => {
+                return self
+                    .fail("expected an axiom", "an axiom is `vis >= ...`, `lin >= ...` or `Ret`");
+            }
+        };
+        self.next += 1;
+        let of = if self.peek() == Token::Open { Some(self.methods()?) } else { None };
+        if self.peek() != Token::Contains {
+            return self
+                .fail("expected `>=`", "an axiom bounds `lin` or `vis` from below: `vis >= po`");
+        }
+        self.next += 1;
+        let mut right = vec![self.atom()?];
+        while self.peek() == Token::Semicolon && !self.axiom_follows() {
+            self.next += 1;
+            right.push(self.atom()?);
+        }
+        if !matches!(self.peek(), Token::Semicolon | Token::Comma | Token::Break | Token::End) {
+            return self.fail(
+                "expected `;` or the end of the axiom",
+                "relations are composed by `;`, and a union is two axioms",
+            );
+        }
+        Some(Some(Axiom { left, of, right }))
+    }
+
+    fn methods(&mut self) -> Option<Vec<Box<str>>> {
+        let mut methods = Vec::new();
+        loop {
+            self.next += 1;
+            match self.word() {
+                Some(word) => methods.push(word.into()),
+                None => {
+                    return self
+                        .fail("expected a method's name", "as in `vis[size,contains] >= po`");
+                }
+            }
+            self.next += 1;
+            match self.peek() {
+                Token::Comma => {}
+                Token::Close => {
+                    self.next += 1;
+                    return Some(methods);
+                }
+                _ => return self.fail("expected `,` or `]`", "as in `vis[size,contains] >= po`"),
+            }
+        }
+    }
+
+    fn atom(&mut self) -> Option<Atom> {
+        let atom = match self.word() {
+            Some("po") => Atom::Po,
+            Some("hb") => Atom::Hb,
+            Some("lin") => Atom::Lin,
+            Some("vis") => Atom::Vis,
+            _ => {
+                return self
+                    .fail("expected a relation", "the relations are `po`, `hb`, `lin` and `vis`");
+            }
+        };
+        self.next += 1;
+        Some(atom)
+    }
+
+    /// Says whether what stands behind the next `;` begins an axiom, or nothing.
+    fn axiom_follows(&self) -> bool {
+        let token = |ahead: usize| {
+            self.tokens.get(self.next + ahead).map_or(Token::End, |(token, _)| *token)
+        };
+        match token(1) {
+            Token::Word => {
+                let (_, range) = &self.tokens[self.next + 1];
+                matches!(&self.text[range.clone()], "Ret" | "ret")
+                    || matches!(token(2), Token::Contains | Token::Open)
+            }
+            Token::End | Token::Break | Token::Semicolon | Token::Comma => true,
+            _ => false,
+        }
+    }
+
+    fn recover(&mut self) {
+        while !matches!(self.peek(), Token::Semicolon | Token::Comma | Token::Break | Token::End) {
+            self.next += 1;
+        }
+    }
+
+    fn peek(&self) -> Token {
+        self.tokens[self.next].0
+    }
+
+    fn word(&self) -> Option<&str> {
+        let (token, range) = &self.tokens[self.next];
+        (*token == Token::Word).then(|| &self.text[range.clone()])
+    }
+
+    fn fail<T>(&mut self, message: &str, hint: &str) -> Option<T> {
+        let range = self.tokens[self.next].1.clone();
+        let message = match &self.text[range.clone()] {
+            "" | "\n" => format!("{message}, found the end of the line"),
+            found => format!("{message}, found `{found}`"),
+        };
+        let line_start = self.text[..range.start].rfind('\n').map_or(0, |at| at + 1);
+        let line_end =
+            self.text[range.start..].find('\n').map_or(self.text.len(), |at| range.start + at);
+        let line = self.text[..range.start].matches('\n').count() as u64 + 1;
+        let span =
+            range.start - line_start..(range.end.min(line_end)).max(range.start) - line_start;
+        let shown = &self.text[line_start..line_end];
+        self.errors.push(&self.source, line, shown, span, message, Some(hint.to_owned()));
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> Vec<String> {
+        parse_axioms("axioms", text).unwrap().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_semicolon_composes_unless_an_axiom_follows() {
+        assert_eq!(shown("vis >= po; vis >= vis ; vis"), ["vis >= po", "vis >= vis ; vis"]);
+        assert_eq!(shown("vis >= hb;lin>=vis;po; Ret;"), ["vis >= hb", "lin >= vis ; po"]);
+        assert_eq!(
+            shown("vis ⊇ vis ∘ po, vis[size,get] >= lin"),
+            ["vis >= vis ; po", "vis[size,get] >= lin"]
+        );
+        assert_eq!(
+            shown("# nothing more\nvis >= po # mine\n\nvis >= hb ; vis\n"),
+            ["vis >= po", "vis >= hb ; vis"]
+        );
+        assert_eq!(shown(""), [""; 0]);
+    }
+
+    #[test]
+    fn every_error_is_reported_at_its_place() {
+        let errors = parse_axioms(
+            "<axioms>",
+            "vis => po; po >= vis; vis >= rf\nvis >= po | hb; lin >= hb;; vis[] >= po; vis >=",
+        )
+        .unwrap_err();
+        let shown: Vec<String> =
+            errors.iter().map(|e| format!("{}:{} {}", e.line, e.column, e.message)).collect();
+        assert_eq!(
+            shown,
+            [
+                "1:5 expected `>=`, found `=`",
+                "1:12 expected an axiom, found `po`",
+                "1:30 expected a relation, found `rf`",
+                "2:11 expected `;` or the end of the axiom, found `|`",
+                "2:33 expected a method's name, found `]`",
+                "2:48 expected a relation, found the end of the line",
+            ]
+        );
+    }
+}

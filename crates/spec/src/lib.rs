@@ -1,0 +1,44 @@
+//! What a concurrent object should do: sequential specifications, and consistency models.
+//!
+//! A [`Specification`] says what an object does when its methods are called one at a time; what
+//! concurrent calls may do is then a matter of the consistency model. The ready objects, with the
+//! method names of common libraries, are in the [`catalogue`]:
+//!
+//! ```
+//! use consistory_history::Value;
+//!
+//! let queue = consistory_spec::find("queue").unwrap();
+//! let mut state = queue.initial();
+//! queue.invoke(&mut state, "enqueue", &[Value::Int(7)]);
+//! assert_eq!(queue.invoke(&mut state, "dequeue", &[]), Some(Value::Int(7)));
+//! assert_eq!(queue.invoke(&mut state, "dequeue", &[]), Some(Value::Null));
+//! ```
+//!
+//! [`parse_object`] reads one that a user wrote as a script. An [`ObjectModel`] is a set of axioms; [`parse_axioms`] reads them.
+//!
+//! This crate is apart from `consistory-objects` because the independent checker of certificates
+//! needs the same specifications and axioms and must share nothing else with the searches: they
+//! are the question, not a way to the answer. It decides nothing.
+
+// Objects.
+mod catalogue;
+mod ready;
+mod script;
+mod signatures;
+mod specification;
+
+// Models.
+mod axioms;
+mod model;
+
+pub use axioms::{Atom, Axiom, Left, parse_axioms};
+pub use catalogue::{Entry, ObjectError, catalogue, find};
+pub use model::{Level, NAMED, ObjectModel, object_model_implies, parse_levels};
+pub use ready::{
+    CasRegister, Counter, Deque, KeyValue, Lock, Log, Map, PriorityOrder, PriorityQueue, Queue,
+    Register, Set, Stack, Transactions,
+};
+pub use script::{ScriptObject, parse_object};
+pub use specification::{
+    CallError, CallRef, Effect, Family, Goal, Method, Object, Returns, Specification, State,
+};

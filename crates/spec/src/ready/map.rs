@@ -1,0 +1,147 @@
+//! A sorted map, with the methods of the JDK's concurrent maps and of Rust's.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::LazyLock;
+
+use consistory_history::Value;
+
+use super::count;
+use crate::signatures::signatures;
+use crate::specification::{Method, Specification};
+
+static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
+    signatures(
+        "
+        put(key, value) -> old as insert
+        read get(key) -> value
+        read getOrDefault(key, default) -> value
+        remove(key) -> old
+        remove(key, value) -> bool
+        putIfAbsent(key, value) -> old
+        replace(key, value) -> old
+        replace(key, expected, new) -> bool
+        read containsKey(key) -> bool as contains_key
+        read containsValue(value) -> bool as contains
+        read size() -> count as len, mappingCount
+        read isEmpty() -> bool as is_empty
+        clear()
+        read keySet() -> unordered as keys, keyList
+        read values() -> unordered as elements
+        read entrySet() -> unordered as entries, iter
+        read firstKey() -> key
+        read lastKey() -> key
+        read firstEntry() -> entry as front
+        read lastEntry() -> entry as back
+        pollFirstEntry() -> entry as pop_front
+        pollLastEntry() -> entry as pop_back
+        read lowerKey(key) -> key
+        read floorKey(key) -> key
+        read ceilingKey(key) -> key
+        read higherKey(key) -> key
+        read headMap(below) -> unordered
+        read tailMap(from) -> unordered
+        read subMap(from, below) -> unordered
+        ",
+    )
+});
+
+/// A map whose keys are sorted; a missing value is `null`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Map;
+
+impl Specification for Map {
+    type State = BTreeMap<Value, Value>;
+
+    fn initial(&self) -> Self::State {
+        BTreeMap::new()
+    }
+
+    fn invoke(&self, map: &mut Self::State, method: &str, args: &[Value]) -> Option<Value> {
+        let or_null = |value: Option<Value>| value.unwrap_or(Value::Null);
+        let key = |value: Option<(&Value, &Value)>| or_null(value.map(|(k, _)| k.clone()));
+        let entry = |value: Option<(&Value, &Value)>| {
+            or_null(value.map(|(k, v)| Value::List(vec![k.clone(), v.clone()])))
+        };
+        let owned =
+            |value: Option<(Value, Value)>| or_null(value.map(|(k, v)| Value::List(vec![k, v])));
+        Some(match (method, args) {
+            ("put", [k, v]) => or_null(map.insert(k.clone(), v.clone())),
+            ("get", [k]) => or_null(map.get(k).cloned()),
+            ("getOrDefault", [k, default]) => map.get(k).unwrap_or(default).clone(),
+            ("remove", [k]) => or_null(map.remove(k)),
+            ("remove", [k, v]) => {
+                let is_there = map.get(k) == Some(v);
+                if is_there {
+                    map.remove(k);
+                }
+                Value::Bool(is_there)
+            }
+            ("putIfAbsent", [k, v]) => match map.get(k) {
+                Some(old) => old.clone(),
+                None => or_null(map.insert(k.clone(), v.clone())),
+            },
+            ("replace", [k, v]) => match map.get_mut(k) {
+                Some(old) => std::mem::replace(old, v.clone()),
+                None => Value::Null,
+            },
+            ("replace", [k, expected, new]) => match map.get_mut(k) {
+                Some(old) if old == expected => {
+                    old.clone_from(new);
+                    Value::Bool(true)
+                }
+                _ => Value::Bool(false),
+            },
+            ("containsKey", [k]) => Value::Bool(map.contains_key(k)),
+            ("containsValue", [v]) => Value::Bool(map.values().any(|value| value == v)),
+            ("size", []) => count(map.len()),
+            ("isEmpty", []) => Value::Bool(map.is_empty()),
+            ("clear", []) => {
+                map.clear();
+                Value::Null
+            }
+            ("keySet", []) => Value::List(map.keys().cloned().collect()),
+            ("values", []) => {
+                let mut values: Vec<Value> = map.values().cloned().collect();
+                values.sort();
+                Value::List(values)
+            }
+            ("entrySet", []) => entries(map, Bound::Unbounded, Bound::Unbounded),
+            ("firstKey", []) => key(map.first_key_value()),
+            ("lastKey", []) => key(map.last_key_value()),
+            ("firstEntry", []) => entry(map.first_key_value()),
+            ("lastEntry", []) => entry(map.last_key_value()),
+            ("pollFirstEntry", []) => owned(map.pop_first()),
+            ("pollLastEntry", []) => owned(map.pop_last()),
+            ("lowerKey", [k]) => key(map.range(..k.clone()).next_back()),
+            ("floorKey", [k]) => key(map.range(..=k.clone()).next_back()),
+            ("ceilingKey", [k]) => key(map.range(k.clone()..).next()),
+            ("higherKey", [k]) => {
+                key(map.range((Bound::Excluded(k.clone()), Bound::Unbounded)).next())
+            }
+            ("headMap", [below]) => entries(map, Bound::Unbounded, Bound::Excluded(below)),
+            ("tailMap", [from]) => entries(map, Bound::Included(from), Bound::Unbounded),
+            ("subMap", [from, below]) if from <= below => {
+                entries(map, Bound::Included(from), Bound::Excluded(below))
+            }
+            _ => return None,
+        })
+    }
+
+    fn methods(&self) -> &[Method] {
+        &METHODS
+    }
+
+    fn part(&self, method: &str, args: &[Value]) -> Option<Value> {
+        match method {
+            "put" | "get" | "getOrDefault" | "remove" | "putIfAbsent" | "replace"
+            | "containsKey" => args.first().cloned(),
+            _ => None,
+        }
+    }
+}
+
+fn entries(map: &BTreeMap<Value, Value>, from: Bound<&Value>, to: Bound<&Value>) -> Value {
+    let pairs = map.range::<Value, _>((from, to));
+    Value::List(pairs.map(|(k, v)| Value::List(vec![k.clone(), v.clone()])).collect())
+}

@@ -1,0 +1,30 @@
+//! The ready objects, one file a kind.
+
+mod counter;
+mod keyed;
+mod lock;
+mod log;
+mod map;
+mod priority;
+mod register;
+mod sequence;
+mod set;
+mod transactions;
+
+pub use counter::Counter;
+pub use keyed::KeyValue;
+pub use lock::Lock;
+pub use log::Log;
+pub use map::Map;
+pub use priority::{PriorityOrder, PriorityQueue};
+pub use register::{CasRegister, Register};
+pub use sequence::{Deque, Queue, Stack};
+pub use set::Set;
+pub use transactions::Transactions;
+
+use consistory_history::Value;
+
+/// Makes the value of a count.
+fn count(n: usize) -> Value {
+    Value::Int(i64::try_from(n).unwrap_or(i64::MAX))
+}

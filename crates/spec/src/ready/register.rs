@@ -1,0 +1,112 @@
+//! One cell: a register, with and without compare-and-set.
+
+use std::sync::LazyLock;
+
+use consistory_history::Value;
+
+use crate::signatures::signatures;
+use crate::specification::{Family, Method, Specification};
+
+static PLAIN: LazyLock<Vec<Method>> = LazyLock::new(|| {
+    signatures(
+        "
+        read read() -> value as get, load
+        write(value) as set, store
+        ",
+    )
+});
+
+static CAS: LazyLock<Vec<Method>> = LazyLock::new(|| {
+    signatures(
+        "
+        read read() -> value as get, load
+        write(value) as set, store
+        cas(expected, new) -> bool as compareAndSet, compare_and_set
+        swap(value) -> old as getAndSet
+        compareAndExchange(expected, new) -> old as compare_and_swap
+        ",
+    )
+});
+
+/// A register: `read` gives what the last `write` put there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Register {
+    /// What it holds before the first write.
+    pub initial: Value,
+}
+
+impl Specification for Register {
+    type State = Value;
+
+    fn initial(&self) -> Value {
+        self.initial.clone()
+    }
+
+    fn invoke(&self, state: &mut Value, method: &str, args: &[Value]) -> Option<Value> {
+        match (method, args) {
+            ("read", []) => Some(state.clone()),
+            ("write", [value]) => {
+                state.clone_from(value);
+                Some(Value::Null)
+            }
+            _ => None,
+        }
+    }
+
+    fn methods(&self) -> &[Method] {
+        &PLAIN
+    }
+
+    fn family(&self) -> Option<Family> {
+        Some(Family::Register(self.initial.clone()))
+    }
+}
+
+/// A register that can be compared and set at once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CasRegister {
+    /// What it holds before the first write.
+    pub initial: Value,
+}
+
+impl Specification for CasRegister {
+    type State = Value;
+
+    fn initial(&self) -> Value {
+        self.initial.clone()
+    }
+
+    fn invoke(&self, state: &mut Value, method: &str, args: &[Value]) -> Option<Value> {
+        match (method, args) {
+            ("read", []) => Some(state.clone()),
+            ("write", [value]) => {
+                state.clone_from(value);
+                Some(Value::Null)
+            }
+            ("cas", [expected, new]) => {
+                let is_equal = state == expected;
+                if is_equal {
+                    state.clone_from(new);
+                }
+                Some(Value::Bool(is_equal))
+            }
+            ("swap", [value]) => Some(std::mem::replace(state, value.clone())),
+            ("compareAndExchange", [expected, new]) => {
+                let old = state.clone();
+                if old == *expected {
+                    state.clone_from(new);
+                }
+                Some(old)
+            }
+            _ => None,
+        }
+    }
+
+    fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool {
+        method == "read" || (method == "cas" && returns == Some(&Value::Bool(false)))
+    }
+
+    fn methods(&self) -> &[Method] {
+        &CAS
+    }
+}

@@ -1,0 +1,200 @@
+//! Queue, stack and deque: a sequence with different ends open.
+
+use std::collections::VecDeque;
+use std::sync::LazyLock;
+
+use consistory_history::Value;
+
+use super::count;
+use crate::signatures::signatures;
+use crate::specification::{Family, Method, Specification};
+
+static QUEUE: LazyLock<Vec<Method>> = LazyLock::new(|| {
+    signatures(
+        "
+        enqueue(element) as put, push, enq
+        offer(element) -> bool as add, try_push
+        dequeue() -> element as poll, pop, try_pop, deq, remove
+        take() -> element
+        read peek() -> element as front, element
+        read contains(element) -> bool
+        read size() -> count as len
+        read isEmpty() -> bool as is_empty
+        clear()
+        read toArray() -> elements as iter, iterator
+        ",
+    )
+});
+
+static STACK: LazyLock<Vec<Method>> = LazyLock::new(|| {
+    signatures(
+        "
+        push(element)
+        pop() -> element as poll, try_pop
+        read peek() -> element as top
+        read contains(element) -> bool
+        read size() -> count as len
+        read isEmpty() -> bool as is_empty, empty
+        clear()
+        read toArray() -> elements as iter, iterator
+        ",
+    )
+});
+
+static DEQUE: LazyLock<Vec<Method>> = LazyLock::new(|| {
+    signatures(
+        "
+        addFirst(element) as push_front, push, putFirst
+        addLast(element) as push_back, put, putLast
+        offerFirst(element) -> bool
+        offerLast(element) -> bool as offer, add
+        pollFirst() -> element as pop_front, removeFirst, poll, pop, remove
+        pollLast() -> element as pop_back, removeLast
+        read peekFirst() -> element as front, getFirst, peek, element
+        read peekLast() -> element as back, getLast
+        takeFirst() -> element as take
+        takeLast() -> element
+        read contains(element) -> bool
+        read size() -> count as len
+        read isEmpty() -> bool as is_empty
+        clear()
+        read toArray() -> elements as iter, iterator
+        ",
+    )
+});
+
+type Elements = VecDeque<Value>;
+
+/// Puts an element in if there is room: at the back, or at the front.
+fn put(elements: &mut Elements, capacity: Option<usize>, element: &Value, front: bool) -> bool {
+    let has_room = capacity.is_none_or(|capacity| elements.len() < capacity);
+    if has_room && front {
+        elements.push_front(element.clone());
+    } else if has_room {
+        elements.push_back(element.clone());
+    }
+    has_room
+}
+
+/// What all three can be asked.
+fn ask(elements: &mut Elements, method: &str, args: &[Value]) -> Option<Value> {
+    Some(match (method, args) {
+        ("contains", [x]) => Value::Bool(elements.contains(x)),
+        ("size", []) => count(elements.len()),
+        ("isEmpty", []) => Value::Bool(elements.is_empty()),
+        ("clear", []) => {
+            elements.clear();
+            Value::Null
+        }
+        ("toArray", []) => Value::List(elements.iter().cloned().collect()),
+        _ => return None,
+    })
+}
+
+fn or_null(element: Option<Value>) -> Value {
+    element.unwrap_or(Value::Null)
+}
+
+/// A first-in, first-out queue; an empty one gives `null`.
+///
+/// With a capacity, `offer` says `false` when it is full, and `enqueue` waits; `take` waits for an
+/// element. To wait is not to be possible.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Queue {
+    /// How many elements it holds at most.
+    pub capacity: Option<usize>,
+}
+
+impl Specification for Queue {
+    type State = Elements;
+
+    fn initial(&self) -> Elements {
+        Elements::new()
+    }
+
+    fn invoke(&self, queue: &mut Elements, method: &str, args: &[Value]) -> Option<Value> {
+        match (method, args) {
+            ("enqueue", [x]) => put(queue, self.capacity, x, false).then_some(Value::Null),
+            ("offer", [x]) => Some(Value::Bool(put(queue, self.capacity, x, false))),
+            ("dequeue", []) => Some(or_null(queue.pop_front())),
+            ("take", []) => queue.pop_front(),
+            ("peek", []) => Some(or_null(queue.front().cloned())),
+            _ => ask(queue, method, args),
+        }
+    }
+
+    fn methods(&self) -> &[Method] {
+        &QUEUE
+    }
+
+    fn family(&self) -> Option<Family> {
+        self.capacity.is_none().then_some(Family::Queue)
+    }
+}
+
+/// A last-in, first-out stack; an empty one gives `null`. `toArray` starts at the top.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stack {
+    /// How many elements it holds at most; `push` waits when it is full.
+    pub capacity: Option<usize>,
+}
+
+impl Specification for Stack {
+    type State = Elements;
+
+    fn initial(&self) -> Elements {
+        Elements::new()
+    }
+
+    fn invoke(&self, stack: &mut Elements, method: &str, args: &[Value]) -> Option<Value> {
+        match (method, args) {
+            ("push", [x]) => put(stack, self.capacity, x, true).then_some(Value::Null),
+            ("pop", []) => Some(or_null(stack.pop_front())),
+            ("peek", []) => Some(or_null(stack.front().cloned())),
+            _ => ask(stack, method, args),
+        }
+    }
+
+    fn methods(&self) -> &[Method] {
+        &STACK
+    }
+
+    fn family(&self) -> Option<Family> {
+        self.capacity.is_none().then_some(Family::Stack)
+    }
+}
+
+/// A queue open at both ends; an empty one gives `null`, and `takeFirst` and `takeLast` wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Deque {
+    /// How many elements it holds at most.
+    pub capacity: Option<usize>,
+}
+
+impl Specification for Deque {
+    type State = Elements;
+
+    fn initial(&self) -> Elements {
+        Elements::new()
+    }
+
+    fn invoke(&self, deque: &mut Elements, method: &str, args: &[Value]) -> Option<Value> {
+        match (method, args) {
+            ("addFirst", [x]) => put(deque, self.capacity, x, true).then_some(Value::Null),
+            ("addLast", [x]) => put(deque, self.capacity, x, false).then_some(Value::Null),
+            ("offerFirst", [x]) => Some(Value::Bool(put(deque, self.capacity, x, true))),
+            ("offerLast", [x]) => Some(Value::Bool(put(deque, self.capacity, x, false))),
+            ("pollFirst", []) => Some(or_null(deque.pop_front())),
+            ("pollLast", []) => Some(or_null(deque.pop_back())),
+            ("peekFirst", []) => Some(or_null(deque.front().cloned())),
+            ("peekLast", []) => Some(or_null(deque.back().cloned())),
+            ("takeFirst", []) => deque.pop_front(),
+            ("takeLast", []) => deque.pop_back(),
+            _ => ask(deque, method, args),
+        }
+    }
+
+    fn methods(&self) -> &[Method] {
+        &DEQUE
+    }
+}

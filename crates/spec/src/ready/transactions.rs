@@ -1,0 +1,74 @@
+//! Transactions over many keys, each one call.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use consistory_history::Value;
+
+use crate::signatures::signatures;
+use crate::specification::{Method, Specification};
+
+static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
+    signatures(
+        "
+        txn(steps) -> steps as transaction
+        ",
+    )
+});
+
+/// A store on which a call performs several steps at once.
+///
+/// The argument lists the steps: `[r,key,null]` reads, `[w,key,value]` writes, `[append,key,value]`
+/// appends to the key's list. It returns the same list with each `null` of a read replaced by what
+/// was found; an unwritten key holds `null`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transactions;
+
+impl Specification for Transactions {
+    type State = BTreeMap<Value, Value>;
+
+    fn initial(&self) -> Self::State {
+        BTreeMap::new()
+    }
+
+    fn invoke(&self, store: &mut Self::State, method: &str, args: &[Value]) -> Option<Value> {
+        let ("txn", [Value::List(steps)]) = (method, args) else { return None };
+        let perform = |step: &Value| {
+            let Value::List(parts) = step else { return None };
+            let [Value::Str(kind), key, value] = parts.as_slice() else { return None };
+            let shown = match &**kind {
+                "r" => store.get(key).cloned().unwrap_or(Value::Null),
+                "w" => {
+                    match value {
+                        Value::Null => store.remove(key),
+                        value => store.insert(key.clone(), value.clone()),
+                    };
+                    value.clone()
+                }
+                "append" => {
+                    let list = store.entry(key.clone()).or_insert(Value::List(Vec::new()));
+                    let Value::List(list) = list else { return None };
+                    list.push(value.clone());
+                    value.clone()
+                }
+                _ => return None,
+            };
+            Some(Value::List(vec![parts[0].clone(), key.clone(), shown]))
+        };
+        steps.iter().map(perform).collect::<Option<Vec<_>>>().map(Value::List)
+    }
+
+    fn methods(&self) -> &[Method] {
+        &METHODS
+    }
+
+    fn part(&self, _method: &str, args: &[Value]) -> Option<Value> {
+        let [Value::List(steps)] = args else { return None };
+        let key = |step: &Value| match step {
+            Value::List(parts) => parts.get(1).cloned(),
+            _ => None,
+        };
+        let first = key(steps.first()?)?;
+        steps.iter().all(|step| key(step).as_ref() == Some(&first)).then_some(first)
+    }
+}

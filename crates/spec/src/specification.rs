@@ -1,0 +1,340 @@
+//! What a sequential object is: its states, and what each call does and returns.
+//!
+//! [`Specification`] is what an author writes, with a state of any type. [`Object`] is the same
+//! behind a pointer, which is what searches, checkers and the command line hold; every
+//! specification is one.
+
+use std::any::Any;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use consistory_history::Value;
+
+/// A sequential specification: what an object does when its methods are called one at a time.
+///
+/// Two methods are required. `invoke` is a function of the state and the call alone, so a search
+/// may remember what it gave; states are kept and compared, so there is nothing to undo.
+///
+/// ```
+/// use consistory_history::Value;
+/// use consistory_spec::Specification;
+///
+/// /// A flag that can be raised once.
+/// struct Flag;
+///
+/// impl Specification for Flag {
+///     type State = bool;
+///
+///     fn initial(&self) -> bool {
+///         false
+///     }
+///
+///     fn invoke(&self, raised: &mut bool, method: &str, _args: &[Value]) -> Option<Value> {
+///         match method {
+///             "raise" => Some(Value::Bool(!std::mem::replace(raised, true))),
+///             "isRaised" => Some(Value::Bool(*raised)),
+///             _ => None,
+///         }
+///     }
+/// }
+/// ```
+pub trait Specification: Send + Sync + 'static {
+    /// What the object remembers.
+    type State: Clone + Eq + Hash + Send + Sync + 'static;
+
+    /// Gives the state before the first call.
+    fn initial(&self) -> Self::State;
+
+    /// Performs a call and gives what it returns; `None` if the call is not possible in this
+    /// state, as locking a lock that is held: then the state no longer matters.
+    ///
+    /// `method` is a name of [`methods`](Self::methods), never an alias, and the number of
+    /// arguments is one that the method takes.
+    fn invoke(&self, state: &mut Self::State, method: &str, args: &[Value]) -> Option<Value>;
+
+    /// Lists the methods; an empty list stands for any, with any arguments.
+    fn methods(&self) -> &[Method] {
+        &[]
+    }
+
+    /// Gives the part of the object that a call is confined to, as the key of a map's `put`.
+    ///
+    /// If every call of a history has a part, the parts are objects of their own: a call neither
+    /// changes nor looks at another part. `None` if the call may concern all of the object.
+    fn part(&self, _method: &str, _args: &[Value]) -> Option<Value> {
+        None
+    }
+
+    /// Says whether [`can_reach`](Self::can_reach) ever says no, so that it is worth asking.
+    fn looks_ahead(&self) -> bool {
+        false
+    }
+
+    /// Says whether some of the calls `by`, in some order, may lead from a state to one in which
+    /// the goal, a call that changes no state, returns what it did.
+    ///
+    /// It may say `true` where that is not so. A search that asks sees at once that it appended
+    /// in the wrong order, instead of at the next read.
+    fn can_reach(&self, _state: &Self::State, _goal: &Goal<'_>, _by: &[CallRef<'_>]) -> bool {
+        true
+    }
+
+    /// Says whether a call of the method that returned `returns` changes no state that it is
+    /// possible in, as a failed compare-and-set; it may say `false` where that is so.
+    ///
+    /// `returns` is `None` if what it returned is not known.
+    fn is_read_only(&self, method: &str, _returns: Option<&Value>) -> bool {
+        self.methods().iter().any(|m| *m.name == *method && m.effect == Effect::Reads)
+    }
+
+    /// Names the family of objects that it belongs to, if to one with theorems of its own.
+    fn family(&self) -> Option<Family> {
+        None
+    }
+}
+
+/// Objects of which more is known than their specifications say: what can be left out of a
+/// linearization, and how to find one in polynomial time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Family {
+    /// A register with this initial value.
+    Register(Value),
+    /// A set.
+    Set,
+    /// An unbounded queue.
+    Queue,
+    /// An unbounded stack.
+    Stack,
+    /// A priority queue that gives the least element first.
+    LeastFirst,
+    /// A priority queue that gives the greatest element first.
+    GreatestFirst,
+}
+
+/// A call: its method and its arguments.
+pub type CallRef<'a> = (&'a str, &'a [Value]);
+
+/// A call that changes no state, and what it returned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Goal<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// The arguments.
+    pub args: &'a [Value],
+    /// What it returned.
+    pub returns: &'a Value,
+}
+
+/// Whether calls of a method may change the state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// Never.
+    Reads,
+    /// Perhaps.
+    Writes,
+}
+
+/// What a method returns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Returns {
+    /// A value that the specification determines.
+    Value,
+    /// A list whose order means nothing; what is recorded is sorted before it is compared.
+    Unordered,
+    /// Nothing: whatever is recorded is ignored.
+    Nothing,
+}
+
+/// A method of an object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Method {
+    /// Its name, as the specification knows it.
+    pub name: Box<str>,
+    /// The names of its parameters.
+    pub parameters: Vec<Box<str>>,
+    /// Other names that it goes by.
+    pub aliases: Vec<Box<str>>,
+    /// Whether it may change the state.
+    pub effect: Effect,
+    /// What it returns.
+    pub returns: Returns,
+}
+
+/// Why a call is none that an object has.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CallError {
+    /// There is no such method.
+    #[error("there is no method `{method}`; there is {}", .known.join(", "))]
+    Method {
+        /// The name.
+        method: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// The method takes another number of arguments.
+    #[error("`{method}` takes {} argument(s), not {found}", list(.expected))]
+    Arguments {
+        /// The method's name.
+        method: String,
+        /// The numbers of arguments that it takes.
+        expected: Vec<usize>,
+        /// How many there are.
+        found: usize,
+    },
+}
+
+fn list(numbers: &[usize]) -> String {
+    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+}
+
+/// A specification whose type of state is hidden.
+pub trait Object: Send + Sync {
+    /// Gives the state before the first call.
+    fn initial(&self) -> State;
+
+    /// Performs a call; see [`Specification::invoke`].
+    fn invoke(&self, state: &mut State, method: &str, args: &[Value]) -> Option<Value>;
+
+    /// Lists the methods; see [`Specification::methods`].
+    fn methods(&self) -> &[Method];
+
+    /// Gives the part of the object that a call is confined to; see [`Specification::part`].
+    fn part(&self, method: &str, args: &[Value]) -> Option<Value>;
+
+    /// Says whether [`can_reach`](Self::can_reach) is worth asking.
+    fn looks_ahead(&self) -> bool;
+
+    /// Says whether some calls may lead to a goal; see [`Specification::can_reach`].
+    fn can_reach(&self, state: &State, goal: &Goal<'_>, by: &[CallRef<'_>]) -> bool;
+
+    /// Says whether a call changes no state; see [`Specification::is_read_only`].
+    fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool;
+
+    /// Names the family of objects that it belongs to; see [`Specification::family`].
+    fn family(&self) -> Option<Family>;
+
+    /// Finds the method that a call by any of its names means.
+    ///
+    /// `None` for an object that lists no methods and so takes any.
+    fn resolve(&self, name: &str, arguments: usize) -> Result<Option<&Method>, CallError> {
+        let methods = self.methods();
+        if methods.is_empty() {
+            return Ok(None);
+        }
+        let named = |m: &&Method| *m.name == *name || m.aliases.iter().any(|a| **a == *name);
+        if let Some(method) = methods.iter().filter(named).find(|m| m.parameters.len() == arguments)
+        {
+            return Ok(Some(method));
+        }
+        let expected: Vec<usize> =
+            methods.iter().filter(named).map(|m| m.parameters.len()).collect();
+        if expected.is_empty() {
+            let mut known: Vec<String> = methods.iter().map(|m| m.name.to_string()).collect();
+            known.dedup();
+            return Err(CallError::Method { method: name.to_owned(), known });
+        }
+        Err(CallError::Arguments { method: name.to_owned(), expected, found: arguments })
+    }
+}
+
+impl<S: Specification> Object for S {
+    fn initial(&self) -> State {
+        State(Box::new(Specification::initial(self)))
+    }
+
+    fn invoke(&self, state: &mut State, method: &str, args: &[Value]) -> Option<Value> {
+        let state = state.0.as_any_mut().downcast_mut::<S::State>();
+        Specification::invoke(
+            self,
+            state.expect("a state is of the object that made it"),
+            method,
+            args,
+        )
+    }
+
+    fn methods(&self) -> &[Method] {
+        Specification::methods(self)
+    }
+
+    fn part(&self, method: &str, args: &[Value]) -> Option<Value> {
+        Specification::part(self, method, args)
+    }
+
+    fn looks_ahead(&self) -> bool {
+        Specification::looks_ahead(self)
+    }
+
+    fn can_reach(&self, state: &State, goal: &Goal<'_>, by: &[CallRef<'_>]) -> bool {
+        let state = state.0.as_any().downcast_ref::<S::State>();
+        let state = state.expect("a state is of the object that made it");
+        Specification::can_reach(self, state, goal, by)
+    }
+
+    fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool {
+        Specification::is_read_only(self, method, returns)
+    }
+
+    fn family(&self) -> Option<Family> {
+        Specification::family(self)
+    }
+}
+
+/// A state of an [`Object`].
+pub struct State(Box<dyn AnyState>);
+
+impl Clone for State {
+    fn clone(&self) -> Self {
+        State(self.0.boxed())
+    }
+}
+
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.is_equal(&*other.0)
+    }
+}
+
+impl Eq for State {}
+
+impl Hash for State {
+    fn hash<H: Hasher>(&self, mut hasher: &mut H) {
+        self.0.hash_into(&mut hasher);
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("State")
+    }
+}
+
+/// What is asked of a state of a hidden type.
+trait AnyState: Any + Send + Sync {
+    fn boxed(&self) -> Box<dyn AnyState>;
+    fn is_equal(&self, other: &dyn AnyState) -> bool;
+    fn hash_into(&self, hasher: &mut dyn Hasher);
+    fn as_any(&self) -> &dyn Any;
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+impl<T: Clone + Eq + Hash + Send + Sync + 'static> AnyState for T {
+    fn boxed(&self) -> Box<dyn AnyState> {
+        Box::new(self.clone())
+    }
+
+    fn is_equal(&self, other: &dyn AnyState) -> bool {
+        other.as_any().downcast_ref::<T>() == Some(self)
+    }
+
+    fn hash_into(&self, mut hasher: &mut dyn Hasher) {
+        self.hash(&mut hasher);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}

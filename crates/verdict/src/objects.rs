@@ -1,0 +1,381 @@
+//! What can be said of a history of an object's calls, with what supports it.
+//!
+//! In JSON an operation is its reference, as everywhere:
+//!
+//! ```json
+//! {"kind":"linearization","order":["t0:0","t1:0"],"vis":{"t0:0":[],"t1:0":["t0:0"]}}
+//! {"kind":"unexplained","returned":["t0:0","t1:0"],
+//!   "attempts":[{"order":["t0:0"],"vis":{"t0:0":[]},"unexplained":"t1:0"}]}
+//! {"kind":"core","pattern":"out-of-order","operations":["t0:0","t0:1","t1:0","t1:1"]}
+//! ```
+//!
+//! Without `vis` each operation sees all that comes before it in the order.
+
+use std::io;
+
+use consistory_history::{History, OpId};
+use serde_json::{Map, Value};
+
+use crate::budget::Stopped;
+use crate::json::CertificateError;
+use crate::{Verdict, json::quote};
+
+/// A verdict on a history of an object's calls, and what supports it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ObjectJudgement {
+    /// The history satisfies the model.
+    Consistent(Linearization),
+    /// The history violates the model.
+    Violation(Unexplained),
+    /// The history is not linearizable because a few of its operations are not.
+    Refuted(Core),
+    /// The search stopped without an answer.
+    Undecided(Stopped),
+}
+
+impl ObjectJudgement {
+    /// Gives the verdict alone.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            ObjectJudgement::Consistent(_) => Verdict::Consistent,
+            ObjectJudgement::Violation(_) | ObjectJudgement::Refuted(_) => Verdict::Violation,
+            ObjectJudgement::Undecided(_) => Verdict::Undecided,
+        }
+    }
+
+    /// Gives the certificate, if the verdict is not undecided.
+    pub fn certificate(&self) -> Option<ObjectCertificate> {
+        match self {
+            ObjectJudgement::Consistent(linearization) => {
+                Some(ObjectCertificate::Linearization(linearization.clone()))
+            }
+            ObjectJudgement::Violation(unexplained) => {
+                Some(ObjectCertificate::Unexplained(unexplained.clone()))
+            }
+            ObjectJudgement::Refuted(core) => Some(ObjectCertificate::Core(core.clone())),
+            ObjectJudgement::Undecided(_) => None,
+        }
+    }
+}
+
+/// What proves a verdict on a history of an object's calls.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ObjectCertificate {
+    /// Consistent.
+    Linearization(Linearization),
+    /// Violation.
+    Unexplained(Unexplained),
+    /// Violation of linearizability.
+    Core(Core),
+}
+
+impl ObjectCertificate {
+    /// Gives the verdict that it is about.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            ObjectCertificate::Linearization(_) => Verdict::Consistent,
+            ObjectCertificate::Unexplained(_) | ObjectCertificate::Core(_) => Verdict::Violation,
+        }
+    }
+
+    /// Gives the word that reports use.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            ObjectCertificate::Linearization(_) => "linearization",
+            ObjectCertificate::Unexplained(_) => "unexplained",
+            ObjectCertificate::Core(_) => "core",
+        }
+    }
+
+    /// Counts the operations that the certificate lists.
+    pub fn size(&self) -> usize {
+        match self {
+            ObjectCertificate::Linearization(linearization) => linearization.size(),
+            ObjectCertificate::Unexplained(Unexplained { returned, attempts }) => {
+                let attempts = attempts.iter().map(|attempt| 1 + attempt.linearization.size());
+                returned.len() + attempts.sum::<usize>()
+            }
+            ObjectCertificate::Core(core) => core.operations.len(),
+        }
+    }
+}
+
+/// The operations that took effect, in an order, and what each of them sees.
+///
+/// Every completed operation is in it; a pending one is if it took effect.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Linearization {
+    /// The order, first operation first.
+    pub order: Vec<OpId>,
+    /// For each operation of the order those that it sees; `None` if each sees all before it.
+    pub vis: Option<Vec<Vec<OpId>>>,
+}
+
+impl Linearization {
+    fn size(&self) -> usize {
+        self.order.len() + self.vis.iter().flatten().map(Vec::len).sum::<usize>()
+    }
+}
+
+/// A part of a history that no abstract execution explains.
+///
+/// Only the returns of `returned` are looked at: every other operation counts as pending, so it
+/// may have taken effect or not. If that much cannot be explained, the history cannot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unexplained {
+    /// The operations that returned, by return: the shortest prefix that fails. The last one is
+    /// the one that cannot be explained.
+    pub returned: Vec<OpId>,
+    /// Some attempts that came as far as possible.
+    pub attempts: Vec<Attempt>,
+}
+
+/// A linearization that cannot be extended to an operation that should come next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Attempt {
+    /// How far it came.
+    pub linearization: Linearization,
+    /// The operation whose return it does not explain.
+    pub unexplained: OpId,
+}
+
+/// A few operations that are not linearizable by themselves.
+///
+/// They are closed: if the history had a linearization, leaving all other operations out of it
+/// would leave one of these. When that is so depends on the object; the checker knows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Core {
+    /// What is wrong with them, by name.
+    pub pattern: String,
+    /// The operations.
+    pub operations: Vec<OpId>,
+}
+
+/// Writes a certificate as one line of JSON, without a line break.
+pub fn write_object_certificate(
+    history: &History,
+    certificate: &ObjectCertificate,
+    out: &mut impl io::Write,
+) -> io::Result<()> {
+    let mut out = io::BufWriter::with_capacity(1 << 16, out);
+    let w = &mut out;
+    match certificate {
+        ObjectCertificate::Linearization(linearization) => {
+            w.write_all(br#"{"kind":"linearization","#)?;
+            write_linearization(history, linearization, w)?;
+        }
+        ObjectCertificate::Unexplained(Unexplained { returned, attempts }) => {
+            w.write_all(br#"{"kind":"unexplained","returned":"#)?;
+            write_ops(history, returned, w)?;
+            w.write_all(br#","attempts":["#)?;
+            for (i, attempt) in attempts.iter().enumerate() {
+                w.write_all(if i > 0 { b",{" } else { b"{" })?;
+                write_linearization(history, &attempt.linearization, w)?;
+                w.write_all(br#","unexplained":"#)?;
+                write_op(history, attempt.unexplained, w)?;
+                w.write_all(b"}")?;
+            }
+            w.write_all(b"]")?;
+        }
+        ObjectCertificate::Core(Core { pattern, operations }) => {
+            let mut name = String::new();
+            quote(pattern, &mut name);
+            write!(w, r#"{{"kind":"core","pattern":{name},"operations":"#)?;
+            write_ops(history, operations, w)?;
+        }
+    }
+    use io::Write;
+    w.write_all(b"}")?;
+    w.flush()
+}
+
+fn write_linearization(
+    history: &History,
+    linearization: &Linearization,
+    out: &mut impl io::Write,
+) -> io::Result<()> {
+    out.write_all(br#""order":"#)?;
+    write_ops(history, &linearization.order, out)?;
+    let Some(vis) = &linearization.vis else { return Ok(()) };
+    out.write_all(br#","vis":{"#)?;
+    for (i, (&op, seen)) in linearization.order.iter().zip(vis).enumerate() {
+        if i > 0 {
+            out.write_all(b",")?;
+        }
+        write_op(history, op, out)?;
+        out.write_all(b":")?;
+        write_ops(history, seen, out)?;
+    }
+    out.write_all(b"}")
+}
+
+fn write_ops(history: &History, ops: &[OpId], out: &mut impl io::Write) -> io::Result<()> {
+    out.write_all(b"[")?;
+    for (i, &op) in ops.iter().enumerate() {
+        if i > 0 {
+            out.write_all(b",")?;
+        }
+        write_op(history, op, out)?;
+    }
+    out.write_all(b"]")
+}
+
+fn write_op(history: &History, op: OpId, out: &mut impl io::Write) -> io::Result<()> {
+    let mut text = String::new();
+    quote(&history.reference(op).to_string(), &mut text);
+    out.write_all(text.as_bytes())
+}
+
+/// Reads a certificate of a history of calls.
+pub fn read_object_certificate(
+    history: &History,
+    json: &Value,
+) -> Result<ObjectCertificate, CertificateError> {
+    let object = json.as_object().ok_or_else(|| wrong("certificate", "an object"))?;
+    match text(field(object, "", "kind")?, "kind")? {
+        "linearization" => {
+            Ok(ObjectCertificate::Linearization(read_linearization(history, object, "")?))
+        }
+        "unexplained" => {
+            let returned = read_ops(history, field(object, "", "returned")?, "returned")?;
+            let list = field(object, "", "attempts")?;
+            let list = list.as_array().ok_or_else(|| wrong("attempts", "a list"))?;
+            let read = |(i, json): (usize, &Value)| {
+                let path = format!("attempts[{i}]");
+                let object = json.as_object().ok_or_else(|| wrong(&path, "an object"))?;
+                let prefix = format!("{path}.");
+                let linearization = read_linearization(history, object, &prefix)?;
+                let unexplained = field(object, &prefix, "unexplained")?;
+                let unexplained = read_op(history, unexplained, &format!("{prefix}unexplained"))?;
+                Ok(Attempt { linearization, unexplained })
+            };
+            let attempts = list.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+            Ok(ObjectCertificate::Unexplained(Unexplained { returned, attempts }))
+        }
+        "core" => {
+            let pattern = text(field(object, "", "pattern")?, "pattern")?.to_owned();
+            let operations = read_ops(history, field(object, "", "operations")?, "operations")?;
+            Ok(ObjectCertificate::Core(Core { pattern, operations }))
+        }
+        kind => Err(CertificateError::Kind { path: "kind".into(), kind: kind.into() }),
+    }
+}
+
+fn read_linearization(
+    history: &History,
+    object: &Map<String, Value>,
+    prefix: &str,
+) -> Result<Linearization, CertificateError> {
+    let order = read_ops(history, field(object, prefix, "order")?, &format!("{prefix}order"))?;
+    let Some(vis) = object.get("vis") else { return Ok(Linearization { order, vis: None }) };
+    let path = format!("{prefix}vis");
+    let vis = vis.as_object().ok_or_else(|| wrong(&path, "an object"))?;
+    if vis.len() != order.len() {
+        let (expected, found) = (order.len(), vis.len());
+        return Err(CertificateError::Length { path, expected, found });
+    }
+    let seen = |op: &OpId| {
+        let name = history.reference(*op).to_string();
+        read_ops(history, field(vis, &format!("{path}."), &name)?, &format!("{path}.{name}"))
+    };
+    let vis = order.iter().map(seen).collect::<Result<_, _>>()?;
+    Ok(Linearization { order, vis: Some(vis) })
+}
+
+fn read_ops(history: &History, json: &Value, path: &str) -> Result<Vec<OpId>, CertificateError> {
+    let list = json.as_array().ok_or_else(|| wrong(path, "a list of operations"))?;
+    list.iter().enumerate().map(|(i, op)| read_op(history, op, &format!("{path}[{i}]"))).collect()
+}
+
+fn read_op(history: &History, json: &Value, path: &str) -> Result<OpId, CertificateError> {
+    let name = text(json, path)?;
+    history.find(name).filter(|&op| !history.is_initial(op)).ok_or_else(|| {
+        let (path, name) = (path.to_owned(), name.to_owned());
+        CertificateError::Unknown { path, what: "operation", name }
+    })
+}
+
+fn field<'a>(
+    object: &'a Map<String, Value>,
+    prefix: &str,
+    name: &str,
+) -> Result<&'a Value, CertificateError> {
+    let missing = || CertificateError::Missing { path: format!("{prefix}{name}") };
+    object.get(name).ok_or_else(missing)
+}
+
+fn text<'a>(json: &'a Value, path: &str) -> Result<&'a str, CertificateError> {
+    json.as_str().ok_or_else(|| wrong(path, "a text"))
+}
+
+fn wrong(path: &str, expected: &'static str) -> CertificateError {
+    CertificateError::Type { path: path.to_owned(), expected }
+}
+
+#[cfg(test)]
+mod tests {
+    use consistory_history::{Action, Call, HistoryBuilder};
+
+    use super::*;
+
+    fn history() -> History {
+        let mut b = HistoryBuilder::new();
+        for session in ["t0", "t1"] {
+            let session = b.session(session);
+            let call = b.call(Call { method: "pop".into(), args: vec![], returns: None });
+            b.push(session, Action::Call(call));
+        }
+        b.finish().unwrap()
+    }
+
+    fn round_trip(text: &str) {
+        let history = history();
+        let json = serde_json::from_str(text).unwrap();
+        let certificate = read_object_certificate(&history, &json).unwrap();
+        let mut out = Vec::new();
+        write_object_certificate(&history, &certificate, &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), text);
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        round_trip(r#"{"kind":"linearization","order":["t0:0","t1:0"]}"#);
+        round_trip(
+            r#"{"kind":"linearization","order":["t0:0","t1:0"],"vis":{"t0:0":[],"t1:0":["t0:0"]}}"#,
+        );
+        round_trip(r#"{"kind":"unexplained","returned":["t0:0"],"attempts":[]}"#);
+        round_trip(r#"{"kind":"core","pattern":"thin-air","operations":["t0:0"]}"#);
+        round_trip(
+            r#"{"kind":"unexplained","returned":["t0:0","t1:0"],"attempts":[{"order":["t0:0"],"vis":{"t0:0":[]},"unexplained":"t1:0"}]}"#,
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        for (text, message) in [
+            (r#"[]"#, "`certificate` is not an object"),
+            (r#"{"kind":"order"}"#, "`kind`: there is no kind `order`"),
+            (r#"{"kind":"linearization"}"#, "`order` is missing"),
+            (
+                r#"{"kind":"linearization","order":["t2:0"]}"#,
+                "`order[0]`: the history has no operation `t2:0`",
+            ),
+            (
+                r#"{"kind":"linearization","order":["t0:0"],"vis":{}}"#,
+                "`vis` has 0 entries instead of 1",
+            ),
+            (
+                r#"{"kind":"linearization","order":["t0:0"],"vis":{"t1:0":[]}}"#,
+                "`vis.t0:0` is missing",
+            ),
+            (
+                r#"{"kind":"unexplained","returned":[],"attempts":[{"order":[]}]}"#,
+                "`attempts[0].unexplained` is missing",
+            ),
+        ] {
+            let json = serde_json::from_str(text).unwrap();
+            let error = read_object_certificate(&history(), &json).unwrap_err();
+            assert_eq!(error.to_string(), message, "{text}");
+        }
+    }
+}
