@@ -118,7 +118,7 @@ impl Diagnostics {
     }
 
     /// Adds the error at the bytes `span` of a line.
-    pub(crate) fn push(
+    pub fn push(
         &mut self,
         source: &Arc<str>,
         line: u64,

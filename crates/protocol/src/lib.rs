@@ -1,0 +1,6 @@
+//! Protocols: a coherence protocol in Murphi goes in; every run of it is explored.
+//!
+//! In reading order: [`tracking`] is what a rule does to the data that a protocol holds, and the
+//! contract of what runs beside the protocol and watches it.
+
+pub mod tracking;
