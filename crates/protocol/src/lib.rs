@@ -3,4 +3,9 @@
 //! In reading order: [`tracking`] is what a rule does to the data that a protocol holds, and the
 //! contract of what runs beside the protocol and watches it.
 
+pub mod descriptor;
 pub mod tracking;
+
+mod checker;
+
+pub use checker::{Checker, Reason};
