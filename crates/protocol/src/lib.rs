@@ -7,5 +7,9 @@ pub mod descriptor;
 pub mod tracking;
 
 mod checker;
+mod observer;
+mod trace;
 
 pub use checker::{Checker, Reason};
+pub use observer::{Failure, Monitor, Observer, Witness, WitnessError};
+pub use trace::{TraceNames, history};
