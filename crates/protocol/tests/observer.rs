@@ -5,8 +5,10 @@ use consistory_protocol::tracking::{Companion, Effect, Operation, Renaming, Shap
 use consistory_protocol::{Monitor, TraceNames, Witness, history};
 use consistory_verdict::Verdict;
 
+#[path = "support/machines.rs"]
+mod machines;
 mod support;
-use support::machines::{LazyCaching, Machine, SerialMemory, StoreBuffers, unchanged};
+use machines::{LazyCaching, Machine, SerialMemory, StoreBuffers, unchanged};
 use support::{Random, cases};
 
 /// The whole constraint graph of a run, and what each location holds.

@@ -1,7 +1,5 @@
 //! What several tests use.
 
-pub(crate) mod machines;
-
 /// A small generator of random numbers (splitmix64): the same numbers for a seed everywhere.
 pub(crate) struct Random(u64);
 
