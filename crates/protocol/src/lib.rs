@@ -13,3 +13,16 @@ mod trace;
 pub use checker::{Checker, Reason};
 pub use observer::{Failure, Monitor, Observer, Witness, WitnessError};
 pub use trace::{TraceNames, history};
+
+mod murphi;
+
+mod machine;
+mod system;
+
+mod explore;
+
+pub use explore::{
+    Exploration, Options, Outcome, Progress, Run, Step, Unfinished, Violation, explore,
+};
+pub use machine::FaultKind;
+pub use system::{Entry, Fault, Model, Position, System};
