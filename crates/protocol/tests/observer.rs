@@ -21,18 +21,20 @@ struct Whole {
     /// The stores of each block that are in order.
     order: Vec<Vec<usize>>,
     contents: Vec<Held>,
+    homes: Vec<Option<u32>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Held {
     Nothing,
-    Initial,
+    Initial(Option<u32>),
     Store(usize),
 }
 
 impl Whole {
-    fn new(shape: Shape) -> Self {
+    fn new(shape: Shape, homes: &[Option<u32>]) -> Self {
         Whole {
+            homes: homes.to_vec(),
             order: vec![Vec::new(); shape.blocks as usize],
             contents: vec![Held::Nothing; shape.locations as usize],
             ..Whole::default()
@@ -45,7 +47,7 @@ impl Whole {
         let held = |source: Source, contents: &[Held], performed: &[Held]| match source {
             Source::Location(at) => contents[at as usize],
             Source::Store(at) => performed[at as usize],
-            Source::Initial => Held::Initial,
+            Source::Initial => Held::Initial(None),
             Source::Nothing => Held::Nothing,
         };
         for &operation in &effect.operations {
@@ -54,7 +56,8 @@ impl Whole {
                 Operation::Load { proc, block, from } => {
                     let source = match held(from, &self.contents, &performed) {
                         Held::Nothing => return false,
-                        Held::Initial => None,
+                        Held::Initial(Some(home)) if home != block => return false,
+                        Held::Initial(_) => None,
                         Held::Store(store) if self.nodes[store].2 != block => return false,
                         Held::Store(store) => Some(store),
                     };
@@ -72,7 +75,8 @@ impl Whole {
                 Operation::Serialize { block, from } => {
                     match held(from, &self.contents, &performed) {
                         Held::Nothing => return false,
-                        Held::Initial => {}
+                        Held::Initial(Some(home)) if home != block => return false,
+                        Held::Initial(_) => {}
                         Held::Store(store) if self.nodes[store].2 != block => return false,
                         Held::Store(store) => {
                             if !self.order[block as usize].contains(&store) {
@@ -84,8 +88,11 @@ impl Whole {
             }
             performed.push(done);
         }
-        let sources = effect.sources.iter();
-        self.contents = sources.map(|&s| held(s, &self.contents, &performed)).collect();
+        let after = |(at, &source)| match source {
+            Source::Initial => Held::Initial(self.homes[at]),
+            source => held(source, &self.contents, &performed),
+        };
+        self.contents = effect.sources.iter().enumerate().map(after).collect();
         let lost = |&store: &usize| !self.contents.contains(&Held::Store(store));
         !self.pending().iter().any(lost) && self.can_end()
     }
@@ -169,9 +176,10 @@ struct Court {
 }
 
 impl Court {
-    fn new(shape: Shape) -> Self {
-        let witness = Witness::new(shape).unwrap();
-        let (monitor, whole) = (Monitor::new(shape), Whole::new(shape));
+    fn new(shape: Shape, homes: &[Option<u32>]) -> Self {
+        let witness = Witness::new(shape).unwrap().with_homes(homes);
+        let monitor = Monitor::new(shape).with_homes(homes);
+        let whole = Whole::new(shape, homes);
         Court { shape, monitor, witness, state: Vec::new(), whole, effects: Vec::new() }
     }
 
@@ -216,7 +224,7 @@ fn draw(random: &mut Random, shape: Shape, whole: &Whole) -> Effect {
                 Source::Location(at) => match whole.contents[at as usize] {
                     Held::Store(store) => whole.nodes[store].2,
                     Held::Nothing => continue,
-                    Held::Initial => block,
+                    Held::Initial(home) => home.unwrap_or(block),
                 },
                 _ => block,
             };
@@ -254,6 +262,15 @@ fn draw(random: &mut Random, shape: Shape, whole: &Whole) -> Effect {
     effect
 }
 
+/// Draws of which block each location's initial value is.
+fn homes(random: &mut Random, shape: Shape) -> Vec<Option<u32>> {
+    let known = random.chance(1, 2);
+    let home = |random: &mut Random| {
+        (known && random.chance(3, 4)).then(|| random.below(shape.blocks as usize) as u32)
+    };
+    (0..shape.locations).map(|_| home(random)).collect()
+}
+
 fn start(random: &mut Random, shape: Shape) -> Effect {
     let source = |_| if random.chance(2, 3) { Source::Initial } else { Source::Nothing };
     Effect { operations: Vec::new(), sources: (0..shape.locations).map(source).collect() }
@@ -270,7 +287,7 @@ fn all_ways_agree_on_random_effects() {
             locations: 1 + random.below(4) as u32,
             serializes: random.chance(1, 2),
         };
-        let mut court = Court::new(shape);
+        let mut court = Court::new(shape, &homes(random, shape));
         let mut fine = court.step(&start(random, shape));
         assert!(fine);
         for _ in 0..random.below(14) {
@@ -290,7 +307,8 @@ fn all_ways_agree_on_random_effects() {
 
 /// Runs a machine; says whether the run was accepted to its end.
 fn run(machine: &mut dyn Machine, random: &mut Random, steps: usize) -> (bool, Court) {
-    let mut court = Court::new(machine.shape());
+    let shape = machine.shape();
+    let mut court = Court::new(shape, &vec![None; shape.locations as usize]);
     assert!(court.step(&machine.start()));
     for _ in 0..steps {
         let Some(effect) = machine.step(random) else { continue };
@@ -399,13 +417,20 @@ fn renaming_commutes_with_steps() {
             blocks: permutation(random, shape.blocks),
             locations: permutation(random, shape.locations),
         };
-        let witness = Witness::new(shape).unwrap();
+        let homes = homes(random, shape);
+        let mut homes_there = homes.clone();
+        for (at, home) in homes.iter().enumerate() {
+            let to = names.locations[at] as usize;
+            homes_there[to] = home.map(|block| names.blocks[block as usize]);
+        }
+        let witness = Witness::new(shape).unwrap().with_homes(&homes);
+        let witness_there = Witness::new(shape).unwrap().with_homes(&homes_there);
         let zeros = vec![0; witness.width()];
-        let mut whole = Whole::new(shape);
+        let mut whole = Whole::new(shape, &homes);
         let effect = start(random, shape);
         let (mut here, mut there) = (zeros.clone(), zeros.clone());
         witness.start(&effect, &mut here).unwrap();
-        witness.start(&renamed(&effect, &names), &mut there).unwrap();
+        witness_there.start(&renamed(&effect, &names), &mut there).unwrap();
         whole.step(&effect, shape.serializes);
         for _ in 0..12 {
             let mut expected = zeros.clone();
@@ -418,7 +443,7 @@ fn renaming_commutes_with_steps() {
             }
             let (mut next_here, mut next_there) = (zeros.clone(), zeros.clone());
             witness.step(&here, &effect, &mut next_here).unwrap();
-            witness.step(&there, &renamed(&effect, &names), &mut next_there).unwrap();
+            witness_there.step(&there, &renamed(&effect, &names), &mut next_there).unwrap();
             (here, there) = (next_here, next_there);
         }
     }

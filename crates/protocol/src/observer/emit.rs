@@ -17,7 +17,8 @@ use crate::tracking::{Effect, Operation, Shape, Source};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Contents {
     Nothing,
-    Initial,
+    /// The initial value of this block, or of any.
+    Initial(Option<Block>),
     /// The value of the store at this place of the table.
     Store(usize),
 }
@@ -57,6 +58,8 @@ pub struct Observer {
     chains: Vec<Chain>,
     /// The IDs in use.
     used: Vec<Id>,
+    /// Of which block each location's initial value is, where that is known.
+    homes: Vec<Option<Block>>,
 }
 
 impl Observer {
@@ -71,7 +74,17 @@ impl Observer {
             last: nobody,
             chains: vec![chain; shape.blocks as usize],
             used: Vec::new(),
+            homes: vec![None; shape.locations as usize],
         }
+    }
+
+    /// Says for each location of which block the initial value is that a start state puts there.
+    #[must_use]
+    pub fn with_homes(mut self, homes: &[Option<u32>]) -> Self {
+        for (home, &block) in self.homes.iter_mut().zip(homes) {
+            *home = block.map(Block);
+        }
+        self
     }
 
     /// Goes on by what a rule or a start state did, and appends what that adds to the descriptor.
@@ -83,7 +96,7 @@ impl Observer {
             let contents = |source: Source| match source {
                 Source::Location(at) => before[at as usize],
                 Source::Store(at) => performed[at as usize],
-                Source::Initial => Contents::Initial,
+                Source::Initial => Contents::Initial(None),
                 Source::Nothing => Contents::Nothing,
             };
             let done = match operation {
@@ -101,11 +114,11 @@ impl Observer {
             };
             performed.push(done);
         }
-        for (contents, &source) in self.contents.iter_mut().zip(&effect.sources) {
-            *contents = match source {
+        for (at, &source) in effect.sources.iter().enumerate() {
+            self.contents[at] = match source {
                 Source::Location(at) => before[at as usize],
                 Source::Store(at) => performed[at as usize],
-                Source::Initial => Contents::Initial,
+                Source::Initial => Contents::Initial(self.homes[at]),
                 Source::Nothing => Contents::Nothing,
             };
         }
@@ -140,7 +153,10 @@ impl Observer {
         let p = processor.0 as usize;
         let value = match from {
             Contents::Nothing => return Err(Failure::LoadsNothing { processor, block }),
-            Contents::Initial => None,
+            Contents::Initial(Some(found)) if found != block => {
+                return Err(Failure::OtherBlock { expected: block, found });
+            }
+            Contents::Initial(_) => None,
             Contents::Store(at) => {
                 let store = self.at(at);
                 if store.block != block {
@@ -194,7 +210,10 @@ impl Observer {
     ) -> Result<(), Failure> {
         match from {
             Contents::Nothing => return Err(Failure::SerializesNothing { block }),
-            Contents::Initial => {}
+            Contents::Initial(Some(found)) if found != block => {
+                return Err(Failure::OtherBlock { expected: block, found });
+            }
+            Contents::Initial(_) => {}
             Contents::Store(at) => {
                 let store = self.at(at);
                 if store.block != block {
@@ -264,9 +283,12 @@ impl Observer {
                 gone.push(at);
             }
         }
-        let initial = self.contents.contains(&Contents::Initial);
-        for chain in &self.chains {
-            needed.extend(chain.first.filter(|_| initial));
+        for (block, chain) in (0..).map(Block).zip(&self.chains) {
+            let initial = |contents: &Contents| match contents {
+                Contents::Initial(home) => home.is_none_or(|home| home == block),
+                _ => false,
+            };
+            needed.extend(chain.first.filter(|_| self.contents.iter().any(initial)));
             needed.extend(chain.readers.iter().copied().flatten());
         }
         gone.into_iter().for_each(|at| self.stores[at] = None);

@@ -19,6 +19,7 @@
 //! keeps it acyclic.
 
 mod emit;
+mod homes;
 mod monitor;
 mod obligations;
 mod witness;

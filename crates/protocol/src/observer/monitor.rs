@@ -19,6 +19,13 @@ impl Monitor {
         Monitor { observer: Observer::new(shape), checker: Checker::new(), symbols: Vec::new() }
     }
 
+    /// Says for each location of which block the initial value is that a start state puts there.
+    #[must_use]
+    pub fn with_homes(mut self, homes: &[Option<u32>]) -> Self {
+        self.observer = self.observer.with_homes(homes);
+        self
+    }
+
     /// Goes on by what a rule or a start state did.
     ///
     /// A failure is final.

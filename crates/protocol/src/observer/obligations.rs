@@ -26,8 +26,9 @@
 //! nothing is kept but that.
 //!
 //! Stale and pending stores are *classes*: the locations that hold the value of the same store are
-//! of one class. Initial values are of no block, so each block that has a store has a row for its
-//! first store while any location still holds an initial value.
+//! of one class. The initial value of a block is as that of a store that came before everything. If
+//! it is not known which block's initial value a location holds, it stands for that of any: each
+//! block that has a store then has a row for its first store.
 
 use crate::tracking::{Effect, Operation, Source};
 
@@ -39,8 +40,9 @@ pub(super) const MAX_CLASSES: usize = 40;
 pub(super) enum Contents {
     #[default]
     Nothing,
+    /// The initial value of any block.
     Initial,
-    /// The value of the last store of this block.
+    /// The value of the last store of this block; its initial value if it has none.
     Current(u8),
     /// The value of a stale or pending store.
     Class(u8),
@@ -114,9 +116,9 @@ pub(super) struct Obligations {
     pub(super) classes: Vec<Option<Class>>,
     /// What each class's obligation reaches: the successor of a stale store, a pending store itself.
     pub(super) rows: Vec<Row>,
-    /// Whether each block has a store in its order.
+    /// Whether each block has a store in its order, while an initial value of any block is held.
     pub(super) stored: Vec<bool>,
-    /// What each block's first store reaches, while an initial value is held; else 0.
+    /// What each block's first store reaches, while an initial value of any block is held; else 0.
     pub(super) first_rows: Vec<Row>,
 }
 
@@ -162,6 +164,13 @@ impl Obligations {
             rows: Vec::new(),
             stored: vec![false; blocks],
             first_rows: vec![0; blocks],
+        }
+    }
+
+    /// Says which block's initial value a location holds.
+    pub(super) fn set_initial(&mut self, location: usize, block: u8) {
+        if self.contents[location] == Contents::Initial {
+            self.contents[location] = Contents::Current(block);
         }
     }
 
@@ -310,21 +319,19 @@ impl Obligations {
         block: u8,
         performed: &mut [Contents],
     ) -> Result<(Option<u8>, Option<u8>), Fault> {
-        let b = usize::from(block);
-        if !std::mem::replace(&mut self.stored[b], true) {
-            let initial = self.contents.contains(&Contents::Initial);
-            return Ok((None, initial.then_some(block)));
-        }
+        let is_first = !std::mem::replace(&mut self.stored[usize::from(block)], true);
+        let first = is_first && self.contents.contains(&Contents::Initial);
+        let first = first.then_some(block);
         let current = Contents::Current(block);
         if !self.contents.iter().chain(&*performed).any(|&c| c == current) {
-            return Ok((None, None));
+            return Ok((None, first));
         }
         let tail = self.column(self.columns.tail(block));
         let class = self.new_class(Class { block, pending: false })?;
         self.set_column(self.columns.own(class), tail);
         let everywhere = self.contents.iter_mut().chain(performed);
         everywhere.filter(|c| **c == current).for_each(|c| *c = Contents::Class(class));
-        Ok((Some(class), None))
+        Ok((Some(class), first))
     }
 
     fn set_row(&mut self, (class, first): (Option<u8>, Option<u8>), row: Row) {
@@ -370,6 +377,7 @@ impl Obligations {
             }
         }
         if !self.contents.contains(&Contents::Initial) {
+            self.stored.fill(false);
             self.first_rows.fill(0);
         }
         for block in 0..self.columns.blocks {

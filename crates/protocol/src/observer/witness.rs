@@ -24,11 +24,12 @@ pub struct WitnessError {
 }
 
 /// Runs beside a protocol and accepts the runs whose constraint graph is acyclic.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Witness {
     columns: Columns,
     locations: usize,
     serializes: bool,
+    homes: Vec<Option<u32>>,
 }
 
 /// Numbers in front of those that name a class or a block.
@@ -46,7 +47,20 @@ impl Witness {
             return Err(WitnessError { procs, blocks, limit });
         }
         let columns = Columns { procs: procs as u8, blocks: blocks as u8 };
-        Ok(Witness { columns, locations: locations as usize, serializes })
+        let locations = locations as usize;
+        Ok(Witness { columns, locations, serializes, homes: vec![None; locations] })
+    }
+
+    /// Says for each location of which block the initial value is that a start state puts there.
+    ///
+    /// Without that it counts as the initial value of whichever block is loaded from it, which takes
+    /// more states.
+    #[must_use]
+    pub fn with_homes(mut self, homes: &[Option<u32>]) -> Self {
+        self.homes.clear();
+        self.homes.extend_from_slice(homes);
+        self.homes.resize(self.locations, None);
+        self
     }
 
     /// Counts the bits that a state really uses.
@@ -192,6 +206,11 @@ impl Companion for Witness {
     fn start(&self, effect: &Effect, state: &mut [u8]) -> Result<(), Rejected> {
         let mut situation = Obligations::new(self.columns, self.locations, self.serializes);
         situation.step(effect).map_err(|_| Rejected)?;
+        for (location, home) in self.homes.iter().enumerate() {
+            if let Some(block) = *home {
+                situation.set_initial(location, block as u8);
+            }
+        }
         self.encode(&situation, state);
         Ok(())
     }
