@@ -8,9 +8,10 @@ use crate::machine::code::{FaultKind, SiteId};
 use crate::machine::layout::{Layout, SlotKind, slot_names};
 use crate::machine::lower::{Lowered, lower};
 use crate::machine::{UNDEFINED, run::Printed};
+use crate::murphi::commute;
 use crate::murphi::flow::{self, Flow};
 use crate::murphi::ir::{Binder, Program};
-use crate::murphi::{self, Source, Span, TypeId};
+use crate::murphi::{self, Problem, Source, Span, TypeId};
 use crate::tracking::Shape;
 
 /// A description in Murphi that was read and checked.
@@ -51,7 +52,8 @@ impl Model {
         let data = flow.as_ref().map(|flow| flow.data);
         let lowered = lower(&program, &self.source.text, data);
         let layout = Layout::new(&program, flow.as_ref());
-        System { source: self.source.clone(), program, lowered, layout, flow }
+        let (symmetric, notes) = commute::symmetric(&program);
+        System { source: self.source.clone(), program, lowered, layout, flow, symmetric, notes }
     }
 }
 
@@ -63,6 +65,9 @@ pub struct System {
     pub(crate) lowered: Lowered,
     pub(crate) layout: Layout,
     pub(crate) flow: Option<Flow>,
+    /// The scalarsets whose values may be permuted.
+    pub(crate) symmetric: Vec<TypeId>,
+    notes: Vec<Problem>,
 }
 
 /// A place in a description.
@@ -104,6 +109,11 @@ impl System {
     /// Counts the bits of a packed state.
     pub fn bits(&self) -> u32 {
         self.layout.bits
+    }
+
+    /// Says which scalarsets are explored without symmetry, and why, as diagnostics with places.
+    pub fn asymmetries(&self) -> Diagnostics {
+        self.source.diagnostics(self.notes.clone())
     }
 
     /// Counts the rules, each choice of parameters by itself.

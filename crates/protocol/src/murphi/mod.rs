@@ -1,11 +1,13 @@
 //! The Murphi language: from text to a checked program.
 //!
 //! In reading order: [`syntax`] is the tree, [`lexer`] and [`parser`] make it, [`types`] and [`ir`]
-//! are what [`check`] makes of it, and [`flow`] finds where data goes.
+//! are what [`check`] makes of it, [`flow`] finds
+//! where data goes and [`commute`] which scalarsets are symmetric.
 
 mod check;
 mod check_expr;
 mod check_stmt;
+pub(crate) mod commute;
 pub(crate) mod flow;
 pub(crate) mod ir;
 mod lexer;

@@ -136,6 +136,12 @@ impl Types {
         &self.all[id.0 as usize].ty
     }
 
+    /// Lists the scalarsets.
+    pub(crate) fn scalarsets(&self) -> impl Iterator<Item = TypeId> {
+        let all = self.all.iter().zip(0..);
+        all.filter(|(info, _)| matches!(info.ty, Type::Scalarset { .. })).map(|(_, id)| TypeId(id))
+    }
+
     pub(crate) fn slots(&self, id: TypeId) -> u32 {
         self.all[id.0 as usize].slots
     }
