@@ -8,10 +8,10 @@ use crate::machine::code::{FaultKind, SiteId};
 use crate::machine::layout::{Layout, SlotKind, slot_names};
 use crate::machine::lower::{Lowered, lower};
 use crate::machine::{UNDEFINED, run::Printed};
-use crate::murphi::commute;
+use crate::murphi::commute::{self, Symmetric};
 use crate::murphi::flow::{self, Flow};
 use crate::murphi::ir::{Binder, Program};
-use crate::murphi::{self, Problem, Source, Span, TypeId};
+use crate::murphi::{self, Source, Span, TypeId};
 use crate::tracking::Shape;
 
 /// A description in Murphi that was read and checked.
@@ -50,10 +50,10 @@ impl Model {
     fn system(&self, flow: Option<Flow>) -> System {
         let program = Arc::clone(&self.program);
         let data = flow.as_ref().map(|flow| flow.data);
-        let lowered = lower(&program, &self.source.text, data);
+        let symmetric = commute::symmetric(&program);
+        let lowered = lower(&program, &self.source.text, data, &symmetric);
         let layout = Layout::new(&program, flow.as_ref());
-        let (symmetric, notes) = commute::symmetric(&program);
-        System { source: self.source.clone(), program, lowered, layout, flow, symmetric, notes }
+        System { source: self.source.clone(), program, lowered, layout, flow, symmetric }
     }
 }
 
@@ -65,9 +65,7 @@ pub struct System {
     pub(crate) lowered: Lowered,
     pub(crate) layout: Layout,
     pub(crate) flow: Option<Flow>,
-    /// The scalarsets whose values may be permuted.
-    pub(crate) symmetric: Vec<TypeId>,
-    notes: Vec<Problem>,
+    pub(crate) symmetric: Symmetric,
 }
 
 /// A place in a description.
@@ -113,7 +111,7 @@ impl System {
 
     /// Says which scalarsets are explored without symmetry, and why, as diagnostics with places.
     pub fn asymmetries(&self) -> Diagnostics {
-        self.source.diagnostics(self.notes.clone())
+        self.source.diagnostics(self.symmetric.notes.clone())
     }
 
     /// Counts the rules, each choice of parameters by itself.
@@ -229,6 +227,13 @@ impl System {
     pub(crate) fn fault(&self, site: SiteId) -> Fault {
         let site = &self.lowered.sites[site.0 as usize];
         Fault { kind: site.kind.clone(), position: self.position(site.span) }
+    }
+
+    /// Gives the scalarsets of a loop that depends on the order of its rounds, if a site is of one.
+    pub(crate) fn ordered_loop(&self, site: SiteId) -> Option<Vec<TypeId>> {
+        let site = &self.lowered.sites[site.0 as usize];
+        let types = self.symmetric.doubtful.values().flatten();
+        (site.kind == FaultKind::OrderedLoop).then(|| types.copied().collect())
     }
 
     /// Writes out the slots of a state.

@@ -3,6 +3,7 @@
 use crate::explore::symmetry::Canonical;
 use crate::machine::code::SiteId;
 use crate::machine::stepper::{Claimed, Fired, Stepper};
+use crate::murphi::TypeId;
 use crate::system::System;
 use crate::tracking::{Companion, Effect};
 
@@ -11,7 +12,8 @@ use crate::tracking::{Companion, Effect};
 pub(crate) struct Product<'a> {
     pub(crate) system: &'a System,
     pub(crate) companion: Option<&'a dyn Companion>,
-    pub(crate) symmetric: bool,
+    /// The scalarsets whose values are permuted.
+    pub(crate) symmetric: &'a [TypeId],
 }
 
 impl Product<'_> {
@@ -53,9 +55,11 @@ pub(crate) struct Expander<'a> {
 impl<'a> Expander<'a> {
     pub(crate) fn new(product: Product<'a>) -> Self {
         let width = product.companion.map_or(0, Companion::width);
+        let mut stepper = Stepper::new(product.system);
+        stepper.machine.tries_orders = !product.symmetric.is_empty();
         Expander {
             product,
-            stepper: Stepper::new(product.system),
+            stepper,
             canonical: Canonical::new(product.system, product.companion, product.symmetric),
             before: vec![0; width],
             after: vec![0; width],

@@ -60,6 +60,8 @@ pub struct Exploration {
     pub outcome: Outcome,
     /// How far it got.
     pub progress: Progress,
+    /// Scalarsets that symmetry was asked for and that a loop told apart all the same.
+    pub asymmetric: Vec<String>,
 }
 
 /// The verdict of an exploration.
@@ -133,8 +135,28 @@ pub fn explore(
     budget: &Budget,
     report: &mut dyn FnMut(&Progress),
 ) -> Exploration {
-    let product = Product { system, companion, symmetric: options.symmetry };
-    Search::new(product, options, budget).run(report)
+    let mut symmetric = match options.symmetry {
+        true => system.symmetric.types.clone(),
+        false => Vec::new(),
+    };
+    loop {
+        let product = Product { system, companion, symmetric: &symmetric };
+        let mut search = Search::new(product, options, budget);
+        let found = search.search(report);
+        // A loop told the values of a scalarset apart: it is an ordinary type after all.
+        if let Ok(Some((Wrong::Fault { site, .. }, _))) = &found
+            && let Some(types) = system.ordered_loop(*site)
+        {
+            symmetric.retain(|ty| !types.contains(ty));
+            continue;
+        }
+        let ordinary = system.symmetric.types.iter().filter(|ty| !symmetric.contains(ty));
+        let asymmetric = match options.symmetry {
+            true => ordinary.map(|&ty| system.program.types.show(ty)).collect(),
+            false => Vec::new(),
+        };
+        return search.finish(found, asymmetric);
+    }
 }
 
 /// How many states of a level are expanded between two rounds of insertion, by each thread.
@@ -180,14 +202,18 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn run(mut self, report: &mut dyn FnMut(&Progress)) -> Exploration {
-        let outcome = match self.search(report) {
+    fn finish(
+        mut self,
+        found: Result<Option<Found>, Unfinished>,
+        asymmetric: Vec<String>,
+    ) -> Exploration {
+        let outcome = match found {
             Ok(None) => Outcome::Holds,
             Ok(Some((wrong, at))) => self.violated(wrong, at),
             Err(reason) => Outcome::Undecided { reason },
         };
         self.update();
-        Exploration { outcome, progress: self.progress }
+        Exploration { outcome, progress: self.progress, asymmetric }
     }
 
     fn violated(&self, wrong: Wrong, at: Vec<u64>) -> Outcome {

@@ -18,7 +18,7 @@ use std::cmp::Ordering;
 use crate::explore::store::hash;
 use crate::machine::UNDEFINED;
 use crate::machine::layout::{Bag, SlotKind};
-use crate::machine::run::position;
+use crate::machine::run::{next_order, position};
 use crate::murphi::{Piece, Type, TypeId};
 use crate::system::System;
 use crate::tracking::{Companion, Renaming};
@@ -96,7 +96,7 @@ impl<'a> Canonical<'a> {
     pub(crate) fn new(
         system: &'a System,
         companion: Option<&'a dyn Companion>,
-        is_symmetric: bool,
+        symmetric: &[TypeId],
     ) -> Self {
         let mut canonical = Canonical {
             system,
@@ -109,14 +109,12 @@ impl<'a> Canonical<'a> {
             work: Work::default(),
         };
         let data = system.flow.as_ref().map(|flow| flow.data);
-        if is_symmetric {
-            for &ty in &system.symmetric {
-                if let Type::Scalarset { first, size } = *system.program.types.get(ty)
-                    && size > 1
-                    && data != Some(ty)
-                {
-                    canonical.groups.push(Group { first, size });
-                }
+        for &ty in symmetric {
+            if let Type::Scalarset { first, size } = *system.program.types.get(ty)
+                && size > 1
+                && data != Some(ty)
+            {
+                canonical.groups.push(Group { first, size });
             }
         }
         for &var in &system.program.globals {
@@ -585,16 +583,4 @@ fn cells(work: &Work) -> Vec<Cell> {
         }
     }
     cells
-}
-
-/// Goes on to the next order; behind the last comes the first again, and `false`.
-fn next_order(order: &mut [u32]) -> bool {
-    let Some(at) = (1..order.len()).rev().find(|&at| order[at - 1] < order[at]) else {
-        order.reverse();
-        return false;
-    };
-    let swap = (at..order.len()).rev().find(|&other| order[other] > order[at - 1]);
-    order.swap(at - 1, swap.expect("the one behind is greater"));
-    order[at..].reverse();
-    true
 }

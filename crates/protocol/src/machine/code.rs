@@ -68,6 +68,9 @@ pub enum FaultKind {
     /// A multiset has no such element.
     #[error("the multiset has no such element")]
     NoElement,
+    /// With symmetry: a loop over a scalarset gives different results in different orders.
+    #[error("the result of this loop depends on the order of its rounds")]
+    OrderedLoop,
     /// A function ended without a result.
     #[error("the function `{function}` ends without `return`")]
     NoReturn {
@@ -206,8 +209,12 @@ pub(crate) enum Pass {
         check: Option<Fit>,
     },
     /// The result of another function.
+    ///
+    /// It is copied, so that a second call does not overwrite it.
     Result {
         slot: u32,
+        temporary: u32,
+        count: u32,
         call: Call,
     },
 }
@@ -249,6 +256,7 @@ pub(crate) enum Op {
         slot: u32,
         domain: Range,
         body: Vec<Op>,
+        orders: Option<Orders>,
     },
     While {
         condition: Code,
@@ -289,6 +297,14 @@ pub(crate) enum Op {
     },
     /// Prints; only the replay of a run listens.
     Put(Put),
+}
+
+/// A loop whose rounds may depend on their order: how to find out.
+#[derive(Clone, Debug)]
+pub(crate) struct Orders {
+    pub(crate) site: SiteId,
+    /// The slots in use behind the loop, besides the state: where they start and how many.
+    pub(crate) live: Arc<[(u32, u32)]>,
 }
 
 #[derive(Clone, Debug)]

@@ -10,10 +10,11 @@ use rustc_hash::FxHashMap;
 
 use crate::machine::code::{
     Address, Call, Chosen, Claim, Code, Computed, Element, FaultKind, Fit, IndexMap, Instance,
-    MarkCode, MarkWhat, Op, Pass, Put, Range, Routine, RuleCode, Scan, Site, SiteId, Term,
+    MarkCode, MarkWhat, Op, Orders, Pass, Put, Range, Routine, RuleCode, Scan, Site, SiteId, Term,
     UNDEFINED,
 };
 use crate::machine::run::ROUNDS;
+use crate::murphi::commute::Symmetric;
 use crate::murphi::flow;
 use crate::murphi::ir::{
     Argument, Binder, Domain, Expr, ExprKind, Function, Invariant, MarkKind, Place, Program, Role,
@@ -44,7 +45,12 @@ pub(crate) struct Lowered {
 }
 
 /// Lowers a program, with tracking of a data type if one is given.
-pub(crate) fn lower(program: &Program, text: &str, data: Option<TypeId>) -> Lowered {
+pub(crate) fn lower(
+    program: &Program,
+    text: &str,
+    data: Option<TypeId>,
+    symmetric: &Symmetric,
+) -> Lowered {
     let mut next = 0u32;
     let mut place = |count: u32| {
         let at = next;
@@ -60,8 +66,8 @@ pub(crate) fn lower(program: &Program, text: &str, data: Option<TypeId>) -> Lowe
             Role::Global => {}
             Role::Local => *address = place(program.types.slots(variable.ty)),
             Role::Value => *address = place(1),
-            // The second slot is for an argument without an address.
-            Role::Reference { .. } => *address = place(2),
+            // Behind its own slot there is room for an argument without an address.
+            Role::Reference { .. } => *address = place(1 + program.types.slots(variable.ty)),
         }
     }
     let mut lowerer = Lowerer {
@@ -69,6 +75,8 @@ pub(crate) fn lower(program: &Program, text: &str, data: Option<TypeId>) -> Lowe
         types: &program.types,
         text,
         data,
+        symmetric,
+        live: Arc::default(),
         addresses,
         sites: Vec::new(),
         known_sites: FxHashMap::default(),
@@ -77,7 +85,13 @@ pub(crate) fn lower(program: &Program, text: &str, data: Option<TypeId>) -> Lowe
         is_start: false,
         copies: 1,
     };
-    let routines = program.functions.iter().map(|function| lowerer.routine(function)).collect();
+    // A subprogram is called only by those behind it, whose locals are in use while it runs.
+    let mut routines = Vec::new();
+    for (number, function) in program.functions.iter().enumerate() {
+        lowerer.live = lowerer.in_use(number);
+        routines.push(lowerer.routine(function));
+    }
+    lowerer.live = lowerer.in_use(program.functions.len());
     let rules = lowerer.rules(&program.rules);
     lowerer.is_start = true;
     let starts = lowerer.rules(&program.starts);
@@ -94,6 +108,9 @@ struct Lowerer<'a> {
     types: &'a Types,
     text: &'a str,
     data: Option<TypeId>,
+    symmetric: &'a Symmetric,
+    /// The slots that may be in use while a subprogram or rule runs.
+    live: Arc<[(u32, u32)]>,
     /// Where each variable is.
     addresses: Vec<u32>,
     sites: Vec<Site>,
@@ -359,6 +376,16 @@ impl Lowerer<'_> {
         self.places.clear();
     }
 
+    /// Lists the locals of rules and of the subprograms from a number on.
+    fn in_use(&self, from: usize) -> Arc<[(u32, u32)]> {
+        let program = self.program;
+        let subprograms = program.functions[from..].iter();
+        let variables =
+            subprograms.flat_map(|function| function.locals.iter().chain(&function.result));
+        let rules = program.rules.iter().chain(&program.starts).flat_map(|rule| &rule.locals);
+        self.areas(&variables.chain(rules).copied().collect::<Vec<_>>()).into()
+    }
+
     fn areas(&self, variables: &[VarId]) -> Vec<(u32, u32)> {
         let areas =
             variables.iter().map(|&var| (self.address_of(var), self.types.slots(self.ty(var))));
@@ -421,7 +448,12 @@ impl Lowerer<'_> {
             StmtKind::For { var, domain, body } => {
                 let domain = self.range(domain, stmt.span);
                 let body = self.stmts_of(body, result);
-                Op::For { slot: self.address_of(*var), domain, body }
+                let is_doubtful = self.symmetric.doubtful.contains_key(var);
+                let orders = is_doubtful.then(|| Orders {
+                    site: self.site(stmt.span, FaultKind::OrderedLoop),
+                    live: Arc::clone(&self.live),
+                });
+                Op::For { slot: self.address_of(*var), domain, body, orders }
             }
             StmtKind::While { condition, body } => {
                 let site = self.site(stmt.span, FaultKind::EndlessLoop { limit: ROUNDS });
@@ -705,7 +737,12 @@ impl Lowerer<'_> {
                 },
                 Argument::Value(value) => match &value.kind {
                     ExprKind::Call { function, arguments } if !self.types.is_simple(ty) => {
-                        Pass::Result { slot, call: self.call(function.0, arguments) }
+                        Pass::Result {
+                            slot,
+                            temporary: slot + 1,
+                            count: self.types.slots(ty),
+                            call: self.call(function.0, arguments),
+                        }
                     }
                     _ => {
                         let check = self.fit(ty, value);

@@ -1,9 +1,10 @@
 //! Running expressions and statements.
 
 use crate::machine::code::{
-    Address, Call, Chosen, Code, Computed, Element, Fit, IndexMap, Op, Pass, Put, Range, Routine,
-    Scan, SiteId, UNDEFINED,
+    Address, Call, Chosen, Code, Computed, Element, Fit, IndexMap, Op, Orders, Pass, Put, Range,
+    Routine, Scan, SiteId, UNDEFINED,
 };
+use crate::machine::layout::Layout;
 use crate::murphi::{Piece, TypeId};
 
 /// How many rounds a `while` may go on.
@@ -13,6 +14,9 @@ pub(crate) const ROUNDS: u32 = 1000;
 pub(crate) struct Machine<'a> {
     pub(crate) memory: Vec<i32>,
     routines: &'a [Routine],
+    layout: &'a Layout,
+    /// Whether doubtful loops are run in every order.
+    pub(crate) tries_orders: bool,
     /// What `put` printed, if somebody listens.
     pub(crate) printed: Option<Vec<Printed>>,
 }
@@ -33,8 +37,9 @@ pub(crate) enum Flow {
 type Ran<T> = Result<T, SiteId>;
 
 impl<'a> Machine<'a> {
-    pub(crate) fn new(slots: usize, routines: &'a [Routine]) -> Self {
-        Machine { memory: vec![UNDEFINED; slots], routines, printed: None }
+    pub(crate) fn new(slots: usize, routines: &'a [Routine], layout: &'a Layout) -> Self {
+        let memory = vec![UNDEFINED; slots];
+        Machine { memory, routines, layout, tries_orders: false, printed: None }
     }
 
     #[inline]
@@ -183,6 +188,56 @@ impl<'a> Machine<'a> {
         Ok(Flow::Next)
     }
 
+    /// Runs a loop in every order of its rounds; it fails if what it leaves differs.
+    fn every_order(
+        &mut self,
+        slot: u32,
+        pieces: &[Piece],
+        body: &[Op],
+        orders: &Orders,
+    ) -> Ran<Flow> {
+        /// With more rounds there are too many orders.
+        const MOST_ROUNDS: usize = 5;
+        let values = pieces.iter().flat_map(|p| (0..p.count).map(|i| p.first + i as i32));
+        let mut values: Vec<i32> = values.collect();
+        if values.len() > MOST_ROUNDS {
+            return Err(orders.site);
+        }
+        let before = self.memory.clone();
+        let flow = self.rounds(slot, &values, body)?;
+        let after = self.memory.clone();
+        let left = self.left(orders);
+        while next_order(&mut values) {
+            self.memory.copy_from_slice(&before);
+            let is_same = self.rounds(slot, &values, body).is_ok_and(|found| found == flow);
+            if !is_same || self.left(orders) != left {
+                return Err(orders.site);
+            }
+        }
+        self.memory.copy_from_slice(&after);
+        Ok(flow)
+    }
+
+    fn rounds(&mut self, slot: u32, values: &[i32], body: &[Op]) -> Ran<Flow> {
+        for &value in values {
+            self.memory[slot as usize] = value;
+            if self.run(body)? == Flow::Returned {
+                return Ok(Flow::Returned);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// Gives what a loop has left: the state, its multisets sorted, and what else is in use.
+    fn left(&self, orders: &Orders) -> Vec<i32> {
+        let mut left = self.memory[..self.layout.slots.len()].to_vec();
+        self.layout.sort_bags(&mut left);
+        for &(at, count) in &*orders.live {
+            left.extend_from_slice(&self.memory[at as usize..(at + count) as usize]);
+        }
+        left
+    }
+
     /// Says whether an element is there and meets a condition.
     fn holds(&mut self, scan: &Scan, base: u32, index: u32) -> Ran<bool> {
         if self.memory[(base + index * scan.stride) as usize] == UNDEFINED {
@@ -238,9 +293,11 @@ impl<'a> Machine<'a> {
                     self.memory[*temporary as usize] = code;
                     self.memory[*slot as usize] = *temporary as i32;
                 }
-                Pass::Result { slot, call } => {
+                Pass::Result { slot, temporary, count, call } => {
                     self.call(call)?;
-                    self.memory[*slot as usize] = call.result as i32;
+                    let from = call.result as usize;
+                    self.memory.copy_within(from..from + *count as usize, *temporary as usize);
+                    self.memory[*slot as usize] = *temporary as i32;
                 }
             }
         }
@@ -315,7 +372,12 @@ impl<'a> Machine<'a> {
                 }
                 return self.run(otherwise);
             }
-            Op::For { slot, domain, body } => {
+            Op::For { slot, domain: Range::Pieces(pieces), body, orders: Some(orders) }
+                if self.tries_orders =>
+            {
+                return self.every_order(*slot, pieces, body, orders);
+            }
+            Op::For { slot, domain, body, .. } => {
                 return self.each(*slot, domain, |machine| machine.run(body));
             }
             Op::While { condition, body, site } => {
@@ -408,6 +470,18 @@ impl<'a> Machine<'a> {
         }
         Ok(Flow::Next)
     }
+}
+
+/// Goes on to the next order; behind the last comes the first again, and `false`.
+pub(crate) fn next_order<T: Ord>(order: &mut [T]) -> bool {
+    let Some(at) = (1..order.len()).rev().find(|&at| order[at - 1] < order[at]) else {
+        order.reverse();
+        return false;
+    };
+    let swap = (at..order.len()).rev().find(|&other| order[other] > order[at - 1]);
+    order.swap(at - 1, swap.expect("the one behind is greater"));
+    order[at..].reverse();
+    true
 }
 
 fn is_inside(pieces: &[Piece], code: i32) -> bool {

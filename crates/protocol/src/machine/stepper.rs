@@ -42,7 +42,7 @@ impl<'s> Stepper<'s> {
         let lowered = &system.lowered;
         Stepper {
             system,
-            machine: Machine::new(lowered.slots as usize, &lowered.routines),
+            machine: Machine::new(lowered.slots as usize, &lowered.routines, &system.layout),
             base: vec![UNDEFINED; system.layout.slots.len()],
             effect: Effect::default(),
         }

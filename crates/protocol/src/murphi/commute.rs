@@ -11,8 +11,10 @@
 //! - to a multiset that it otherwise leaves alone;
 //! - a sum to the variable that it adds to, and nowhere else.
 //!
-//! A loop with `return` passes if it writes nothing and always returns the same constant. What
-//! does not pass makes its scalarset an ordinary type: the search is then right, only larger.
+//! A loop with `return` passes if it writes nothing and always returns the same constant. A loop
+//! that does not pass is *doubtful*: with symmetry it is run in every order of its rounds, and the
+//! first time that the results differ its scalarset becomes an ordinary type. `clear` makes it one
+//! at once. The search is then right all the same, only larger.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -22,26 +24,39 @@ use crate::murphi::ir::{
     VarId,
 };
 use crate::murphi::parser::Problem;
-use crate::murphi::syntax::{BinaryOp, Span};
+use crate::murphi::syntax::BinaryOp;
 use crate::murphi::types::{Type, TypeId};
 
-/// Finds the scalarsets that are symmetric, and for each of the others where it is told apart.
-pub(crate) fn symmetric(program: &Program) -> (Vec<TypeId>, Vec<Problem>) {
-    let mut finder = Finder { program, broken: FxHashSet::default(), notes: Vec::new() };
+/// What may be permuted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Symmetric {
+    /// The scalarsets whose values nothing tells apart, but for doubtful loops.
+    pub(crate) types: Vec<TypeId>,
+    /// For the variable of each doubtful loop the scalarsets that it ranges over.
+    pub(crate) doubtful: FxHashMap<VarId, Vec<TypeId>>,
+    /// Why the other scalarsets are not among them.
+    pub(crate) notes: Vec<Problem>,
+}
+
+/// Finds the scalarsets that are symmetric, and the loops that may tell their values apart.
+pub(crate) fn symmetric(program: &Program) -> Symmetric {
+    let mut finder =
+        Finder { program, broken: FxHashSet::default(), symmetric: Symmetric::default() };
     for rule in program.rules.iter().chain(&program.starts) {
         finder.stmts(&rule.body);
     }
     for function in &program.functions {
         finder.stmts(&function.body);
     }
-    let symmetric = program.types.scalarsets().filter(|ty| !finder.broken.contains(ty)).collect();
-    (symmetric, finder.notes)
+    let Finder { broken, mut symmetric, .. } = finder;
+    symmetric.types = program.types.scalarsets().filter(|ty| !broken.contains(ty)).collect();
+    symmetric
 }
 
 struct Finder<'a> {
     program: &'a Program,
     broken: FxHashSet<TypeId>,
-    notes: Vec<Problem>,
+    symmetric: Symmetric,
 }
 
 impl Finder<'_> {
@@ -62,27 +77,23 @@ impl Finder<'_> {
                     if let Domain::Type(ty) = domain {
                         let over = self.program.types.scalarsets_in(*ty);
                         if !over.is_empty() && !is_commutative(self.program, *var, body) {
-                            let message = "the rounds of this loop may depend on their order";
-                            self.break_up(over, stmt.span, message);
+                            self.symmetric.doubtful.insert(*var, over);
                         }
                     }
                 }
                 StmtKind::Clear(place) => {
                     let inside = self.program.types.scalarsets_in(place.ty);
-                    let message = "this picks a value of a scalarset";
-                    self.break_up(inside, stmt.span, message);
+                    for ty in inside {
+                        if self.broken.insert(ty) {
+                            let shown = self.program.types.show(ty);
+                            let message = format!(
+                                "this picks a value of a scalarset: {shown} is explored without symmetry"
+                            );
+                            self.symmetric.notes.push((stmt.span, message));
+                        }
+                    }
                 }
                 _ => {}
-            }
-        }
-    }
-
-    fn break_up(&mut self, types: Vec<TypeId>, span: Span, message: &str) {
-        for ty in types {
-            if self.broken.insert(ty) {
-                let shown = self.program.types.show(ty);
-                let message = format!("{message}: {shown} is explored without symmetry");
-                self.notes.push((span, message));
             }
         }
     }
