@@ -19,6 +19,8 @@ mod murphi;
 mod machine;
 mod system;
 
+mod lanes;
+
 mod explore;
 
 pub use explore::{

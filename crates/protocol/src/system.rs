@@ -159,7 +159,7 @@ impl System {
         }
     }
 
-    fn value_names(&self, ty: TypeId) -> Vec<String> {
+    pub(crate) fn value_names(&self, ty: TypeId) -> Vec<String> {
         let types = &self.program.types;
         let pieces = types.pieces(ty);
         let codes =

@@ -12,6 +12,7 @@ use consistory_verdict::{Budget, Stopped};
 
 use crate::explore::expand::{Expander, Product, Wrong};
 use crate::explore::search::{Search, Violation};
+use crate::lanes::Lanes;
 use crate::system::{Entry, Position};
 use crate::tracking::Effect;
 
@@ -29,6 +30,10 @@ pub struct Step {
     pub rule: String,
     /// Where it stands.
     pub position: Option<Position>,
+    /// The lane of who acts, if a parameter names it; see [`crate::System::lane_names`].
+    pub actor: Option<u32>,
+    /// The lanes whose parts of the state change.
+    pub touched: Vec<u32>,
     /// What it printed.
     pub printed: String,
     /// The state behind it; the last step of a run that goes wrong has what it left.
@@ -179,6 +184,9 @@ fn look_through(
 struct Replay<'a> {
     product: Product<'a>,
     expander: Expander<'a>,
+    lanes: Lanes,
+    /// The slots of the last state.
+    slots: Vec<i32>,
     steps: Vec<Step>,
 }
 
@@ -186,7 +194,8 @@ impl<'a> Replay<'a> {
     fn new(product: Product<'a>) -> Self {
         let mut expander = Expander::new(product);
         expander.stepper.machine.printed = Some(Vec::new());
-        Replay { product, expander, steps: Vec::new() }
+        let lanes = product.system.lanes();
+        Replay { product, expander, lanes, slots: Vec::new(), steps: Vec::new() }
     }
 
     /// Takes a step to a state with a given representative.
@@ -208,7 +217,7 @@ impl<'a> Replay<'a> {
             match self.expander.fire(number) {
                 Ok(None) => continue,
                 Ok(Some(words)) if words == target => {
-                    self.note(system.rule_name(number), Some(system.rule_position(number)));
+                    self.note(system.rule_name(number), Some(number));
                     self.expander.advance();
                     return;
                 }
@@ -240,7 +249,7 @@ impl<'a> Replay<'a> {
                 Ok(None) => continue,
                 Err(found) if is_alike(&found) => {
                     let name = system.rule_name(number);
-                    self.note(name.clone(), Some(system.rule_position(number)));
+                    self.note(name.clone(), Some(number));
                     return name;
                 }
                 _ => self.expander.reset(),
@@ -253,8 +262,12 @@ impl<'a> Replay<'a> {
         self.expander.stepper.machine.printed = Some(Vec::new());
     }
 
-    fn note(&mut self, rule: String, position: Option<Position>) {
+    /// Notes a step of a rule, or of a start state if there is none.
+    fn note(&mut self, rule: String, number: Option<usize>) {
         let system = self.product.system;
+        let slots = self.expander.stepper.slots().to_vec();
+        let touched = self.lanes.touched(&self.slots, &slots);
+        self.slots = slots;
         let printed = self.expander.stepper.machine.printed.take().unwrap_or_default();
         let effect = match system.flow {
             Some(_) => self.expander.effect().clone(),
@@ -262,7 +275,9 @@ impl<'a> Replay<'a> {
         };
         self.steps.push(Step {
             rule,
-            position,
+            position: number.map(|number| system.rule_position(number)),
+            actor: number.and_then(|number| system.actor(&self.lanes, number)),
+            touched,
             printed: system.show_printed(&printed),
             state: system.entries(self.expander.stepper.slots()),
             effect,
