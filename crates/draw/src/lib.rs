@@ -40,6 +40,7 @@ mod svg_history;
 
 mod svg_lattice;
 mod svg_plot;
+mod svg_sequence;
 
 mod table;
 
@@ -48,4 +49,5 @@ pub use summary::explain_line;
 pub use svg_history::{DrawOptions, history_svg};
 pub use svg_lattice::{LatticeEdge, LatticeNode, lattice_svg};
 pub use svg_plot::{Plot, Series, line_plot};
+pub use svg_sequence::{Sequence, SequenceStep, sequence_svg};
 pub use table::table;
