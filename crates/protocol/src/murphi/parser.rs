@@ -321,12 +321,13 @@ impl Parser<'_> {
                 self.at += 1;
                 let mut fields = Vec::new();
                 self.semicolons();
-                while self.peek() == Token::Name {
-                    let names = self.idents("the name of a field")?;
-                    self.expect(Token::Sign(b':'), "`:`")?;
-                    fields.push((names, self.type_expr()?));
-                    if !self.eat(Token::Sign(b';')) {
-                        break;
+                while !(is_end(self.peek())
+                    || starts_item(self.peek())
+                    || self.peek() == Token::Eof)
+                {
+                    match self.field() {
+                        Ok(field) => fields.push(field),
+                        Err(Reported) => self.recover_field(),
                     }
                     self.semicolons();
                 }
@@ -358,6 +359,27 @@ impl Parser<'_> {
             _ => return Err(self.expected("a type")),
         };
         Ok(TypeExpr { kind, span: start.to(self.last_span()) })
+    }
+
+    fn field(&mut self) -> Parsed<(Vec<Ident>, TypeExpr)> {
+        let names = self.idents("the name of a field, or `end` of the record")?;
+        self.expect(Token::Sign(b':'), "`:`")?;
+        let ty = self.type_expr()?;
+        if self.peek() != Token::Sign(b';') && !is_end(self.peek()) {
+            return Err(self.expected("`;`, or `end` of the record"));
+        }
+        Ok((names, ty))
+    }
+
+    /// Goes on behind a field with an error.
+    fn recover_field(&mut self) {
+        loop {
+            match self.peek() {
+                Token::Eof | Token::Sign(b';') => return,
+                token if is_end(token) || starts_item(token) => return,
+                _ => self.at += 1,
+            }
+        }
     }
 
     /// Says whether a type that starts with a name is a range: `N-1..M`.
