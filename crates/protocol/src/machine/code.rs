@@ -53,7 +53,7 @@ pub enum FaultKind {
         /// What it says.
         message: String,
     },
-    /// A `while` that does not end.
+    /// A loop that does not end, or not soon.
     #[error("the loop went on for more than {limit} rounds")]
     EndlessLoop {
         /// How many rounds are allowed.
@@ -138,7 +138,7 @@ pub(crate) enum Code {
 /// What a loop ranges over.
 #[derive(Clone, Debug)]
 pub(crate) enum Range {
-    Pieces(Box<[Piece]>),
+    Pieces { pieces: Box<[Piece]>, site: SiteId },
     Counted { from: Code, to: Code, by: Code, site: SiteId },
 }
 

@@ -13,7 +13,7 @@ use crate::machine::code::{
     MarkCode, MarkWhat, Op, Orders, Pass, Put, Range, Routine, RuleCode, Scan, Site, SiteId, Term,
     UNDEFINED,
 };
-use crate::machine::run::ROUNDS;
+use crate::machine::run::{FUEL, ROUNDS};
 use crate::murphi::commute::Symmetric;
 use crate::murphi::flow;
 use crate::murphi::ir::{
@@ -637,9 +637,12 @@ impl Lowerer<'_> {
 
     fn range(&mut self, domain: &Domain, span: Span) -> Range {
         match domain {
-            Domain::Type(ty) => Range::Pieces(self.types.pieces(*ty).into()),
+            Domain::Type(ty) => {
+                let site = self.site(span, FaultKind::EndlessLoop { limit: FUEL });
+                Range::Pieces { pieces: self.types.pieces(*ty).into(), site }
+            }
             Domain::Counted { from, to, by } => {
-                let site = self.site(span, FaultKind::EndlessLoop { limit: ROUNDS });
+                let site = self.site(span, FaultKind::EndlessLoop { limit: FUEL });
                 let (from, to, by) = (self.expr(from), self.expr(to), self.expr(by));
                 Range::Counted { from, to, by, site }
             }

@@ -10,6 +10,9 @@ use crate::murphi::{Piece, TypeId};
 /// How many rounds a `while` may go on.
 pub(crate) const ROUNDS: u32 = 1000;
 
+/// How many rounds all loops of a rule may take together.
+pub(crate) const FUEL: u32 = 10_000_000;
+
 /// What runs code: the memory, and the subprograms to call.
 pub(crate) struct Machine<'a> {
     pub(crate) memory: Vec<i32>,
@@ -17,6 +20,8 @@ pub(crate) struct Machine<'a> {
     layout: &'a Layout,
     /// Whether doubtful loops are run in every order.
     pub(crate) tries_orders: bool,
+    /// How many rounds of loops are left.
+    pub(crate) fuel: u32,
     /// What `put` printed, if somebody listens.
     pub(crate) printed: Option<Vec<Printed>>,
 }
@@ -39,7 +44,7 @@ type Ran<T> = Result<T, SiteId>;
 impl<'a> Machine<'a> {
     pub(crate) fn new(slots: usize, routines: &'a [Routine], layout: &'a Layout) -> Self {
         let memory = vec![UNDEFINED; slots];
-        Machine { memory, routines, layout, tries_orders: false, printed: None }
+        Machine { memory, routines, layout, tries_orders: false, fuel: FUEL, printed: None }
     }
 
     #[inline]
@@ -152,6 +157,13 @@ impl<'a> Machine<'a> {
         Ok(found)
     }
 
+    /// Takes one round off what the loops of a rule may take.
+    #[inline]
+    fn burn(&mut self, site: SiteId) -> Ran<()> {
+        self.fuel = self.fuel.checked_sub(1).ok_or(site)?;
+        Ok(())
+    }
+
     /// Runs something for each value of a range, until it returns.
     fn each(
         &mut self,
@@ -160,9 +172,10 @@ impl<'a> Machine<'a> {
         mut work: impl FnMut(&mut Self) -> Ran<Flow>,
     ) -> Ran<Flow> {
         match domain {
-            Range::Pieces(pieces) => {
+            Range::Pieces { pieces, site } => {
                 for piece in pieces {
                     for position in 0..piece.count {
+                        self.burn(*site)?;
                         self.memory[slot as usize] = piece.first + position as i32;
                         if work(self)? == Flow::Returned {
                             return Ok(Flow::Returned);
@@ -177,6 +190,7 @@ impl<'a> Machine<'a> {
                     return Err(*site);
                 }
                 while if by > 0 { next <= to } else { next >= to } {
+                    self.burn(*site)?;
                     self.memory[slot as usize] = next as i32;
                     if work(self)? == Flow::Returned {
                         return Ok(Flow::Returned);
@@ -372,7 +386,7 @@ impl<'a> Machine<'a> {
                 }
                 return self.run(otherwise);
             }
-            Op::For { slot, domain: Range::Pieces(pieces), body, orders: Some(orders) }
+            Op::For { slot, domain: Range::Pieces { pieces, .. }, body, orders: Some(orders) }
                 if self.tries_orders =>
             {
                 return self.every_order(*slot, pieces, body, orders);
@@ -386,6 +400,7 @@ impl<'a> Machine<'a> {
                     if rounds == ROUNDS {
                         return Err(*site);
                     }
+                    self.burn(*site)?;
                     rounds += 1;
                     if self.run(body)? == Flow::Returned {
                         return Ok(Flow::Returned);

@@ -2,7 +2,7 @@
 
 use crate::machine::code::{Fit, MarkCode, MarkWhat, SiteId, UNDEFINED};
 use crate::machine::lower::{CLEARED, INITIAL, STORE};
-use crate::machine::run::{Flow, Machine, position};
+use crate::machine::run::{FUEL, Flow, Machine, position};
 use crate::system::System;
 use crate::tracking::{Effect, Operation, Source};
 
@@ -85,6 +85,7 @@ impl<'s> Stepper<'s> {
     pub(crate) fn start(&mut self, number: usize) -> Fired {
         self.base.fill(UNDEFINED);
         self.reset();
+        self.machine.fuel = FUEL;
         let instance = &self.system.lowered.starts[number];
         for &(slot, value) in &instance.set {
             self.machine.memory[slot as usize] = value;
@@ -113,6 +114,7 @@ impl<'s> Stepper<'s> {
     fn attempt(&mut self, number: usize) -> Result<bool, SiteId> {
         let instance = &self.system.lowered.rules[number];
         let code = &*instance.code;
+        self.machine.fuel = FUEL;
         for &(slot, value) in &instance.set {
             self.machine.memory[slot as usize] = value;
         }
@@ -199,6 +201,7 @@ impl<'s> Stepper<'s> {
     /// Checks the invariants of the state that was loaded.
     pub(crate) fn claims(&mut self) -> Claimed {
         for (number, claim) in self.system.lowered.claims.iter().enumerate() {
+            self.machine.fuel = FUEL;
             for &(slot, value) in &claim.set {
                 self.machine.memory[slot as usize] = value;
             }

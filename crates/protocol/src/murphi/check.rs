@@ -20,6 +20,9 @@ use crate::murphi::types::{Field, Type, TypeId, Types};
 /// How many instances the rules may have in all.
 const MOST_INSTANCES: usize = 1 << 20;
 
+/// How many slots all variables together may take.
+const MOST_MEMORY: u64 = 1 << 24;
+
 /// Checks a description; what is wrong is appended to `problems`.
 pub(crate) fn check(model: &ast::Model, problems: &mut Vec<Problem>) -> Program {
     let mut checker = Checker {
@@ -105,11 +108,21 @@ impl Checker<'_> {
             let span = Span::default();
             self.report(span, format!("a state has more than {} parts", Types::MOST_SLOTS));
         }
+        let all: u64 = self.variables.iter().map(|v| 1 + u64::from(self.types.slots(v.ty))).sum();
+        if all > MOST_MEMORY {
+            self.report(
+                Span::default(),
+                format!("all variables together have more than {MOST_MEMORY} parts"),
+            );
+        }
         if starts.is_empty() && self.problems.is_empty() {
             self.report(Span::default(), "the description has no start state");
         }
-        let instances = rules.iter().chain(&starts).map(|rule| instances(&rule.binders));
-        let instances = instances.fold(0usize, usize::saturating_add);
+        let binders = rules.iter().chain(&starts).map(|rule: &Rule| &rule.binders);
+        let binders =
+            binders.chain(invariants.iter().map(|invariant: &Invariant| &invariant.binders));
+        let instances =
+            binders.fold(0usize, |sum, binders| sum.saturating_add(self.instances(binders)));
         if instances > MOST_INSTANCES {
             let message = format!(
                 "the rules have {instances} instances, at most {MOST_INSTANCES} can be explored"
@@ -126,6 +139,18 @@ impl Checker<'_> {
             invariants,
             data: self.data,
         }
+    }
+
+    /// Counts the choices of parameters that a rule has.
+    fn instances(&self, binders: &[Binder]) -> usize {
+        binders.iter().fold(1, |product, binder| match binder {
+            Binder::Quantifier { values, .. } => product.saturating_mul(values.len()),
+            Binder::Choose { multiset, .. } => match self.types.get(multiset.ty) {
+                Type::Multiset { capacity, .. } => product.saturating_mul(*capacity as usize),
+                _ => product,
+            },
+            Binder::Alias { .. } | Binder::AliasValue { .. } => product,
+        })
     }
 
     // ---- names ----
@@ -692,13 +717,6 @@ struct Rules<'a> {
     rules: &'a mut Vec<Rule>,
     starts: &'a mut Vec<Rule>,
     invariants: &'a mut Vec<Invariant>,
-}
-
-fn instances(binders: &[Binder]) -> usize {
-    binders.iter().fold(1, |product, binder| match binder {
-        Binder::Quantifier { values, .. } => product.saturating_mul(values.len()),
-        _ => product,
-    })
 }
 
 /// Lists the values of a counted range.

@@ -121,7 +121,7 @@ impl Types {
     /// Gives `count` codes that nothing else has.
     pub(crate) fn fresh_codes(&mut self, count: u32) -> i32 {
         let first = self.next_code;
-        self.next_code += count as i32;
+        self.next_code = self.next_code.saturating_add(count as i32);
         first
     }
 
