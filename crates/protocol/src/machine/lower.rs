@@ -343,7 +343,7 @@ impl Lowerer<'_> {
 
     fn claims(&mut self, invariant: &Invariant, number: u32, out: &mut Vec<Claim>) {
         if let Some(data) = self.data
-            && flow::reads_data(self.program, data, &invariant.condition)
+            && flow::mentions_data(self.program, data, &invariant.condition)
         {
             return;
         }
@@ -424,7 +424,10 @@ impl Lowerer<'_> {
                 return self.assign(to, target.ty, value, ops);
             }
             StmtKind::If { branches, otherwise } => {
-                if self.looks_at_data(branches.iter().map(|(condition, _)| condition)) {
+                // Such a condition only leads to errors, or the analysis would have refused it.
+                let reads =
+                    |e: &Expr| self.data.is_some_and(|d| flow::reads_data(self.program, d, e));
+                if branches.iter().any(|(condition, _)| reads(condition)) {
                     return;
                 }
                 let mut lowered = Vec::new();
@@ -517,7 +520,7 @@ impl Lowerer<'_> {
                 Op::Fail(self.site(stmt.span, FaultKind::Error { message }))
             }
             StmtKind::Assert { condition, message } => {
-                if self.looks_at_data([condition].into_iter()) {
+                if self.is_about_data(condition) {
                     return;
                 }
                 let message = match message {
@@ -529,7 +532,7 @@ impl Lowerer<'_> {
             }
             StmtKind::PutText(text) => Op::Put(Put::Text(text.clone())),
             StmtKind::PutValue(value) => {
-                if self.looks_at_data([value].into_iter()) {
+                if self.is_about_data(value) {
                     return;
                 }
                 Op::Put(match &value.kind {
@@ -546,8 +549,8 @@ impl Lowerer<'_> {
     }
 
     /// Says whether a check is about data, which tracking has erased.
-    fn looks_at_data<'e>(&self, mut conditions: impl Iterator<Item = &'e Expr>) -> bool {
-        self.data.is_some_and(|data| conditions.any(|e| flow::reads_data(self.program, data, e)))
+    fn is_about_data(&self, condition: &Expr) -> bool {
+        self.data.is_some_and(|data| flow::mentions_data(self.program, data, condition))
     }
 
     fn assign(&mut self, to: Address, ty: TypeId, value: &Expr, ops: &mut Vec<Op>) {

@@ -76,45 +76,52 @@ pub(crate) fn analyse(program: &Program) -> Result<Flow, Vec<Problem>> {
     Ok(Flow { data, proc, block, serializes, ghosts })
 }
 
-/// Says whether an expression looks at data.
+/// Says whether an expression looks at data, if only at whether it is defined.
+pub(crate) fn mentions_data(program: &Program, data: TypeId, expr: &Expr) -> bool {
+    looks_at_data(program, data, expr, true)
+}
+
+/// Says whether an expression looks at the values of data.
 pub(crate) fn reads_data(program: &Program, data: TypeId, expr: &Expr) -> bool {
-    let place_reads = |place: &Place| {
-        place.ty == data
-            || place.steps.iter().any(|step| match step {
-                Step::Field(_) => false,
-                Step::Index { index, .. } | Step::Element { index, .. } => {
-                    reads_data(program, data, index)
-                }
-            })
+    looks_at_data(program, data, expr, false)
+}
+
+fn looks_at_data(program: &Program, data: TypeId, expr: &Expr, counts_defined: bool) -> bool {
+    let looks = |expr: &Expr| looks_at_data(program, data, expr, counts_defined);
+    let indices_look = |place: &Place| {
+        place.steps.iter().any(|step| match step {
+            Step::Field(_) => false,
+            Step::Index { index, .. } | Step::Element { index, .. } => looks(index),
+        })
     };
+    let place_looks = |place: &Place| place.ty == data || indices_look(place);
     match &expr.kind {
         ExprKind::Value(_) => expr.ty == data,
         ExprKind::Undefined => false,
-        ExprKind::Read(place) => place_reads(place),
-        ExprKind::IsUndefined(place) => place_reads(place),
+        ExprKind::Read(place) => place_looks(place),
+        ExprKind::IsUndefined(place) if counts_defined => place_looks(place),
+        ExprKind::IsUndefined(place) => indices_look(place),
         ExprKind::Not(inner) | ExprKind::Negate(inner) | ExprKind::IsMember(inner, _) => {
-            reads_data(program, data, inner)
+            looks(inner)
         }
-        ExprKind::Binary(_, left, right) => {
-            reads_data(program, data, left) || reads_data(program, data, right)
-        }
+        ExprKind::Binary(_, left, right) => looks(left) || looks(right),
         ExprKind::Conditional(condition, yes, no) => {
-            [condition, yes, no].into_iter().any(|part| reads_data(program, data, part))
+            [condition, yes, no].into_iter().any(|part| looks(part))
         }
         ExprKind::Quantified { domain, body, .. } => {
-            matches!(domain, Domain::Type(ty) if *ty == data) || reads_data(program, data, body)
+            matches!(domain, Domain::Type(ty) if *ty == data) || looks(body)
         }
         ExprKind::Call { function, arguments } => {
             let result = program.functions[function.0 as usize].result;
             expr.ty == data
                 || result.is_some_and(|result| program.variables[result.0 as usize].ty == data)
                 || arguments.iter().any(|argument| match argument {
-                    Argument::Place(place) => place_reads(place),
-                    Argument::Value(value) => reads_data(program, data, value),
+                    Argument::Place(place) => place_looks(place),
+                    Argument::Value(value) => looks(value),
                 })
                 || computes(program, data, *function)
         }
-        ExprKind::Count { condition, .. } => reads_data(program, data, condition),
+        ExprKind::Count { condition, .. } => looks(condition),
     }
 }
 
