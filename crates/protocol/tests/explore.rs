@@ -192,3 +192,23 @@ fn a_limit_of_states_ends_undecided() {
     assert!(matches!(found.outcome, Outcome::Undecided { .. }));
     assert!(found.progress.states > 10_000 && found.progress.expanded > 0);
 }
+
+#[test]
+fn hash_compaction_finds_the_same_states_and_runs() {
+    let (_, text) = models().find(|(name, _)| name == "german").unwrap();
+    let text = text.replace("CLIENTS: 4", "CLIENTS: 3");
+    for symmetry in [false, true] {
+        let exact = run(&text, &with(symmetry, 2));
+        let compact = run(&text, &Options { compaction: true, ..with(symmetry, 2) });
+        assert_eq!(compact.progress.states, exact.progress.states);
+        assert_eq!(compact.progress.fired, exact.progress.fired);
+        assert!(compact.omission.is_some_and(|p| p > 0.0 && p < 1e-9) && exact.omission.is_none());
+        let broken = text.replace("sharers[c] := true;", "");
+        let [exact, compact] = [false, true].map(|compaction| {
+            let found = run(&broken, &Options { compaction, ..with(symmetry, 2) });
+            let Outcome::Violated { violation, run } = found.outcome else { panic!() };
+            (violation, run)
+        });
+        assert_eq!(exact, compact);
+    }
+}

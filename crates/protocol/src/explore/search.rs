@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use consistory_verdict::{Budget, Stopped};
 
 use crate::explore::expand::{Expander, Product, Wrong};
-use crate::explore::store::{Store, hash_words};
+use crate::explore::store::{Shard, hash_words};
 use crate::explore::trace::{self, Run};
 use crate::system::{Fault, Position, System};
 use crate::tracking::Companion;
@@ -28,11 +28,13 @@ pub struct Options {
     pub states: Option<u64>,
     /// Whether a state that no rule leaves is a violation.
     pub deadlock: bool,
+    /// Whether only 64 bits of each state are kept, see [`Exploration::omission`].
+    pub compaction: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { symmetry: true, jobs: 1, states: None, deadlock: true }
+        Options { symmetry: true, jobs: 1, states: None, deadlock: true, compaction: false }
     }
 }
 
@@ -62,6 +64,8 @@ pub struct Exploration {
     pub progress: Progress,
     /// Scalarsets that symmetry was asked for and that a loop told apart all the same.
     pub asymmetric: Vec<String>,
+    /// With hash compaction, what the probability is at most that a state was missed.
+    pub omission: Option<f64>,
 }
 
 /// The verdict of an exploration.
@@ -150,6 +154,11 @@ pub fn explore(
             symmetric.retain(|ty| !types.contains(ty));
             continue;
         }
+        // By hashes alone no run can be found again: that takes the states themselves.
+        if options.compaction && matches!(found, Ok(Some(_))) {
+            let options = Options { compaction: false, ..options.clone() };
+            return explore(system, companion, &options, budget, report);
+        }
         let ordinary = system.symmetric.types.iter().filter(|ty| !symmetric.contains(ty));
         let asymmetric = match options.symmetry {
             true => ordinary.map(|&ty| system.program.types.show(ty)).collect(),
@@ -169,7 +178,7 @@ pub(crate) struct Search<'a> {
     pub(crate) product: Product<'a>,
     options: &'a Options,
     budget: &'a Budget,
-    pub(crate) shards: Vec<Store>,
+    pub(crate) shards: Vec<Shard>,
     /// For each level the number of states of each shard before it.
     pub(crate) levels: Vec<Vec<u32>>,
     progress: Progress,
@@ -195,7 +204,7 @@ impl<'a> Search<'a> {
             product,
             options,
             budget,
-            shards: (0..jobs).map(|_| Store::new(product.words())).collect(),
+            shards: (0..jobs).map(|_| Shard::new(product.words(), options.compaction)).collect(),
             levels: Vec::new(),
             progress: Progress::default(),
             started: Instant::now(),
@@ -213,7 +222,9 @@ impl<'a> Search<'a> {
             Err(reason) => Outcome::Undecided { reason },
         };
         self.update();
-        Exploration { outcome, progress: self.progress, asymmetric }
+        let states = self.progress.states as f64;
+        let omission = self.options.compaction.then(|| states * states / 2f64.powi(65));
+        Exploration { outcome, progress: self.progress, asymmetric, omission }
     }
 
     fn violated(&self, wrong: Wrong, at: Vec<u64>) -> Outcome {
@@ -236,6 +247,7 @@ impl<'a> Search<'a> {
                 return Ok(None);
             }
             self.levels.push(ends.clone());
+            self.shards.iter_mut().for_each(Shard::next_level);
             if let Some(found) = self.level(starts, &ends, &mut expanders, report)? {
                 return Ok(Some(found));
             }
@@ -316,7 +328,7 @@ impl<'a> Search<'a> {
 
     fn update(&mut self) {
         self.progress.states = self.shards.iter().map(|shard| shard.len() as u64).sum();
-        self.progress.bytes = self.shards.iter().map(Store::bytes).sum();
+        self.progress.bytes = self.shards.iter().map(Shard::bytes).sum();
         self.progress.elapsed = self.started.elapsed();
     }
 
@@ -389,7 +401,7 @@ impl<'a> Search<'a> {
     /// Adds successors to the shards, a thread a shard.
     fn insert(&mut self, expansions: &[Expansion]) {
         let width = self.product.words();
-        let work = |number: usize, shard: &mut Store| {
+        let work = |number: usize, shard: &mut Shard| {
             let mut scratch = Vec::new();
             for expansion in expansions {
                 for words in expansion.successors[number].chunks_exact(width) {

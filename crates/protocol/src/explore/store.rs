@@ -203,6 +203,125 @@ impl Store {
     }
 }
 
+/// The states of a thread: kept exactly, or by their hashes only.
+#[derive(Debug)]
+pub(crate) enum Shard {
+    Exact(Store),
+    Compact(Compact),
+}
+
+impl Shard {
+    pub(crate) fn new(width: usize, is_compact: bool) -> Self {
+        match is_compact {
+            true => Shard::Compact(Compact::new(width)),
+            false => Shard::Exact(Store::new(width)),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Shard::Exact(store) => store.len(),
+            Shard::Compact(compact) => compact.count,
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Shard::Exact(store) => store.bytes(),
+            Shard::Compact(compact) => compact.bytes(),
+        }
+    }
+
+    /// Adds a state unless it is known.
+    pub(crate) fn insert(&mut self, words: &[u64], scratch: &mut Vec<u64>) {
+        match self {
+            Shard::Exact(store) => drop(store.insert(words, scratch)),
+            Shard::Compact(compact) => compact.insert(words),
+        }
+    }
+
+    /// Gives the state with a number; by hashes only, it must be one of the current level.
+    pub(crate) fn get(&self, number: u32, words: &mut [u64]) {
+        match self {
+            Shard::Exact(store) => store.get(number, words),
+            Shard::Compact(compact) => compact.get(number, words),
+        }
+    }
+
+    /// Goes on to the states that were added since the last call.
+    pub(crate) fn next_level(&mut self) {
+        if let Shard::Compact(compact) = self {
+            compact.first += (compact.level.len() / compact.width) as u32;
+            compact.level = std::mem::take(&mut compact.next);
+        }
+    }
+}
+
+/// Hash compaction (Wolper and Leroy; Stern and Dill): 64 bits of each state, and in full only the
+/// states of the current level and the next.
+///
+/// Two states with one hash are taken for the same, and what only the second leads to is missed.
+/// Among n states that happens with a probability of less than n² / 2^65.
+#[derive(Debug)]
+pub(crate) struct Compact {
+    width: usize,
+    /// Open addressing; 0 is empty.
+    hashes: Vec<u64>,
+    count: usize,
+    /// The number of the first state of the current level.
+    first: u32,
+    level: Vec<u64>,
+    next: Vec<u64>,
+}
+
+impl Compact {
+    fn new(width: usize) -> Self {
+        let hashes = vec![0; 64];
+        Compact { width, hashes, count: 0, first: 0, level: Vec::new(), next: Vec::new() }
+    }
+
+    fn bytes(&self) -> u64 {
+        8 * (self.hashes.len() + self.level.capacity() + self.next.capacity()) as u64
+    }
+
+    fn insert(&mut self, words: &[u64]) {
+        let hash = hash_words(words).max(1);
+        if !place(&mut self.hashes, hash) {
+            return;
+        }
+        self.count += 1;
+        self.next.extend_from_slice(words);
+        // Seven eighths full at most.
+        if self.count * 8 > self.hashes.len() * 7 {
+            let mut larger = vec![0; self.hashes.len() + self.hashes.len() / 4];
+            for &hash in self.hashes.iter().filter(|&&hash| hash != 0) {
+                place(&mut larger, hash);
+            }
+            self.hashes = larger;
+        }
+    }
+
+    fn get(&self, number: u32, words: &mut [u64]) {
+        let from = (number - self.first) as usize * self.width;
+        words.copy_from_slice(&self.level[from..from + self.width]);
+    }
+}
+
+/// Puts a hash into a table; gives whether it is new.
+fn place(table: &mut [u64], hash: u64) -> bool {
+    let mut at = ((u128::from(hash) * table.len() as u128) >> 64) as usize;
+    loop {
+        match table[at] {
+            0 => {
+                table[at] = hash;
+                return true;
+            }
+            known if known == hash => return false,
+            _ => at = if at + 1 == table.len() { 0 } else { at + 1 },
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
