@@ -104,8 +104,10 @@ ruleset p: Proc do
       for q: Proc do
         PushIn(q, first.block, q = p, first.data);
       end;
-      for i := 0 to OUT-2 do
-        queue.entry[i] := queue.entry[i+1];
+      for i: 0..OUT-1 do
+        if i < OUT-1 then
+          queue.entry[i] := queue.entry[i+1];
+        end;
       end;
       undefine queue.entry[OUT-1];
       queue.length := queue.length - 1;
@@ -119,8 +121,10 @@ ruleset p: Proc do
     alias queue: incoming[p]; first: incoming[p].entry[0] do
       cache[p][first.block].valid := true;
       cache[p][first.block].data := first.data;
-      for i := 0 to IN-2 do
-        queue.entry[i] := queue.entry[i+1];
+      for i: 0..IN-1 do
+        if i < IN-1 then
+          queue.entry[i] := queue.entry[i+1];
+        end;
       end;
       undefine queue.entry[IN-1];
       queue.length := queue.length - 1;

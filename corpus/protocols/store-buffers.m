@@ -106,8 +106,10 @@ ruleset p: Proc do
           undefine cache[q][first.block].data;
         end;
       end;
-      for i := 0 to DEPTH-2 do
-        b.entry[i] := b.entry[i+1];
+      for i: 0..DEPTH-1 do
+        if i < DEPTH-1 then
+          b.entry[i] := b.entry[i+1];
+        end;
       end;
       undefine b.entry[DEPTH-1];
       b.length := b.length - 1;

@@ -23,8 +23,13 @@ mod lanes;
 
 mod explore;
 
+mod simulate;
+mod verify;
+
 pub use explore::{
     Exploration, Options, Outcome, Progress, Run, Step, Unfinished, Violation, explore,
 };
 pub use machine::FaultKind;
+pub use simulate::{Simulation, simulate};
 pub use system::{Entry, Fault, Model, Position, System};
+pub use verify::{Sequential, Verification, VerifyError, verify};

@@ -151,7 +151,12 @@ pub fn explore(
         if let Ok(Some((Wrong::Fault { site, .. }, _))) = &found
             && let Some(types) = system.ordered_loop(*site)
         {
+            let before = symmetric.len();
             symmetric.retain(|ty| !types.contains(ty));
+            // The loop's own type may be ordinary already; each round must leave fewer.
+            if symmetric.len() == before {
+                symmetric.clear();
+            }
             continue;
         }
         // By hashes alone no run can be found again: that takes the states themselves.
