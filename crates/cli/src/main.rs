@@ -9,8 +9,11 @@ mod models;
 mod output;
 mod pipeline;
 mod report;
+mod run;
 mod select;
+mod simulate;
 mod units;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -26,6 +29,8 @@ fn main() -> ExitCode {
         Command::Certify(args) => certify::certify(args),
         Command::Convert(args) => convert::convert(args),
         Command::Generate(args) => convert::generate_histories(args),
+        Command::Verify(args) => verify::verify(args),
+        Command::Simulate(args) => simulate::simulate(args),
         Command::Models(args) => models::models(args),
         Command::Completions { shell } => {
             clap_complete::generate(
