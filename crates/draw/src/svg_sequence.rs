@@ -78,6 +78,10 @@ pub fn sequence_svg(sequence: &Sequence) -> String {
         y += height;
     }
     let bottom = y + 8.0;
+    for (_, (y, height, _)) in sequence.steps.iter().zip(&rows).filter(|(step, _)| step.is_wrong) {
+        let row = Rect { x: margin - 8.0, y: *y, w: width - margin + 16.0, h: *height };
+        canvas.rect(row, 4.0, "#fbeceb", None);
+    }
     for (lane, name) in sequence.lanes.iter().enumerate() {
         let name = clean(name, 18);
         let head = Rect::around(at(x(lane), top - 8.0), LANE - 16.0, 22.0);
@@ -90,10 +94,6 @@ pub fn sequence_svg(sequence: &Sequence) -> String {
     for ((step, label), (y, height, notes)) in sequence.steps.iter().zip(&labels).zip(&rows) {
         let colour = if step.is_wrong { WRONG } else { INK };
         let middle = y + height / 2.0;
-        if step.is_wrong {
-            let row = Rect { x: margin - 8.0, y: *y, w: width - margin + 16.0, h: *height };
-            canvas.rect(row, 4.0, "#fbeceb", None);
-        }
         canvas.text(at(margin, middle + 4.0), Font { colour, ..label_font }, label);
         for (number, note) in notes.iter().enumerate() {
             canvas.text(at(right, y + 18.0 + LINE * number as f64), note_font, note);

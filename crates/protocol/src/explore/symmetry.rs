@@ -558,7 +558,7 @@ fn sort_bag(bag: Bag, area: &mut [i32], origins: &mut [u32]) {
         return;
     }
     let mut order: Vec<usize> = (0..count).collect();
-    order.sort_by(|&a, &b| element(area, b).cmp(&element(area, a)));
+    order.sort_by_key(|&number| std::cmp::Reverse(element(area, number)));
     let (old, old_origins) = (area.to_vec(), origins.to_vec());
     for (to, &from) in order.iter().enumerate() {
         let (to, from) = (to * stride, from * stride);
