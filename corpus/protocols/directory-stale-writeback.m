@@ -17,7 +17,7 @@ type
   -- data while the shared copy is still good, for acknowledgements; and for the home to take a
   -- dirty copy back (MI), which may have been passed on meanwhile (II).
   State: enum { I, S, M, IS, ISI, IM, SM, MA, MI, II };
-  Kind: enum { GetS, GetM, ForwardS, ForwardM, Invalidate, Acknowledge, Done };
+  Kind: enum { GetS, GetM, ForwardS, ForwardM, Invalidate, Acknowledge, Done, Late };
   Line: record
     state: State;
     -- Acknowledgements that are expected, less those that have come.
@@ -253,7 +253,7 @@ choose i: control do
     end;
 
     rule "written back"
-      m.kind = Done
+      m.kind = Done | m.kind = Late & line.state = II
     ==>
     begin
       Lose(line);
@@ -310,10 +310,12 @@ choose i: network do
         h.memory := m.data;
         h.state := Unowned;
         undefine h.owner;
+        Tell(Done, m.block, m.proc, m.proc);
       else
+        -- The copy was asked for meanwhile: who writes it back has to pass it on first.
         h.sharer[m.proc] := false;
+        Tell(Late, m.block, m.proc, m.proc);
       end;
-      Tell(Done, m.block, m.proc, m.proc);
       multisetremove(i, network);
     end;
   end;

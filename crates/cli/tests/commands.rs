@@ -176,7 +176,7 @@ fn a_store_order_that_does_not_fit_is_no_violation() {
     let lazy = std::fs::read_to_string(format!("{corpus}/lazy-caching.m")).unwrap();
     let unmarked = lazy.lines().filter(|line| !line.contains("--@ serialize"));
     let unmarked: Vec<&str> = unmarked.collect();
-    folder.write("lazy.m", &unmarked.join("\n"));
+    folder.write("lazy.m", unmarked.join("\n"));
     let ran = folder.run("verify lazy.m --format json");
     assert_eq!(ran.code, 3, "{}", ran.out);
     let meaning = ran.lines()[0]["meaning"].as_str().unwrap().to_owned();
