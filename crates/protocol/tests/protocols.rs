@@ -20,6 +20,8 @@ use consistory_verdict::{Budget, Verdict};
 struct Protocol {
     name: String,
     system: System,
+    /// The same with data as it is.
+    plain: System,
     expected: Verdict,
     /// Whether it takes longer than a test may.
     is_large: bool,
@@ -41,7 +43,8 @@ fn protocols() -> Vec<Protocol> {
         let is_large = text.lines().any(|line| line == "-- size: large");
         let model = Model::parse(&name, &text).unwrap_or_else(|d| panic!("{}", d.render(false)));
         let system = model.tracked().unwrap_or_else(|d| panic!("{}", d.render(false)));
-        Protocol { name, system, expected, is_large }
+        let plain = model.plain();
+        Protocol { name, system, plain, expected, is_large }
     });
     protocols.collect()
 }
@@ -90,6 +93,19 @@ fn each_right_protocol_has_two_broken_ones() {
         });
         let wanted = if family == "store" { 1 } else { 2 };
         assert!(broken.count() >= wanted, "{}", right.name);
+    }
+}
+
+/// With data as it is, the right ones keep their invariants and never get stuck.
+#[test]
+fn right_protocols_do_not_get_stuck() {
+    for Protocol { name, plain, expected, is_large, .. } in protocols() {
+        if is_large || expected != Verdict::Consistent {
+            continue;
+        }
+        let options = Options { deadlock: true, states: Some(100_000), ..options() };
+        let explored = explore(&plain, None, &options, &Budget::unlimited(), &mut |_| {});
+        assert!(!matches!(explored.outcome, Outcome::Violated { .. }), "{name}");
     }
 }
 
@@ -322,7 +338,7 @@ impl Companion for Measured {
 fn the_sizes_of_states_are_what_the_page_says() {
     let lg = |things: u32| things.next_power_of_two().trailing_zeros();
     let mut table = String::new();
-    for Protocol { name, system, expected, is_large } in protocols() {
+    for Protocol { name, system, expected, is_large, .. } in protocols() {
         let shape = system.shape().unwrap();
         if is_large || expected != Verdict::Consistent {
             continue;
