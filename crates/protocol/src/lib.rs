@@ -1,7 +1,8 @@
 //! Protocols: a coherence protocol in Murphi goes in; every run of it is explored.
 //!
 //! In reading order: [`tracking`] is what a rule does to the data that a protocol holds, and the
-//! contract of what runs beside the protocol and watches it.
+//! contract of what runs beside the protocol and watches it. A [`Model`] is a description that was
+//! read and checked, a [`System`] is one that can run, and [`explore`] visits all its states.
 
 pub mod descriptor;
 pub mod tracking;
