@@ -14,8 +14,11 @@ mod output;
 mod pipeline;
 mod record;
 mod report;
+mod run;
 mod select;
+mod simulate;
 mod units;
+mod verify;
 mod watch;
 
 use std::process::ExitCode;
@@ -35,6 +38,8 @@ fn main() -> ExitCode {
         Command::Record(args) => record::record(args),
         Command::Litmus(args) => litmus::litmus(args),
         Command::Watch(args) => watch::watch(args),
+        Command::Verify(args) => verify::verify(args),
+        Command::Simulate(args) => simulate::simulate(args),
         Command::Models(args) => models::models(args),
         Command::Contrast(args) => contrast::contrast(args),
         Command::Atlas(args) => atlas::atlas(args),

@@ -47,6 +47,7 @@ mod svg_execution;
 
 mod svg_lattice;
 mod svg_plot;
+mod svg_sequence;
 
 mod table;
 
@@ -58,4 +59,5 @@ pub use svg_execution::{ExecutionArrow, ExecutionGraph, ExecutionNode, execution
 pub use svg_history::{DrawOptions, history_svg};
 pub use svg_lattice::{LatticeCard, LatticeEdge, LatticeNode, lattice_svg, lattice_with_cards_svg};
 pub use svg_plot::{Plot, Series, line_plot};
+pub use svg_sequence::{Sequence, SequenceStep, sequence_svg};
 pub use table::table;

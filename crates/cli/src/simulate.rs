@@ -1,0 +1,59 @@
+//! `consistory simulate`: random runs of a protocol, as histories or descriptors.
+
+use std::io::Write;
+
+use consistory_formats::{Format, Writer};
+use consistory_protocol::{Observer, System, TraceNames, history, simulate as run};
+
+use crate::args::SimulateArgs;
+use crate::error::{CliError, OK};
+use crate::output::Output;
+use crate::verify::read_model;
+
+/// Makes runs with consecutive seeds, one after the other.
+pub(crate) fn simulate(args: &SimulateArgs) -> Result<u8, CliError> {
+    let model = read_model(&args.path)?;
+    let system = model.tracked().map_err(|d| CliError::Rendered(d.render(true)))?;
+    if args.descriptor && args.count != 1 {
+        return Err(CliError::usage("a descriptor is of one run"));
+    }
+    let by_name = args.output.as_deref().and_then(Format::from_path);
+    let format = args.to.or(by_name).unwrap_or(Format::Hist);
+    let mut output = Output::open(args.output.as_deref())?;
+    if args.descriptor {
+        write_descriptor(args, &system, &mut output)?;
+    } else {
+        let names = TraceNames { procs: system.proc_names(), blocks: system.block_names() };
+        let mut writer = Writer::new(format, &mut output);
+        for seed in (0..args.count).map(|i| args.seed.wrapping_add(i)) {
+            let simulation = run(&system, args.operations, seed);
+            let history = history(&names, &simulation.effects)
+                .map_err(|error| CliError::usage(error.to_string()))?;
+            writer.write(&history)?;
+        }
+    }
+    output.finish()?;
+    Ok(OK)
+}
+
+/// Writes the descriptor of a run, up to where the observer cannot go on.
+fn write_descriptor(
+    args: &SimulateArgs,
+    system: &System,
+    output: &mut Output,
+) -> Result<(), CliError> {
+    let shape = system.shape().expect("a system that tracks has a shape");
+    let mut observer = Observer::new(shape).with_homes(&system.location_homes());
+    let mut symbols = Vec::new();
+    for effect in &run(system, args.operations, args.seed).effects {
+        let stopped = observer.step(effect, &mut symbols);
+        for symbol in symbols.drain(..) {
+            writeln!(output, "{symbol}").map_err(CliError::output)?;
+        }
+        if let Err(failure) = stopped {
+            writeln!(output, "# {failure}").map_err(CliError::output)?;
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,223 @@
+//! The checker: a finite automaton that reads a descriptor and accepts the acyclic constraint
+//! graphs.
+//!
+//! Condon and Hu (2001, section 3.4). A constraint graph that is acyclic proves that its trace has
+//! a serial reordering (Lemma 3.1), so a protocol all of whose runs can be described to this checker
+//! without a rejection is sequentially consistent. The checker knows nothing of the protocol, nor
+//! of what produced the descriptor, and keeps only what has an ID and the few loads whose forced
+//! edge is still open: its memory depends on the bandwidth, not on the length of the stream.
+//!
+//! What the constraints of section 3.1 come to, symbol by symbol, is in `annotations`; the cycle
+//! check is in `contraction`. Where the paper leaves a choice or slips:
+//! - An edge between IDs that no node has is rejected, though by the definition it would mean
+//!   nothing: a monitor that sends one is broken.
+//! - An annotation counts each time that it is given, so a second program order, ST order or
+//!   inheritance edge is one too many even if it repeats the first. Forced edges may be repeated,
+//!   and may stand anywhere.
+//! - A load's forced edge may come before the edges that call for it.
+//! - Constraint 5(b), loads of the initial value, is read as 5(a) is: the last of a processor's
+//!   loads of it has a forced edge to the first store, directly.
+//! - The paper asks the first and the last operation of a processor to be distinct nodes; a
+//!   processor with one operation is accepted here.
+
+mod annotations;
+mod contraction;
+
+use crate::checker::annotations::Ledger;
+use crate::checker::contraction::ActiveGraph;
+use crate::descriptor::{Id, Label, Symbol};
+
+/// Why a descriptor is rejected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Reason {
+    /// An edge names an ID that no node has.
+    #[error("no node has ID {}", id.0)]
+    UnknownId {
+        /// The ID.
+        id: Id,
+    },
+    /// The edge closes a cycle.
+    #[error("this edge closes a cycle: {to} comes before {from} already")]
+    Cycle {
+        /// The edge's source.
+        from: Label,
+        /// The edge's target.
+        to: Label,
+    },
+    /// A program order edge that does not go from an operation to the next of its processor.
+    #[error("a program order edge goes from {from} to {to}, which is not the next operation of {}", from.processor())]
+    NotNextInProgram {
+        /// The edge's source.
+        from: Label,
+        /// The edge's target.
+        to: Label,
+    },
+    /// The same program order edge again.
+    #[error("there is a program order edge from {from} to {to} already")]
+    ProgramOrderTwice {
+        /// The edge's source.
+        from: Label,
+        /// The edge's target.
+        to: Label,
+    },
+    /// Two operations of a processor that follow each other can get no program order edge any more.
+    #[error("{label} is left without its program order edge to the operation that follows")]
+    NoProgramOrder {
+        /// The earlier operation.
+        label: Label,
+    },
+    /// An operation whose predecessor's ID is gone before the edge between them was given.
+    #[error("{label} can get no program order edge: the operation before it has no ID any more")]
+    LostPredecessor {
+        /// The later operation.
+        label: Label,
+    },
+    /// An ST order edge that is not between stores of one block.
+    #[error("an ST order edge goes from {from} to {to}, which are not stores to one block")]
+    NotStoresOfOneBlock {
+        /// The edge's source.
+        from: Label,
+        /// The edge's target.
+        to: Label,
+    },
+    /// A store with two ST order edges out of it.
+    #[error("{label} has an ST order edge out of it already")]
+    SecondSuccessor {
+        /// The store.
+        label: Label,
+    },
+    /// A store with two ST order edges into it.
+    #[error("{label} has an ST order edge into it already")]
+    SecondPredecessor {
+        /// The store.
+        label: Label,
+    },
+    /// Two stores of a block without an ST order edge into them.
+    #[error("{label} has no ST order edge into it, and another store to {} has none either", label.block())]
+    SecondFirst {
+        /// The later one to be left without.
+        label: Label,
+    },
+    /// Two stores of a block without an ST order edge out of them.
+    #[error("{label} has no ST order edge out of it, and another store to {} has none either", label.block())]
+    SecondLast {
+        /// The later one to be left without.
+        label: Label,
+    },
+    /// An inheritance edge that is not from a store to a load of its value.
+    #[error("an inheritance edge goes from {from} to {to}, which does not load what that stores")]
+    NotInherited {
+        /// The edge's source.
+        from: Label,
+        /// The edge's target.
+        to: Label,
+    },
+    /// A load with two inheritance edges.
+    #[error("{label} has an inheritance edge into it already")]
+    SecondInheritance {
+        /// The load.
+        label: Label,
+    },
+    /// A load of a stored value without an inheritance edge.
+    #[error("{label} is left without an inheritance edge")]
+    NoInheritance {
+        /// The load.
+        label: Label,
+    },
+    /// A load that nothing keeps in front of the store that overwrites what it loaded.
+    #[error("{label} is left without a forced edge to the store that overwrites what it loaded")]
+    NoForcedEdge {
+        /// The load.
+        label: Label,
+    },
+}
+
+/// The automaton: what it keeps of the descriptor that it has read.
+#[derive(Clone, Debug, Default)]
+pub struct Checker {
+    graph: ActiveGraph,
+    ledger: Ledger,
+    peak: usize,
+}
+
+impl Checker {
+    /// Makes a checker that has read nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads a symbol.
+    ///
+    /// A failure is final: no continuation describes an acyclic constraint graph.
+    pub fn step(&mut self, symbol: Symbol) -> Result<(), Reason> {
+        match symbol {
+            Symbol::Node { id, label } => {
+                self.take(id)?;
+                let slot = self.graph.reserve();
+                self.graph.give(slot, id);
+                self.ledger.enter(slot, label)?;
+            }
+            Symbol::AddId { node, id } => {
+                let slot = self.graph.find(node);
+                if slot.is_none() || slot != self.graph.find(id) {
+                    self.take(id)?;
+                    if let Some(slot) = slot {
+                        self.graph.give(slot, id);
+                    }
+                }
+            }
+            Symbol::Edge { from, to, annotations } => {
+                let find = |id| self.graph.find(id).ok_or(Reason::UnknownId { id });
+                let (from, to) = (find(from)?, find(to)?);
+                self.ledger.annotate(&self.graph, from, to, annotations)?;
+                if !self.graph.order(from, to) {
+                    let (from, to) = (self.ledger.label(from), self.ledger.label(to));
+                    return Err(Reason::Cycle { from, to });
+                }
+            }
+        }
+        self.ledger.sweep(&mut self.graph);
+        self.peak = self.peak.max(self.ledger.len());
+        Ok(())
+    }
+
+    /// Says whether the descriptor may end here.
+    pub fn finish(&self) -> Result<(), Reason> {
+        let mut end = self.clone();
+        // At the end every node loses its IDs, the oldest first.
+        let ids = end.graph.ids();
+        for slot in end.ledger.in_order() {
+            for &id in &ids[slot] {
+                end.take(id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the nodes that are kept.
+    pub fn len(&self) -> usize {
+        self.ledger.len()
+    }
+
+    /// Says whether no node is kept.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Gives the largest number of nodes that were kept at once.
+    pub fn peak(&self) -> usize {
+        self.peak
+    }
+
+    /// Appends the state as bytes: two prefixes with equal bytes have the same continuations.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        self.ledger.encode(&self.graph, out);
+    }
+
+    fn take(&mut self, id: Id) -> Result<(), Reason> {
+        match self.graph.take(id) {
+            Some(slot) => self.ledger.retire(&mut self.graph, slot),
+            None => Ok(()),
+        }
+    }
+}

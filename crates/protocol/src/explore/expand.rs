@@ -1,0 +1,174 @@
+//! The successors of a state, as packed words: the protocol's, then its companion's.
+
+use crate::explore::symmetry::Canonical;
+use crate::machine::code::SiteId;
+use crate::machine::stepper::{Claimed, Fired, Stepper};
+use crate::murphi::TypeId;
+use crate::system::System;
+use crate::tracking::{Companion, Effect};
+
+/// What is explored: a system, what runs beside it, and the symmetry that is used.
+#[derive(Clone, Copy)]
+pub(crate) struct Product<'a> {
+    pub(crate) system: &'a System,
+    pub(crate) companion: Option<&'a dyn Companion>,
+    /// The scalarsets whose values are permuted.
+    pub(crate) symmetric: &'a [TypeId],
+}
+
+impl Product<'_> {
+    /// Counts the words of a state.
+    pub(crate) fn words(&self) -> usize {
+        self.system.layout.words + self.companion.map_or(0, |c| c.width().div_ceil(8))
+    }
+}
+
+/// What can be wrong with a step.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Wrong {
+    /// A rule went wrong.
+    Fault { instance: usize, site: SiteId },
+    /// The companion does not allow what a rule did.
+    Rejected { instance: usize },
+    /// An invariant does not hold.
+    Invariant { claim: usize },
+    /// The evaluation of an invariant went wrong.
+    InvariantFault { claim: usize, site: SiteId },
+    /// No rule leads away.
+    Deadlock,
+}
+
+/// Computes successors; one a thread.
+pub(crate) struct Expander<'a> {
+    product: Product<'a>,
+    pub(crate) stepper: Stepper<'a>,
+    canonical: Canonical<'a>,
+    /// The companion's state before and after a step.
+    before: Vec<u8>,
+    after: Vec<u8>,
+    /// The words of the state that was loaded.
+    loaded: Vec<u64>,
+    words: Vec<u64>,
+    slots: Vec<i32>,
+}
+
+impl<'a> Expander<'a> {
+    pub(crate) fn new(product: Product<'a>) -> Self {
+        let width = product.companion.map_or(0, Companion::width);
+        let mut stepper = Stepper::new(product.system);
+        stepper.machine.tries_orders = !product.symmetric.is_empty();
+        Expander {
+            product,
+            stepper,
+            canonical: Canonical::new(product.system, product.companion, product.symmetric),
+            before: vec![0; width],
+            after: vec![0; width],
+            loaded: vec![0; product.system.layout.words],
+            words: vec![0; product.words()],
+            slots: Vec::new(),
+        }
+    }
+
+    /// Gives what the last rule did to the locations.
+    pub(crate) fn effect(&self) -> &Effect {
+        &self.stepper.effect
+    }
+
+    /// Loads a state and checks its invariants.
+    pub(crate) fn load(&mut self, words: &[u64]) -> Option<Wrong> {
+        let split = self.product.system.layout.words;
+        self.stepper.load(&words[..split]);
+        self.loaded.copy_from_slice(&words[..split]);
+        unpack_bytes(&words[split..], &mut self.before);
+        self.claims()
+    }
+
+    fn claims(&mut self) -> Option<Wrong> {
+        match self.stepper.claims() {
+            Claimed::Hold => None,
+            Claimed::Fails(claim) => Some(Wrong::Invariant { claim }),
+            Claimed::Fault(claim, site) => Some(Wrong::InvariantFault { claim, site }),
+        }
+    }
+
+    /// Makes a start state; `words` is its canonical form.
+    pub(crate) fn start(&mut self, number: usize) -> Result<&[u64], Wrong> {
+        self.loaded.fill(0);
+        match self.stepper.start(number) {
+            Fired::Fault(site) => return Err(Wrong::Fault { instance: number, site }),
+            Fired::Done | Fired::Disabled => {}
+        }
+        if let Some(companion) = self.product.companion {
+            self.after.fill(0);
+            if companion.start(&self.stepper.effect, &mut self.after).is_err() {
+                return Err(Wrong::Rejected { instance: number });
+            }
+        }
+        Ok(self.packed())
+    }
+
+    /// Fires a rule on the state that was loaded; gives the successor's canonical form.
+    ///
+    /// Nothing if the rule is disabled. Call [`Expander::reset`] before the next rule.
+    pub(crate) fn fire(&mut self, number: usize) -> Result<Option<&[u64]>, Wrong> {
+        match self.stepper.fire(number) {
+            Fired::Disabled => return Ok(None),
+            Fired::Fault(site) => return Err(Wrong::Fault { instance: number, site }),
+            Fired::Done => {}
+        }
+        if let Some(companion) = self.product.companion {
+            if self.stepper.effect.is_silent() {
+                self.after.copy_from_slice(&self.before);
+            } else {
+                self.after.fill(0);
+                let effect = &self.stepper.effect;
+                if companion.step(&self.before, effect, &mut self.after).is_err() {
+                    return Err(Wrong::Rejected { instance: number });
+                }
+            }
+        }
+        Ok(Some(self.packed()))
+    }
+
+    /// Goes back to the state that was loaded.
+    pub(crate) fn reset(&mut self) {
+        self.stepper.reset();
+    }
+
+    /// Goes on from what the last step left, without renaming anything.
+    pub(crate) fn advance(&mut self) {
+        self.slots.clear();
+        self.slots.extend_from_slice(self.stepper.slots());
+        self.stepper.load_slots(&self.slots);
+        self.product.system.layout.pack(&self.slots, &mut self.loaded);
+        self.before.copy_from_slice(&self.after);
+    }
+
+    fn packed(&mut self) -> &[u64] {
+        let layout = &self.product.system.layout;
+        let split = layout.words;
+        if self.canonical.is_trivial() {
+            self.stepper.pack_from(&self.loaded, &mut self.words[..split]);
+            pack_bytes(&self.after, &mut self.words[split..]);
+        } else {
+            let (slots, bytes) = self.canonical.of(self.stepper.slots(), &self.after);
+            layout.pack(slots, &mut self.words[..split]);
+            pack_bytes(bytes, &mut self.words[split..]);
+        }
+        &self.words
+    }
+}
+
+fn pack_bytes(bytes: &[u8], words: &mut [u64]) {
+    for (chunk, word) in bytes.chunks(8).zip(words) {
+        let mut all = [0; 8];
+        all[..chunk.len()].copy_from_slice(chunk);
+        *word = u64::from_le_bytes(all);
+    }
+}
+
+fn unpack_bytes(words: &[u64], bytes: &mut [u8]) {
+    for (chunk, word) in bytes.chunks_mut(8).zip(words) {
+        chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
+    }
+}

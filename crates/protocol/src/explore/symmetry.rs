@@ -1,0 +1,700 @@
+//! Scalarset symmetry: one representative for all states that differ by a renaming.
+//!
+//! The values of a scalarset have no names in a description, so permuting them maps runs to runs
+//! (Ip and Dill, "Better Verification Through Symmetry"). The representative of a state is the
+//! least of its permuted forms among those that sort the values by a *key*: a hash of all that the
+//! state says of a value without naming it, refined once by the keys of the values that it stands
+//! next to. Keys follow the values when a state is permuted, so states that differ by a renaming
+//! have the same representative; values with equal keys are tried in every order, unless swapping
+//! neighbours changes nothing. The reduction is exact: two states have the same representative if
+//! and only if one is a renaming of the other. It costs about two passes over the state when all
+//! keys differ, and a pass for each order of values with equal keys when they do not.
+//!
+//! A companion is renamed along. The elements of a multiset have no order either: with a companion,
+//! elements that are alike but for what their locations hold are tried in every order too.
+
+use std::cmp::Ordering;
+
+use crate::explore::store::hash;
+use crate::machine::UNDEFINED;
+use crate::machine::layout::{Bag, SlotKind};
+use crate::machine::run::{next_order, position};
+use crate::murphi::{Piece, Type, TypeId};
+use crate::system::System;
+use crate::tracking::{Companion, Renaming};
+
+/// Up to how many orders of alike elements of multisets are tried.
+const MOST_ORDERS: usize = 720;
+
+/// The values of a scalarset that may be permuted.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    first: i32,
+    size: u32,
+}
+
+/// A slot lies in an array over a scalarset: at the place of one of its values.
+#[derive(Clone, Copy, Debug)]
+struct Digit {
+    group: u32,
+    value: u32,
+    stride: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Place {
+    /// The slot that this one would be if every digit were 0.
+    base: u32,
+    digits: Vec<Digit>,
+    /// Whether it may hold a value of a group.
+    is_named: bool,
+    /// Whether only being defined counts.
+    is_erased: bool,
+}
+
+/// Finds representatives of states; one a thread.
+pub(crate) struct Canonical<'a> {
+    system: &'a System,
+    companion: Option<&'a dyn Companion>,
+    groups: Vec<Group>,
+    places: Vec<Place>,
+    /// The slots outside multisets.
+    plain: Vec<u32>,
+    is_trivial: bool,
+    /// Whether multisets hold locations that a companion watches.
+    has_bag_locations: bool,
+    work: Work,
+}
+
+/// Memory that is used again for each state.
+#[derive(Default)]
+struct Work {
+    memory: Vec<i32>,
+    keys: Vec<Vec<u64>>,
+    colours: Vec<Vec<u64>>,
+    /// For each group the value that comes to each position.
+    orders: Vec<Vec<u32>>,
+    /// For each group the position of each value.
+    positions: Vec<Vec<u32>>,
+    candidate: Vec<i32>,
+    best: Vec<i32>,
+    /// For each slot of the candidate the slot that it comes from.
+    origins: Vec<u32>,
+    bytes: Vec<u8>,
+    best_bytes: Vec<u8>,
+}
+
+/// Consecutive positions of a group whose values have equal keys.
+#[derive(Clone, Copy)]
+struct Cell {
+    group: usize,
+    from: usize,
+    to: usize,
+}
+
+impl<'a> Canonical<'a> {
+    pub(crate) fn new(
+        system: &'a System,
+        companion: Option<&'a dyn Companion>,
+        symmetric: &[TypeId],
+    ) -> Self {
+        let mut canonical = Canonical {
+            system,
+            companion,
+            groups: Vec::new(),
+            places: Vec::new(),
+            plain: Vec::new(),
+            is_trivial: false,
+            has_bag_locations: false,
+            work: Work::default(),
+        };
+        let data = system.flow.as_ref().map(|flow| flow.data);
+        for &ty in symmetric {
+            if let Type::Scalarset { first, size } = *system.program.types.get(ty)
+                && size > 1
+                && data != Some(ty)
+            {
+                canonical.groups.push(Group { first, size });
+            }
+        }
+        for &var in &system.program.globals {
+            let ty = system.program.variables[var.0 as usize].ty;
+            let at = canonical.places.len() as u32;
+            canonical.add(ty, at, &mut Vec::new());
+        }
+        let layout = &system.layout;
+        for (place, slot) in canonical.places.iter_mut().zip(&layout.slots) {
+            place.is_erased = matches!(slot.kind, SlotKind::Location(_) | SlotKind::Ghost);
+            place.is_named &= slot.kind == SlotKind::Value;
+        }
+        let mut in_bag = vec![false; layout.slots.len()];
+        for bag in &layout.bags {
+            let end = bag.at + bag.capacity * bag.stride;
+            in_bag[bag.at as usize..end as usize].fill(true);
+        }
+        canonical.plain = (0..in_bag.len() as u32).filter(|&at| !in_bag[at as usize]).collect();
+        canonical.has_bag_locations =
+            companion.is_some() && layout.locations.iter().any(|&slot| in_bag[slot as usize]);
+        canonical.is_trivial = canonical.groups.is_empty() && !canonical.has_bag_locations;
+        let sizes = || canonical.groups.iter().map(|group| group.size as usize);
+        canonical.work = Work {
+            keys: sizes().map(|size| vec![0; size]).collect(),
+            colours: sizes().map(|size| vec![0; size]).collect(),
+            orders: sizes().map(|size| (0..size as u32).collect()).collect(),
+            positions: sizes().map(|size| (0..size as u32).collect()).collect(),
+            candidate: vec![UNDEFINED; layout.slots.len()],
+            origins: vec![0; layout.slots.len()],
+            bytes: vec![0; companion.map_or(0, Companion::width)],
+            ..Work::default()
+        };
+        canonical
+    }
+
+    /// Says whether every state is its own representative.
+    pub(crate) fn is_trivial(&self) -> bool {
+        self.is_trivial
+    }
+
+    /// Adds the places of a type; `base` is where they would be if every digit were 0.
+    fn add(&mut self, ty: TypeId, base: u32, digits: &mut Vec<Digit>) {
+        let types = &self.system.program.types;
+        match types.get(ty) {
+            Type::Record(fields) => {
+                for field in fields {
+                    self.add(field.ty, base + field.offset, digits);
+                }
+            }
+            Type::Array { index, element } => {
+                let stride = types.slots(*element);
+                let mut at = base;
+                for piece in types.pieces(*index) {
+                    for code in (0..piece.count).map(|i| piece.first + i as i32) {
+                        match self.group_of(code, *index) {
+                            Some((group, value)) => {
+                                digits.push(Digit { group, value, stride });
+                                self.add(*element, at - value * stride, digits);
+                                digits.pop();
+                            }
+                            None => self.add(*element, at, digits),
+                        }
+                        at += stride;
+                    }
+                }
+            }
+            Type::Multiset { capacity, element } => {
+                let stride = 1 + types.slots(*element);
+                for number in 0..*capacity {
+                    self.place(base + number * stride, digits, false);
+                    self.add(*element, base + number * stride + 1, digits);
+                }
+            }
+            _ => {
+                let pieces = types.pieces(ty);
+                let is_named = !matches!(types.get(ty), Type::Range { .. } | Type::Boolean)
+                    && pieces.iter().any(|piece| self.overlaps(*piece));
+                self.place(base, digits, is_named);
+            }
+        }
+    }
+
+    fn place(&mut self, base: u32, digits: &[Digit], is_named: bool) {
+        self.places.push(Place { base, digits: digits.to_vec(), is_named, is_erased: false });
+    }
+
+    fn overlaps(&self, piece: Piece) -> bool {
+        self.groups.iter().any(|group| piece.position(group.first).is_some())
+    }
+
+    /// Finds the group of an index; an integer is never of a group, though it may look like one.
+    fn group_of(&self, code: i32, ty: TypeId) -> Option<(u32, u32)> {
+        match self.system.program.types.get(ty) {
+            Type::Scalarset { .. } | Type::Union(_) => self.find(code),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn find(&self, code: i32) -> Option<(u32, u32)> {
+        let groups = self.groups.iter().zip(0..);
+        groups
+            .map(|(group, number)| (code.wrapping_sub(group.first) as u32, group.size, number))
+            .find(|&(value, size, _)| value < size)
+            .map(|(value, _, number)| (number, value))
+    }
+
+    /// Gives the representative of a state and of its companion's.
+    pub(crate) fn of(&mut self, slots: &[i32], bytes: &[u8]) -> (&[i32], &[u8]) {
+        let mut work = std::mem::take(&mut self.work);
+        work.memory.clear();
+        work.memory.extend(
+            slots
+                .iter()
+                .zip(&self.places)
+                .map(|(&code, place)| if place.is_erased && code != UNDEFINED { 0 } else { code }),
+        );
+        self.sort_values(&mut work);
+        let mut cells = cells(&work);
+        cells.retain(|cell| !self.is_uniform(*cell, &mut work));
+        // Each cell starts with its least order, so that trying ends where it began.
+        for cell in &cells {
+            work.orders[cell.group][cell.from..cell.to].sort_unstable();
+        }
+        work.best.clear();
+        loop {
+            self.try_order(&mut work, bytes);
+            let has_next = cells
+                .iter()
+                .any(|cell| next_order(&mut work.orders[cell.group][cell.from..cell.to]));
+            if !has_next {
+                break;
+            }
+        }
+        self.work = work;
+        (&self.work.best, &self.work.best_bytes)
+    }
+
+    /// Sorts the values of each group by their keys.
+    fn sort_values(&self, work: &mut Work) {
+        let mut count = 0;
+        for round in 0..3 {
+            if round == 0 {
+                work.colours.iter_mut().for_each(|colours| colours.fill(0));
+            } else {
+                std::mem::swap(&mut work.colours, &mut work.keys);
+            }
+            self.compute_keys(work);
+            for (order, keys) in work.orders.iter_mut().zip(&work.keys) {
+                order.sort_unstable_by_key(|&value| (keys[value as usize], value));
+            }
+            let distinct = work.orders.iter().zip(&work.keys).map(|(order, keys)| {
+                let pairs = order.iter().zip(&order[1..]);
+                pairs.filter(|&(&a, &b)| keys[a as usize] != keys[b as usize]).count() + 1
+            });
+            let now: usize = distinct.sum();
+            let all: u32 = self.groups.iter().map(|group| group.size).sum();
+            if now == count || now == all as usize {
+                return;
+            }
+            count = now;
+        }
+    }
+
+    /// Sums up what a state says of each value.
+    fn compute_keys(&self, work: &mut Work) {
+        let Work { memory, keys, colours, .. } = work;
+        keys.iter_mut().for_each(|keys| keys.fill(0));
+        let named = |place: &Place, code: i32| {
+            if place.is_named && code != UNDEFINED { self.find(code) } else { None }
+        };
+        // What a slot holds, without names, and whether it holds the value that it belongs to.
+        let content = |class: u32, place: &Place, code: i32| {
+            let shown = match named(place, code) {
+                Some((group, value)) => {
+                    let is_own = |d: &Digit| (d.group, d.value) == (group, value);
+                    let own = place.digits.iter().position(is_own).map_or(0, |at| at as u64 + 1);
+                    let colour = colours[group as usize][value as usize];
+                    hash(colour ^ u64::from(group) << 8 ^ own << 16 ^ 0x5ca1)
+                }
+                None => code as u32 as u64,
+            };
+            hash(shown.wrapping_add(u64::from(class) << 32))
+        };
+        let around = |place: &Place| {
+            place.digits.iter().fold(0u64, |sum, digit| {
+                hash(sum ^ colours[digit.group as usize][digit.value as usize])
+            })
+        };
+        for &at in &self.plain {
+            let place = &self.places[at as usize];
+            let code = memory[at as usize];
+            let name = named(place, code);
+            if place.digits.is_empty() && name.is_none() {
+                continue;
+            }
+            let content = content(place.base, place, code).wrapping_add(around(place));
+            for (number, digit) in place.digits.iter().enumerate() {
+                let key = &mut keys[digit.group as usize][digit.value as usize];
+                *key = key.wrapping_add(hash(content ^ number as u64));
+            }
+            if let Some((group, value)) = name {
+                let key = &mut keys[group as usize][value as usize];
+                *key = key.wrapping_add(hash(content ^ 0xab));
+            }
+        }
+        for bag in &self.system.layout.bags {
+            let class = self.places[bag.at as usize].base;
+            for number in 0..bag.capacity {
+                let from = bag.at + number * bag.stride;
+                if memory[from as usize] == UNDEFINED {
+                    continue;
+                }
+                let parts = || (from + 1..from + bag.stride).map(|at| at as usize);
+                let mut sum = around(&self.places[from as usize]);
+                for at in parts() {
+                    let class = class + (at as u32 - from);
+                    sum = hash(sum ^ content(class, &self.places[at], memory[at]));
+                }
+                for (number, digit) in self.places[from as usize].digits.iter().enumerate() {
+                    let key = &mut keys[digit.group as usize][digit.value as usize];
+                    *key = key.wrapping_add(hash(sum ^ number as u64));
+                }
+                for at in parts() {
+                    if let Some((group, value)) = named(&self.places[at], memory[at]) {
+                        let key = &mut keys[group as usize][value as usize];
+                        *key = key.wrapping_add(hash(sum ^ u64::from(at as u32 - from) << 8));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Says whether swapping neighbours of a cell changes nothing: then no order needs trying.
+    fn is_uniform(&self, cell: Cell, work: &mut Work) -> bool {
+        // Two values are as quickly tried; a companion may tell apart what the state does not.
+        if cell.to - cell.from < 3 || self.companion.is_some() {
+            return false;
+        }
+        let orders = std::mem::take(&mut work.orders);
+        work.orders = self.groups.iter().map(|group| (0..group.size).collect()).collect();
+        let mut is_uniform = true;
+        for at in cell.from + 1..cell.to {
+            let pair = (orders[cell.group][at - 1] as usize, orders[cell.group][at] as usize);
+            work.orders[cell.group].swap(pair.0, pair.1);
+            work.best.clear();
+            self.apply(work);
+            work.orders[cell.group].swap(pair.0, pair.1);
+            if work.candidate != work.memory {
+                is_uniform = false;
+                break;
+            }
+        }
+        work.orders = orders;
+        is_uniform
+    }
+
+    /// Permutes the state by the current orders and keeps it if it is the least so far.
+    fn try_order(&self, work: &mut Work, bytes: &[u8]) {
+        let compared = self.apply(work);
+        let is_first = work.best.is_empty();
+        if !is_first && compared == Ordering::Greater {
+            return;
+        }
+        if is_first || compared == Ordering::Less {
+            let Work { candidate, best, .. } = work;
+            best.clear();
+            best.extend_from_slice(candidate);
+            work.best_bytes.clear();
+        }
+        let mut best = std::mem::take(&mut work.best_bytes);
+        self.rename(work, bytes, &mut |renamed| {
+            if best.is_empty() || *renamed < best[..] {
+                best.clear();
+                best.extend_from_slice(renamed);
+            }
+        });
+        work.best_bytes = best;
+    }
+
+    /// Writes the permuted state into `candidate`, as far as it is not greater than the best.
+    fn apply(&self, work: &mut Work) -> Ordering {
+        let Work { memory, orders, positions, candidate, best, origins, .. } = work;
+        for (order, positions) in orders.iter().zip(positions.iter_mut()) {
+            for (&value, position) in order.iter().zip(0..) {
+                positions[value as usize] = position;
+            }
+        }
+        let mut write = |at: usize| {
+            let place = &self.places[at];
+            let mut from = place.base;
+            for digit in &place.digits {
+                from += orders[digit.group as usize][digit.value as usize] * digit.stride;
+            }
+            let mut code = memory[from as usize];
+            if place.is_named
+                && code != UNDEFINED
+                && let Some((group, value)) = self.find(code)
+            {
+                let position = positions[group as usize][value as usize];
+                code = self.groups[group as usize].first + position as i32;
+            }
+            candidate[at] = code;
+            origins[at] = from;
+            code
+        };
+        let mut compared = Ordering::Equal;
+        for &at in &self.plain {
+            let code = write(at as usize);
+            if compared == Ordering::Equal && !best.is_empty() {
+                compared = code.cmp(&best[at as usize]);
+                if compared == Ordering::Greater {
+                    return compared;
+                }
+            }
+        }
+        for bag in &self.system.layout.bags {
+            let area = bag.at as usize..(bag.at + bag.capacity * bag.stride) as usize;
+            area.clone().for_each(|at| {
+                write(at);
+            });
+        }
+        for bag in &self.system.layout.bags {
+            let area = bag.at as usize..(bag.at + bag.capacity * bag.stride) as usize;
+            sort_bag(*bag, &mut candidate[area.clone()], &mut origins[area.clone()]);
+            if compared == Ordering::Equal && !best.is_empty() {
+                compared = candidate[area.clone()].cmp(&best[area]);
+            }
+        }
+        compared
+    }
+
+    /// Renames the companion's state by the current orders, and by every order of alike elements.
+    fn rename(&self, work: &mut Work, bytes: &[u8], consider: &mut dyn FnMut(&[u8])) {
+        let (Some(companion), Some(flow)) = (self.companion, &self.system.flow) else { return };
+        let types = &self.system.program.types;
+        let renamed = |ty: TypeId| -> Vec<u32> {
+            let pieces = types.pieces(ty);
+            let codes =
+                pieces.iter().flat_map(|piece| (0..piece.count).map(|i| piece.first + i as i32));
+            let new = codes.map(|code| match self.group_of(code, ty) {
+                Some((group, value)) => {
+                    let place = work.positions[group as usize][value as usize];
+                    self.groups[group as usize].first + place as i32
+                }
+                None => code,
+            });
+            new.map(|code| position(&pieces, code).unwrap_or(0)).collect()
+        };
+        let layout = &self.system.layout;
+        let mut renaming = Renaming {
+            procs: renamed(flow.proc),
+            blocks: flow.block.map_or_else(|| vec![0], renamed),
+            locations: vec![0; layout.locations.len()],
+        };
+        let mut runs =
+            if self.has_bag_locations { self.alike(&work.candidate) } else { Vec::new() };
+        let orders = runs
+            .iter()
+            .fold(1usize, |product, run| product.saturating_mul((1..=run.order.len()).product()));
+        if orders > MOST_ORDERS {
+            runs.clear();
+        }
+        loop {
+            for (&slot, new) in layout.locations.iter().zip(0..) {
+                let slot = runs.iter().find_map(|run| run.moved(slot)).unwrap_or(slot);
+                let SlotKind::Location(old) =
+                    layout.slots[work.origins[slot as usize] as usize].kind
+                else {
+                    continue;
+                };
+                renaming.locations[old as usize] = new;
+            }
+            work.bytes.fill(0);
+            companion.rename(bytes, &renaming, &mut work.bytes);
+            consider(&work.bytes);
+            if !runs.iter_mut().any(|run| next_order(&mut run.order)) {
+                return;
+            }
+        }
+    }
+
+    /// Finds the elements of multisets that are alike and have locations.
+    fn alike(&self, candidate: &[i32]) -> Vec<Alike> {
+        let mut runs = Vec::new();
+        let is_location =
+            |at: u32| matches!(self.system.layout.slots[at as usize].kind, SlotKind::Location(_));
+        for bag in &self.system.layout.bags {
+            if !(bag.at..bag.at + bag.stride).any(is_location) {
+                continue;
+            }
+            let element = |number: u32| {
+                let from = (bag.at + number * bag.stride) as usize;
+                &candidate[from..from + bag.stride as usize]
+            };
+            let mut from = 0;
+            while from < bag.capacity && element(from)[0] != UNDEFINED {
+                let mut to = from + 1;
+                while to < bag.capacity && element(to) == element(from) {
+                    to += 1;
+                }
+                if to - from > 1 {
+                    let at = bag.at + from * bag.stride;
+                    let order = (0..to - from).collect();
+                    runs.push(Alike { at, stride: bag.stride, order });
+                }
+                from = to;
+            }
+        }
+        runs
+    }
+}
+
+/// Elements of a multiset that are alike, and an order to try them in.
+struct Alike {
+    at: u32,
+    stride: u32,
+    order: Vec<u32>,
+}
+
+impl Alike {
+    /// Gives the slot whose contents come to a slot.
+    fn moved(&self, slot: u32) -> Option<u32> {
+        let offset = slot.checked_sub(self.at)?;
+        let from = self.order.get((offset / self.stride) as usize)?;
+        Some(self.at + from * self.stride + offset % self.stride)
+    }
+}
+
+/// Sorts the elements of a multiset, those that are there first, and where they come from.
+fn sort_bag(bag: Bag, area: &mut [i32], origins: &mut [u32]) {
+    let stride = bag.stride as usize;
+    let element = |area: &[i32], number: usize| -> Vec<i32> {
+        area[number * stride..(number + 1) * stride].to_vec()
+    };
+    let count = bag.capacity as usize;
+    let is_sorted = (1..count).all(|number| {
+        area[number * stride..(number + 1) * stride] <= area[(number - 1) * stride..number * stride]
+    });
+    if is_sorted {
+        return;
+    }
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by_key(|&number| std::cmp::Reverse(element(area, number)));
+    let (old, old_origins) = (area.to_vec(), origins.to_vec());
+    for (to, &from) in order.iter().enumerate() {
+        let (to, from) = (to * stride, from * stride);
+        area[to..to + stride].copy_from_slice(&old[from..from + stride]);
+        origins[to..to + stride].copy_from_slice(&old_origins[from..from + stride]);
+    }
+}
+
+/// Finds the runs of values with equal keys.
+fn cells(work: &Work) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for (group, (order, keys)) in work.orders.iter().zip(&work.keys).enumerate() {
+        let mut from = 0;
+        for to in 1..=order.len() {
+            let key = |at: usize| keys[order[at] as usize];
+            if to == order.len() || key(to) != key(from) {
+                if to - from > 1 {
+                    cells.push(Cell { group, from, to });
+                }
+                from = to;
+            }
+        }
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use consistory_verdict::Budget;
+
+    use super::*;
+    use crate::explore::{Options, explore};
+    use crate::machine::stepper::{Fired, Stepper};
+    use crate::system::Model;
+
+    /// Visits every state by the plainest of searches.
+    fn all_states(system: &System) -> HashSet<Vec<i32>> {
+        let mut stepper = Stepper::new(system);
+        let mut found = HashSet::new();
+        let mut open = Vec::new();
+        for number in 0..system.lowered.starts.len() {
+            assert_eq!(stepper.start(number), Fired::Done);
+            open.push(stepper.slots().to_vec());
+        }
+        while let Some(state) = open.pop() {
+            if !found.insert(state.clone()) {
+                continue;
+            }
+            stepper.load_slots(&state);
+            for rule in 0..system.lowered.rules.len() {
+                if stepper.fire(rule) == Fired::Done {
+                    open.push(stepper.slots().to_vec());
+                }
+                stepper.reset();
+            }
+        }
+        found
+    }
+
+    /// Gives all renamings of a state.
+    fn orbit(canonical: &Canonical<'_>, state: &[i32]) -> HashSet<Vec<i32>> {
+        let mut work = Work {
+            memory: state.to_vec(),
+            orders: canonical.groups.iter().map(|group| (0..group.size).collect()).collect(),
+            positions: canonical.groups.iter().map(|group| vec![0; group.size as usize]).collect(),
+            candidate: vec![UNDEFINED; state.len()],
+            origins: vec![0; state.len()],
+            ..Work::default()
+        };
+        let mut orbit = HashSet::new();
+        loop {
+            canonical.apply(&mut work);
+            orbit.insert(work.candidate.clone());
+            if !work.orders.iter_mut().any(|order| next_order(order)) {
+                return orbit;
+            }
+        }
+    }
+
+    fn is_exact(text: &str) {
+        let system = Model::parse("test.m", text).unwrap_or_else(|e| panic!("{e}")).plain();
+        let mut canonical = Canonical::new(&system, None, &system.symmetric.types);
+        let states = all_states(&system);
+        let mut left: HashSet<Vec<i32>> = states.clone();
+        let mut orbits = 0;
+        while let Some(state) = left.iter().next().cloned() {
+            let orbit = orbit(&canonical, &state);
+            let first = canonical.of(&state, &[]).0.to_vec();
+            assert!(orbit.contains(&first), "the representative is a renaming");
+            for renamed in &orbit {
+                assert!(states.contains(renamed), "renaming leads to states that are reached");
+                assert_eq!(canonical.of(renamed, &[]).0, first, "{renamed:?} has the same one");
+                left.remove(renamed);
+            }
+            orbits += 1;
+        }
+        let count = |symmetry| {
+            let options = Options { symmetry, deadlock: false, ..Options::default() };
+            explore(&system, None, &options, &Budget::unlimited(), &mut |_| {}).progress.states
+        };
+        assert_eq!((count(false), count(true)), (states.len() as u64, orbits), "{text}");
+    }
+
+    #[test]
+    fn representatives_are_exact() {
+        for text in [
+            include_str!("../../tests/models/unions.m"),
+            include_str!("../../tests/models/multisets.m"),
+            include_str!("../../tests/models/nested.m"),
+            include_str!("../../tests/models/doubtful-loop.m"),
+            &include_str!("../../tests/models/german.m").replace("CLIENTS: 4", "CLIENTS: 2"),
+            // Values that point at each other: a cycle of three and a pair look the same to keys.
+            "type P: scalarset(5); var next: array [P] of P;\n\
+             startstate undefine next; end;\n\
+             ruleset p: P; q: P do\n\
+               rule p != q & isundefined(next[p]) & forall r: P do isundefined(next[r]) | next[r] != q end\n\
+               ==> next[p] := q; end;\n\
+             end;",
+            // Two scalarsets, an array over both, multisets in an array.
+            "type P: scalarset(3); B: scalarset(2); var on: array [P] of array [B] of boolean;\n\
+             net: array [P] of multiset [2] of record b: B; p: P; end;\n\
+             startstate for p: P do for b: B do on[p][b] := false; end; end; undefine net; end;\n\
+             ruleset p: P; b: B do\n\
+               rule !on[p][b] & multisetcount(i: net[p], true) < 1 ==>\n\
+               var m: record b: B; p: P; end; begin m.b := b; m.p := p; on[p][b] := true;\n\
+               for q: P do if q != p & multisetcount(i: net[q], true) < 2 then multisetadd(m, net[q]); end; end;\n\
+               end;\n\
+             end;\n\
+             ruleset p: P do choose i: net[p] do\n\
+               rule on[net[p][i].p][net[p][i].b] ==> on[net[p][i].p][net[p][i].b] := false; multisetremove(i, net[p]); end;\n\
+               rule !on[net[p][i].p][net[p][i].b] ==> multisetremove(i, net[p]); end;\n\
+             end; end;",
+        ] {
+            is_exact(text);
+        }
+    }
+}

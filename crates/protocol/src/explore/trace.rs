@@ -1,0 +1,286 @@
+//! Runs that lead to a state: found again, not remembered.
+//!
+//! The search keeps no predecessors. But it numbers states level by level, so a predecessor of a
+//! state of level n is among the states of level n - 1, and expanding these again finds it; at
+//! worst the whole search is done twice. With symmetry the states on the way are representatives:
+//! a real run is then made forwards, choosing at each step a rule that leads to a state with the
+//! right representative.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use consistory_verdict::{Budget, Stopped};
+
+use crate::explore::expand::{Expander, Product, Wrong};
+use crate::explore::search::{Search, Violation};
+use crate::lanes::Lanes;
+use crate::system::{Entry, Position};
+use crate::tracking::Effect;
+
+/// A run of a protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The steps; the first makes the start state.
+    pub steps: Vec<Step>,
+}
+
+/// A step of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The rule or start state, with its parameters.
+    pub rule: String,
+    /// Where it stands.
+    pub position: Option<Position>,
+    /// The lane of who acts, if a parameter names it; see [`crate::System::lane_names`].
+    pub actor: Option<u32>,
+    /// The lanes whose parts of the state change.
+    pub touched: Vec<u32>,
+    /// What it printed.
+    pub printed: String,
+    /// The state behind it; the last step of a run that goes wrong has what it left.
+    pub state: Vec<Entry>,
+    /// What it did to the locations; empty without tracking.
+    pub effect: Effect,
+}
+
+impl Step {
+    /// Lists what differs from the state before: name, old and new value.
+    pub fn changes<'a>(&'a self, before: &'a Step) -> impl Iterator<Item = (&'a Entry, &'a Entry)> {
+        before.state.iter().zip(&self.state).filter(|(old, new)| old != new)
+    }
+}
+
+/// Finds a run to a violation at a state.
+pub(crate) fn run_to(
+    search: &Search<'_>,
+    wrong: Wrong,
+    at: &[u64],
+    budget: &Budget,
+) -> Result<(Violation, Run), Stopped> {
+    let system = search.product.system;
+    let mut way = Vec::new();
+    if !at.is_empty() {
+        way.push(at.to_vec());
+        let mut level = level_of(search, at);
+        while level > 0 {
+            level -= 1;
+            let found = predecessor(search, level, way.last().expect("it has a state"), budget)?;
+            way.push(found);
+        }
+    }
+    way.reverse();
+    let mut replay = Replay::new(search.product);
+    for state in &way {
+        replay.step_to(state);
+    }
+    let violation = match wrong {
+        Wrong::Fault { instance, site } => {
+            let fault = system.fault(site);
+            let rule = replay.last(instance, way.is_empty(), &wrong);
+            Violation::Fault { rule, fault }
+        }
+        Wrong::Rejected { instance } => {
+            let rule = replay.last(instance, way.is_empty(), &wrong);
+            let position = replay.steps.last().and_then(|step| step.position.clone());
+            let position = position.unwrap_or_else(|| system.position(Default::default()));
+            Violation::Rejected { rule, position }
+        }
+        Wrong::Invariant { claim } => Violation::Invariant {
+            name: system.claim_name(claim),
+            position: system.claim_position(claim),
+            fault: None,
+        },
+        Wrong::InvariantFault { claim, site } => Violation::Invariant {
+            name: system.claim_name(claim),
+            position: system.claim_position(claim),
+            fault: Some(system.fault(site)),
+        },
+        Wrong::Deadlock => Violation::Deadlock,
+    };
+    Ok((violation, Run { steps: replay.steps }))
+}
+
+/// Finds the level of a state that was visited.
+fn level_of(search: &Search<'_>, at: &[u64]) -> usize {
+    let width = search.product.words();
+    let mut words = vec![0; width];
+    // The state is in the last level or the one before, which are looked through last first.
+    for level in (0..search.levels.len() - 1).rev() {
+        for (shard, store) in search.shards.iter().enumerate() {
+            for number in search.levels[level][shard]..search.levels[level + 1][shard] {
+                store.get(number, &mut words);
+                if words == at {
+                    return level;
+                }
+            }
+        }
+    }
+    0
+}
+
+/// Finds the first state of a level that has `target` among its successors.
+fn predecessor(
+    search: &Search<'_>,
+    level: usize,
+    target: &[u64],
+    budget: &Budget,
+) -> Result<Vec<u64>, Stopped> {
+    // Each thread looks through one shard, no further than where another has found one.
+    let found = AtomicU64::new(u64::MAX);
+    let stopped = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..search.shards.len())
+            .map(|shard| {
+                let found = &found;
+                scope.spawn(move || look_through(search, level, shard, target, found, budget))
+            })
+            .collect();
+        let results: Vec<_> =
+            threads.into_iter().map(|t| t.join().expect("expanding does not panic")).collect();
+        results.into_iter().find_map(Result::err)
+    });
+    let key = found.into_inner();
+    if key == u64::MAX {
+        return Err(stopped.unwrap_or(Stopped::Interrupted));
+    }
+    let mut words = vec![0; search.product.words()];
+    search.shards[key as u32 as usize].get((key >> 32) as u32, &mut words);
+    Ok(words)
+}
+
+fn look_through(
+    search: &Search<'_>,
+    level: usize,
+    shard: usize,
+    target: &[u64],
+    found: &AtomicU64,
+    budget: &Budget,
+) -> Result<(), Stopped> {
+    let mut expander = Expander::new(search.product);
+    let mut words = vec![0; search.product.words()];
+    for number in search.levels[level][shard]..search.levels[level + 1][shard] {
+        let key = u64::from(number) << 32 | shard as u64;
+        if key > found.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if number % 4096 == 0 {
+            budget.check()?;
+        }
+        search.shards[shard].get(number, &mut words);
+        expander.load(&words);
+        for rule in 0..search.product.system.lowered.rules.len() {
+            match expander.fire(rule) {
+                Ok(None) => continue,
+                Ok(Some(successor)) if successor == target => {
+                    found.fetch_min(key, Ordering::Relaxed);
+                    return Ok(());
+                }
+                _ => expander.reset(),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes a real run along representatives.
+struct Replay<'a> {
+    product: Product<'a>,
+    expander: Expander<'a>,
+    lanes: Lanes,
+    /// The slots of the last state.
+    slots: Vec<i32>,
+    steps: Vec<Step>,
+}
+
+impl<'a> Replay<'a> {
+    fn new(product: Product<'a>) -> Self {
+        let mut expander = Expander::new(product);
+        expander.stepper.machine.printed = Some(Vec::new());
+        let lanes = product.system.lanes();
+        Replay { product, expander, lanes, slots: Vec::new(), steps: Vec::new() }
+    }
+
+    /// Takes a step to a state with a given representative.
+    fn step_to(&mut self, target: &[u64]) {
+        let system = self.product.system;
+        if self.steps.is_empty() {
+            for number in 0..system.lowered.starts.len() {
+                self.listen();
+                if self.expander.start(number).is_ok_and(|words| words == target) {
+                    self.note(system.start_name(number), None);
+                    self.expander.advance();
+                    return;
+                }
+            }
+            return;
+        }
+        for number in 0..system.lowered.rules.len() {
+            self.listen();
+            match self.expander.fire(number) {
+                Ok(None) => continue,
+                Ok(Some(words)) if words == target => {
+                    self.note(system.rule_name(number), Some(number));
+                    self.expander.advance();
+                    return;
+                }
+                _ => self.expander.reset(),
+            }
+        }
+    }
+
+    /// Takes the step that goes wrong; a representative's rule may be another one here.
+    fn last(&mut self, instance: usize, is_start: bool, wrong: &Wrong) -> String {
+        let system = self.product.system;
+        if is_start {
+            self.listen();
+            let _ = self.expander.start(instance);
+            let name = system.start_name(instance);
+            self.note(name.clone(), None);
+            return name;
+        }
+        let is_alike = |found: &Wrong| match (found, wrong) {
+            (Wrong::Fault { site: a, .. }, Wrong::Fault { site: b, .. }) => a == b,
+            (Wrong::Rejected { .. }, Wrong::Rejected { .. }) => true,
+            _ => false,
+        };
+        // The rule itself first: without symmetry it is the one.
+        let rules = system.lowered.rules.len();
+        for number in std::iter::once(instance).chain(0..rules) {
+            self.listen();
+            match self.expander.fire(number) {
+                Ok(None) => continue,
+                Err(found) if is_alike(&found) => {
+                    let name = system.rule_name(number);
+                    self.note(name.clone(), Some(number));
+                    return name;
+                }
+                _ => self.expander.reset(),
+            }
+        }
+        system.rule_name(instance)
+    }
+
+    fn listen(&mut self) {
+        self.expander.stepper.machine.printed = Some(Vec::new());
+    }
+
+    /// Notes a step of a rule, or of a start state if there is none.
+    fn note(&mut self, rule: String, number: Option<usize>) {
+        let system = self.product.system;
+        let slots = self.expander.stepper.slots().to_vec();
+        let touched = self.lanes.touched(&self.slots, &slots);
+        self.slots = slots;
+        let printed = self.expander.stepper.machine.printed.take().unwrap_or_default();
+        let effect = match system.flow {
+            Some(_) => self.expander.effect().clone(),
+            None => Effect::default(),
+        };
+        self.steps.push(Step {
+            rule,
+            position: number.map(|number| system.rule_position(number)),
+            actor: number.and_then(|number| system.actor(&self.lanes, number)),
+            touched,
+            printed: system.show_printed(&printed),
+            state: system.entries(self.expander.stepper.slots()),
+            effect,
+        });
+    }
+}

@@ -1,0 +1,112 @@
+//! Who acts: the lanes of a picture of a run.
+//!
+//! A run is drawn with a lane for each processor, or without marks for each value of the type by
+//! which most of the state is indexed, and one more for what belongs to none of them.
+
+use rustc_hash::FxHashMap;
+
+use crate::murphi::ir::Binder;
+use crate::murphi::{Type, TypeId};
+use crate::system::System;
+
+/// Who takes part in the steps of a run.
+pub(crate) struct Lanes {
+    ty: Option<TypeId>,
+    /// The lane of each slot; the last lane is for what belongs to none.
+    slots: Vec<u32>,
+    count: u32,
+}
+
+impl System {
+    /// Gives the names of the lanes of a run; the last is for what is shared.
+    pub fn lane_names(&self) -> Vec<String> {
+        let mut names = self.lane_type().map_or(Vec::new(), |ty| self.value_names(ty));
+        names.push("shared".to_owned());
+        names
+    }
+
+    /// Finds the type whose values are the lanes.
+    fn lane_type(&self) -> Option<TypeId> {
+        if let Some(flow) = &self.flow {
+            return Some(flow.proc);
+        }
+        let mut slots = FxHashMap::default();
+        for &var in &self.program.globals {
+            self.count_slots(self.program.variables[var.0 as usize].ty, &mut slots);
+        }
+        let is_lane = |ty: TypeId| (2..=MOST_LANES).contains(&self.program.types.count(ty));
+        let best = slots.into_iter().filter(|&(ty, _)| is_lane(ty));
+        best.max_by_key(|&(ty, count)| (count, std::cmp::Reverse(ty.0))).map(|(ty, _)| ty)
+    }
+
+    /// Counts for each type the slots in arrays over it.
+    fn count_slots(&self, ty: TypeId, out: &mut FxHashMap<TypeId, u32>) {
+        match self.program.types.get(ty) {
+            Type::Record(fields) => fields.iter().for_each(|f| self.count_slots(f.ty, out)),
+            Type::Array { index, element } => {
+                *out.entry(*index).or_default() += self.program.types.slots(ty);
+                self.count_slots(*element, out);
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn lanes(&self) -> Lanes {
+        let ty = self.lane_type();
+        let count = ty.map_or(0, |ty| self.program.types.count(ty));
+        let mut lanes = Lanes { ty, slots: Vec::new(), count };
+        for &var in &self.program.globals {
+            self.add_lanes(self.program.variables[var.0 as usize].ty, count, &mut lanes);
+        }
+        lanes
+    }
+
+    fn add_lanes(&self, ty: TypeId, lane: u32, out: &mut Lanes) {
+        let types = &self.program.types;
+        match types.get(ty) {
+            Type::Record(fields) => fields.iter().for_each(|f| self.add_lanes(f.ty, lane, out)),
+            Type::Array { index, element } => {
+                for at in 0..types.count(*index) {
+                    let is_lane = lane == out.count && Some(*index) == out.ty;
+                    self.add_lanes(*element, if is_lane { at } else { lane }, out);
+                }
+            }
+            Type::Multiset { capacity, element } => {
+                for _ in 0..*capacity {
+                    out.slots.push(lane);
+                    self.add_lanes(*element, lane, out);
+                }
+            }
+            _ => out.slots.push(lane),
+        }
+    }
+
+    /// Gives the lane of a rule's first parameter that names one.
+    pub(crate) fn actor(&self, lanes: &Lanes, instance: usize) -> Option<u32> {
+        let instance = &self.lowered.rules[instance];
+        let binders = &self.program.rules[instance.rule as usize].binders;
+        binders.iter().zip(&instance.parameters).find_map(|(binder, &code)| match binder {
+            Binder::Quantifier { var, .. } => {
+                let ty = self.program.variables[var.0 as usize].ty;
+                let pieces = self.program.types.pieces(ty);
+                (Some(ty) == lanes.ty).then(|| crate::machine::run::position(&pieces, code))?
+            }
+            _ => None,
+        })
+    }
+}
+
+impl Lanes {
+    /// Lists the lanes whose slots differ.
+    pub(crate) fn touched(&self, before: &[i32], after: &[i32]) -> Vec<u32> {
+        let changed = self.slots.iter().zip(before.iter().zip(after));
+        let mut lanes: Vec<u32> =
+            changed.filter(|(_, (old, new))| old != new).map(|(&lane, _)| lane).collect();
+        lanes.sort_unstable();
+        lanes.dedup();
+        lanes
+    }
+}
+
+/// More lanes than this are no picture.
+const MOST_LANES: u32 = 16;

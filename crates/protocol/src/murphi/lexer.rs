@@ -1,0 +1,205 @@
+//! From text to tokens.
+//!
+//! Keywords are case-insensitive, names are not. Comments are `-- ...` to the end of the line and
+//! `/* ... */`. A comment that starts with `--@` is a mark: its tokens are kept apart, with the
+//! token in front of which it stands.
+
+use crate::murphi::syntax::Span;
+
+/// A kind of token; its text is found by its span.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Token {
+    Name,
+    Number,
+    Text,
+    Keyword(Keyword),
+    /// A mark of one character.
+    Sign(u8),
+    Assign,
+    Arrow,
+    Guard,
+    LessEqual,
+    GreaterEqual,
+    NotEqual,
+    Dots,
+    Eof,
+}
+
+macro_rules! keywords {
+    ($($name:ident $text:literal),* $(,)?) => {
+        /// A word that cannot be a name.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(crate) enum Keyword { $($name),* }
+
+        impl Keyword {
+            fn find(word: &str) -> Option<Self> {
+                match word { $($text => Some(Keyword::$name),)* _ => None }
+            }
+
+            /// Gives how the keyword is written.
+            pub(crate) fn text(self) -> &'static str {
+                match self { $(Keyword::$name => $text),* }
+            }
+        }
+    };
+}
+
+keywords! {
+    Alias "alias", Array "array", Assert "assert", Begin "begin", By "by", Case "case",
+    Choose "choose", Clear "clear", Const "const", Do "do", Else "else", Elsif "elsif", End "end",
+    EndAlias "endalias", EndChoose "endchoose", EndExists "endexists", EndFor "endfor",
+    EndForall "endforall", EndFunction "endfunction", EndIf "endif",
+    EndProcedure "endprocedure", EndRecord "endrecord", EndRule "endrule",
+    EndRuleset "endruleset", EndStartstate "endstartstate", EndSwitch "endswitch",
+    EndWhile "endwhile", Enum "enum", Error "error", Exists "exists", For "for",
+    Forall "forall", Function "function", If "if", Invariant "invariant", IsMember "ismember",
+    IsUndefined "isundefined", Multiset "multiset", MultisetAdd "multisetadd",
+    MultisetCount "multisetcount", MultisetRemove "multisetremove",
+    MultisetRemovePred "multisetremovepred", Of "of", Procedure "procedure", Put "put",
+    Record "record", Return "return", Rule "rule", Ruleset "ruleset", Scalarset "scalarset",
+    Startstate "startstate", Switch "switch", Then "then", To "to", Type "type",
+    Undefine "undefine", Undefined "undefined", Union "union", Var "var", While "while",
+}
+
+/// A token and where it stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lexeme {
+    pub(crate) token: Token,
+    pub(crate) span: Span,
+}
+
+/// The tokens of a comment `--@ ...`.
+#[derive(Debug)]
+pub(crate) struct Comment {
+    /// The token that follows it.
+    pub(crate) before: usize,
+    /// Its tokens, the last of them [`Token::Eof`].
+    pub(crate) lexemes: Vec<Lexeme>,
+    pub(crate) span: Span,
+}
+
+/// What a text consists of.
+#[derive(Debug, Default)]
+pub(crate) struct Lexed {
+    /// The tokens, the last of them [`Token::Eof`].
+    pub(crate) lexemes: Vec<Lexeme>,
+    pub(crate) comments: Vec<Comment>,
+    pub(crate) problems: Vec<(Span, String)>,
+}
+
+/// Splits a text into tokens.
+pub(crate) fn lex(text: &str) -> Lexed {
+    let mut lexed = Lexed::default();
+    let mut at = 0;
+    let bytes = text.as_bytes();
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        if rest.starts_with(b"--") {
+            let end = text[at..].find('\n').map_or(text.len(), |length| at + length);
+            if rest.starts_with(b"--@") {
+                let mut lexemes = Vec::new();
+                let mut inner = at + 3;
+                while inner < end {
+                    token(&text[..end], &mut inner, &mut lexemes, &mut lexed.problems);
+                }
+                lexemes.push(Lexeme { token: Token::Eof, span: span(end, end) });
+                let before = lexed.lexemes.len();
+                lexed.comments.push(Comment { before, lexemes, span: span(at, end) });
+            }
+            at = end;
+        } else if rest.starts_with(b"/*") {
+            match text[at + 2..].find("*/") {
+                Some(length) => at += length + 4,
+                None => {
+                    lexed.problems.push((span(at, at + 2), "this comment never ends".into()));
+                    at = text.len();
+                }
+            }
+        } else {
+            token(text, &mut at, &mut lexed.lexemes, &mut lexed.problems);
+        }
+    }
+    lexed.lexemes.push(Lexeme { token: Token::Eof, span: span(at, at) });
+    lexed
+}
+
+/// Reads one token, or skips a space.
+fn token(text: &str, at: &mut usize, out: &mut Vec<Lexeme>, problems: &mut Vec<(Span, String)>) {
+    let bytes = text.as_bytes();
+    let start = *at;
+    let follows = |text: &[u8]| bytes[start..].starts_with(text);
+    let (length, token) = match bytes[start] {
+        byte if byte.is_ascii_whitespace() => {
+            *at += 1;
+            return;
+        }
+        byte if byte.is_ascii_alphabetic() || byte == b'_' => {
+            let is_word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+            let length = bytes[start..].iter().take_while(|b| is_word(b)).count();
+            let word = &text[start..start + length];
+            let keyword = if length <= "multisetremovepred".len() {
+                Keyword::find(&word.to_ascii_lowercase())
+            } else {
+                None
+            };
+            (length, keyword.map_or(Token::Name, Token::Keyword))
+        }
+        byte if byte.is_ascii_digit() => {
+            let length = bytes[start..].iter().take_while(|b| b.is_ascii_digit()).count();
+            (length, Token::Number)
+        }
+        b'"' => {
+            let rest = &text[start + 1..];
+            let mut length = rest.len() + 1;
+            let mut escaped = false;
+            let mut is_closed = false;
+            for (i, byte) in rest.bytes().enumerate() {
+                match byte {
+                    _ if escaped => escaped = false,
+                    b'\\' => escaped = true,
+                    b'"' => {
+                        is_closed = true;
+                        length = i + 2;
+                        break;
+                    }
+                    b'\n' => {
+                        length = i + 1;
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+            if !is_closed {
+                problems.push((span(start, start + length), "this string never ends".into()));
+            }
+            (length, Token::Text)
+        }
+        _ if follows(b"==>") => (3, Token::Guard),
+        _ if follows(b":=") => (2, Token::Assign),
+        _ if follows(b"->") => (2, Token::Arrow),
+        _ if follows(b"<=") => (2, Token::LessEqual),
+        _ if follows(b">=") => (2, Token::GreaterEqual),
+        _ if follows(b"!=") => (2, Token::NotEqual),
+        _ if follows(b"..") => (2, Token::Dots),
+        // Written by those who come from C; other tools take them too.
+        _ if follows(b"==") => (2, Token::Sign(b'=')),
+        _ if follows(b"&&") => (2, Token::Sign(b'&')),
+        _ if follows(b"||") => (2, Token::Sign(b'|')),
+        byte @ (b'<' | b'>' | b'=' | b'!' | b'+' | b'-' | b'*' | b'/' | b'%' | b'&' | b'|'
+        | b'?' | b':' | b';' | b',' | b'.' | b'(' | b')' | b'[' | b']' | b'{' | b'}') => {
+            (1, Token::Sign(byte))
+        }
+        _ => {
+            let found = text[start..].chars().next().unwrap_or_default();
+            *at += found.len_utf8();
+            problems.push((span(start, *at), format!("unexpected character `{found}`")));
+            return;
+        }
+    };
+    *at += length;
+    out.push(Lexeme { token, span: span(start, *at) });
+}
+
+fn span(start: usize, end: usize) -> Span {
+    Span { start: start as u32, end: end as u32 }
+}

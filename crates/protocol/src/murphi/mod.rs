@@ -1,0 +1,94 @@
+//! The Murphi language: from text to a checked program.
+//!
+//! In reading order: [`syntax`] is the tree, [`lexer`] and [`parser`] make it, [`types`] and [`ir`]
+//! are what [`check`] makes of it, [`flow`] finds
+//! where data goes and [`commute`] which scalarsets are symmetric.
+
+mod check;
+mod check_expr;
+mod check_stmt;
+pub(crate) mod commute;
+pub(crate) mod flow;
+pub(crate) mod ir;
+mod lexer;
+mod parser;
+mod syntax;
+mod types;
+
+use std::sync::Arc;
+
+use consistory_formats::Diagnostics;
+
+pub(crate) use check_expr::fold;
+pub(crate) use parser::Problem;
+pub(crate) use syntax::{BinaryOp, Span};
+pub(crate) use types::{Piece, Type, TypeId, Types};
+
+use ir::Program;
+
+/// No description is longer than this, in bytes.
+const LONGEST: usize = 16 << 20;
+
+/// Reads and checks a description; all errors of syntax are reported at once, and if there are
+/// none all errors of names and types.
+pub(crate) fn read(source: &Source) -> Result<Program, Diagnostics> {
+    if source.text.len() > LONGEST {
+        let message = format!("the description is longer than {LONGEST} bytes");
+        return Err(source.diagnostics(vec![(Span::default(), message)]));
+    }
+    let mut problems = Vec::new();
+    let model = parser::parse(&source.text, &mut problems);
+    if !problems.is_empty() {
+        return Err(source.diagnostics(problems));
+    }
+    let program = check::check(&model, &mut problems);
+    if problems.is_empty() { Ok(program) } else { Err(source.diagnostics(problems)) }
+}
+
+/// A text and its name, with what finds lines.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) name: Arc<str>,
+    pub(crate) text: Arc<str>,
+    /// Where each line starts.
+    lines: Vec<u32>,
+}
+
+impl Source {
+    pub(crate) fn new(name: &str, text: &str) -> Self {
+        let breaks = text.bytes().zip(1..).filter(|&(byte, _)| byte == b'\n').map(|(_, at)| at);
+        let lines = std::iter::once(0).chain(breaks).collect();
+        Source { name: name.into(), text: text.into(), lines }
+    }
+
+    /// Gives the line of a place, counting from 0, and where the line starts.
+    fn line(&self, at: u32) -> (usize, u32) {
+        let line = self.lines.partition_point(|&start| start <= at) - 1;
+        (line, self.lines[line])
+    }
+
+    /// Gives line and column of a place, counting from 1.
+    pub(crate) fn place(&self, span: Span) -> (u64, u64) {
+        let (line, start) = self.line(span.start);
+        let before = &self.text[start as usize..span.start as usize];
+        (line as u64 + 1, before.chars().count() as u64 + 1)
+    }
+
+    /// Turns problems into diagnostics, in the order of the text.
+    pub(crate) fn diagnostics(&self, mut problems: Vec<Problem>) -> Diagnostics {
+        problems.sort_by_key(|(span, _)| span.start);
+        problems.dedup();
+        let mut diagnostics = Diagnostics::default();
+        for (span, message) in problems {
+            let (line, start) = self.line(span.start);
+            let text = self.text[start as usize..].split('\n').next().unwrap_or_default();
+            let text = text.trim_end_matches('\r');
+            let range = (span.start - start) as usize..span.end.saturating_sub(start) as usize;
+            // Only the first line of a place is marked.
+            let end = range.end.min(text.len());
+            let range = range.start.min(end)..end;
+            diagnostics.push(&self.name, line as u64 + 1, text, range, message, None);
+        }
+        diagnostics
+    }
+}

@@ -1,0 +1,75 @@
+//! Random runs of a protocol.
+
+use crate::machine::stepper::{Fired, Stepper};
+use crate::system::{Fault, System};
+use crate::tracking::{Effect, Operation};
+
+/// A random run, as far as it went.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Simulation {
+    /// What the start state and each rule did to the locations.
+    pub effects: Vec<Effect>,
+    /// What went wrong in the end, if anything did.
+    pub fault: Option<Fault>,
+}
+
+/// How many rules fire for each load or store at most: a run may stop doing any.
+const PATIENCE: usize = 200;
+
+/// Runs a system that tracks its data until it has performed so many loads and stores, fails, or
+/// gets nowhere.
+///
+/// The same seed gives the same run.
+pub fn simulate(system: &System, operations: usize, seed: u64) -> Simulation {
+    let mut random = seed;
+    let mut below = |bound: usize| {
+        random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % bound.max(1) as u64) as usize
+    };
+    let mut stepper = Stepper::new(system);
+    let mut simulation = Simulation { effects: Vec::new(), fault: None };
+    let starts = system.lowered.starts.len();
+    if starts == 0 {
+        return simulation;
+    }
+    if let Fired::Fault(site) = stepper.start(below(starts)) {
+        simulation.fault = Some(system.fault(site));
+        return simulation;
+    }
+    simulation.effects.push(stepper.effect.clone());
+    let mut rules: Vec<usize> = (0..system.lowered.rules.len()).collect();
+    let mut performed = 0;
+    for _ in 0..operations.saturating_mul(PATIENCE) {
+        if performed >= operations {
+            break;
+        }
+        let state = stepper.slots().to_vec();
+        stepper.load_slots(&state);
+        let mut fired = Fired::Disabled;
+        for tried in 0..rules.len() {
+            let other = tried + below(rules.len() - tried);
+            rules.swap(tried, other);
+            fired = stepper.fire(rules[tried]);
+            if fired != Fired::Disabled {
+                break;
+            }
+            stepper.reset();
+        }
+        match fired {
+            Fired::Done => {
+                let is_traced = |op: &&Operation| !matches!(op, Operation::Serialize { .. });
+                performed += stepper.effect.operations.iter().filter(is_traced).count();
+                simulation.effects.push(stepper.effect.clone());
+            }
+            Fired::Fault(site) => {
+                simulation.fault = Some(system.fault(site));
+                break;
+            }
+            Fired::Disabled => break,
+        }
+    }
+    simulation
+}

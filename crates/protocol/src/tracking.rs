@@ -1,0 +1,122 @@
+//! Tracking: which loads, stores and copies a rule of a protocol performs.
+//!
+//! A protocol has L storage *locations*: the parts of its state that have the data type, wherever
+//! they sit. A location holds the value of some store, an initial value, or nothing; the value
+//! itself does not matter. When a rule fires, its [`Effect`] says what happened to the locations,
+//! as the tracking labels of Condon and Hu (section 4.1) do: where each location's new contents
+//! come from, and which operations of the trace the rule performs.
+//!
+//! A [`Companion`] runs beside the protocol: an observer with its checker. Its state is bytes to
+//! the exploration, which stores it with the protocol's state, hands it every effect, and asks it
+//! to follow when processors, blocks and locations are renamed.
+
+/// Where the contents of a location come from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Source {
+    /// From the location with this index, as it was *before* the rule fired; a location that the
+    /// rule does not touch comes from itself.
+    Location(u32),
+    /// From the store with this index among the effect's operations.
+    Store(u32),
+    /// An initial value; only in the effect of a start state.
+    Initial,
+    /// From nowhere: undefined, or cleared.
+    Nothing,
+}
+
+/// An operation of the trace, or a step of the store order.
+///
+/// Processors and blocks count from 0. Operations happen in the order of the list.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Operation {
+    /// A processor loads a block from a location.
+    Load {
+        /// The processor.
+        proc: u32,
+        /// The block.
+        block: u32,
+        /// What is read: a location as it was before the rule fired, or a store of the same rule.
+        from: Source,
+    },
+    /// A processor stores a new value to a block; [`Effect::sources`] says which locations get it.
+    Store {
+        /// The processor.
+        proc: u32,
+        /// The block.
+        block: u32,
+    },
+    /// The store whose value is read here is the next of its block in the store order.
+    ///
+    /// A protocol that has none of these orders its stores as they happen.
+    Serialize {
+        /// The block.
+        block: u32,
+        /// Which store is meant: what a location held before the rule fired, or a store of the
+        /// same rule.
+        from: Source,
+    },
+}
+
+/// What a rule did to the locations, all of it at once.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Effect {
+    /// The operations, in order.
+    pub operations: Vec<Operation>,
+    /// For each location where its contents come from; copies are simultaneous.
+    pub sources: Vec<Source>,
+}
+
+impl Effect {
+    /// Says whether nothing happened that a companion could see.
+    pub fn is_silent(&self) -> bool {
+        self.operations.is_empty()
+            && self.sources.iter().zip(0..).all(|(&source, at)| source == Source::Location(at))
+    }
+}
+
+/// The numbers that a companion is built for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Shape {
+    /// How many processors there are.
+    pub procs: u32,
+    /// How many blocks there are.
+    pub blocks: u32,
+    /// How many locations there are.
+    pub locations: u32,
+    /// Whether the store order is given by [`Operation::Serialize`] instead of by time.
+    pub serializes: bool,
+}
+
+/// New names for processors, blocks and locations: for each old index the new one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Renaming {
+    /// New indices of the processors.
+    pub procs: Vec<u32>,
+    /// New indices of the blocks.
+    pub blocks: Vec<u32>,
+    /// New indices of the locations.
+    pub locations: Vec<u32>,
+}
+
+/// A companion found that what happened is not allowed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rejected;
+
+/// What runs beside a protocol and sees each of its effects.
+///
+/// States are bytes of a fixed width. Equal situations must have equal bytes, or the exploration
+/// does not end; whether a state accepts is decided on the step that leads to it. Who wants to know
+/// more of a rejection feeds the effects of the run that was found to a companion of its own.
+pub trait Companion: Sync {
+    /// Gives how many bytes a state has.
+    fn width(&self) -> usize;
+
+    /// Writes the state behind a start state of the protocol; `state` is all zeros.
+    fn start(&self, effect: &Effect, state: &mut [u8]) -> Result<(), Rejected>;
+
+    /// Goes on by what a rule did; `after` is all zeros.
+    fn step(&self, before: &[u8], effect: &Effect, after: &mut [u8]) -> Result<(), Rejected>;
+
+    /// Writes the same state under other names; `renamed` is all zeros.
+    fn rename(&self, state: &[u8], renaming: &Renaming, renamed: &mut [u8]);
+}

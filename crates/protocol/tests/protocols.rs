@@ -1,0 +1,359 @@
+//! The library of protocols: each verdict as expected, by exploration, by simulation, by brute force.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use consistory_check::{Options as CheckOptions, decide_sequential};
+use consistory_history::{Action, History, HistoryBuilder};
+use consistory_protocol::tracking::{
+    Companion, Effect, Operation, Rejected, Renaming, Shape, Source,
+};
+use consistory_protocol::{
+    Model, Monitor, Options, Outcome, Sequential, System, TraceNames, Witness, explore, history,
+    simulate, verify,
+};
+use consistory_verdict::{Budget, Verdict};
+
+/// A protocol of the library.
+struct Protocol {
+    name: String,
+    system: System,
+    /// The same with data as it is.
+    plain: System,
+    expected: Verdict,
+    /// Whether it takes longer than a test may.
+    is_large: bool,
+}
+
+fn protocols() -> Vec<Protocol> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../corpus/protocols");
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let protocols = paths.iter().map(|path| {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let text = std::fs::read_to_string(path).unwrap();
+        let expected = match text.lines().find_map(|line| line.strip_prefix("-- expect: ")) {
+            Some("consistent") => Verdict::Consistent,
+            Some("violation") => Verdict::Violation,
+            other => panic!("{name}: no expectation, or one that means nothing: {other:?}"),
+        };
+        let is_large = text.lines().any(|line| line == "-- size: large");
+        let model = Model::parse(&name, &text).unwrap_or_else(|d| panic!("{}", d.render(false)));
+        let system = model.tracked().unwrap_or_else(|d| panic!("{}", d.render(false)));
+        let plain = model.plain();
+        Protocol { name, system, plain, expected, is_large }
+    });
+    protocols.collect()
+}
+
+fn find(name: &str) -> Protocol {
+    protocols().into_iter().find(|protocol| protocol.name == name).unwrap()
+}
+
+fn names(system: &System) -> TraceNames {
+    TraceNames { procs: system.proc_names(), blocks: system.block_names() }
+}
+
+fn verdict(history: &History) -> Verdict {
+    decide_sequential(history, &CheckOptions::default()).judgement.verdict()
+}
+
+fn options() -> Options {
+    Options { jobs: 2, deadlock: false, ..Options::default() }
+}
+
+/// The large ones are explored when `CONSISTORY_LARGE` is set.
+#[test]
+fn each_protocol_has_its_verdict() {
+    let with_large = std::env::var_os("CONSISTORY_LARGE").is_some();
+    for protocol in protocols().iter().filter(|protocol| with_large || !protocol.is_large) {
+        let Protocol { name, system, expected, .. } = protocol;
+        let verification = verify(system, &options(), &Budget::unlimited(), &mut |_| {}).unwrap();
+        match verification.outcome {
+            Sequential::Proved => assert_eq!(*expected, Verdict::Consistent, "{name}"),
+            Sequential::Refused { history, .. } => {
+                assert_eq!(*expected, Verdict::Violation, "{name}");
+                assert_eq!(verdict(&history), Verdict::Violation, "{name}: a real violation");
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn each_right_protocol_has_two_broken_ones() {
+    let all = protocols();
+    for right in all.iter().filter(|p| p.expected == Verdict::Consistent) {
+        let family = right.name.split('-').next().unwrap();
+        let broken = all.iter().filter(|p| {
+            p.expected == Verdict::Violation && p.name.split('-').next() == Some(family)
+        });
+        let wanted = if family == "store" { 1 } else { 2 };
+        assert!(broken.count() >= wanted, "{}", right.name);
+    }
+}
+
+/// With data as it is, the right ones keep their invariants and never get stuck.
+#[test]
+fn right_protocols_do_not_get_stuck() {
+    for Protocol { name, plain, expected, is_large, .. } in protocols() {
+        if is_large || expected != Verdict::Consistent {
+            continue;
+        }
+        let options = Options { deadlock: true, states: Some(100_000), ..options() };
+        let explored = explore(&plain, None, &options, &Budget::unlimited(), &mut |_| {});
+        assert!(!matches!(explored.outcome, Outcome::Violated { .. }), "{name}");
+    }
+}
+
+/// Two processors store, and then each loads the other's block too early.
+#[test]
+fn store_buffers_show_store_buffering() {
+    let system = find("store-buffers").system;
+    let verification = verify(&system, &options(), &Budget::unlimited(), &mut |_| {}).unwrap();
+    let Sequential::Refused { history, .. } = verification.outcome else { panic!("not refused") };
+    assert_eq!((history.session_count(), history.len()), (2, 4));
+    for session in history.sessions() {
+        let ops: Vec<_> = history.session_ops(session).collect();
+        let (written, _) = history.writes(ops[0]).expect("a store comes first");
+        let (read, found) = history.reads(ops[1]).expect("then a load");
+        assert_ne!(written, read);
+        assert_eq!(found, history.initial_value(read), "which misses the other's store");
+    }
+}
+
+/// What simulation is not asked to find: a few runs in ten thousand show it.
+const RARE: [&str; 2] = ["directory-ignored-invalidation", "directory-uncounted"];
+
+/// No violation ever from a protocol that is proved; each broken one is found by luck as well.
+#[test]
+fn simulation_agrees_with_verification() {
+    for Protocol { name, system, expected, .. } in protocols() {
+        if RARE.contains(&name.as_str()) {
+            continue;
+        }
+        let names = names(&system);
+        let mut found = false;
+        for seed in 0..300 {
+            let simulation = simulate(&system, 300, seed);
+            assert_eq!(simulation.fault, None, "{name}: {seed}");
+            let history = history(&names, &simulation.effects).unwrap();
+            found |= verdict(&history) == Verdict::Violation;
+            if found || (expected == Verdict::Consistent && seed == 10) {
+                break;
+            }
+        }
+        assert_eq!(found, expected == Verdict::Violation, "{name}");
+    }
+}
+
+/// A companion whose state is the whole trace so far and what each location holds: exploring with it
+/// is to go through all traces up to a length, each judged by itself.
+struct Everything<'a> {
+    names: &'a TraceNames,
+    length: usize,
+    known: Mutex<Known>,
+}
+
+/// The situations met so far, by number; 0 stands for all whose trace is too long.
+#[derive(Default)]
+struct Known {
+    situations: Vec<Situation>,
+    numbers: HashMap<Situation, u32>,
+    verdicts: HashMap<Vec<Traced>, bool>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+struct Situation {
+    trace: Vec<Traced>,
+    /// The store whose value each location holds, counting from 1; 0 the initial value, -1 none.
+    contents: Vec<i64>,
+}
+
+/// An operation: whether it stores, its processor, its block, the value.
+type Traced = (bool, u32, u32, i64);
+
+impl Everything<'_> {
+    fn go(&self, before: &Situation, effect: &Effect, state: &mut [u8]) -> Result<(), Rejected> {
+        let mut next = before.clone();
+        let mut performed = Vec::new();
+        let value = |source: Source, performed: &[i64]| match source {
+            Source::Location(at) => before.contents[at as usize],
+            Source::Store(at) => performed[at as usize],
+            Source::Initial => 0,
+            Source::Nothing => -1,
+        };
+        for &operation in &effect.operations {
+            let mut stored = -1;
+            match operation {
+                Operation::Load { proc, block, from } => {
+                    next.trace.push((false, proc, block, value(from, &performed)));
+                }
+                Operation::Store { proc, block } => {
+                    stored = 1 + next.trace.iter().filter(|traced| traced.0).count() as i64;
+                    next.trace.push((true, proc, block, stored));
+                }
+                Operation::Serialize { .. } => {}
+            }
+            performed.push(stored);
+        }
+        next.contents = effect.sources.iter().map(|&s| value(s, &performed)).collect();
+        if next.trace.len() > self.length {
+            return Ok(());
+        }
+        let known = &mut *self.known.lock().unwrap();
+        let trace = next.trace.clone();
+        let is_fine = *known.verdicts.entry(trace).or_insert_with_key(|trace| self.judge(trace));
+        if !is_fine {
+            return Err(Rejected);
+        }
+        let number = known.numbers.get(&next).copied().unwrap_or_else(|| {
+            known.situations.push(next.clone());
+            let number = known.situations.len() as u32;
+            known.numbers.insert(next, number);
+            number
+        });
+        state.copy_from_slice(&number.to_le_bytes());
+        Ok(())
+    }
+
+    fn judge(&self, trace: &[Traced]) -> bool {
+        let mut builder = HistoryBuilder::new();
+        for &(stores, proc, block, value) in trace {
+            let session = builder.session(&self.names.procs[proc as usize]);
+            let key = builder.key(&self.names.blocks[block as usize]);
+            let value = builder.int(value);
+            let write = Action::Write { key, value };
+            builder.push(session, if stores { write } else { Action::Read { key, value } });
+        }
+        verdict(&builder.finish().unwrap()) == Verdict::Consistent
+    }
+}
+
+impl Companion for Everything<'_> {
+    fn width(&self) -> usize {
+        4
+    }
+
+    fn start(&self, effect: &Effect, state: &mut [u8]) -> Result<(), Rejected> {
+        self.go(&Situation::default(), effect, state)
+    }
+
+    fn step(&self, before: &[u8], effect: &Effect, after: &mut [u8]) -> Result<(), Rejected> {
+        let number = u32::from_le_bytes(before.try_into().unwrap());
+        if number == 0 {
+            return Ok(());
+        }
+        let before = self.known.lock().unwrap().situations[number as usize - 1].clone();
+        self.go(&before, effect, after)
+    }
+
+    fn rename(&self, _: &[u8], _: &Renaming, _: &mut [u8]) {
+        unreachable!("it is explored without symmetry");
+    }
+}
+
+/// All traces up to four operations, each judged: as many steps to the first that is wrong.
+#[test]
+fn the_product_agrees_with_brute_force() {
+    for name in ["serial", "serial-write-buffer", "serial-prefetch", "store-buffers"] {
+        let Protocol { system, expected, .. } = find(name);
+        let names = &names(&system);
+        let everything = Everything { names, length: 4, known: Mutex::default() };
+        let options = Options { symmetry: false, ..options() };
+        let brute =
+            explore(&system, Some(&everything), &options, &Budget::unlimited(), &mut |_| {});
+        let product = verify(&system, &options, &Budget::unlimited(), &mut |_| {}).unwrap();
+        match (brute.outcome, product.outcome) {
+            (Outcome::Holds, Sequential::Proved) => {
+                assert_eq!(expected, Verdict::Consistent, "{name}");
+            }
+            (Outcome::Violated { run: brute, .. }, Sequential::Refused { run, .. }) => {
+                assert_eq!(expected, Verdict::Violation, "{name}");
+                assert_eq!(brute.steps.len(), run.steps.len(), "{name}");
+            }
+            (brute, product) => panic!("{name}: {brute:?}, but {product:?}"),
+        }
+    }
+}
+
+/// What the witness accepts state by state, observer and checker accept step by step.
+#[test]
+fn the_monitor_follows_simulated_runs() {
+    for protocol in protocols().iter().filter(|p| p.expected == Verdict::Consistent) {
+        let Protocol { name, system, .. } = protocol;
+        let homes = system.location_homes();
+        for seed in 0..10 {
+            let mut monitor = Monitor::new(system.shape().unwrap()).with_homes(&homes);
+            for effect in &simulate(system, 40, seed).effects {
+                assert_eq!(monitor.step(effect), Ok(()), "{name}: {seed}");
+            }
+            let shape = system.shape().unwrap();
+            let bound =
+                2 * shape.locations + shape.procs * shape.blocks + shape.procs + shape.blocks;
+            assert!(monitor.checker().peak() <= bound as usize + 1, "{name}");
+        }
+    }
+}
+
+/// A witness that notes the largest of its states.
+struct Measured {
+    witness: Witness,
+    largest: AtomicUsize,
+}
+
+impl Measured {
+    fn note(&self, state: &[u8]) {
+        self.largest.fetch_max(self.witness.bits_used(state), Ordering::Relaxed);
+    }
+}
+
+impl Companion for Measured {
+    fn width(&self) -> usize {
+        self.witness.width()
+    }
+
+    fn start(&self, effect: &Effect, state: &mut [u8]) -> Result<(), Rejected> {
+        self.witness.start(effect, state)?;
+        self.note(state);
+        Ok(())
+    }
+
+    fn step(&self, before: &[u8], effect: &Effect, after: &mut [u8]) -> Result<(), Rejected> {
+        self.witness.step(before, effect, after)?;
+        self.note(after);
+        Ok(())
+    }
+
+    fn rename(&self, state: &[u8], renaming: &Renaming, renamed: &mut [u8]) {
+        self.witness.rename(state, renaming, renamed);
+    }
+}
+
+/// The table of docs/observer.md: the bound of section 4.4 and the largest state that is reached.
+#[test]
+fn the_sizes_of_states_are_what_the_page_says() {
+    let lg = |things: u32| things.next_power_of_two().trailing_zeros();
+    let mut table = String::new();
+    for Protocol { name, system, expected, is_large, .. } in protocols() {
+        let shape = system.shape().unwrap();
+        if is_large || expected != Verdict::Consistent {
+            continue;
+        }
+        let Shape { procs, blocks, locations, .. } = shape;
+        let label = lg(procs) + lg(blocks) + 1 + 1;
+        let bound = (locations + procs * blocks) * label + locations * lg(locations);
+        let witness = Witness::new(shape).unwrap().with_homes(&system.location_homes());
+        let measured = Measured { witness, largest: AtomicUsize::new(0) };
+        let budget = Budget::unlimited();
+        let explored = explore(&system, Some(&measured), &options(), &budget, &mut |_| {});
+        assert!(matches!(explored.outcome, Outcome::Holds), "{name}");
+        let largest = measured.largest.into_inner();
+        table += &format!("| `{name}` | {locations} | {bound} | {largest} |\n");
+    }
+    let page = include_str!("../../../docs/observer.md");
+    assert!(page.contains(&table), "the table of docs/observer.md should be\n{table}");
+}
