@@ -1,4 +1,4 @@
-//! Closures: wSC and wTSO, and with them CCM and wCCM.
+//! Closures: wSC and wTSO.
 //!
 //! A weak model holds iff the least relations that its rules derive have no cycle. The certificate
 //! gives pairs of operations. Added to what the model keeps of program order and to `wr` they
@@ -11,8 +11,7 @@
 //! | `rw` | a write w2 is behind a write w of its key | w2 is behind what reads from w |
 //! | `st` | a write is before another of its key in one relation | it is so in the other |
 //!
-//! Relations that are closed contain the least ones, so these have no cycle either. As wSC implies CCM
-//! and wTSO implies wCCM, a closure proves those as well.
+//! Relations that are closed contain the least ones, so these have no cycle either.
 //!
 //! Each operation has a clock: for each chain of operations that stand in line, the last that is
 //! before it. Of the writes of a key in a chain only the last before an operation has to be looked

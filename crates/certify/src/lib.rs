@@ -13,7 +13,6 @@
 //! | `sc` holds | an order | replaying it, each read takes the last write |
 //! | `tso`, `pso` holds | a store order | both of the model's relations are acyclic under it |
 //! | `wsc`, `wtso` holds | pairs | with program order and `wr` they are acyclic and closed under the rules |
-//! | `ccm`, `wccm` holds | the same | it holds because `wsc`, `wtso` does |
 //! | a violation | cases and cycles | each edge follows by a rule, each case is closed |
 //!
 //! [`certify_definition`] does the same for any definition, of the catalogue or of a user. It has no

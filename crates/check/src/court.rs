@@ -3,7 +3,8 @@
 //! Causal models and models with a store order have deciders of their own; any other definition is run
 //! by the reference evaluator, which takes small histories only. Before that, what a model implies is looked at: a history that
 //! violates a weaker causal model violates the stronger one too, at any size, and the proof is the
-//! weaker model's. Only implications that are proved count.
+//! weaker model's. And where a history is too large for the evaluator, a stronger model that holds
+//! settles the weaker one. Only implications that are proved count.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use consistory_history::History;
 use consistory_models::{
     self as models, Definition, DoesNotApply, EvaluateOptions, evaluate, implies,
 };
-use consistory_verdict::Judgement;
+use consistory_verdict::{Judgement, Stopped};
 
 use crate::causal::CausalModel;
 use crate::stored::StoreModel;
@@ -83,8 +84,8 @@ impl Model {
 pub struct Ruling {
     /// The judgement.
     pub judgement: Judgement,
-    /// The weaker model whose violation settles this one, if that is how it was decided; the
-    /// certificate is then one for that model.
+    /// The weaker model whose violation settles this one, or the stronger one that holds, if that is
+    /// how it was decided; the certificate is then one for that model.
     pub via: Option<&'static str>,
     /// How long it took; what models share is counted with the first.
     pub time: Duration,
@@ -140,7 +141,28 @@ pub fn judge(
         let budget = options.budget.renewed();
         let evaluation = EvaluateOptions { budget, ..EvaluateOptions::default() };
         let judgement = evaluate(model.definition(), history, &evaluation)?;
+        if let Judgement::Undecided(Stopped::Size { .. }) = judgement
+            && let Some((id, judgement)) = by_a_stronger_model(history, model, options)
+        {
+            return Ok(Ruling { judgement, via: Some(id), time: started.elapsed() });
+        }
         Ok(Ruling { judgement, via: None, time: started.elapsed() })
     };
     models.iter().zip(applies).map(|(model, applies)| applies.and_then(|()| rule(model))).collect()
+}
+
+/// Looks for a stronger model with a decider of its own that a history satisfies.
+fn by_a_stronger_model(
+    history: &History,
+    model: &Model,
+    options: &Options,
+) -> Option<(&'static str, Judgement)> {
+    let Model::Catalogued(weaker) = model else { return None };
+    // Those that cost least; what is stronger still would hold of fewer histories.
+    let settling = [("wsc", StoreModel::Wsc), ("wtso", StoreModel::Wtso), ("pso", StoreModel::Pso)];
+    settling
+        .into_iter()
+        .filter(|(id, _)| history.finals().is_empty() && implies(id, weaker.id).is_some())
+        .map(|(id, stronger)| (id, decide_stored(history, stronger, options).judgement))
+        .find(|(_, judgement)| matches!(judgement, Judgement::Consistent(_)))
 }

@@ -4,7 +4,7 @@
 mod support;
 
 use consistory_certify::certify;
-use consistory_check::{Engine, Options, StoreModel, decide_stored};
+use consistory_check::{Engine, Model, Options, StoreModel, decide_stored, judge};
 use consistory_generate::{Memory, PlantOptions, Workload, generate, plant};
 use consistory_history::{History, OpId};
 use consistory_models::{EvaluateOptions, evaluate, find};
@@ -138,4 +138,28 @@ fn no_closure_is_accepted_where_a_weak_model_is_violated() {
         }
     }
     assert!(offered > 10_000, "{offered}");
+}
+
+#[test]
+fn what_is_too_large_for_the_evaluator_is_settled_by_a_stronger_model() {
+    let models: Vec<Model> =
+        ["ccm", "wccm", "rmo"].map(|id| Model::Catalogued(find(id).unwrap())).into();
+    for (memory, settled) in [
+        (Memory::Sc, [Some("wsc"), Some("wtso"), Some("pso")]),
+        (Memory::Tso, [None, Some("wtso"), Some("pso")]),
+    ] {
+        let workload = Workload { operations: 2_000, variables: 3, ..Workload::default() };
+        let history = generate(&workload, memory);
+        let rulings = judge(&history, &models, &Options::default());
+        for (ruling, settled) in rulings.into_iter().zip(settled) {
+            let ruling = ruling.unwrap();
+            let Some(stronger) = settled else {
+                assert_ne!(ruling.judgement.verdict(), Verdict::Consistent);
+                continue;
+            };
+            assert_eq!((ruling.judgement.verdict(), ruling.via), (Verdict::Consistent, settled));
+            let certificate = ruling.judgement.certificate().unwrap();
+            certify(&history, stronger, Verdict::Consistent, certificate).unwrap();
+        }
+    }
 }

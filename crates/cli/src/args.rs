@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use consistory_check::Engine;
 use consistory_formats::Format;
 use consistory_generate::{Memory, SharedObject};
 
@@ -323,6 +324,9 @@ pub(crate) struct CheckArgs {
     /// How much memory the tables for one history may take, such as 512MiB.
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = units::size)]
     pub(crate) memory: u64,
+    /// How SC, TSO and PSO are completed where the forced order leaves something open.
+    #[arg(long, value_enum, default_value_t = EngineName::Auto)]
+    pub(crate) engine: EngineName,
     /// How many threads work [default: one a core].
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
@@ -338,6 +342,27 @@ pub(crate) struct CheckArgs {
     /// Do not have the independent checker accept each verdict before it is printed.
     #[arg(long)]
     pub(crate) no_certify: bool,
+}
+
+/// An engine that completes what saturation leaves open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum EngineName {
+    /// The frontier search, then cases.
+    Auto,
+    /// Cases: two writes that are not ordered come in one order or in the other.
+    Split,
+    /// The frontier search: how far each session has come; cases only to write down a refutation.
+    Frontier,
+}
+
+impl From<EngineName> for Engine {
+    fn from(name: EngineName) -> Self {
+        match name {
+            EngineName::Auto => Engine::Auto,
+            EngineName::Split => Engine::Split,
+            EngineName::Frontier => Engine::Frontier,
+        }
+    }
 }
 
 /// What `check` takes for histories of an object's calls.

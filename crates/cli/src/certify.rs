@@ -8,6 +8,7 @@ use consistory_certify::{certify as certify_by_rules, certify_definition};
 use consistory_check::Model;
 use consistory_formats::{Histories, Input, read};
 use consistory_history::History;
+use consistory_models::implies;
 use consistory_spec::{Object, ObjectModel};
 use consistory_verdict::{Budget, Certificate, Verdict, read_certificate, read_object_certificate};
 use serde_json::Value;
@@ -29,16 +30,26 @@ pub(crate) fn accept(
     certificate: &Certificate,
 ) -> Result<(), String> {
     let accepted = match via {
-        Some(weaker) if claim != Verdict::Violation || !model.settles(weaker) => {
-            return Err(format!("{weaker} says nothing about {}", model.id()));
+        Some(other) if !settles(other, model, claim) => {
+            return Err(format!("{other} says nothing about {}", model.id()));
         }
-        Some(weaker) => certify_by_rules(history, weaker, claim, certificate),
+        Some(other) => certify_by_rules(history, other, claim, certificate),
         None if model.has_decider(history) => {
             certify_by_rules(history, model.id(), claim, certificate)
         }
         None => certify_definition(history, model.definition(), claim, certificate),
     };
     accepted.map_err(|rejection| rejection.to_string())
+}
+
+/// Says whether a verdict about one model is one about another: a violation of a weaker one, or that a
+/// stronger one holds.
+fn settles(other: &str, model: &Model, claim: Verdict) -> bool {
+    match claim {
+        Verdict::Violation => model.settles(other),
+        Verdict::Consistent => implies(other, model.id()).is_some(),
+        Verdict::Undecided => false,
+    }
 }
 
 #[derive(Default)]

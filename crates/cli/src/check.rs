@@ -242,7 +242,7 @@ impl<'a> Court<'a> {
 
     fn options(&self) -> Options {
         let budget = Budget::unlimited().with_time(self.args.budget).with_memory(self.args.memory);
-        Options { budget, jobs: self.jobs, ..Options::default() }
+        Options { budget, jobs: self.jobs, engine: self.args.engine.into(), ..Options::default() }
     }
 
     /// Adds what goes to files or takes more judging: certificates, drawings, shrunk histories.

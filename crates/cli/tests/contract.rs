@@ -278,3 +278,28 @@ fn a_reader_that_leaves_early_is_no_error() {
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
     assert!(output.status.code().is_some(), "it ended by itself");
 }
+
+#[test]
+fn every_engine_says_the_same_and_a_stronger_model_settles_what_is_large() {
+    let folder = Folder::new();
+    folder.write("sb.hist", "t0: w(x,1) r(y,0)\nt1: w(y,1) r(x,0)\n");
+    for engine in ["auto", "split", "frontier"] {
+        let command = format!("check sb.hist --model sc,tso,pso --engine {engine} --format json");
+        let lines = folder.run(&command).lines();
+        let verdicts =
+            lines[0]["results"].as_array().unwrap().iter().map(|r| r["verdict"].as_str());
+        let verdicts: Vec<_> = verdicts.map(Option::unwrap).collect();
+        assert_eq!(verdicts, ["violation", "consistent", "consistent"], "{engine}");
+    }
+    assert_eq!(folder.run("check sb.hist --model sc --engine none").code, 2);
+
+    folder.run("generate --operations 1000 --output large.hist");
+    let ran = folder.run("check large.hist --model ccm --format json");
+    assert_eq!((ran.code, ran.lines()[0]["results"][0]["via"].as_str()), (0, Some("wsc")));
+    folder.write("verdicts.jsonl", &ran.out);
+    let ran = folder.run("certify verdicts.jsonl");
+    assert_eq!((ran.code, ran.out.as_str()), (0, "1 accepted, 0 rejected, 0 undecided\n"));
+    let spoilt = folder.read("verdicts.jsonl").replace("\"via\":\"wsc\"", "\"via\":\"cc\"");
+    folder.write("verdicts.jsonl", &spoilt);
+    assert_eq!(folder.run("certify verdicts.jsonl").code, 1);
+}
