@@ -42,7 +42,7 @@ impl fmt::Display for Stopped {
             }
             Stopped::Size { operations, limit } => write!(
                 f,
-                "it has {operations} operations, the reference evaluator takes at most {limit}"
+                "it has {operations} operations, this way of deciding takes at most {limit}"
             ),
             Stopped::Interrupted => f.write_str("it was interrupted"),
             Stopped::Rejected => f.write_str("the certificate was rejected"),

@@ -11,7 +11,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use consistory_spec::{Atom, Axiom, Left, ObjectModel, State};
-use consistory_verdict::Budget;
+use consistory_verdict::{Budget, Stopped};
 
 use super::ObjectRejection;
 use super::view::View;
@@ -100,7 +100,7 @@ impl<'a, 'v> Search<'a, 'v> {
         budget: &'a Budget,
     ) -> Result<Self, ObjectRejection> {
         if events.len() > MOST {
-            return Err(ObjectRejection::TooLarge { operations: events.len(), limit: MOST });
+            return Err(Stopped::Size { operations: events.len(), limit: MOST }.into());
         }
         let into = |holds: &dyn Fn(usize, usize) -> bool, b: usize| {
             let before = (0..events.len()).filter(|&a| holds(events[a], events[b]));

@@ -99,14 +99,6 @@ pub enum ObjectRejection {
     /// The object is none whose operations may be left out.
     #[error("nothing is known about leaving out operations of this object or for this model")]
     NoCore,
-    /// The part of the history that is to be searched is too large.
-    #[error("`returned` leaves {operations} operations to search, at most {limit} are")]
-    TooLarge {
-        /// How many.
-        operations: usize,
-        /// How many are the most.
-        limit: usize,
-    },
     /// The budget ran out before the certificate was checked.
     #[error("the certificate could not be checked: {0}")]
     Stopped(Stopped),

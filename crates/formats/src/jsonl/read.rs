@@ -243,7 +243,16 @@ impl<'a> LineReader<'a, '_> {
     fn operation(&mut self) -> Option<Operation<'a>> {
         let session = self.fields.get(Field::Session);
         match session {
-            Some(_) => drop(self.text(Field::Session)),
+            Some(part) => {
+                if self.text(Field::Session).is_some_and(|name| name == "init") {
+                    let span = self.span(part);
+                    self.report(
+                        Fault::new(span, "a session cannot be called \"init\"").hint(
+                            "`init:x` is the initial write of x; give the session another name",
+                        ),
+                    );
+                }
+            }
             None => self.missing("session", "the session that the operation belongs to"),
         }
         let status = self.status();
