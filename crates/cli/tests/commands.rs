@@ -140,6 +140,7 @@ fn the_reference_of_the_command_line_is_up_to_date() {
         "litmus generate",
         "litmus run",
         "litmus machines",
+        "watch",
         "verify",
         "simulate",
         "models",

@@ -207,7 +207,11 @@ impl Generator<'_> {
         }
         for index in 0..1 + self.random.below(3) {
             let name = if self.profile.words {
-                self.random.pick(&WORDS).to_string()
+                // `init` would make references to its operations ambiguous.
+                match self.random.pick(&WORDS) {
+                    "init" => "t1".to_owned(),
+                    word => word.to_string(),
+                }
             } else {
                 index.to_string()
             };

@@ -48,10 +48,19 @@ impl Parse for Hist {
             _ => {}
         }
         let is_quoted = cursor.peek() == b'"';
+        let start = cursor.at;
         match session_name(&mut cursor) {
             Ok(name) => match &*name {
                 "init" if !is_quoted => self.bindings(line, cursor, Bindings::Initial, sink),
                 "final" if !is_quoted => self.bindings(line, cursor, Bindings::Final, sink),
+                "init" => sink.report(
+                    line,
+                    Fault::new(
+                        start..start + "\"init\"".len(),
+                        "a session cannot be called \"init\"",
+                    )
+                    .hint("`init:x` is the initial write of x; give the session another name"),
+                ),
                 _ => {
                     let session = self.builder.session(&name);
                     self.operations(line, cursor, session, sink);

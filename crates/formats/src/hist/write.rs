@@ -80,8 +80,8 @@ fn bindings(
 
 fn write_session(history: &History, session: SessionId, text: &mut String) -> fmt::Result {
     match history.session_name(session) {
-        // Unquoted, these are lines of bindings.
-        name @ ("init" | "final") => write!(text, "\"{name}\":")?,
+        // Unquoted, this is a line of bindings.
+        name @ "final" => write!(text, "\"{name}\":")?,
         name => {
             write_name(name, text)?;
             text.push(':');
