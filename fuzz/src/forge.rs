@@ -48,6 +48,12 @@ pub fn alter(certificate: &mut Certificate, bytes: &mut Bytes<'_>, history: &His
                 forge.alter_list(&mut ww[at].1);
             }
         },
+        Certificate::Closure { pairs, wr } => match (forge.bytes.below(4), pairs.len()) {
+            (0, _) => forge.alter_choices(wr),
+            (_, 0) => pairs.push((forge.op(), forge.op())),
+            (1, length) => drop(pairs.remove(forge.bytes.below(length))),
+            (_, length) => pairs[forge.bytes.below(length)].1 = forge.op(),
+        },
         Certificate::ThinAirRead { read } => *read = forge.op(),
         Certificate::Cycle { edges, observer, .. } => match forge.bytes.below(4) {
             0 => *observer = Some(forge.op()),
