@@ -31,7 +31,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let history = plan.history();
     let budget = || Budget::unlimited().with_time(Duration::from_millis(200));
-    let options = |scope| Options { budget: budget(), jobs: 1, scope };
+    let options = |scope| Options { budget: budget(), jobs: 1, scope, ..Options::default() };
     let mut decided = decide(&history, &CAUSAL, &options(Scope::LastOperations));
     decided.push(decide_sequential(&history, &options(Scope::LastOperations)));
 
