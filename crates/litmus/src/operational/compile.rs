@@ -396,7 +396,9 @@ impl Tables {
                 for location in 0..locations {
                     let others = (0..threads).filter(|thread| *thread != view);
                     let sent = others.map(|thread| writes[thread * locations + location]).sum();
-                    let looks = reads[view * locations + location] > 0;
+                    // What a view never reads need not come to it, unless what it reads waits for
+                    // that.
+                    let looks = self.views_are_ordered() || reads[view * locations + location] > 0;
                     self.views.push(queue(if looks { sent } else { 0 }));
                 }
             }

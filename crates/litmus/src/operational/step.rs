@@ -717,13 +717,23 @@ impl Tables {
         self.take(state, thread, item);
         for view in (0..self.threads).filter(|view| *view != thread) {
             let queue = self.views[view * self.locations + location];
-            // A thread that will not look takes the write at once: nobody can tell.
-            if queue.is_empty(state) && !self.may_read(state, view, location) {
+            // A thread that will not look takes the write at once: nobody can tell, unless writes
+            // that it will look at have to wait for this one.
+            if queue.is_empty(state)
+                && !self.views_are_ordered()
+                && !self.may_read(state, view, location)
+            {
                 self.take(state, view, item);
             } else {
                 queue.push(state, item);
             }
         }
+    }
+
+    /// Says whether a view takes writes to different locations in an order.
+    pub(super) fn views_are_ordered(&self) -> bool {
+        self.shape.views.is_some_and(|views| views.in_order)
+            || self.operations.iter().any(|operation| operation.epoch > 0)
     }
 
     /// A view takes a write into its memory.
