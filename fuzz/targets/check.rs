@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use consistory_certify::certify;
-use consistory_check::{CausalModel, Options, Scope, decide, decide_sequential};
+use consistory_check::{CausalModel, Options, Scope, StoreModel, decide, decide_stored};
 use consistory_fuzz::{bytes::Bytes, plan::Plan, text};
 use consistory_models::{EvaluateOptions, evaluate, find};
 use consistory_verdict::{Budget, Verdict};
@@ -33,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
     let budget = || Budget::unlimited().with_time(Duration::from_millis(200));
     let options = |scope| Options { budget: budget(), jobs: 1, scope, ..Options::default() };
     let mut decided = decide(&history, &CAUSAL, &options(Scope::LastOperations));
-    decided.push(decide_sequential(&history, &options(Scope::LastOperations)));
+    decided.push(decide_stored(&history, StoreModel::Sc, &options(Scope::LastOperations)));
 
     let verdicts: Vec<Verdict> = decided.iter().map(|timed| timed.judgement.verdict()).collect();
     for (id, timed) in MODELS.iter().zip(&decided) {

@@ -141,12 +141,6 @@ pub fn decide_stored(history: &History, model: StoreModel, options: &Options) ->
     Timed { judgement, time: started.elapsed() }
 }
 
-/// Decides whether a register history of single operations, without final values, is sequentially
-/// consistent.
-pub fn decide_sequential(history: &History, options: &Options) -> Timed {
-    decide_stored(history, StoreModel::Sc, options)
-}
-
 fn thin_air_read(read: OpId) -> Judgement {
     Judgement::Violation {
         pattern: "ThinAirRead".to_owned(),

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
 use consistory_certify::certify;
-use consistory_check::decide_sequential;
+use consistory_check::{StoreModel, decide_stored};
 use consistory_draw::{DrawOptions, explain, history_svg};
 use consistory_formats::{Format, write_history};
 use consistory_history::History;
@@ -216,7 +216,7 @@ fn settle(
     budget: &Budget,
 ) -> Result<Judgement, CliError> {
     let options = consistory_check::Options { budget: budget.clone(), ..Default::default() };
-    let judgement = decide_sequential(history, &options).judgement;
+    let judgement = decide_stored(history, StoreModel::Sc, &options).judgement;
     if let Some(certificate) = judgement.certificate()
         && certify(history, "sc", judgement.verdict(), certificate).is_err()
     {

@@ -1,6 +1,6 @@
 //! Observer and checker, the witness of an exploration, and the whole constraint graph: one verdict.
 
-use consistory_check::{Options, decide_sequential};
+use consistory_check::{Options, StoreModel, decide_stored};
 use consistory_protocol::tracking::{Companion, Effect, Operation, Renaming, Shape, Source};
 use consistory_protocol::{Monitor, TraceNames, Witness, history};
 use consistory_verdict::Verdict;
@@ -160,7 +160,7 @@ fn names(shape: Shape) -> TraceNames {
 
 fn is_sequential(shape: Shape, effects: &[Effect]) -> bool {
     let history = history(&names(shape), effects).unwrap();
-    let judgement = decide_sequential(&history, &Options::default()).judgement;
+    let judgement = decide_stored(&history, StoreModel::Sc, &Options::default()).judgement;
     assert_ne!(judgement.verdict(), Verdict::Undecided);
     judgement.verdict() == Verdict::Consistent
 }

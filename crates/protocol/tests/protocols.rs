@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use consistory_check::{Options as CheckOptions, decide_sequential};
+use consistory_check::{Options as CheckOptions, StoreModel, decide_stored};
 use consistory_history::{Action, History, HistoryBuilder};
 use consistory_protocol::tracking::{
     Companion, Effect, Operation, Rejected, Renaming, Shape, Source,
@@ -58,7 +58,7 @@ fn names(system: &System) -> TraceNames {
 }
 
 fn verdict(history: &History) -> Verdict {
-    decide_sequential(history, &CheckOptions::default()).judgement.verdict()
+    decide_stored(history, StoreModel::Sc, &CheckOptions::default()).judgement.verdict()
 }
 
 fn options() -> Options {
