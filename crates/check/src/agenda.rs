@@ -2,7 +2,8 @@
 //!
 //! Saturation is done soonest when operations are looked at about in the order in which they happened:
 //! what is found out about one is then known when the next is looked at. The agenda is a set of
-//! bits in that order, with a cursor before the first.
+//! bits in that order, with a cursor before the first. Operations come in one by one, when there is
+//! nothing left to look at again.
 
 /// A set of operations, a few times over, from which the earliest is taken.
 #[derive(Clone, Debug)]
@@ -12,25 +13,29 @@ pub(crate) struct Agenda {
     /// Where each operation stands in the order, and which one stands there.
     rank: Vec<u32>,
     order: Vec<u32>,
+    /// How many have come in.
+    came: usize,
     words: Vec<u64>,
     /// All words before the first and from the second on are empty.
     filled: (usize, usize),
 }
 
 impl Agenda {
-    /// Makes a full agenda; `order` holds every operation once.
-    pub(crate) fn full(order: Vec<u32>, layers: usize) -> Self {
+    /// Makes an empty agenda; `order` holds every operation once.
+    pub(crate) fn new(order: Vec<u32>, layers: usize) -> Self {
         let mut rank = vec![0; order.len()];
         for (at, &op) in (0u32..).zip(&order) {
             rank[op as usize] = at;
         }
-        let bits = order.len() * layers;
-        let mut words = vec![u64::MAX; bits / 64];
-        if !bits.is_multiple_of(64) {
-            words.push((1 << (bits % 64)) - 1);
-        }
-        let filled = (0, words.len());
-        Agenda { layers, rank, order, words, filled }
+        let words = vec![0; (order.len() * layers).div_ceil(64)];
+        Agenda { layers, rank, order, came: 0, words, filled: (usize::MAX, 0) }
+    }
+
+    /// Gives the next operation that comes in.
+    pub(crate) fn next(&mut self) -> Option<u32> {
+        let op = *self.order.get(self.came)?;
+        self.came += 1;
+        Some(op)
     }
 
     /// Adds an operation for a layer.
@@ -74,9 +79,8 @@ mod tests {
 
     #[test]
     fn the_earliest_is_taken_first_and_each_once() {
-        let mut agenda = Agenda::full(vec![2, 0, 1], 2);
-        let taken: Vec<_> = std::iter::from_fn(|| agenda.take()).collect();
-        assert_eq!(taken, [(2, 0), (2, 1), (0, 0), (0, 1), (1, 0), (1, 1)]);
+        let mut agenda = Agenda::new(vec![2, 0, 1], 2);
+        assert_eq!(agenda.take(), None);
         agenda.add(1, 0);
         agenda.add(2, 1);
         agenda.add(1, 0);
@@ -93,8 +97,14 @@ mod tests {
     #[test]
     fn it_may_have_any_size() {
         for size in [0, 1, 31, 32, 33, 64, 65] {
-            let mut agenda = Agenda::full((0..size).collect(), 2);
-            assert_eq!(std::iter::from_fn(|| agenda.take()).count(), 2 * size as usize);
+            let mut agenda = Agenda::new((0..size).collect(), 2);
+            let mut taken = 0;
+            while let Some(op) = agenda.next() {
+                agenda.add(op, 0);
+                agenda.add(op, 1);
+                taken += std::iter::from_fn(|| agenda.take()).count();
+            }
+            assert_eq!(taken, 2 * size as usize);
         }
     }
 }

@@ -17,9 +17,13 @@
 //! the columns of the clocks, which are as wide as there are sessions.
 //!
 //! Operations that count for nothing stand in a chain of their own, related to nothing.
+//!
+//! The layers have a cycle from the start exactly if `po | wr` has one: a cycle enters a session by a
+//! read, and all that is behind a read in its session is behind it in `ppo`. An order of `po | wr` is
+//! therefore one of both layers, in which the operations can come in one by one.
 
 use consistory_history::OpId;
-use consistory_order::{ChainOrder, Chains, Cyclic, Edge as OrderEdge};
+use consistory_order::{ChainOrder, Chains, Cyclic, Edge as OrderEdge, topological_order};
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashMap;
 
@@ -67,43 +71,61 @@ const PER_VARIABLE: Names = Names { run: "poloc", wr: "wre", initial: "ww", cycl
 /// A cycle that is there from the start, with what its relations are called.
 pub(crate) type CyclicLayer = (Box<Cyclic>, &'static Names);
 
-/// Makes the layers of a memory; if one has a cycle from the start, gives it back.
+/// The layers of a memory, their operations still to be admitted.
+pub(crate) struct Layers {
+    pub(crate) layers: Vec<Layer>,
+    /// All operations in an order that extends each layer.
+    pub(crate) order: Vec<u32>,
+}
+
+/// Makes the layers of a memory; if they have a cycle from the start, gives it back.
 pub(crate) fn layers(
     registers: &Registers<'_>,
     memory: Memory,
     budget: &Budget,
-) -> Result<Result<Vec<Layer>, CyclicLayer>, Stopped> {
+) -> Result<Result<Layers, CyclicLayer>, Stopped> {
     let history = registers.history;
+    let (sessions, wr) = (registers.chains(), registers.wr_edges());
+    let order = topological_order(&sessions, &wr);
+    budget.check()?;
     let mut wanted = Vec::new();
     if memory == Memory::Sequential {
-        wanted.push((registers.chains(), registers.wr_edges(), &SEQUENTIAL));
+        wanted.push((sessions, wr, &SEQUENTIAL));
     } else {
-        let external: Vec<OrderEdge> = registers
-            .wr_edges()
-            .into_iter()
-            .filter(|edge| history.session_of(OpId(edge.from)) != history.session_of(OpId(edge.to)))
-            .collect();
-        let (chains, mut edges) = buffers(registers, memory);
+        let is_external = |edge: &OrderEdge| {
+            history.session_of(OpId(edge.from)) != history.session_of(OpId(edge.to))
+        };
+        let external: Vec<OrderEdge> = wr.into_iter().filter(is_external).collect();
+        // What is related to nothing comes in the order in which all come.
+        let rank = ranks(order.as_deref().unwrap_or_default(), history.len());
+        let (chains, mut edges) = buffers(registers, memory, &rank);
         edges.extend(&external);
         wanted.push((chains, edges, &BUFFERED));
-        wanted.push((per_variable(registers), external, &PER_VARIABLE));
+        wanted.push((per_variable(registers, &rank), external, &PER_VARIABLE));
     }
+    let Some(order) = order else {
+        let (chains, edges, names) = wanted.swap_remove(0);
+        return Ok(Err((Box::new(Cyclic { chains, edges }), names)));
+    };
     let rows = |(chains, edges, _): &(Chains, Vec<OrderEdge>, _)| {
         4 * edges.len() as u64 * chains.width() as u64
     };
     budget.reserve(wanted.iter().map(rows).sum())?;
-    let mut made = Vec::new();
-    for (chains, edges, names) in wanted {
-        budget.check()?;
-        match ChainOrder::build(chains, edges) {
-            Err(cyclic) => return Ok(Err((cyclic, names))),
-            Ok(order) => {
-                let segments = registers.segments_by(order.chains());
-                made.push(Layer { order, segments, names });
-            }
-        }
+    let layer = |(chains, edges, names)| {
+        let order = ChainOrder::unadmitted(chains, edges);
+        let segments = registers.segments_by(order.chains());
+        Layer { order, segments, names }
+    };
+    Ok(Ok(Layers { layers: wanted.into_iter().map(layer).collect(), order }))
+}
+
+/// Gives the place of each operation in an order; nothing is said of those that are not in it.
+fn ranks(order: &[u32], operations: usize) -> Vec<u32> {
+    let mut rank = vec![0; operations];
+    for (at, &op) in (0u32..).zip(order) {
+        rank[op as usize] = at;
     }
-    Ok(Ok(made))
+    rank
 }
 
 /// The writes of a session that leave it in their order.
@@ -117,7 +139,7 @@ struct Buffer {
 }
 
 /// Gives the chains of `ppo` and the edges between those of a session.
-fn buffers(registers: &Registers<'_>, memory: Memory) -> (Chains, Vec<OrderEdge>) {
+fn buffers(registers: &Registers<'_>, memory: Memory, rank: &[u32]) -> (Chains, Vec<OrderEdge>) {
     let history = registers.history;
     let mut chains: Vec<Vec<u32>> = Vec::new();
     let mut edges = Vec::new();
@@ -165,13 +187,14 @@ fn buffers(registers: &Registers<'_>, memory: Memory) -> (Chains, Vec<OrderEdge>
         chains.push(reads);
         chains.extend(buffers.into_iter().map(|buffer| buffer.writes));
     }
+    uncounted.sort_unstable_by_key(|&op| rank[op as usize]);
     chains.push(uncounted);
     chains.retain(|members| !members.is_empty());
     (Chains::new(&chains), edges)
 }
 
 /// Gives the chains of `poloc`; those of one session share a column.
-fn per_variable(registers: &Registers<'_>) -> Chains {
+fn per_variable(registers: &Registers<'_>, rank: &[u32]) -> Chains {
     let history = registers.history;
     let mut chains: Vec<Vec<u32>> = Vec::new();
     let mut columns = Vec::new();
@@ -195,6 +218,7 @@ fn per_variable(registers: &Registers<'_>) -> Chains {
         }
     }
     if !uncounted.is_empty() {
+        uncounted.sort_unstable_by_key(|&op| rank[op as usize]);
         chains.push(uncounted);
         columns.push(0);
     }

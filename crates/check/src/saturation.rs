@@ -16,6 +16,11 @@
 //! nearest writes only those matter that are before no other of them: what is known of the others
 //! follows from what is known of these.
 //!
+//! Operations come in one by one, in an order that extends what is given, and what is new is settled
+//! before the next one comes: a forced edge then changes only the clocks of what came in since, not
+//! those of the rest of the history. A read that comes in after a write that overwrites what it read
+//! is put before it then.
+//!
 //! Every edge remembers the read that is its reason, and rests only on edges that are older, so a
 //! cycle unfolds into a proof.
 //!
@@ -30,12 +35,12 @@
 use std::cmp::Reverse;
 
 use consistory_history::{KeyId, OpId};
-use consistory_order::{Edge as OrderEdge, Inserted, Mark, Paths, Step, topological_order};
+use consistory_order::{Edge as OrderEdge, Inserted, Mark, Paths, Step};
 use consistory_verdict::{Budget, Edge, Stopped};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::agenda::Agenda;
-use crate::layers::{Layer, PPO, is_given};
+use crate::layers::{Layer, Layers, PPO, is_given};
 use crate::registers::{Registers, WR, passed};
 
 /// The reason of an edge between writes that a case assumes.
@@ -73,6 +78,39 @@ struct Saturated {
     /// For each segment how many writes had passed when it was looked at last: a guess at the next
     /// time.
     cursors: Vec<u32>,
+    overwritten: Overwritten,
+}
+
+/// For writes some of whose readers have not come in: which writes are behind them.
+#[derive(Clone, Default)]
+struct Overwritten {
+    /// The newest entry of each such write.
+    newest: FxHashMap<u32, u32>,
+    entries: Vec<Overwrite>,
+}
+
+#[derive(Clone, Copy)]
+struct Overwrite {
+    by: u32,
+    /// The next older entry of the same write.
+    following: u32,
+}
+
+/// No entry.
+const END: u32 = u32::MAX;
+
+impl Overwritten {
+    fn first(&self, of: u32) -> u32 {
+        self.newest.get(&of).copied().unwrap_or(END)
+    }
+
+    fn push(&mut self, of: u32, by: u32) {
+        let following = self.first(of);
+        if self.entries.get(following as usize).is_none_or(|newest| newest.by != by) {
+            self.newest.insert(of, self.entries.len() as u32);
+            self.entries.push(Overwrite { by, following });
+        }
+    }
 }
 
 /// A point that a saturation can go back to.
@@ -122,15 +160,13 @@ impl<'a> Saturation<'a> {
     pub(crate) fn new(
         registers: &'a Registers<'a>,
         readers: &'a Readers,
-        layers: Vec<Layer>,
+        Layers { layers, order }: Layers,
     ) -> Self {
-        let first = &layers[0].order;
-        let order =
-            topological_order(first.chains(), first.edges()).expect("the layers have no cycle");
-        let agenda = Agenda::full(order, layers.len());
+        let agenda = Agenda::new(order, layers.len());
         let saturated = |layer: Layer| Saturated {
             seen_of_other: vec![0; layer.order.edges().len()],
             cursors: vec![0; layer.segments.len()],
+            overwritten: Overwritten::default(),
             layer,
         };
         let layers = layers.into_iter().map(saturated).collect();
@@ -142,23 +178,53 @@ impl<'a> Saturation<'a> {
         &self.layers[0].layer
     }
 
-    /// Applies the rules until nothing changes.
+    /// Lets all operations come in and applies the rules until nothing changes.
     pub(crate) fn saturate(
         &mut self,
         budget: &Budget,
     ) -> Result<Result<(), Contradiction>, Stopped> {
         let mut steps = 0u32;
-        while let Some((op, at)) = self.agenda.take() {
+        loop {
             steps = steps.wrapping_add(1);
             if steps.is_multiple_of(STEPS_PER_CHECK) {
                 budget.check()?;
             }
-            if let Err(contradiction) = self.look_at(at, op) {
+            let done = match self.agenda.take() {
+                Some((op, at)) => self.look_at(at, op),
+                None => match self.agenda.next() {
+                    Some(op) => self.admit(op),
+                    None => return Ok(Ok(())),
+                },
+            };
+            if let Err(contradiction) = done {
                 self.agenda.clear();
                 return Ok(Err(contradiction));
             }
         }
-        Ok(Ok(()))
+    }
+
+    /// Lets an operation come in.
+    fn admit(&mut self, op: u32) -> Result<(), Contradiction> {
+        for at in 0..self.layers.len() {
+            self.layers[at].layer.order.admit(op);
+            self.agenda.add(op, at);
+        }
+        let Some(source) = self.registers.source[op as usize].get() else { return Ok(()) };
+        if !self.readers.of(source.0).contains(&op) {
+            return Ok(());
+        }
+        for at in 0..self.layers.len() {
+            let mut next = self.layers[at].overwritten.first(source.0);
+            while let Some(&Overwrite { by, following }) =
+                self.layers[at].overwritten.entries.get(next as usize)
+            {
+                if by != op {
+                    self.insert(at, op, by, op)?;
+                }
+                next = following;
+            }
+        }
+        Ok(())
     }
 
     /// Puts a write before another of its key, if the order allows it.
@@ -259,15 +325,10 @@ impl<'a> Saturation<'a> {
 
     /// Puts the readers of the writes that a write has behind it before it.
     fn look_at_write(&mut self, at: usize, key: KeyId, write: u32) -> Result<(), Contradiction> {
-        let readers = self.readers;
         self.find_latest(at, key, write);
         for i in 0..self.latest.len() {
             let overwritten = self.latest[i];
-            for &read in readers.of(overwritten) {
-                if read != write {
-                    self.insert(at, read, write, read)?;
-                }
-            }
+            self.put_readers_before(at, overwritten, write)?;
             if self.layers.len() > 1 {
                 self.insert(1 - at, overwritten, write, OTHER_LAYER)?;
             }
@@ -275,11 +336,29 @@ impl<'a> Saturation<'a> {
         // The initial write is behind every write; what follows another write follows.
         if self.latest.is_empty() {
             let initial = self.registers.history.initial_write(key);
-            for &read in readers.of(initial.0) {
-                if read != write {
-                    self.insert(at, read, write, read)?;
-                }
+            self.put_readers_before(at, initial.0, write)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the readers of a write before one that overwrites it, or notes to do so when they come.
+    fn put_readers_before(
+        &mut self,
+        at: usize,
+        overwritten: u32,
+        write: u32,
+    ) -> Result<(), Contradiction> {
+        let readers = self.readers;
+        let mut are_all_here = true;
+        for &read in readers.of(overwritten) {
+            if !self.layers[at].layer.order.is_admitted(read) {
+                are_all_here = false;
+            } else if read != write {
+                self.insert(at, read, write, read)?;
             }
+        }
+        if !are_all_here {
+            self.layers[at].overwritten.push(overwritten, write);
         }
         Ok(())
     }
@@ -289,7 +368,7 @@ impl<'a> Saturation<'a> {
             1 => 0,
             _ => self.layers[1 - at].layer.order.edges().len() as u32,
         };
-        let Saturated { layer: Layer { order, segments, .. }, seen_of_other, cursors } =
+        let Saturated { layer: Layer { order, segments, .. }, seen_of_other, cursors, .. } =
             &mut self.layers[at];
         let (agenda, registers) = (&mut self.agenda, self.registers);
         // An operation has to be looked at again if there is another write of its key before it.

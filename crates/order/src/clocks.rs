@@ -18,6 +18,9 @@
 //! grow, so a saturation that adds edges until a fixpoint pays for each entry at most as often as
 //! it grows.
 //!
+//! [`ChainOrder::unadmitted`] makes an order whose nodes come in one by one
+//! ([`ChainOrder::admit`]): an insertion then touches only what has come in, not all that is to come.
+//!
 //! A search marks the order and goes back to the mark ([`ChainOrder::undo`]): from the first mark on,
 //! a trail remembers what insertions change, so that nothing is copied.
 //!
@@ -62,6 +65,10 @@ pub struct ChainOrder {
     /// Rows of one entry a chain: how many of that chain's nodes come before the row's node. The
     /// entry of the node's own chain is not used: the node's place says it.
     rows: Vec<u32>,
+    /// How many nodes of each chain have come in.
+    admitted: Vec<u32>,
+    /// The first edges by the node that they enter, as long as nodes come in.
+    incoming: Option<Adjacency>,
     /// The edges that leave each node as linked lists, made at the first insertion.
     outgoing: Option<Outgoing>,
     /// What insertions changed, newest last, once it is wanted.
@@ -112,42 +119,70 @@ impl ChainOrder {
         chains: Chains,
         edges: Vec<Edge>,
     ) -> Result<(Self, Vec<u32>), Box<Cyclic>> {
-        let k = chains.width();
         let incoming = Adjacency::new(chains.nodes(), &edges, |edge| edge.to);
         let mut row_of = vec![NO_ROW; chains.nodes()];
-        let mut rows: Vec<u32> = Vec::new();
+        let mut rows = Vec::new();
         let mut extension = Vec::with_capacity(chains.nodes());
         let acyclic = visit_in_order(&chains, &edges, &incoming, |node| {
             extension.push(node);
-            let (chain, place) = (chains.chain_of(node), chains.place_of(node));
-            let mut row = match place {
-                0 => NO_ROW,
-                _ => row_of[chains.members(chain)[place as usize - 1] as usize],
-            };
-            let mut is_own = false;
-            for &edge in incoming.at(node) {
-                let from = edges[edge as usize].from;
-                let (source, at) = (chains.chain_of(from), chains.place_of(from));
-                let column = chains.column_of(source) as usize;
-                let known = if row == NO_ROW { 0 } else { rows[row as usize * k + column] };
-                if source == chain || known > at {
-                    continue;
-                }
-                if !is_own {
-                    row = push_row_copy(&mut rows, k, row);
-                    is_own = true;
-                }
-                join_row(&mut rows, k, row, row_of[from as usize]);
-                let entry = &mut rows[row as usize * k + column];
-                *entry = (*entry).max(at + 1);
-            }
-            row_of[node as usize] = row;
+            let sources = incoming.at(node).iter().map(|&edge| edges[edge as usize].from);
+            admit(&chains, &mut row_of, &mut rows, node, sources);
         });
         if !acyclic {
             return Err(Box::new(Cyclic { chains, edges }));
         }
         rows.shrink_to_fit();
-        Ok((ChainOrder { chains, edges, row_of, rows, outgoing: None, trail: None }, extension))
+        let mut made = Self::without_nodes(chains, edges, row_of, rows);
+        made.admitted = (0..made.chains.len() as u32)
+            .map(|chain| made.chains.members(chain).len() as u32)
+            .collect();
+        Ok((made, extension))
+    }
+
+    /// Makes the order of the chains and edges, its nodes still to be admitted.
+    ///
+    /// The chains and edges must not form a cycle. Only nodes that have been admitted may be asked
+    /// about and get further edges.
+    pub fn unadmitted(chains: Chains, edges: Vec<Edge>) -> Self {
+        let row_of = vec![NO_ROW; chains.nodes()];
+        let mut made = Self::without_nodes(chains, edges, row_of, Vec::new());
+        made.incoming = Some(Adjacency::new(made.chains.nodes(), &made.edges, |edge| edge.to));
+        let head = vec![NO_EDGE; made.chains.nodes()];
+        made.outgoing = Some(Outgoing { head, next: vec![NO_EDGE; made.edges.len()] });
+        made
+    }
+
+    fn without_nodes(chains: Chains, edges: Vec<Edge>, row_of: Vec<u32>, rows: Vec<u32>) -> Self {
+        let admitted = vec![0; chains.len()];
+        let (incoming, outgoing, trail) = (None, None, None);
+        ChainOrder { chains, edges, row_of, rows, admitted, incoming, outgoing, trail }
+    }
+
+    /// Admits a node whose predecessor in its chain is admitted, and so is where each of its edges
+    /// starts.
+    pub fn admit(&mut self, node: u32) {
+        let ChainOrder { chains, edges, row_of, rows, admitted, incoming, outgoing, .. } = self;
+        let incoming = incoming.as_ref().expect("nodes are to be admitted").at(node);
+        let outgoing = outgoing.as_mut().expect("it is made with the order");
+        let chain = chains.chain_of(node);
+        debug_assert_eq!(admitted[chain as usize], chains.place_of(node));
+        admitted[chain as usize] += 1;
+        for &id in incoming {
+            outgoing.link(edges[id as usize].from, id);
+        }
+        let sources = incoming.iter().map(|&edge| edges[edge as usize].from);
+        admit(chains, row_of, rows, node, sources);
+    }
+
+    /// Says whether a node has been admitted.
+    #[inline]
+    pub fn is_admitted(&self, node: u32) -> bool {
+        self.chains.place_of(node) < self.admitted[self.chains.chain_of(node) as usize]
+    }
+
+    /// Gives the members of a chain that have been admitted.
+    fn present(&self, chain: u32) -> &[u32] {
+        &self.chains.members(chain)[..self.admitted[chain as usize] as usize]
     }
 
     /// Gives the chains.
@@ -264,7 +299,7 @@ impl ChainOrder {
             let row = self.own_row(node);
             self.join(edge.from, row, &mut growth);
             // All nodes up to the next row share this one.
-            let members = self.chains.members(self.chains.chain_of(node));
+            let members = self.present(self.chains.chain_of(node));
             let outgoing = self.outgoing.as_ref().expect("insertion made it");
             for &member in &members[self.chains.place_of(node) as usize..] {
                 if self.row_of[member as usize] != row {
@@ -310,7 +345,7 @@ impl ChainOrder {
     fn own_row(&mut self, node: u32) -> u32 {
         let chain = self.chains.chain_of(node);
         let place = self.chains.place_of(node) as usize;
-        let members = self.chains.members(chain);
+        let members = &self.chains.members(chain)[..self.admitted[chain as usize] as usize];
         let shared = self.row_of[node as usize];
         let inherited = match place {
             0 => NO_ROW,
@@ -344,14 +379,52 @@ impl Outgoing {
 
     fn push(&mut self, from: u32, id: u32) {
         debug_assert_eq!(self.next.len(), id as usize);
-        self.next.push(self.head[from as usize]);
-        self.head[from as usize] = id;
+        self.next.push(NO_EDGE);
+        self.link(from, id);
+    }
+
+    fn link(&mut self, from: u32, id: u32) {
+        self.next[id as usize] = std::mem::replace(&mut self.head[from as usize], id);
     }
 
     /// Takes the newest edge back, which leaves `from`.
     fn pop(&mut self, from: u32) {
         self.head[from as usize] = self.next.pop().expect("there is an edge");
     }
+}
+
+/// Gives a node its clock: that of its predecessor in the chain and those of the nodes whose edges
+/// enter it.
+fn admit(
+    chains: &Chains,
+    row_of: &mut [u32],
+    rows: &mut Vec<u32>,
+    node: u32,
+    sources: impl Iterator<Item = u32>,
+) {
+    let k = chains.width();
+    let (chain, place) = (chains.chain_of(node), chains.place_of(node));
+    let mut row = match place {
+        0 => NO_ROW,
+        _ => row_of[chains.members(chain)[place as usize - 1] as usize],
+    };
+    let mut is_own = false;
+    for from in sources {
+        let (source, at) = (chains.chain_of(from), chains.place_of(from));
+        let column = chains.column_of(source) as usize;
+        let known = if row == NO_ROW { 0 } else { rows[row as usize * k + column] };
+        if source == chain || known > at {
+            continue;
+        }
+        if !is_own {
+            row = push_row_copy(rows, k, row);
+            is_own = true;
+        }
+        join_row(rows, k, row, row_of[from as usize]);
+        let entry = &mut rows[row as usize * k + column];
+        *entry = (*entry).max(at + 1);
+    }
+    row_of[node as usize] = row;
 }
 
 /// Appends a copy of a row, or zeros, and gives its number.
