@@ -56,13 +56,18 @@ pub(crate) struct Names {
     pub(crate) wr: &'static str,
     /// An initial write before another.
     pub(crate) initial: &'static str,
+    /// A pair that the reads of one session force.
+    pub(crate) forced: &'static str,
     /// A cycle.
     pub(crate) cycle: &'static str,
 }
 
-const SEQUENTIAL: Names = Names { run: "po", wr: "wr", initial: "po", cycle: "CyclicSC" };
-const BUFFERED: Names = Names { run: "ppo", wr: "wre", initial: "ww", cycle: "CyclicPPO" };
-const PER_VARIABLE: Names = Names { run: "poloc", wr: "wre", initial: "ww", cycle: "CyclicPOLoc" };
+const SEQUENTIAL: Names =
+    Names { run: "po", wr: "wr", initial: "po", forced: "hb", cycle: "CyclicSC" };
+const BUFFERED: Names =
+    Names { run: "ppo", wr: "wre", initial: "ww", forced: "hb-ppo", cycle: "CyclicPPO" };
+const PER_VARIABLE: Names =
+    Names { run: "poloc", wr: "wre", initial: "ww", forced: "hb-poloc", cycle: "CyclicPOLoc" };
 
 /// A cycle that is there from the start, with what its relations are called.
 pub(crate) type CyclicLayer = (Box<Cyclic>, &'static Names);
@@ -171,7 +176,7 @@ fn buffers(registers: &Registers<'_>, memory: Memory) -> (Chains, Vec<OrderEdge>
 }
 
 /// Gives the chains of `poloc`; those of one session share a column.
-fn per_variable(registers: &Registers<'_>) -> Chains {
+pub(crate) fn per_variable(registers: &Registers<'_>) -> Chains {
     let history = registers.history;
     let mut chains: Vec<Vec<u32>> = Vec::new();
     let mut columns = Vec::new();

@@ -294,12 +294,12 @@ fn every_engine_says_the_same_and_a_stronger_model_settles_what_is_large() {
     assert_eq!(folder.run("check sb.hist --model sc --engine none").code, 2);
 
     folder.run("generate --operations 1000 --output large.hist");
-    let ran = folder.run("check large.hist --model ccm --format json");
-    assert_eq!((ran.code, ran.lines()[0]["results"][0]["via"].as_str()), (0, Some("wsc")));
+    let ran = folder.run("check large.hist --model rmo --format json");
+    assert_eq!((ran.code, ran.lines()[0]["results"][0]["via"].as_str()), (0, Some("pso")));
     folder.write("verdicts.jsonl", &ran.out);
     let ran = folder.run("certify verdicts.jsonl");
     assert_eq!((ran.code, ran.out.as_str()), (0, "1 accepted, 0 rejected, 0 undecided\n"));
-    let spoilt = folder.read("verdicts.jsonl").replace("\"via\":\"wsc\"", "\"via\":\"cc\"");
+    let spoilt = folder.read("verdicts.jsonl").replace("\"via\":\"pso\"", "\"via\":\"cc\"");
     folder.write("verdicts.jsonl", &spoilt);
     assert_eq!(folder.run("certify verdicts.jsonl").code, 1);
 }
