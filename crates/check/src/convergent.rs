@@ -28,7 +28,7 @@
 //!
 //! Cost: about operations times sessions.
 
-use consistory_history::{History, OpId};
+use consistory_history::{History, KeyId, OpId};
 use consistory_order::{ChainOrder, Cyclic, Edge as OrderEdge, Paths, Step, topological_order};
 use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped, View};
 use rustc_hash::FxHashSet;
@@ -37,7 +37,7 @@ use crate::causal::{future_read, violation};
 use crate::causal_order::{in_parallel, worthy};
 use crate::layers::{Layer, Memory, Names, PPO, layers};
 use crate::reads_from::Source;
-use crate::registers::{Registers, WR, passed};
+use crate::registers::{Registers, Segments, WR, passed};
 use crate::saturation::Readers;
 use crate::stored::cyclic_from_the_start;
 use crate::views::{Forced, Incoming, Views};
@@ -307,13 +307,14 @@ impl Convergent<'_> {
         look: impl Fn(&mut Latest<'_>, u32, &mut Derived) + Sync,
     ) -> Result<Derived, Stopped> {
         let size = self.registers.history.len();
-        let chunks = size.div_ceil(CHUNK);
-        let pieces = in_parallel(chunks, worthy(self.registers, jobs), |chunk| {
+        let layer = &self.layers[at].layer;
+        // No shorter than what is set up for each.
+        let length = CHUNK.max(layer.segments.len());
+        let pieces = in_parallel(size.div_ceil(length), worthy(self.registers, jobs), |chunk| {
             budget.check()?;
-            let layer = &self.layers[at].layer;
-            let mut latest = Latest { order, layer, writes: Vec::new() };
+            let mut latest = Latest::new(order, layer);
             let mut derived = Derived::default();
-            for op in chunk * CHUNK..((chunk + 1) * CHUNK).min(size) {
+            for op in chunk * length..((chunk + 1) * length).min(size) {
                 look(&mut latest, op as u32, &mut derived);
             }
             Ok(derived)
@@ -338,7 +339,7 @@ impl Convergent<'_> {
         {
             return;
         }
-        latest.find(self.registers.read_key(read).0, read);
+        latest.find(self.registers.read_key(read), read);
         for &write in &latest.writes {
             if write != source.0 && !latest.order.before(write, source.0) {
                 derived.conflicts.push(OrderEdge { from: write, to: source.0, reason: read });
@@ -349,7 +350,7 @@ impl Convergent<'_> {
     /// Puts the readers of the latest writes before a write before it.
     fn look_at_write(&self, latest: &mut Latest<'_>, write: u32, derived: &mut Derived) {
         let Some(key) = self.registers.written_key(write) else { return };
-        latest.find(key.0, write);
+        latest.find(key, write);
         for &overwritten in &latest.writes {
             self.put_readers_before(overwritten, write, None, &mut derived.overwritten);
             if self.layers.len() > 1 {
@@ -433,19 +434,28 @@ fn given_edge(edge: OrderEdge, names: &Names) -> Edge {
 
 /// Finds the writes of a key that are before an operation and before no other such write.
 pub(crate) struct Latest<'a> {
-    pub(crate) order: &'a ChainOrder,
-    pub(crate) layer: &'a Layer,
+    order: &'a ChainOrder,
+    segments: &'a Segments,
+    /// For each segment how many writes had passed when it was looked at last.
+    cursors: Vec<u32>,
     pub(crate) writes: Vec<u32>,
 }
 
-impl Latest<'_> {
-    pub(crate) fn find(&mut self, key: u32, op: u32) {
-        let Latest { order, layer: Layer { segments, .. }, writes } = self;
+impl<'a> Latest<'a> {
+    /// Starts for an order that has the chains of a layer.
+    pub(crate) fn new(order: &'a ChainOrder, layer: &'a Layer) -> Self {
+        let cursors = vec![0; layer.segments.len()];
+        Latest { order, segments: &layer.segments, cursors, writes: Vec::new() }
+    }
+
+    pub(crate) fn find(&mut self, key: KeyId, op: u32) {
+        let Latest { order, segments, cursors, writes } = self;
         let chains = order.chains();
         writes.clear();
         let row = order.row(op);
         let (own, place) = (chains.chain_of(op), chains.place_of(op));
-        for &segment in segments.of(consistory_history::KeyId(key)) {
+        for number in segments.numbers(key) {
+            let segment = segments.numbered(number);
             let known = match row {
                 _ if segment.chain == own => place,
                 Some(row) => row[chains.column_of(segment.chain) as usize],
@@ -454,7 +464,8 @@ impl Latest<'_> {
             if known == 0 {
                 continue;
             }
-            let passed = passed(segments.places(segment), known, 0);
+            let passed = passed(segments.places(segment), known, cursors[number] as usize);
+            cursors[number] = passed as u32;
             if passed == 0 {
                 continue;
             }

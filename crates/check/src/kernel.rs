@@ -267,18 +267,18 @@ fn ranks(witness: &[u32]) -> Vec<u32> {
 
 /// Gives `(R_WW | cf[R])+` for an order R, as an order of the writes of each key.
 fn order_of_writes(registers: &Registers<'_>, layer: &Layer, order: &ChainOrder) -> Order {
-    let mut latest = Latest { order, layer, writes: Vec::new() };
+    let mut latest = Latest::new(order, layer);
     let mut edges = Vec::new();
     for op in 0..registers.history.len() as u32 {
         if let Some(source) = registers.source[op as usize].get()
             && !registers.history.is_initial(source)
         {
-            latest.find(registers.read_key(op).0, op);
+            latest.find(registers.read_key(op), op);
             let conflicting = latest.writes.iter().filter(|&&write| write != source.0);
             edges.extend(conflicting.map(|&from| OrderEdge { from, to: source.0, reason: op }));
         }
         if let Some(key) = registers.written_key(op) {
-            latest.find(key.0, op);
+            latest.find(key, op);
             edges.extend(latest.writes.iter().map(|&from| OrderEdge { from, to: op, reason: op }));
         }
     }

@@ -208,7 +208,8 @@ fn every_small_history() {
     for lengths in [&[3, 3][..], &[2, 2, 2], &[3, 2, 1]] {
         every_history(lengths, 1, |history| assert_is_kernel(history, Engine::Auto, &mut tally));
     }
-    let expected = Tally { kernels: 11_237, without: 12_267, found: [10_569, 2, 88, 0], unordered: 6_766 };
+    let expected =
+        Tally { kernels: 11_237, without: 12_267, found: [10_569, 2, 88, 0], unordered: 6_766 };
     assert_eq!(tally, expected);
 }
 
