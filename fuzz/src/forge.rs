@@ -317,7 +317,7 @@ impl Forge<'_, '_> {
                 edges[(at + 1) % length].from = to;
             }
             5 => {
-                let all = [GIVEN, DERIVED].concat();
+                let all = [&GIVEN[..], &DERIVED[..]].concat();
                 edges[at].relation = Cow::Borrowed(self.bytes.pick(&all));
             }
             _ => self.alter_edges(&mut edges[at].because),

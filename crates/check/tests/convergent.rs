@@ -4,11 +4,13 @@
 mod support;
 
 use consistory_certify::certify;
-use consistory_check::{ConvergentModel, Model, Options, decide_convergent, judge};
+use consistory_check::{
+    ConvergentModel, Model, Options, StoreModel, decide_convergent, decide_stored, judge,
+};
 use consistory_generate::{Memory, PlantOptions, Workload, generate, plant};
 use consistory_history::{History, OpId};
 use consistory_models::{EvaluateOptions, evaluate, find};
-use consistory_verdict::{Certificate, Verdict, View};
+use consistory_verdict::{Certificate, Edge, Judgement, Verdict, View};
 use support::{Random, Shape, every_history, random_history, text};
 
 const MODELS: [(&str, ConvergentModel); 2] =
@@ -150,4 +152,80 @@ fn large_histories_are_decided_by_their_own_rules() {
             certify(&history, by, verdict, ruling.judgement.certificate().unwrap()).unwrap();
         }
     }
+}
+
+/// Renames relations throughout a proof.
+fn renamed(certificate: &Certificate, rename: &dyn Fn(&str) -> &'static str) -> Certificate {
+    fn edge(known: &Edge, rename: &dyn Fn(&str) -> &'static str) -> Edge {
+        let because = known.because.iter().map(|premise| edge(premise, rename)).collect();
+        Edge::derived(known.from, known.to, rename(&known.relation), because)
+    }
+    let Certificate::Cycle { edges, .. } = certificate else { return certificate.clone() };
+    let edges = edges.iter().map(|known| edge(known, rename)).collect();
+    Certificate::Cycle { edges, observer: None, check: None }
+}
+
+#[test]
+fn no_proof_against_a_stronger_model_is_accepted() {
+    let known = |relation: &str| {
+        let all = ["po", "wr", "ppo", "poloc", "wre", "hb", "hb-ppo", "hb-poloc", "cf", "ww", "rw"];
+        all.into_iter().find(|known| *known == relation).expect("it is one of these")
+    };
+    let as_hb = |relation: &str| if relation == "cf" { "hb" } else { known(relation) };
+    let buffered = |run: &'static str, forced: &'static str| {
+        move |relation: &str| match relation {
+            "po" => run,
+            "wr" => "wre",
+            "hb" => forced,
+            other => known(other),
+        }
+    };
+    let (as_ppo, as_poloc) = (buffered("ppo", "hb-ppo"), buffered("poloc", "hb-poloc"));
+    let (by_wtso, by_wtso_ppo) = (known, |r: &str| if r == "cf" { "hb-ppo" } else { known(r) });
+    let mut offered = [0; 2];
+    for seed in 0..100 {
+        for memory in Memory::ALL {
+            let workload = Workload {
+                sessions: 5,
+                operations: 40,
+                variables: 1 + seed as u32 % 4,
+                seed,
+                ..Workload::default()
+            };
+            let history = generate(&workload, memory);
+            let verdict =
+                |model| decide_convergent(&history, model, &Options::default()).judgement.verdict();
+            let against = |model| decide_stored(&history, model, &Options::default()).judgement;
+            let mut offer = |at: usize, certificate: Certificate| {
+                offered[at] += 1;
+                let id = MODELS[at].0;
+                let accepted = certify(&history, id, Verdict::Violation, &certificate);
+                assert!(accepted.is_err(), "{id} of\n{}\n{certificate:?}", text(&history));
+            };
+            if let Judgement::Violation { certificate, .. } = against(StoreModel::Wsc) {
+                if verdict(ConvergentModel::Ccm) == Verdict::Consistent {
+                    offer(0, renamed(&certificate, &known));
+                    offer(0, renamed(&certificate, &as_hb));
+                }
+                if verdict(ConvergentModel::Wccm) == Verdict::Consistent {
+                    offer(1, renamed(&certificate, &as_ppo));
+                    offer(1, renamed(&certificate, &as_poloc));
+                }
+            }
+            let judgement = decide_convergent(&history, ConvergentModel::Ccm, &Options::default());
+            if let Judgement::Violation { certificate, .. } = judgement.judgement
+                && verdict(ConvergentModel::Wccm) == Verdict::Consistent
+            {
+                offer(1, renamed(&certificate, &as_ppo));
+                offer(1, renamed(&certificate, &as_poloc));
+            }
+            if let Judgement::Violation { certificate, .. } = against(StoreModel::Wtso)
+                && verdict(ConvergentModel::Wccm) == Verdict::Consistent
+            {
+                offer(1, renamed(&certificate, &by_wtso));
+                offer(1, renamed(&certificate, &by_wtso_ppo));
+            }
+        }
+    }
+    assert!(offered[0] >= 10 && offered[1] >= 100, "{offered:?}");
 }
