@@ -18,7 +18,7 @@ const DEPTH: usize = 3;
 
 /// Relations that the history has, and those that rules derive.
 const GIVEN: [&str; 6] = ["po", "wr", "po", "ppo", "poloc", "wre"];
-const DERIVED: [&str; 6] = ["rw", "cf", "hb", "ww", "co", "rw"];
+const DERIVED: [&str; 8] = ["rw", "cf", "hb", "ww", "co", "rw", "hb-ppo", "hb-poloc"];
 
 /// Makes a certificate.
 pub fn certificate(bytes: &mut Bytes<'_>, history: &History) -> Certificate {
@@ -53,6 +53,19 @@ pub fn alter(certificate: &mut Certificate, bytes: &mut Bytes<'_>, history: &His
             (_, 0) => pairs.push((forge.op(), forge.op())),
             (1, length) => drop(pairs.remove(forge.bytes.below(length))),
             (_, length) => pairs[forge.bytes.below(length)].1 = forge.op(),
+        },
+        Certificate::Views { views, wr } => match (forge.bytes.below(4), views.len()) {
+            (0, _) | (_, 0) => forge.alter_choices(wr),
+            (1, length) => drop(views.remove(forge.bytes.below(length))),
+            (_, length) => {
+                let at = forge.bytes.below(length);
+                let pairs = &mut views[at].pairs;
+                match (forge.bytes.below(3), pairs.len()) {
+                    (_, 0) => pairs.push((forge.op(), forge.op())),
+                    (1, length) => drop(pairs.remove(forge.bytes.below(length))),
+                    (_, length) => pairs[forge.bytes.below(length)].1 = forge.op(),
+                }
+            }
         },
         Certificate::ThinAirRead { read } => *read = forge.op(),
         Certificate::Cycle { edges, observer, .. } => match forge.bytes.below(4) {
@@ -175,7 +188,7 @@ impl Forge<'_, '_> {
                 because.extend(self.path(source, to, depth));
                 because
             }
-            (_, "cf" | "hb") => {
+            (_, "cf" | "hb" | "hb-ppo" | "hb-poloc") => {
                 let read = self.op();
                 let mut because = self.path(from, read, depth);
                 because.push(Edge::given(to, read, "wr"));
@@ -304,7 +317,7 @@ impl Forge<'_, '_> {
                 edges[(at + 1) % length].from = to;
             }
             5 => {
-                let all = [GIVEN, DERIVED].concat();
+                let all = [&GIVEN[..], &DERIVED[..]].concat();
                 edges[at].relation = Cow::Borrowed(self.bytes.pick(&all));
             }
             _ => self.alter_edges(&mut edges[at].because),

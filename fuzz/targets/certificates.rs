@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use consistory_certify::{certify, certify_definition};
-use consistory_check::{CausalModel, Options, decide};
+use consistory_check::{CausalModel, ConvergentModel, Options, decide, decide_convergent};
 use consistory_fuzz::{bytes::Bytes, forge, plan::Plan, text};
 use consistory_history::History;
 use consistory_models::{EvaluateOptions, evaluate, find};
@@ -17,7 +17,7 @@ use consistory_verdict::{Budget, Certificate, Judgement, Verdict};
 use libfuzzer_sys::fuzz_target;
 
 const CAUSAL: [CausalModel; 3] = [CausalModel::Cc, CausalModel::Ccv, CausalModel::Cm];
-const MODELS: [&str; 7] = ["cc", "ccv", "cm", "sc", "tso", "wsc", "wtso"];
+const MODELS: [&str; 9] = ["cc", "ccv", "cm", "ccm", "wccm", "sc", "tso", "wsc", "wtso"];
 const MOST: usize = 10;
 
 fuzz_target!(|data: &[u8]| {
@@ -28,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
     let mut plan = Plan::decode(&mut bytes, length);
     let mut history = plan.history();
     let certificate = if is_true {
-        let judgement = judge(&history, model);
+        let judgement = proved(&history, model);
         let Some(mut certificate) = judgement.certificate().cloned() else { return };
         for _ in 0..edits {
             plan.edit(&mut bytes);
@@ -61,6 +61,18 @@ fn is_so(history: &History, model: usize, claim: Verdict, certificate: &Certific
         MODELS[model],
         text(history)
     );
+}
+
+/// Decides with a certificate by the rules of the model, if it has such.
+fn proved(history: &History, model: usize) -> Judgement {
+    let convergent = match MODELS[model] {
+        "ccm" => ConvergentModel::Ccm,
+        "wccm" => ConvergentModel::Wccm,
+        _ => return judge(history, model),
+    };
+    let budget = Budget::unlimited().with_time(Duration::from_secs(1));
+    let options = Options { budget, ..Options::default() };
+    decide_convergent(history, convergent, &options).judgement
 }
 
 /// Decides by a decider if there is one, otherwise by definition.

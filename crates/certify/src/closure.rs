@@ -23,7 +23,7 @@ use consistory_history::OpId;
 
 use crate::reads_from::ReadsFrom;
 use crate::store_order::{
-    Memory, Role, preserved_program_order, program_order_per_key, role, sorted,
+    Memory, Role, key, preserved_program_order, program_order_per_key, role, sorted,
 };
 use crate::{Rejection, exists, name};
 
@@ -42,29 +42,19 @@ pub(crate) fn closed(
             }
         }
     }
-    let mut sources = Vec::new();
-    for read in history.ops() {
-        let Some(write) = wr.source(read).filter(|&write| !history.is_initial(write)) else {
-            continue;
-        };
-        let is_internal = history.session_of(read) == history.session_of(write);
-        if is_internal && write > read {
-            let (read, write) = (name(history, read), name(history, write));
-            return Err(Rejection::BeforeItsWrite { part: "wr".into(), read, write });
-        }
-        if memory == Memory::Sequential || !is_internal {
-            sources.push((write, read));
-        }
-    }
+    let sources = sources(wr, memory)?;
+    // Of `poloc` nothing leaves its key, and its clocks rely on that.
+    let one_key = |&(a, b): &(OpId, OpId)| key(wr, a) == key(wr, b);
+    let within_keys: Vec<(OpId, OpId)> = pairs.iter().copied().filter(one_key).collect();
     let relations = match memory {
-        Memory::Sequential => vec![("po | wr", program_order(wr), Columns::Sessions)],
+        Memory::Sequential => vec![("po | wr", program_order(wr), Columns::Sessions, pairs)],
         _ => vec![
-            ("ppo | wre", preserved_program_order(wr, memory), Columns::Buffers),
-            ("poloc | wre", program_order_per_key(wr), Columns::Sessions),
+            ("ppo | wre", preserved_program_order(wr, memory), Columns::Buffers, pairs),
+            ("poloc | wre", program_order_per_key(wr), Columns::Sessions, &within_keys),
         ],
     };
     let mut clocks = Vec::new();
-    for (relation, own, columns) in relations {
+    for (relation, own, columns, pairs) in relations {
         let Some(clock) = Clocks::new(wr, columns, &[&own, &sources, pairs]) else {
             return Err(Rejection::Cyclic { relation });
         };
@@ -118,7 +108,27 @@ fn is_closed(
     Ok(())
 }
 
-fn program_order(wr: &ReadsFrom<'_>) -> Vec<(OpId, OpId)> {
+/// Gives `wr` between recorded operations, with store buffers only that between sessions.
+pub(crate) fn sources(wr: &ReadsFrom<'_>, memory: Memory) -> Result<Vec<(OpId, OpId)>, Rejection> {
+    let history = wr.history;
+    let mut sources = Vec::new();
+    for read in history.ops() {
+        let Some(write) = wr.source(read).filter(|&write| !history.is_initial(write)) else {
+            continue;
+        };
+        let is_internal = history.session_of(read) == history.session_of(write);
+        if is_internal && write > read {
+            let (read, write) = (name(history, read), name(history, write));
+            return Err(Rejection::BeforeItsWrite { part: "wr".into(), read, write });
+        }
+        if memory == Memory::Sequential || !is_internal {
+            sources.push((write, read));
+        }
+    }
+    Ok(sources)
+}
+
+pub(crate) fn program_order(wr: &ReadsFrom<'_>) -> Vec<(OpId, OpId)> {
     let mut pairs = Vec::new();
     for session in wr.history.sessions() {
         let mut last = None;
@@ -132,7 +142,7 @@ fn program_order(wr: &ReadsFrom<'_>) -> Vec<(OpId, OpId)> {
 
 /// Which operations share a column: those that stand in line, as far as they are ever compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Columns {
+pub(crate) enum Columns {
     /// Those of a session.
     Sessions,
     /// The plain writes of a session, and the others.
@@ -140,7 +150,7 @@ enum Columns {
 }
 
 /// For each operation and column, one more than the last operation of the column before it, or 0.
-struct Clocks<'a> {
+pub(crate) struct Clocks<'a> {
     wr: &'a ReadsFrom<'a>,
     columns: Columns,
     width: usize,
@@ -149,7 +159,11 @@ struct Clocks<'a> {
 
 impl<'a> Clocks<'a> {
     /// Closes a relation, if it has no cycle.
-    fn new(wr: &'a ReadsFrom<'a>, columns: Columns, parts: &[&[(OpId, OpId)]]) -> Option<Self> {
+    pub(crate) fn new(
+        wr: &'a ReadsFrom<'a>,
+        columns: Columns,
+        parts: &[&[(OpId, OpId)]],
+    ) -> Option<Self> {
         let size = wr.history.len();
         let width = wr.history.session_count() * if columns == Columns::Buffers { 2 } else { 1 };
         let mut clocks = Clocks { wr, columns, width, entries: vec![0; size * width] };
@@ -177,18 +191,18 @@ impl<'a> Clocks<'a> {
         self.entries[op.index() * self.width + column]
     }
 
-    fn before(&self, a: OpId, b: OpId) -> bool {
+    pub(crate) fn before(&self, a: OpId, b: OpId) -> bool {
         self.entry(b, self.column(a)) > a.0
     }
 }
 
 /// The writes of each key by column, each column's in line.
-struct Writers {
+pub(crate) struct Writers {
     by_key: Vec<Vec<(usize, Vec<OpId>)>>,
 }
 
 impl Writers {
-    fn new(wr: &ReadsFrom<'_>, clock: &Clocks<'_>) -> Self {
+    pub(crate) fn new(wr: &ReadsFrom<'_>, clock: &Clocks<'_>) -> Self {
         let mut by_key: Vec<Vec<(usize, Vec<OpId>)>> = vec![Vec::new(); wr.history.key_count()];
         for op in wr.history.ops() {
             let Some(key) = wr.writes(op) else { continue };
@@ -204,7 +218,7 @@ impl Writers {
     }
 
     /// Gives, for each column, the last write of a key before an operation.
-    fn last_before<'w>(
+    pub(crate) fn last_before<'w>(
         &'w self,
         clock: &'w Clocks<'_>,
         key: usize,
@@ -217,6 +231,18 @@ impl Writers {
         })
     }
 
+    /// Gives, for each column, the last write of a key that satisfies what its first ones satisfy.
+    pub(crate) fn last_of_each<'w>(
+        &'w self,
+        key: usize,
+        holds: impl Fn(OpId) -> bool + 'w,
+    ) -> impl Iterator<Item = OpId> + 'w {
+        self.by_key[key].iter().filter_map(move |(_, writes)| {
+            let passed = writes.partition_point(|&write| holds(write));
+            writes[..passed].last().copied()
+        })
+    }
+
     /// Says whether a write is the first of its key in its column.
     fn is_first(&self, key: usize, write: OpId) -> bool {
         self.by_key[key].iter().any(|(_, writes)| writes[0] == write)
@@ -224,13 +250,13 @@ impl Writers {
 }
 
 /// The last read of each write in each session.
-struct Readers {
+pub(crate) struct Readers {
     starts: Vec<u32>,
     reads: Vec<OpId>,
 }
 
 impl Readers {
-    fn new(wr: &ReadsFrom<'_>) -> Self {
+    pub(crate) fn new(wr: &ReadsFrom<'_>) -> Self {
         let history = wr.history;
         let session = |op: OpId| history.session_of(op);
         let mut pairs: Vec<(OpId, OpId)> =
@@ -250,7 +276,7 @@ impl Readers {
         Readers { starts, reads }
     }
 
-    fn of(&self, write: OpId) -> impl Iterator<Item = OpId> + '_ {
+    pub(crate) fn of(&self, write: OpId) -> impl Iterator<Item = OpId> + '_ {
         let (start, end) = (self.starts[write.index()], self.starts[write.index() + 1]);
         self.reads[start as usize..end as usize].iter().copied()
     }

@@ -13,6 +13,7 @@
 //! | `sc` holds | an order | replaying it, each read takes the last write |
 //! | `tso`, `pso` holds | a store order | both of the model's relations are acyclic under it |
 //! | `wsc`, `wtso` holds | pairs | with program order and `wr` they are acyclic and closed under the rules |
+//! | `ccm`, `wccm` holds | pairs a session | they hold what its reads force; what follows from all is acyclic |
 //! | a violation | cases and cycles | each edge follows by a rule, each case is closed |
 //!
 //! [`certify_definition`] does the same for any definition, of the catalogue or of a user. It has no
@@ -39,7 +40,7 @@
 //! that count stand in orders.
 //!
 //! The modules in reading order: `reads_from`, `replay` (CM and SC), `causal` (CC and CCv),
-//! `store_order` (TSO and PSO), `closure` (wSC and wTSO), `refute` (violations), `definition` (any definition).
+//! `store_order` (TSO and PSO), `closure` (wSC and wTSO), `views` (CCM and wCCM), `refute` (violations), `definition` (any definition).
 
 mod causal;
 mod closure;
@@ -50,6 +51,7 @@ mod refute;
 mod rejection;
 mod replay;
 mod store_order;
+mod views;
 
 use consistory_history::{History, OpId};
 use consistory_verdict::{Certificate, Verdict};
@@ -62,7 +64,7 @@ use store_order::Memory;
 
 /// Accepts a certificate if it proves the claim that a history satisfies or violates a model.
 ///
-/// Models with rules are `cc`, `ccv`, `cm`, `wsc`, `sc`, `wtso`, `tso` and `pso`. For any other model only the violations
+/// Models with rules are `cc`, `ccv`, `cm`, `ccm`, `wccm`, `wsc`, `sc`, `wtso`, `tso` and `pso`. For any other model only the violations
 /// that rule out every model are accepted.
 pub fn certify(
     history: &History,
@@ -107,6 +109,9 @@ pub fn certify(
             (Model::Wsc | Model::Wtso, Certificate::Closure { pairs, wr }) => {
                 closure::closed(&ReadsFrom::chosen(&candidates, wr)?, rules.memory(), pairs)
             }
+            (Model::Ccm | Model::Wccm, Certificate::Views { views, wr }) => {
+                views::agree(&ReadsFrom::chosen(&candidates, wr)?, rules.memory(), views)
+            }
             _ => Err(Rejection::Kind { kind: certificate.kind(), claim: claim.as_str() }),
         },
     }
@@ -118,6 +123,8 @@ enum Model {
     Cc,
     Ccv,
     Cm,
+    Ccm,
+    Wccm,
     Wsc,
     Sc,
     Wtso,
@@ -132,6 +139,8 @@ impl Model {
             "cc" => Model::Cc,
             "ccv" => Model::Ccv,
             "cm" => Model::Cm,
+            "ccm" => Model::Ccm,
+            "wccm" => Model::Wccm,
             "wsc" => Model::Wsc,
             "sc" => Model::Sc,
             "wtso" => Model::Wtso,
@@ -144,7 +153,7 @@ impl Model {
     /// Gives what the model keeps of program order.
     fn memory(self) -> Memory {
         match self {
-            Model::Wtso | Model::Tso => Memory::TotalStore,
+            Model::Wccm | Model::Wtso | Model::Tso => Memory::TotalStore,
             Model::Pso => Memory::PartialStore,
             _ => Memory::Sequential,
         }

@@ -18,11 +18,15 @@
 //! | CC | `po wr` | `po wr` with at most one `rw` |
 //! | CCv | `po wr` | those of CC; `po wr cf` |
 //! | CM | `rw`: `po wr`; `hb`: `po wr hb` | those of CC; `po wr hb` |
+//! | CCM | `hb`: `po wr hb`; `cf`: `po wr hb`; `rw`, `ww`: `po wr hb cf ww` | `po wr hb cf ww rw` |
+//! | wCCM | the same with `ppo wre hb-ppo` or `poloc wre hb-poloc`; `rw`, `ww`: all of these | `ppo wre` or `poloc wre`, and `hb-ppo hb-poloc cf ww rw` |
 //! | wSC, SC | `po wr ww rw cf hb` | the same |
 //! | wTSO, TSO, PSO | `ppo wre ww rw cf`, or `poloc wre ww rw cf` | the same |
 //!
 //! For CM there is an observer o: r has to be o or before o in `po`, and every operation has to be
-//! in the causal past of o. For SC every rule is sound without limits, because all edges lie in the
+//! in the causal past of o. For CCM and wCCM an edge `hb` belongs to the session of r, and only such edges of
+//! the same session may be among its premises; in premises of `rw` and `ww` each `cf` and `ww` is of the key of w,
+//! and for wCCM r in `cf` reads from another session. For SC every rule is sound without limits, because all edges lie in the
 //! one total order. For TSO a path within one of the two relations shows that the reverse `ww`
 //! would close a cycle, which is all that the rules need. The weak models are what these rules derive
 //! without cases, so a proof for one of them has no case that orders two writes.
@@ -34,7 +38,7 @@
 //! Cost: linear in the certificate, and for each cycle of CM in the causal past of its observer.
 //! Nothing recurses, however deep cases and premises are nested.
 
-use consistory_history::OpId;
+use consistory_history::{OpId, SessionId};
 use consistory_verdict::{Certificate, Edge, Verdict};
 use rustc_hash::FxHashSet;
 
@@ -67,6 +71,17 @@ type Relations = &'static [&'static str];
 const CAUSAL: &[Relations] = &[&["po", "wr"]];
 const CONVERGENT: &[Relations] = &[&["po", "wr", "cf"]];
 const OBSERVED: &[Relations] = &[&["po", "wr", "hb"]];
+const SEEN: &[Relations] = &[&["po", "wr", "hb"]];
+const AGREED: &[Relations] = &[&["po", "wr", "hb", "cf", "ww"]];
+const CONVERGENT_MEMORY: &[Relations] = &[&["po", "wr", "hb", "cf", "ww", "rw"]];
+const SEEN_BUFFERED: &[Relations] = &[&["ppo", "wre", "hb-ppo"]];
+const SEEN_PER_KEY: &[Relations] = &[&["poloc", "wre", "hb-poloc"]];
+const SEEN_EITHER: &[Relations] = &[&["ppo", "wre", "hb-ppo"], &["poloc", "wre", "hb-poloc"]];
+const AGREED_BUFFERED: &[Relations] = &[&["ppo", "poloc", "wre", "hb-ppo", "hb-poloc", "cf", "ww"]];
+const WEAK_CONVERGENT_MEMORY: &[Relations] = &[
+    &["ppo", "wre", "hb-ppo", "hb-poloc", "cf", "ww", "rw"],
+    &["poloc", "wre", "hb-ppo", "hb-poloc", "cf", "ww", "rw"],
+];
 const TOTAL: &[Relations] = &[&["po", "wr", "ww", "rw", "cf", "hb"]];
 const BUFFERED: &[Relations] =
     &[&["ppo", "wre", "ww", "rw", "cf"], &["poloc", "wre", "ww", "rw", "cf"]];
@@ -77,6 +92,12 @@ impl Model {
         match (self, relation) {
             (Model::Cc | Model::Ccv | Model::Cm, "rw") | (Model::Ccv, "cf") => Some(CAUSAL),
             (Model::Cm, "hb") => Some(OBSERVED),
+            (Model::Ccm, "hb" | "cf") => Some(SEEN),
+            (Model::Ccm, "rw" | "ww") => Some(AGREED),
+            (Model::Wccm, "hb-ppo") => Some(SEEN_BUFFERED),
+            (Model::Wccm, "hb-poloc") => Some(SEEN_PER_KEY),
+            (Model::Wccm, "cf") => Some(SEEN_EITHER),
+            (Model::Wccm, "rw" | "ww") => Some(AGREED_BUFFERED),
             (Model::Wsc | Model::Sc, "rw" | "cf" | "hb" | "ww") => Some(TOTAL),
             (Model::Wtso | Model::Tso | Model::Pso, "rw" | "cf" | "ww") => Some(BUFFERED),
             _ => None,
@@ -92,6 +113,8 @@ impl Model {
             Model::Cc => CAUSAL,
             Model::Ccv => CONVERGENT,
             Model::Cm => OBSERVED,
+            Model::Ccm => CONVERGENT_MEMORY,
+            Model::Wccm => WEAK_CONVERGENT_MEMORY,
             Model::Wsc | Model::Sc => TOTAL,
             Model::Wtso | Model::Tso | Model::Pso => BUFFERED,
             Model::Other => &[],
@@ -144,6 +167,8 @@ struct Proof<'a> {
 /// What is known inside one cycle.
 struct Inside<'a> {
     derived: FxHashSet<(OpId, OpId, &'a str)>,
+    /// The edges of `hb` by the session whose reads show them.
+    shown: FxHashSet<(OpId, OpId, &'a str, SessionId)>,
     observer: Option<OpId>,
     /// For each session the smallest id that is not in the causal past of the observer.
     past: Option<Vec<u32>>,
@@ -161,7 +186,10 @@ impl<'a> Proof<'a> {
                     self.cycle(edges, *observer)?;
                 }
                 Step::Prove(Certificate::SplitOrder { writes: [first, second], branches })
-                    if !matches!(self.model, Model::Wsc | Model::Wtso) =>
+                    if !matches!(
+                        self.model,
+                        Model::Ccm | Model::Wccm | Model::Wsc | Model::Wtso
+                    ) =>
                 {
                     self.writes_of_one_key(*first, *second)?;
                     let cases = [Case::Before(*first, *second), Case::Before(*second, *first)];
@@ -267,7 +295,8 @@ impl<'a> Proof<'a> {
             Some(op) if self.model == Model::Cm => Some(self.past(op)),
             _ => None,
         };
-        let mut inside = Inside { derived: FxHashSet::default(), observer, past };
+        let mut inside =
+            Inside { derived: FxHashSet::default(), shown: FxHashSet::default(), observer, past };
         for (i, edge) in edges.iter().enumerate() {
             self.derive(edge, i, &mut inside)?;
         }
@@ -341,31 +370,38 @@ impl<'a> Proof<'a> {
             let proved = known || inside.derived.contains(&conclusion);
             return if proved { Ok(()) } else { Err(Flaw::Unproved) };
         }
+        let mut shown_by = None;
         let concludes = match &*edge.relation {
             "rw" => parts(&edge.because).any(|(wr, path)| {
                 wr.to == from
                     && is_path(path, wr.from, to)
                     && are_of(path.iter(), paths)
                     && self.overwrite(wr.from, to)
+                    && self.agrees(path, to)
                     && from != to
             }),
-            "cf" | "hb" => parts(&edge.because).any(|(wr, path)| {
+            "cf" | "hb" | "hb-ppo" | "hb-poloc" => parts(&edge.because).any(|(wr, path)| {
                 wr.from == to
                     && is_path(path, from, wr.to)
                     && are_of(path.iter(), paths)
                     && self.overwrite(from, to)
                     && (self.model != Model::Cm || self.observes(inside.observer, wr.to))
+                    && self.sees(edge, wr, path, inside, &mut shown_by)
             }),
             _ => {
                 is_path(&edge.because, from, to)
                     && are_of(edge.because.iter(), paths)
                     && self.overwrite(from, to)
+                    && self.agrees(&edge.because, to)
             }
         };
         if !concludes {
             return Err(Flaw::Premises);
         }
         inside.derived.insert(conclusion);
+        if let Some(session) = shown_by {
+            inside.shown.insert((from, to, &*edge.relation, session));
+        }
         Ok(())
     }
 
@@ -405,6 +441,37 @@ impl<'a> Proof<'a> {
     /// Says whether both are writes of one key that count, and not the same.
     fn overwrite(&self, a: OpId, b: OpId) -> bool {
         a != b && self.wr.writes(a).is_some_and(|shared| self.wr.writes(b) == Some(shared))
+    }
+
+    /// Says whether, for CCM and wCCM, the session of a read shows a path to it; notes that session.
+    fn sees(
+        &self,
+        edge: &Edge,
+        wr: &Edge,
+        path: &[Edge],
+        inside: &Inside<'a>,
+        shown_by: &mut Option<SessionId>,
+    ) -> bool {
+        if !matches!(self.model, Model::Ccm | Model::Wccm) {
+            return true;
+        }
+        if edge.relation == "cf" {
+            return self.model == Model::Ccm || !self.same_session(wr.from, wr.to);
+        }
+        let session = self.wr.history.session_of(wr.to);
+        *shown_by = Some(session);
+        path.iter()
+            .filter(|step| step.relation.starts_with("hb"))
+            .all(|step| inside.shown.contains(&(step.from, step.to, &*step.relation, session)))
+    }
+
+    /// Says whether, for CCM and wCCM, all orders of writes in a path are of the key of its end.
+    fn agrees(&self, path: &[Edge], end: OpId) -> bool {
+        !matches!(self.model, Model::Ccm | Model::Wccm)
+            || path
+                .iter()
+                .filter(|step| matches!(&*step.relation, "cf" | "ww"))
+                .all(|step| self.wr.writes(step.from) == self.wr.writes(end))
     }
 
     /// Says whether a read is the observer or before it in its session.

@@ -1,6 +1,6 @@
 //! The court: any models, whichever way each is decided, weak ones first.
 //!
-//! Causal models and models with a store order have deciders of their own; any other definition is run
+//! Causal models, those that put sessions' views together and those with a store order have deciders of their own; any other definition is run
 //! by the reference evaluator, which takes small histories only. Before that, what a model implies is looked at: a history that
 //! violates a weaker causal model violates the stronger one too, at any size, and the proof is the
 //! weaker model's. And where a history is too large for the evaluator, a stronger model that holds
@@ -16,8 +16,9 @@ use consistory_models::{
 use consistory_verdict::{Judgement, Stopped};
 
 use crate::causal::CausalModel;
+use crate::convergent::ConvergentModel;
 use crate::stored::StoreModel;
-use crate::{Options, Timed, decide, decide_stored};
+use crate::{Options, Timed, decide, decide_convergent, decide_stored};
 
 /// A model to judge by.
 #[derive(Clone, Debug)]
@@ -60,10 +61,17 @@ impl Model {
         STORED.into_iter().find(|(id, _)| self.is_catalogued(id)).map(|(_, model)| model)
     }
 
+    /// Gives the model of sessions' views put together that it is.
+    pub fn convergent(&self) -> Option<ConvergentModel> {
+        CONVERGENT.into_iter().find(|(id, _)| self.is_catalogued(id)).map(|(_, model)| model)
+    }
+
     /// Says whether it has a decider of its own for a history, whose certificates have rules of
     /// their own; the deciders know nothing of final values.
     pub fn has_decider(&self, history: &History) -> bool {
-        history.finals().is_empty() && (self.causal().is_some() || self.stored().is_some())
+        let known =
+            self.causal().is_some() || self.convergent().is_some() || self.stored().is_some();
+        history.finals().is_empty() && known
     }
 
     /// Says whether it is at least as strong as a model of the catalogue, by proof.
@@ -94,6 +102,9 @@ pub struct Ruling {
 const CAUSAL: [(&str, CausalModel); 3] =
     [("cc", CausalModel::Cc), ("ccv", CausalModel::Ccv), ("cm", CausalModel::Cm)];
 
+const CONVERGENT: [(&str, ConvergentModel); 2] =
+    [("ccm", ConvergentModel::Ccm), ("wccm", ConvergentModel::Wccm)];
+
 const STORED: [(&str, StoreModel); 5] = [
     ("wsc", StoreModel::Wsc),
     ("sc", StoreModel::Sc),
@@ -113,6 +124,8 @@ pub fn judge(
     // that among themselves.
     let needs = |model: &Model, id: &str| match model.causal() {
         Some(_) => model.is_catalogued(id),
+        // CCM saturates the views that CM would.
+        None if model.convergent().is_some() && id == "cm" => false,
         None => model.settles(id),
     };
     let needed = CAUSAL.into_iter().filter(|(id, _)| {
@@ -137,6 +150,10 @@ pub fn judge(
             let Timed { judgement, time } = decide_stored(history, stored, options);
             return Ok(Ruling { judgement, via: None, time });
         }
+        if let Some(convergent) = model.convergent().filter(|_| model.has_decider(history)) {
+            let Timed { judgement, time } = decide_convergent(history, convergent, options);
+            return Ok(Ruling { judgement, via: None, time });
+        }
         let started = Instant::now();
         let budget = options.budget.renewed();
         let evaluation = EvaluateOptions { budget, ..EvaluateOptions::default() };
@@ -158,8 +175,8 @@ fn by_a_stronger_model(
     options: &Options,
 ) -> Option<(&'static str, Judgement)> {
     let Model::Catalogued(weaker) = model else { return None };
-    // Those that cost least; what is stronger still would hold of fewer histories.
-    let settling = [("wsc", StoreModel::Wsc), ("wtso", StoreModel::Wtso), ("pso", StoreModel::Pso)];
+    // Those next to models without a decider; what is stronger still would hold of fewer histories.
+    let settling = [("pso", StoreModel::Pso)];
     settling
         .into_iter()
         .filter(|(id, _)| history.finals().is_empty() && implies(id, weaker.id).is_some())

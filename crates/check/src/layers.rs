@@ -60,22 +60,39 @@ pub(crate) struct Names {
     pub(crate) wr: &'static str,
     /// An initial write before another.
     pub(crate) initial: &'static str,
+    /// A pair that the reads of one session force.
+    pub(crate) forced: &'static str,
     /// A cycle.
     pub(crate) cycle: &'static str,
 }
 
-const SEQUENTIAL: Names = Names { run: "po", wr: "wr", initial: "po", cycle: "CyclicSC" };
-const BUFFERED: Names = Names { run: "ppo", wr: "wre", initial: "ww", cycle: "CyclicPPO" };
-const PER_VARIABLE: Names = Names { run: "poloc", wr: "wre", initial: "ww", cycle: "CyclicPOLoc" };
+const SEQUENTIAL: Names =
+    Names { run: "po", wr: "wr", initial: "po", forced: "hb", cycle: "CyclicSC" };
+const BUFFERED: Names =
+    Names { run: "ppo", wr: "wre", initial: "ww", forced: "hb-ppo", cycle: "CyclicPPO" };
+const PER_VARIABLE: Names =
+    Names { run: "poloc", wr: "wre", initial: "ww", forced: "hb-poloc", cycle: "CyclicPOLoc" };
 
 /// A cycle that is there from the start, with what its relations are called.
 pub(crate) type CyclicLayer = (Box<Cyclic>, &'static Names);
 
 /// The layers of a memory, their operations still to be admitted.
+#[derive(Clone)]
 pub(crate) struct Layers {
     pub(crate) layers: Vec<Layer>,
     /// All operations in an order that extends each layer.
     pub(crate) order: Vec<u32>,
+}
+
+impl Layers {
+    /// Lets all operations come in.
+    pub(crate) fn admit_all(self) -> Vec<Layer> {
+        let Layers { mut layers, order } = self;
+        for layer in &mut layers {
+            order.iter().for_each(|&op| layer.order.admit(op));
+        }
+        layers
+    }
 }
 
 /// Makes the layers of a memory; if they have a cycle from the start, gives it back.
@@ -191,6 +208,11 @@ fn buffers(registers: &Registers<'_>, memory: Memory, rank: &[u32]) -> (Chains, 
     chains.push(uncounted);
     chains.retain(|members| !members.is_empty());
     (Chains::new(&chains), edges)
+}
+
+/// Gives the chains of the operations of each variable; those of one session share a column.
+pub(crate) fn variables(registers: &Registers<'_>) -> Chains {
+    per_variable(registers, &vec![0; registers.history.len()])
 }
 
 /// Gives the chains of `poloc`; those of one session share a column.

@@ -27,8 +27,10 @@
 //! The modules, in reading order: `reads_from` finds what each read may have read from,
 //! `registers` prepares a history, `causal_order` builds the causal order and scans the reads,
 //! `causal` decides CC and CCv, `causal_memory` CM; `stored` decides the models with a store order, by
-//! way of `layers`, `saturation` (with its `agenda`) and `completion`, whose engines are `frontier` and `split`; `choices`
-//! searches when values repeat, `replay` guesses for it, `court` judges by any models, and `shrink` makes a violating history minimal.
+//! way of `layers`, `saturation` (with its `agenda`) and `completion`, whose engines are `frontier` and `split`; `convergent` decides CCM and wCCM from the
+//! `views` of the sessions; `choices`
+//! searches when values repeat, `kernel` finds what all
+//! witnesses of SC agree on, `replay` guesses for it, `court` judges by any models, and `shrink` makes a violating history minimal.
 
 mod agenda;
 mod causal;
@@ -36,8 +38,10 @@ mod causal_memory;
 mod causal_order;
 mod choices;
 mod completion;
+mod convergent;
 mod court;
 mod frontier;
+mod kernel;
 mod layers;
 mod reads_from;
 mod registers;
@@ -46,6 +50,7 @@ mod saturation;
 mod shrink;
 mod split;
 mod stored;
+mod views;
 
 use std::time::{Duration, Instant};
 
@@ -55,7 +60,9 @@ use consistory_verdict::{Budget, Certificate, Judgement, Stopped};
 pub use causal::CausalModel;
 pub use causal_memory::Scope;
 pub use completion::Engine;
+pub use convergent::ConvergentModel;
 pub use court::{Model, Ruling, judge};
+pub use kernel::{Finder, Kernel, NoKernel, kernel};
 pub use shrink::{shrink, subset};
 pub use stored::StoreModel;
 
@@ -130,6 +137,26 @@ pub fn decide_stored(history: &History, model: StoreModel, options: &Options) ->
     let budget = &options.budget.renewed();
     let judge =
         |source: &[_], wr: &[_]| stored::judge(history, source, model, options.engine, budget, wr);
+    let judgement = if let Some(read) = candidates.thin_air {
+        Ok(thin_air_read(read))
+    } else if candidates.ambiguous.is_empty() {
+        judge(&candidates.source, &[])
+    } else {
+        choices::search(history, &candidates, &[Memory::Single], budget, judge)
+    };
+    let judgement = judgement.unwrap_or_else(Judgement::Undecided);
+    Timed { judgement, time: started.elapsed() }
+}
+
+/// Decides a register history of single operations, without final values, for a model that puts the
+/// views of all sessions together.
+pub fn decide_convergent(history: &History, model: ConvergentModel, options: &Options) -> Timed {
+    let started = Instant::now();
+    let candidates = reads_from::candidates(history);
+    let budget = &options.budget.renewed();
+    let judge = |source: &[_], wr: &[_]| {
+        convergent::judge(history, source, model, options.jobs, budget, wr)
+    };
     let judgement = if let Some(read) = candidates.thin_air {
         Ok(thin_air_read(read))
     } else if candidates.ambiguous.is_empty() {

@@ -109,7 +109,7 @@ fn refuted(model: StoreModel, Refutation { certificate, pattern }: Refutation) -
 }
 
 /// Explains a cycle of program order and `wr` alone.
-fn cyclic_from_the_start((cyclic, names): &CyclicLayer) -> Judgement {
+pub(crate) fn cyclic_from_the_start((cyclic, names): &CyclicLayer) -> Judgement {
     let Cyclic { chains, edges } = &**cyclic;
     let cycle = Paths::new(chains, edges)
         .shortest_cycle(CYCLE_SEARCH_STEPS)

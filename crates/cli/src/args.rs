@@ -50,6 +50,9 @@ pub(crate) enum Command {
     /// Contrast all pairs of the catalogue.
     #[command(after_help = ATLAS_HELP)]
     Atlas(AtlasArgs),
+    /// Find the pairs of writes that every witness of sequential consistency agrees on.
+    #[command(after_help = KERNEL_HELP)]
+    Kernel(KernelArgs),
     /// Print a script that completes this command line in a shell.
     Completions {
         /// The shell.
@@ -68,6 +71,19 @@ Examples:
 
 Exit code: 0 all consistent, 1 some violation, 2 bad usage or unreadable input,
 3 some undecided and no violation.";
+
+const KERNEL_HELP: &str = "\
+For each history that is sequentially consistent: how many pairs of writes of one
+variable there are, how many of them every witnessing store order has the same way round
+(the kernel), and how many of these the rules of ccv, ccm and wsc find. Then the same for
+all histories together, on average.
+
+Examples:
+  consistory kernel trace.hist --pairs
+  consistory generate --count 200 --operations 200 | consistory kernel -
+
+Exit code: 0 all kernels are known, 1 some history is not sequentially consistent,
+2 bad usage or unreadable input, 3 some kernel is not known and nothing is a violation.";
 
 const CONTRAST_HELP: &str = "\
 Goes through all histories by size, each once up to the names of sessions, variables
@@ -342,6 +358,30 @@ pub(crate) struct CheckArgs {
     /// Do not have the independent checker accept each verdict before it is printed.
     #[arg(long)]
     pub(crate) no_certify: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KernelArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// List the pairs of each kernel, with the weakest model whose rules find it.
+    #[arg(long)]
+    pub(crate) pairs: bool,
+    /// How to print kernels.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
+    /// How long each history may take, such as 500ms, 30s, 5m.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
+    pub(crate) budget: Duration,
+    /// How much memory the tables for one history may take, such as 512MiB.
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = units::size)]
+    pub(crate) memory: u64,
+    /// How witnesses are searched for.
+    #[arg(long, value_enum, default_value_t = EngineName::Auto)]
+    pub(crate) engine: EngineName,
+    /// How many threads work [default: one a core].
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
 }
 
 /// An engine that completes what saturation leaves open.

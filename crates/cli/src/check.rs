@@ -14,7 +14,7 @@ use consistory_models::{DoesNotApply, strongest};
 use consistory_verdict::{Budget, Judgement, Stopped, Verdict, write_certificate};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::{CheckArgs, OutputFormat};
+use crate::args::{CheckArgs, InputArgs, OutputFormat};
 use crate::certify::accept;
 use crate::convert::find_inputs;
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
@@ -24,7 +24,7 @@ use crate::report::{Outcome, PRINTED_CERTIFICATE, Report, json, page};
 use crate::select::{Selection, select};
 
 /// A history to judge, or what could not be read.
-enum Item {
+pub(crate) enum Item {
     History { source: Arc<str>, number: usize, index: u64, history: Box<History> },
     Unreadable(CliError),
 }
@@ -50,12 +50,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
         Some(object) => AnyCourt::Objects(ObjectCourt::new(args, object)?),
         None => AnyCourt::Registers(Court::new(args)?),
     };
-    if args.input.paths.iter().any(|path| path.as_os_str() == "-") && io::stdin().is_terminal() {
-        return Err(CliError::with_hint(
-            "standard input is a terminal",
-            "name a file or folder, or pipe a history in",
-        ));
-    }
+    refuse_terminal(&args.input)?;
     let jobs = jobs(args);
     let mut out = StandardOutput::open()?;
     let progress = progress_bar();
@@ -63,7 +58,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
     let mut broken = None;
     pipeline::run(
         jobs,
-        |push| produce(args, push),
+        |push| produce(&args.input, push),
         |item| match item {
             Item::History { source, number, index, history } => match &court {
                 AnyCourt::Registers(court) => court.judge(&source, number, index, &history),
@@ -97,9 +92,20 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
     }
 }
 
+/// Refuses to wait for somebody to type a history.
+pub(crate) fn refuse_terminal(input: &InputArgs) -> Result<(), CliError> {
+    if input.paths.iter().any(|path| path.as_os_str() == "-") && io::stdin().is_terminal() {
+        return Err(CliError::with_hint(
+            "standard input is a terminal",
+            "name a file or folder, or pipe a history in",
+        ));
+    }
+    Ok(())
+}
+
 /// Reads the inputs one after the other.
-fn produce(args: &CheckArgs, push: &mut dyn FnMut(Item, usize) -> bool) {
-    for (number, input) in find_inputs(&args.input.paths).into_iter().enumerate() {
+pub(crate) fn produce(args: &InputArgs, push: &mut dyn FnMut(Item, usize) -> bool) {
+    for (number, input) in find_inputs(&args.paths).into_iter().enumerate() {
         let input = match input {
             Ok(input) => input,
             Err(error) => {
@@ -110,7 +116,7 @@ fn produce(args: &CheckArgs, push: &mut dyn FnMut(Item, usize) -> bool) {
             }
         };
         let source: Arc<str> = input.to_string().into();
-        for (index, history) in read(&input, args.input.from).enumerate() {
+        for (index, history) in read(&input, args.from).enumerate() {
             let more = match history {
                 Ok(history) => {
                     let operations = history.len();
@@ -394,7 +400,7 @@ impl StandardOutput {
 }
 
 /// Makes a progress bar on a terminal, and a hidden one elsewhere.
-fn progress_bar() -> ProgressBar {
+pub(crate) fn progress_bar() -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }

@@ -7,6 +7,7 @@ mod check;
 mod contrast;
 mod convert;
 mod error;
+mod kernel;
 mod litmus;
 mod models;
 mod objects;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Command::Models(args) => models::models(args),
         Command::Contrast(args) => contrast::contrast(args),
         Command::Atlas(args) => atlas::atlas(args),
+        Command::Kernel(args) => kernel::kernels(args),
         Command::Completions { shell } => {
             clap_complete::generate(
                 *shell,

@@ -148,6 +148,7 @@ fn the_reference_of_the_command_line_is_up_to_date() {
         "models lattice",
         "contrast",
         "atlas",
+        "kernel",
         "record cpu",
         "completions",
     ] {

@@ -294,12 +294,41 @@ fn every_engine_says_the_same_and_a_stronger_model_settles_what_is_large() {
     assert_eq!(folder.run("check sb.hist --model sc --engine none").code, 2);
 
     folder.run("generate --operations 1000 --output large.hist");
-    let ran = folder.run("check large.hist --model ccm --format json");
-    assert_eq!((ran.code, ran.lines()[0]["results"][0]["via"].as_str()), (0, Some("wsc")));
+    let ran = folder.run("check large.hist --model rmo --format json");
+    assert_eq!((ran.code, ran.lines()[0]["results"][0]["via"].as_str()), (0, Some("pso")));
     folder.write("verdicts.jsonl", &ran.out);
     let ran = folder.run("certify verdicts.jsonl");
     assert_eq!((ran.code, ran.out.as_str()), (0, "1 accepted, 0 rejected, 0 undecided\n"));
-    let spoilt = folder.read("verdicts.jsonl").replace("\"via\":\"wsc\"", "\"via\":\"cc\"");
+    let spoilt = folder.read("verdicts.jsonl").replace("\"via\":\"pso\"", "\"via\":\"cc\"");
     folder.write("verdicts.jsonl", &spoilt);
     assert_eq!(folder.run("certify verdicts.jsonl").code, 1);
+}
+
+#[test]
+fn kernels_are_exact_and_add_up() {
+    let folder = Folder::new();
+    let figure = "t0: w(z,1) w(y,1) w(x,2)\nt1: w(x,4) w(a,1)\nt2: r(a,1) w(y,3) r(z,1)\n\
+                  t3: r(a,1) w(z,3) r(y,1)\n";
+    folder.write("a.hist", figure);
+    let ran = folder.run("kernel a.hist --pairs");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("t1:0 w(x,4) before t0:2 w(x,2)  (search)\n"), "{}", ran.out);
+
+    folder.write("b.hist", "t0: w(x,1) w(x,2)\nt1: w(x,3) r(x,3)\n");
+    let ran = folder.run("kernel a.hist b.hist --pairs --format json");
+    let lines = ran.lines();
+    assert_eq!((ran.code, lines.len()), (0, 3));
+    assert_eq!(lines[0]["list"], serde_json::json!([["t1:0", "t0:2", "search"]]));
+    assert_eq!(lines[0]["found"], serde_json::json!({"ccv": 0, "ccm": 0, "wsc": 0}));
+    assert_eq!((&lines[1]["pairs"], &lines[1]["kernel"]), (&3.into(), &1.into()));
+    let totals = &lines[2]["totals"];
+    assert_eq!((&totals["pairs"], &totals["kernel"]), (&6.into(), &2.into()));
+    assert_eq!((&totals["wsc"]["whole"], &totals["wsc"]["part"]), (&0.5.into(), &0.0.into()));
+
+    folder.write("sb.hist", "t0: w(x,1) r(y,0)\nt1: w(y,1) r(x,0)\n");
+    let ran = folder.run("kernel sb.hist --format json");
+    assert_eq!((ran.code, ran.lines()[0]["verdict"].as_str()), (1, Some("violation")));
+    folder.write("twice.hist", "t0: w(x,1)\nt1: w(x,1) r(x,1)\n");
+    assert_eq!(folder.run("kernel twice.hist").code, 2);
+    assert_eq!(folder.run("kernel a.hist --budget 0s").code, 3);
 }

@@ -144,6 +144,19 @@ pub(crate) fn shown_by(history: &History, model: &str, certificate: &Certificate
             };
             (words, wr)
         }
+        Certificate::Views { views, wr } => {
+            let words = match views.iter().map(|view| view.pairs.len()).sum() {
+                0 => "no session's reads force an order of writes beyond causality, and none \
+                      contradicts another"
+                    .into(),
+                n => format!(
+                    "what the sessions' reads force, {} of writes, contradicts neither itself nor \
+                     causality",
+                    counted(n, "pair")
+                ),
+            };
+            (words, wr)
+        }
         _ => return "the certificate is one of violation, so this verdict proves nothing".into(),
     };
     match wr.len() {
@@ -287,7 +300,8 @@ impl Teller<'_> {
             Certificate::Order { .. }
             | Certificate::SessionOrders { .. }
             | Certificate::Witness { .. }
-            | Certificate::Closure { .. } => {
+            | Certificate::Closure { .. }
+            | Certificate::Views { .. } => {
                 self.line(indent, "The certificate is one of consistency: it proves no violation.");
             }
         }

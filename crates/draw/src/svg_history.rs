@@ -93,7 +93,8 @@ pub fn history_svg(history: &History, judgement: &Judgement, options: &DrawOptio
             let (Certificate::Order { wr, .. }
             | Certificate::SessionOrders { wr, .. }
             | Certificate::Witness { wr, .. }
-            | Certificate::Closure { wr, .. }) = certificate
+            | Certificate::Closure { wr, .. }
+            | Certificate::Views { wr, .. }) = certificate
             else {
                 return page(&title, &caption, vec![plain_panel(history, &[], options)], 0);
             };

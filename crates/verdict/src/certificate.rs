@@ -51,6 +51,16 @@ pub enum Certificate {
         /// The choices of `wr`.
         wr: Vec<(OpId, OpId)>,
     },
+    /// Consistent, CCM and wCCM: what the reads of each session force of the order of writes.
+    ///
+    /// With program order and `wr` the pairs of all views are the least `hb`, and those of one view
+    /// are what sessions need to be asked about separately.
+    Views {
+        /// The views, each of one session.
+        views: Vec<View>,
+        /// The choices of `wr`.
+        wr: Vec<(OpId, OpId)>,
+    },
     /// Violation: a read of a value that nobody wrote.
     ThinAirRead {
         /// The read.
@@ -81,6 +91,17 @@ pub enum Certificate {
         /// Each candidate and what rules it out.
         branches: Vec<(OpId, Certificate)>,
     },
+}
+
+/// What the reads of one session force.
+#[derive(Clone, PartialEq, Debug)]
+pub struct View {
+    /// The session.
+    pub session: SessionId,
+    /// The program order that the session goes by: `po`, `ppo` or `poloc`.
+    pub relation: Relation,
+    /// Pairs of writes of one key, each the earlier write first.
+    pub pairs: Vec<(OpId, OpId)>,
 }
 
 /// An edge of a cycle, or a premise of one.
@@ -119,6 +140,7 @@ impl Certificate {
             Certificate::SessionOrders { .. } => "orders",
             Certificate::Witness { .. } => "witness",
             Certificate::Closure { .. } => "closure",
+            Certificate::Views { .. } => "views",
             Certificate::ThinAirRead { .. } => "thin-air-read",
             Certificate::Cycle { .. } => "cycle",
             Certificate::SplitOrder { .. } | Certificate::SplitRead { .. } => "cases",
@@ -139,6 +161,9 @@ impl Certificate {
                 ww.iter().map(|(_, order)| order.len()).sum::<usize>() + wr.len()
             }
             Certificate::Closure { pairs, wr } => 2 * pairs.len() + wr.len(),
+            Certificate::Views { views, wr } => {
+                views.iter().map(|view| 2 * view.pairs.len()).sum::<usize>() + wr.len()
+            }
             Certificate::ThinAirRead { .. } => 1,
             Certificate::Cycle { edges: list, .. } => edges(list),
             Certificate::SplitOrder { branches, .. } => {

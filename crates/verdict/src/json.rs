@@ -6,6 +6,8 @@
 //! {"kind":"order","order":["t0:0","t1:0"]}
 //! {"kind":"orders","orders":{"t0":["t0:0"],"t1":["t0:0","t1:0"]}}
 //! {"kind":"witness","ww":{"x":["init:x","t0:0"]}}
+//! {"kind":"closure","pairs":[["t0:0","t1:0"]]}
+//! {"kind":"views","views":[{"session":"t0","relation":"po","pairs":[["t0:0","t1:0"]]}]}
 //! {"kind":"thin-air-read","read":"t1:0"}
 //! {"kind":"cycle","edges":[{"from":"t0:0","to":"t0:1","relation":"po"},
 //!   {"from":"t0:1","to":"t0:0","relation":"rw","because":[]}],"observer":"t1:3","check":0}
@@ -13,7 +15,7 @@
 //! {"kind":"cases","read":"t1:0","sources":["t0:0","init:x"],"branches":[{},{}]}
 //! ```
 //!
-//! The first three may have `"wr":{"t1:0":"t0:0"}`: the choices for ambiguous reads.
+//! The first five may have `"wr":{"t1:0":"t0:0"}`: the choices for ambiguous reads.
 //!
 //! Writing streams and does not recurse: an order may list tens of millions of operations, and a
 //! derivation may be deeper than a thread's stack. Reading takes a parsed value, whose maps have no
@@ -27,7 +29,7 @@ use std::io;
 use consistory_history::{History, OpId, SessionId, write_quoted};
 use serde_json::{Map, Value};
 
-use crate::certificate::{Certificate, Edge};
+use crate::certificate::{Certificate, Edge, View};
 
 /// How deep cases and premises that are read may be nested.
 const MAX_DEPTH: usize = 1_000;
@@ -201,12 +203,21 @@ impl<'a, W: io::Write> Writer<'a, W> {
                 self.choices(wr)
             }
             Certificate::Closure { pairs, wr } => {
-                self.buffer.push_str(r#"{"kind":"closure","pairs":["#);
-                for (i, &(first, second)) in pairs.iter().enumerate() {
-                    if i > 0 {
-                        self.buffer.push(',');
-                    }
-                    self.ops([first, second].into_iter())?;
+                self.buffer.push_str(r#"{"kind":"closure","pairs":"#);
+                self.pairs(pairs)?;
+                self.choices(wr)
+            }
+            Certificate::Views { views, wr } => {
+                self.buffer.push_str(r#"{"kind":"views","views":["#);
+                for (i, View { session, relation, pairs }) in views.iter().enumerate() {
+                    self.buffer.push_str(if i > 0 { "," } else { "" });
+                    self.buffer.push_str(r#"{"session":"#);
+                    quote(self.history.session_name(*session), &mut self.buffer);
+                    self.buffer.push_str(r#","relation":"#);
+                    quote(relation, &mut self.buffer);
+                    self.buffer.push_str(r#","pairs":"#);
+                    self.pairs(pairs)?;
+                    self.buffer.push('}');
                 }
                 self.buffer.push(']');
                 self.choices(wr)
@@ -245,6 +256,18 @@ impl<'a, W: io::Write> Writer<'a, W> {
                 Ok(())
             }
         }
+    }
+
+    fn pairs(&mut self, pairs: &[(OpId, OpId)]) -> io::Result<()> {
+        self.buffer.push('[');
+        for (i, &(first, second)) in pairs.iter().enumerate() {
+            if i > 0 {
+                self.buffer.push(',');
+            }
+            self.ops([first, second].into_iter())?;
+        }
+        self.buffer.push(']');
+        Ok(())
     }
 
     fn ops(&mut self, ops: impl Iterator<Item = OpId>) -> io::Result<()> {
@@ -407,9 +430,7 @@ impl Reader<'_> {
                 Ok(Certificate::Order { order, wr: self.choices(object, at)? })
             }
             "orders" => {
-                let history = self.history;
-                let sessions: HashMap<&str, SessionId> =
-                    history.sessions().map(|s| (history.session_name(s), s)).collect();
+                let sessions = self.sessions();
                 let session = |name: &str| sessions.get(name).copied();
                 let json = required(object, "orders", at)?;
                 let orders = self.lists(json, &at.field("orders"), "session", session)?;
@@ -421,11 +442,30 @@ impl Reader<'_> {
                 Ok(Certificate::Witness { ww, wr: self.choices(object, at)? })
             }
             "closure" => {
-                let (json, at_pairs) = (required(object, "pairs", at)?, at.field("pairs"));
-                let pair = |(i, pair)| self.pair(pair, &at_pairs.index(i));
-                let pairs = list(json, &at_pairs)?.iter().enumerate().map(pair);
-                let pairs = pairs.collect::<Read<_>>()?;
+                let pairs = self.pairs(object, at)?;
                 Ok(Certificate::Closure { pairs, wr: self.choices(object, at)? })
+            }
+            "views" => {
+                let (json, at_views) = (required(object, "views", at)?, at.field("views"));
+                let sessions = self.sessions();
+                let view = |(i, json): (usize, &Value)| {
+                    let at = at_views.index(i);
+                    let object = at.expected(json.as_object(), "a view")?;
+                    let at_session = at.field("session");
+                    let name = text(required(object, "session", &at)?, &at_session)?;
+                    let session = sessions.get(name).copied();
+                    let session = session.ok_or_else(|| CertificateError::Unknown {
+                        path: at_session.to_string(),
+                        what: "session",
+                        name: name.into(),
+                    })?;
+                    let relation = text(required(object, "relation", &at)?, &at.field("relation"))?;
+                    let relation = Cow::Owned(relation.to_owned());
+                    Ok(View { session, relation, pairs: self.pairs(object, &at)? })
+                };
+                let views = list(json, &at_views)?.iter().enumerate().map(view);
+                let views = views.collect::<Read<_>>()?;
+                Ok(Certificate::Views { views, wr: self.choices(object, at)? })
             }
             "thin-air-read" => Ok(Certificate::ThinAirRead {
                 read: self.op(required(object, "read", at)?, &at.field("read"))?,
@@ -532,6 +572,16 @@ impl Reader<'_> {
         list(json, at)?.iter().enumerate().map(read).collect()
     }
 
+    fn sessions(&self) -> HashMap<&str, SessionId> {
+        self.history.sessions().map(|s| (self.history.session_name(s), s)).collect()
+    }
+
+    fn pairs(&self, object: &Map<String, Value>, at: &Path<'_>) -> Read<Vec<(OpId, OpId)>> {
+        let (json, at) = (required(object, "pairs", at)?, at.field("pairs"));
+        let pair = |(i, pair)| self.pair(pair, &at.index(i));
+        list(json, &at)?.iter().enumerate().map(pair).collect()
+    }
+
     fn pair(&self, json: &Value, at: &Path<'_>) -> Read<(OpId, OpId)> {
         let ops = self.ops(json, at)?;
         at.expected(<[OpId; 2]>::try_from(ops).ok(), "two operations").map(|[a, b]| (a, b))
@@ -631,6 +681,18 @@ mod tests {
         check(
             Certificate::Closure { pairs: vec![(INIT, W1), (W1, R2)], wr: vec![] },
             r#"{"kind":"closure","pairs":[["init:x\n","t0:0"],["t0:0","a \"b\":1"]]}"#,
+        );
+        let view = |relation: &'static str, session, pairs| View {
+            session: SessionId(session),
+            relation: relation.into(),
+            pairs,
+        };
+        check(
+            Certificate::Views {
+                views: vec![view("ppo", 0, vec![]), view("poloc", 1, vec![(W1, W2)])],
+                wr: vec![(R1, W1)],
+            },
+            r#"{"kind":"views","views":[{"session":"t0","relation":"ppo","pairs":[]},{"session":"a \"b\"","relation":"poloc","pairs":[["t0:0","t0:1"]]}],"wr":{"a \"b\":0":"t0:0"}}"#,
         );
         check(
             Certificate::ThinAirRead { read: R2 },

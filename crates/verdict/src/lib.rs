@@ -15,7 +15,7 @@ mod json;
 mod objects;
 
 pub use budget::{Budget, Stopped};
-pub use certificate::{Certificate, Edge, Relation};
+pub use certificate::{Certificate, Edge, Relation, View};
 pub use json::{CertificateError, read_certificate, write_certificate};
 pub use objects::{
     Attempt, Core, Linearization, ObjectCertificate, ObjectJudgement, Unexplained,

@@ -206,7 +206,7 @@ fn a_rejection_says_which_part_and_why() {
             "x@ init:x t0:0 t0:0",
             "`ww.x[2]`: t0:0 has no place there in the order of the writes of this key",
         ),
-        ("ccm", "t0: w(x,1)", "t0:0", "there are no rules for the model `ccm`"),
+        ("rmo", "t0: w(x,1)", "t0:0", "there are no rules for the model `rmo`"),
     ] {
         let h = history(h);
         let rejection = consistent(&h, model, certificate).unwrap_err();

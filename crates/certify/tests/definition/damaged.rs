@@ -104,7 +104,9 @@ impl Vandal<'_> {
                     });
                 }
             }
-            Certificate::SessionOrders { .. } | Certificate::Closure { .. } => {
+            Certificate::SessionOrders { .. }
+            | Certificate::Closure { .. }
+            | Certificate::Views { .. } => {
                 unreachable!("definitions are not proved by these")
             }
         }
