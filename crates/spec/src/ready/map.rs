@@ -26,6 +26,7 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
         read size() -> count as len, mappingCount
         read isEmpty() -> bool as is_empty
         clear()
+        putAll(entries)
         read keySet() -> unordered as keys, keyList
         read values() -> unordered as elements
         read entrySet() -> unordered as entries, iter
@@ -98,6 +99,14 @@ impl Specification for Map {
             ("isEmpty", []) => Value::Bool(map.is_empty()),
             ("clear", []) => {
                 map.clear();
+                Value::Null
+            }
+            ("putAll", [Value::List(all)]) => {
+                for pair in all {
+                    let Value::List(pair) = pair else { return None };
+                    let [k, v] = pair.as_slice() else { return None };
+                    map.insert(k.clone(), v.clone());
+                }
                 Value::Null
             }
             ("keySet", []) => Value::List(map.keys().cloned().collect()),

@@ -15,6 +15,8 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
         "
         add(element) -> bool as insert
         remove(element) -> bool as delete
+        addAll(elements) -> bool
+        removeAll(elements) -> bool
         read contains(element) -> bool
         read size() -> count as len
         read isEmpty() -> bool as is_empty
@@ -48,6 +50,12 @@ impl Specification for Set {
         Some(match (method, args) {
             ("add", [x]) => Value::Bool(set.insert(x.clone())),
             ("remove", [x]) => Value::Bool(set.remove(x)),
+            ("addAll", [Value::List(all)]) => {
+                Value::Bool(all.iter().fold(false, |any, x| set.insert(x.clone()) | any))
+            }
+            ("removeAll", [Value::List(all)]) => {
+                Value::Bool(all.iter().fold(false, |any, x| set.remove(x) | any))
+            }
             ("contains", [x]) => Value::Bool(set.contains(x)),
             ("size", []) => count(set.len()),
             ("isEmpty", []) => Value::Bool(set.is_empty()),
@@ -72,7 +80,7 @@ impl Specification for Set {
 
     fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool {
         match method {
-            "add" | "remove" => returns == Some(&Value::Bool(false)),
+            "add" | "remove" | "addAll" | "removeAll" => returns == Some(&Value::Bool(false)),
             "clear" | "pollFirst" | "pollLast" => false,
             _ => true,
         }
