@@ -70,6 +70,7 @@ mod signature;
 
 // What they do.
 mod outcome;
+mod pin;
 mod precedence;
 mod runner;
 mod threads;
@@ -83,6 +84,9 @@ mod shrink;
 // What an author writes.
 mod harness;
 mod values;
+
+#[cfg(feature = "collections")]
+pub mod collections;
 
 pub use campaign::{Campaign, CampaignError};
 pub use harness::{Harness, HarnessError};

@@ -1,6 +1,7 @@
 //! Running programs on threads of this process, with as little interference as possible.
 //!
-//! The threads stay for the whole campaign. For a program they get their calls once, and then go
+//! The threads stay for the whole campaign, each on a core of its own if there are enough: where
+//! others use the machine as well, they would share one else, and never meet. For a program they get their calls once, and then go
 //! from object to object on their own: each batch of objects is made by the first of them, and
 //! before each object they wait for each other in a loop that reads one variable. From there to the
 //! end of its last call a thread takes no lock, allocates nothing but what calls and their returns
@@ -20,6 +21,7 @@
 //! A call that never returns is waited for: nothing can end a thread from outside.
 
 use std::any::Any;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::hint::{black_box, spin_loop};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,6 +33,7 @@ use consistory_history::Value;
 use rustc_hash::FxHashMap;
 
 use crate::outcome::Outcome;
+use crate::pin::{cores, pin};
 use crate::program::Program;
 use crate::runner::Runner;
 
@@ -99,7 +102,16 @@ impl ThreadRunner {
         methods: Vec<Callable<T>>,
         clock: Clock,
     ) -> Self {
-        ThreadRunner(Box::new(Pool { make, methods, clock, workers: Vec::new(), programs: 0 }))
+        // Several harnesses in one process should not all take the same cores.
+        let mut hasher = DefaultHasher::new();
+        std::thread::current().id().hash(&mut hasher);
+        let mut cores = cores();
+        if !cores.is_empty() {
+            let first = hasher.finish() as usize % cores.len();
+            cores.rotate_left(first);
+        }
+        let (workers, programs) = (Vec::new(), 0);
+        ThreadRunner(Box::new(Pool { make, methods, clock, cores, workers, programs }))
     }
 }
 
@@ -116,6 +128,8 @@ struct Pool<T> {
     make: Arc<dyn Fn() -> T + Send + Sync>,
     methods: Vec<Callable<T>>,
     clock: Clock,
+    /// The cores for the threads, in turn; none if nobody can say.
+    cores: Vec<usize>,
     workers: Vec<Worker<T>>,
     /// How many programs were run.
     programs: u64,
@@ -177,7 +191,9 @@ impl<T: Send + Sync + 'static> Runner for Pool<T> {
         let calls = self.compile(program)?;
         let threads = calls.len();
         while self.workers.len() < threads {
-            self.workers.push(Worker::start(self.workers.len())?);
+            let number = self.workers.len();
+            let core = self.cores.get(number % self.cores.len().max(1)).copied();
+            self.workers.push(Worker::start(number, core)?);
         }
         self.programs += 1;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -237,10 +253,13 @@ impl<T> Pool<T> {
 
 impl<T: Send + Sync + 'static> Worker<T> {
     /// Starts the thread that plays the part of this number in every program.
-    fn start(number: usize) -> Result<Self, ThreadError> {
+    fn start(number: usize, core: Option<usize>) -> Result<Self, ThreadError> {
         let (jobs, inbox) = channel::<Arc<Job<T>>>();
         let (outbox, logs) = channel();
         let work = move || {
+            if let Some(core) = core {
+                pin(core);
+            }
             while let Ok(job) = inbox.recv() {
                 let log = job.work(number);
                 // The objects are gone before anybody hears that all is done.

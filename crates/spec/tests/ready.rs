@@ -27,6 +27,9 @@ fn check(object: &str, calls: &str) {
 #[test]
 fn maps() {
     check("map", "putAll([[1,2],[3,4]]) => null entrySet() => [[1,2],[3,4]] put(1,5) => 2");
+    check("map", "set(1,1) => null tryInsert(1,2) => false getOrPut(1,3) => 1 get(1) => 1");
+    check("map", "tryInsert(1,2) => true removeKey(1) => true removeKey(1) => false");
+    check("map", "getOrPut(1,2) => 2 set(1,3) => null get(1) => 3");
     check("map", "putAll([]) => null isEmpty() => true pollFirstEntry() => null");
     check("map", "put(1,1) => null replace(1,1,2) => true replace(1,1,2) => false get(1) => 2");
 }

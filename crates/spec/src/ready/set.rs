@@ -14,6 +14,7 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     signatures(
         "
         add(element) -> bool as insert
+        ensure(element)
         remove(element) -> bool as delete
         addAll(elements) -> bool
         removeAll(elements) -> bool
@@ -49,6 +50,10 @@ impl Specification for Set {
         let or_null = |value: Option<&Value>| value.cloned().unwrap_or(Value::Null);
         Some(match (method, args) {
             ("add", [x]) => Value::Bool(set.insert(x.clone())),
+            ("ensure", [x]) => {
+                set.insert(x.clone());
+                Value::Null
+            }
             ("remove", [x]) => Value::Bool(set.remove(x)),
             ("addAll", [Value::List(all)]) => {
                 Value::Bool(all.iter().fold(false, |any, x| set.insert(x.clone()) | any))
@@ -81,7 +86,7 @@ impl Specification for Set {
     fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool {
         match method {
             "add" | "remove" | "addAll" | "removeAll" => returns == Some(&Value::Bool(false)),
-            "clear" | "pollFirst" | "pollLast" => false,
+            "clear" | "ensure" | "pollFirst" | "pollLast" => false,
             _ => true,
         }
     }
@@ -96,7 +101,7 @@ impl Specification for Set {
 
     fn part(&self, method: &str, args: &[Value]) -> Option<Value> {
         match method {
-            "add" | "remove" | "contains" => args.first().cloned(),
+            "add" | "ensure" | "remove" | "contains" => args.first().cloned(),
             _ => None,
         }
     }
