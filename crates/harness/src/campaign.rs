@@ -84,8 +84,8 @@ impl Campaign {
         mut progress: impl FnMut(&Report),
     ) -> Result<Report, CampaignError<R::Error>> {
         let mut trial = Trial::new(self);
+        let mut left = self.runs.unwrap_or(u64::MAX);
         for number in 0.. {
-            let left = self.runs.map_or(u64::MAX, |runs| runs.saturating_sub(trial.report.runs));
             let is_over = trial.looked() >= self.time
                 || left == 0
                 || trial.report.failures.len() >= self.failures
@@ -94,7 +94,9 @@ impl Campaign {
             if is_over || program.is_empty() {
                 break;
             }
-            trial.run(&program, self.rounds.min(left), runner)?;
+            let rounds = self.rounds.clamp(1, left);
+            trial.run(&program, rounds, runner)?;
+            left -= rounds;
             progress(&trial.report);
         }
         Ok(trial.finish())
@@ -109,9 +111,11 @@ impl Campaign {
     ) -> Result<Report, CampaignError<R::Error>> {
         let mut trial = Trial::new(self);
         trial.shrinks = false;
-        while trial.report.runs < rounds && trial.report.failures.is_empty() {
-            let left = rounds - trial.report.runs;
-            trial.run(program, self.rounds.clamp(1, left), runner)?;
+        let mut left = rounds;
+        while left > 0 && trial.report.failures.is_empty() {
+            let next = self.rounds.clamp(1, left);
+            trial.run(program, next, runner)?;
+            left -= next;
         }
         trial.report.programs = 1;
         Ok(trial.finish())
@@ -200,7 +204,7 @@ impl<'c> Trial<'c> {
         let findings = Findings::gather(program, rounds, &mut self.judge, runner);
         let Findings { runs, undecided, bad } = findings.map_err(CampaignError::Runner)?;
         self.report.programs += 1;
-        self.report.runs += runs.max(1);
+        self.report.runs += runs;
         self.report.undecided += undecided;
         let bad_runs = bad.iter().map(|(_, _, count)| count).sum();
         self.report.bad_runs += bad_runs;

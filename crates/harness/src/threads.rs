@@ -84,6 +84,9 @@ pub enum ThreadError {
 /// Performs a call on an object.
 pub(crate) type Perform<T> = Arc<dyn Fn(&T, &[Value]) -> Value + Send + Sync>;
 
+/// The calls of a thread.
+type Part<T> = Vec<(Perform<T>, Vec<Value>)>;
+
 /// A method as threads call it.
 pub(crate) struct Callable<T> {
     pub(crate) name: Box<str>,
@@ -144,7 +147,7 @@ struct Worker<T> {
 /// A program for the threads, and what they share while it runs.
 struct Job<T> {
     make: Arc<dyn Fn() -> T + Send + Sync>,
-    calls: Vec<Vec<(Perform<T>, Vec<Value>)>>,
+    calls: Vec<Part<T>>,
     rounds: u64,
     clock: Clock,
     epoch: Instant,
@@ -233,10 +236,7 @@ fn ended() -> ThreadError {
 
 impl<T> Pool<T> {
     /// Finds the methods that a program calls.
-    fn compile(
-        &self,
-        program: &Program,
-    ) -> Result<Vec<Vec<(Perform<T>, Vec<Value>)>>, ThreadError> {
+    fn compile(&self, program: &Program) -> Result<Vec<Part<T>>, ThreadError> {
         let compile = |call: &crate::program::Call| {
             let is_it = |m: &&Callable<T>| m.name == call.method && m.arity == call.args.len();
             match self.methods.iter().find(is_it) {

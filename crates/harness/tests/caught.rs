@@ -73,6 +73,9 @@ fn a_counter_that_reads_then_writes_is_caught() {
     let shown = report.to_string();
     assert!(shown.contains("├ incrementAndGet() => 1"), "{shown}");
     assert!(shown.contains("harness().replay(") && !shown.contains('\u{1b}'), "{shown}");
+    let test = failure.reproduction();
+    let program = "        \"t0: incrementAndGet()\\n\\\n        t1: incrementAndGet()\",\n";
+    assert!(test.starts_with("#[test]\n") && test.contains(program), "{test}");
     // The program that the report shows fails again.
     let again = racy_counter().replay(&failure.program.to_string(), 100_000_000);
     assert_eq!(again.failures.len(), 1, "{again}");
@@ -112,21 +115,16 @@ fn a_clock_catches_too() {
 #[test]
 fn a_promise_that_is_weaker_is_kept() {
     // Its length is that of a while ago.
+    type Stale = (Mutex<VecDeque<i64>>, AtomicI64);
     let stale = || {
-        Harness::new(|| (Mutex::new(VecDeque::new()), AtomicI64::new(0)))
+        Harness::new(Stale::default)
             .object("queue")
-            .method("push", |(queue, length), value: i64| {
+            .method("push", |(queue, length): &Stale, value: i64| {
                 queue.lock().unwrap().push_back(value);
                 length.fetch_add(1, Ordering::SeqCst);
             })
-            .method("pop", |(queue, length), ()| {
-                let first = queue.lock().unwrap().pop_front();
-                if first.is_some() {
-                    length.fetch_sub(1, Ordering::SeqCst);
-                }
-                first
-            })
-            .method("len", |(_, length), ()| length.load(Ordering::SeqCst))
+            .method("peek", |(queue, _): &Stale, ()| queue.lock().unwrap().front().copied())
+            .method("len", |(_, length): &Stale, ()| length.load(Ordering::SeqCst))
     };
     let report = stale().infer_levels().run(LONG);
     assert_eq!(report.failures.len(), 1, "{report}");
