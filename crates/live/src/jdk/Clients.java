@@ -136,7 +136,7 @@ public final class Clients {
             arrived = new long[(threads + 1) * APART];
             counters = new long[(threads + 1) * APART];
             // Where there are more threads than cores, whoever is awaited needs this one's core.
-            patience = threads <= Runtime.getRuntime().availableProcessors() ? 200 : 20;
+            patience = threads <= Runtime.getRuntime().availableProcessors() ? 500 : 20;
         }
 
         void run(int thread) {
@@ -235,7 +235,7 @@ public final class Clients {
         final SynchronousQueue<Batch> done = new SynchronousQueue<>();
 
         Worker(int number) {
-            super("t" + number);
+            super("client-" + number);
             this.number = number;
             setDaemon(true);
             start();

@@ -17,12 +17,17 @@ use std::time::Duration;
 use consistory_harness::{Outcome, Program, Runner};
 
 use super::collections::JdkCollection;
+use crate::pin::pin_named;
+
 use super::protocol::{Answer, answer, threads};
 
 const SOURCES: [(&str, &str); 2] = [
     ("Clients.java", include_str!("Clients.java")),
     ("Methods.java", include_str!("Methods.java")),
 ];
+
+/// What the names of its threads begin with; a number follows.
+const THREAD: &str = "client-";
 
 /// The oldest Java that runs the program.
 const RELEASE: &str = "11";
@@ -149,6 +154,8 @@ pub struct Jdk {
     lines: Receiver<io::Result<String>>,
     complaints: Arc<Mutex<String>>,
     programs: u64,
+    /// How many of its threads are kept on cores.
+    pinned: usize,
 }
 
 impl Jdk {
@@ -188,7 +195,7 @@ impl Jdk {
             }
             let _ = io::copy(&mut errors, &mut io::sink());
         });
-        Ok(Jdk { options, child, input, lines, complaints, programs: 0 })
+        Ok(Jdk { options, child, input, lines, complaints, programs: 0, pinned: 0 })
     }
 
     /// Says why no more answers come.
@@ -236,7 +243,15 @@ impl Runner for Jdk {
             };
             match answer(&line, program) {
                 Some(Answer::Outcome(outcome, count)) => outcomes.push((outcome, count)),
-                Some(Answer::Done) => return Ok(outcomes),
+                Some(Answer::Done) => {
+                    // Its threads are there when they are first needed. Two on one core would
+                    // take turns and never meet.
+                    if program.threads.len() > self.pinned {
+                        pin_named(self.child.id(), THREAD);
+                        self.pinned = program.threads.len();
+                    }
+                    return Ok(outcomes);
+                }
                 Some(Answer::Refused(message)) => return Err(JdkError::Refused { message }),
                 None => return Err(JdkError::Garbled { line }),
             }
