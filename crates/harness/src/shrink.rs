@@ -1,10 +1,11 @@
 //! Shrinking: the smallest program that still fails, by running smaller ones.
 //!
-//! A smaller program is believed to fail only when it was seen to. How long to wait for that
-//! follows from how often the current program fails: a candidate gets twenty times as many runs as
-//! that takes on average, within what time is left. The first candidate is what the bad outcome
-//! seems to need ([`Judge::core`]); then threads are left out, then calls one by one, until nothing
-//! smaller fails. Last, keys and values are numbered from the start.
+//! A smaller program is believed to fail only when it was seen to. The candidates are what the bad
+//! outcome seems to need ([`Judge::core`]), then programs with a thread less, then with a call less.
+//! They take turns, a few runs each, until one fails: failures may be rare, and nobody knows which
+//! candidate can fail at all. That one is shrunk further. If none fails in twenty times as many runs
+//! as the current program needs on average, or the time is over, the current one is taken. Last,
+//! keys and values are numbered from the start.
 
 use std::time::{Duration, Instant};
 
@@ -45,23 +46,16 @@ pub(crate) fn shrink<R: Runner>(
     let mut candidates = vec![judge.core(&bad.program, &bad.outcome)];
     candidates.extend(smaller(&bad.program));
     loop {
-        let mut found = None;
-        for candidate in candidates {
-            if candidate.is_empty() || candidate.len() >= bad.program.len() {
-                continue;
-            }
-            found = attempt(candidate, &bad, judge, runner, effort, deadline)?;
-            if found.is_some() {
-                break;
-            }
+        candidates.retain(|c| !c.is_empty() && c.len() < bad.program.len());
+        match first_to_fail(&candidates, bad.seen, judge, runner, effort, deadline)? {
+            Some(found) => bad = found,
+            None => break,
         }
-        let Some(found) = found else { break };
-        bad = found;
         candidates = smaller(&bad.program);
     }
     let tidy = effort.programs.tidy(&bad.program);
     if tidy != bad.program
-        && let Some(found) = attempt(tidy, &bad, judge, runner, effort, deadline)?
+        && let Some(found) = first_to_fail(&[tidy], bad.seen, judge, runner, effort, deadline)?
     {
         bad = found;
     }
@@ -85,31 +79,31 @@ fn smaller(program: &Program) -> Vec<Program> {
     smaller
 }
 
-/// Runs a candidate until it fails, or for as long as it is worth.
-fn attempt<R: Runner>(
-    candidate: Program,
-    parent: &Bad,
+/// Runs candidates in turn until one fails, or for as long as it is worth.
+fn first_to_fail<R: Runner>(
+    candidates: &[Program],
+    (bad_rounds, rounds): (u64, u64),
     judge: &mut Judge,
     runner: &mut R,
     effort: &Effort<'_>,
     deadline: Instant,
 ) -> Result<Option<Bad>, R::Error> {
-    let (bad_rounds, rounds) = parent.seen;
     let patience = (rounds / bad_rounds.max(1)).saturating_mul(PATIENCE).max(effort.rounds);
-    // No candidate may take all of the time that is left.
-    let left = deadline.saturating_duration_since(Instant::now());
-    let until = Instant::now() + left / 3;
     let mut total = 0;
-    let mut bad_total = 0;
-    while total < patience && Instant::now() < until {
-        let Findings { bad, runs, .. } =
-            Findings::gather(&candidate, effort.rounds, judge, runner)?;
-        total += runs;
-        bad_total += bad.iter().map(|(_, _, count)| count).sum::<u64>();
-        if let Some((outcome, fault, _)) = bad.into_iter().max_by_key(|(_, _, count)| *count) {
-            let seen = (bad_total, total);
-            return Ok(Some(Bad { program: candidate, outcome, fault, seen }));
+    while total < patience {
+        for candidate in candidates {
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            let Findings { bad, runs, .. } =
+                Findings::gather(candidate, effort.rounds, judge, runner)?;
+            let bad_runs = bad.iter().map(|(_, _, count)| count).sum::<u64>();
+            if let Some((outcome, fault, _)) = bad.into_iter().max_by_key(|(_, _, count)| *count) {
+                let seen = (bad_runs, total + runs);
+                return Ok(Some(Bad { program: candidate.clone(), outcome, fault, seen }));
+            }
         }
+        total += effort.rounds;
     }
     Ok(None)
 }

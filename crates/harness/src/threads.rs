@@ -67,10 +67,10 @@ pub enum ThreadError {
         /// The call.
         call: String,
     },
-    /// The object could not be made.
-    #[error("the object could not be made: {message}")]
+    /// The object could not be made, or not be dropped.
+    #[error("the object could not be made or dropped: {message}")]
     Constructor {
-        /// What the constructor said when it panicked.
+        /// What was said in the panic.
         message: String,
     },
     /// A thread could not be started.
@@ -290,7 +290,10 @@ impl<T> Job<T> {
                 break;
             }
             if own == 0 {
-                self.make_objects(size);
+                self.guarded(|| {
+                    let objects = Arc::new((0..size).map(|_| (self.make)()).collect());
+                    *self.objects.lock().unwrap_or_else(PoisonError::into_inner) = objects;
+                });
             }
             if !self.arrive(&mut arrivals) {
                 break;
@@ -312,22 +315,22 @@ impl<T> Job<T> {
                 log.rounds.push(number);
                 round += 1;
             }
+            self.guarded(|| drop(objects));
+        }
+        if own == 0 {
+            self.guarded(|| {
+                *self.objects.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
+            });
         }
         log
     }
 
-    fn make_objects(&self, size: u64) {
-        let made =
-            catch_unwind(AssertUnwindSafe(|| (0..size).map(|_| (self.make)()).collect::<Vec<T>>()));
-        match made {
-            Ok(objects) => {
-                *self.objects.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(objects);
-            }
-            Err(panic) => {
-                let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-                *failed = Some(message(&*panic));
-                self.stop.store(true, Ordering::Release);
-            }
+    /// Does what may panic outside of a call; if it does, all threads stop.
+    fn guarded(&self, act: impl FnOnce()) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(act)) {
+            let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+            *failed = Some(message(&*panic));
+            self.stop.store(true, Ordering::Release);
         }
     }
 
@@ -400,6 +403,9 @@ impl<T> Job<T> {
         while self.barrier.0.load(Ordering::Acquire) < *arrivals {
             turns += 1;
             if turns == self.turns {
+                if self.stop.load(Ordering::Acquire) {
+                    return false;
+                }
                 // Those that are awaited may need this core.
                 std::thread::yield_now();
                 turns = 0;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use consistory_harness::{Clock, Fault, Harness, Program};
@@ -205,7 +205,20 @@ fn what_cannot_be_tested_is_said() {
         assert!(error.contains(expected), "{error}");
     }
     let broken = Harness::new(|| -> AtomicI64 { panic!("no room") }).object("counter");
-    assert_eq!(error(broken.method("get", get)), "the object could not be made: no room");
+    assert_eq!(
+        error(broken.method("get", get)),
+        "the object could not be made or dropped: no room"
+    );
+    static STICKS: AtomicBool = AtomicBool::new(true);
+    struct Sticky;
+    impl Drop for Sticky {
+        fn drop(&mut self) {
+            assert!(!STICKS.swap(false, Ordering::SeqCst), "it sticks");
+        }
+    }
+    let sticky = Harness::new(|| Sticky).object("counter").method("get", |_, ()| 0);
+    let error = sticky.try_run(LONG).unwrap_err().to_string();
+    assert_eq!(error, "the object could not be made or dropped: it sticks");
     let replay = |program: &str| {
         let harness = counter().object("counter").method("get", get);
         harness.try_replay(program, 10).unwrap_err().to_string()
