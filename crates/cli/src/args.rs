@@ -211,13 +211,15 @@ pub(crate) struct WatchArgs {
 
 const TEST_HELP: &str = "\
 A target is jdk: and a class of java.util.concurrent, such as jdk:ConcurrentHashMap; it needs a JDK,
-from JAVA_HOME or the search path.
+from JAVA_HOME or the search path. Or it is rust: and a collection, such as rust:dashmap::DashMap, if
+this was built with the feature `collections`.
 
 Examples:
   consistory test jdk:ConcurrentSkipListMap --without putAll,clear
   consistory test jdk:ConcurrentLinkedDeque --methods addFirst,addLast,pollLast,peekFirst --threads 2
   consistory test jdk:ConcurrentHashMap --model levels --time 1m
   consistory test jdk:ConcurrentHashMap --levels 'size=weak,isEmpty=weak,containsValue=monotonic'
+  consistory test rust:crossbeam-skiplist::SkipMap --methods set,get,remove --threads 2 --calls 3
 
 Exit code: 0 nothing wrong was seen, 1 some violation, 2 bad usage or it could not be run,
 3 some undecided and no violation.";

@@ -40,11 +40,57 @@ struct Subject {
 pub(crate) fn test(args: &TestArgs) -> Result<u8, CliError> {
     match args.target.split_once(':') {
         Some(("jdk", name)) => jdk(args, name),
+        Some(("rust", name)) => rust(args, name),
         _ => Err(CliError::with_hint(
             format!("`{}` is no target", args.target),
-            "a target is jdk: and a class, such as jdk:ConcurrentHashMap",
+            "a target is jdk: and a class, such as jdk:ConcurrentHashMap, or rust: and a \
+             collection, such as rust:dashmap::DashMap",
         )),
     }
+}
+
+/// Tests a collection of a Rust crate.
+#[cfg(feature = "collections")]
+fn rust(args: &TestArgs, name: &str) -> Result<u8, CliError> {
+    use consistory_harness::{Clock, collections};
+    let collection = collections::find(name).ok_or_else(|| {
+        let names: Vec<&str> = collections::catalogue().iter().map(|c| c.name).collect();
+        CliError::with_hint(
+            format!("`{name}` is no collection of Rust that can be tested"),
+            format!("the collections are {}", names.join(", ")),
+        )
+    })?;
+    let clock = match args.clock {
+        TestClock::Counters => Clock::Counters,
+        TestClock::Plain => Clock::Monotonic,
+    };
+    let built = collection.build_with(clock);
+    let (built, mut runner) = built.map_err(|error| CliError::usage(error.to_string()))?;
+    let mut signatures = built.programs.signatures;
+    let asked = || args.methods.iter().chain(&args.without);
+    if let Some(unknown) = asked().find(|name| signatures.iter().all(|s| *s.method != ***name)) {
+        let mut known: Vec<&str> = signatures.iter().map(|s| &*s.method).collect();
+        known.dedup();
+        return Err(CliError::with_hint(
+            format!("{} has no method `{unknown}`", collection.name),
+            format!("its methods are {}", known.join(", ")),
+        ));
+    }
+    let is_in = |list: &[String], s: &Signature| list.iter().any(|name| **name == *s.method);
+    signatures.retain(|s| args.methods.is_empty() || is_in(&args.methods, s));
+    signatures.retain(|s| !is_in(&args.without, s));
+    let subject = Subject { name: collection.object, object: built.object, signatures };
+    let campaign = campaign(args, &subject)?;
+    conduct(args, &subject, &campaign, &mut runner, |error| CliError::usage(error.to_string()))
+}
+
+/// Says that no collection of a Rust crate was built in.
+#[cfg(not(feature = "collections"))]
+fn rust(args: &TestArgs, _name: &str) -> Result<u8, CliError> {
+    Err(CliError::with_hint(
+        format!("`{}`: no collections of Rust crates are built in", args.target),
+        "build with `cargo build --release --features collections`",
+    ))
 }
 
 /// Tests a collection of the JDK.

@@ -56,6 +56,33 @@ fn a_locked_collection_is_clean() {
 }
 
 #[test]
+fn collections_of_rust_are_tested_if_they_are_built_in() {
+    let folder = Folder::new();
+    let ran = folder.run("test rust:std::Mutex<VecDeque> --threads 2 --runs 2000 --format json");
+    if !cfg!(feature = "collections") {
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+        assert!(ran.err.contains("--features collections"), "{}", ran.err);
+        return;
+    }
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.out);
+    let summary = &ran.lines()[0];
+    assert_eq!((&summary["runs"], &summary["object"]), (&2000.into(), &"queue".into()));
+    let ran = folder.run(
+        "test rust:crossbeam-skiplist --methods set,remove --threads 2 --time 60s --failures 1",
+    );
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    assert!(ran.out.contains("remove(0)"), "{}", ran.out);
+    for (args, expected) in [
+        ("test rust:std::HashMap", "error: `std::HashMap` is no collection of Rust"),
+        ("test rust:scc --without fly", "error: scc::HashMap has no method `fly`"),
+    ] {
+        let ran = folder.run(args);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args}");
+        assert!(ran.err.starts_with(expected), "{args}: {}", ran.err);
+    }
+}
+
+#[test]
 fn what_cannot_be_tested_is_said() {
     let folder = Folder::new();
     for (args, expected) in [
