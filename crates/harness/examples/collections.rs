@@ -17,8 +17,10 @@ fn main() {
     let only = args.next().unwrap_or_default();
     let folder = args.next().map(PathBuf::from);
     let time = Duration::from_secs_f64(seconds);
-    println!("| collection | methods | runs | bad runs | first after | smallest programs |");
-    println!("| --- | --- | --- | --- | --- | --- |");
+    println!(
+        "| collection | methods | runs | outcomes | bad runs | first after | smallest programs |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
     for collection in catalogue().iter().filter(|c| c.name.starts_with(&only)) {
         for with_bulk in [false, true] {
             if with_bulk && collection.bulk.is_empty() {
@@ -63,10 +65,11 @@ fn row(collection: &Collection, with_bulk: bool, report: &Report) -> String {
         .collect();
     let first = report.failures.first();
     format!(
-        "| {} | {} | {} | {} | {} | {} |",
+        "| {} | {} | {} | {} | {} | {} | {} |",
         collection.name,
         if with_bulk { "all" } else { "single" },
         report.runs,
+        report.outcomes,
         report.bad_runs,
         first.map_or("–".to_owned(), |failure| format!("{:.1} s", failure.after.as_secs_f64())),
         programs.join("<br>"),
