@@ -38,7 +38,7 @@ use crate::program::Program;
 use crate::runner::Runner;
 
 /// How many objects are made at a time.
-const BATCH: u64 = 256;
+const BATCH: u64 = 64;
 
 /// How a call's start and end are recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -207,7 +207,7 @@ impl<T: Send + Sync + 'static> Runner for Pool<T> {
             clock: self.clock,
             epoch: Instant::now(),
             seed: self.programs,
-            turns: if threads > cores { 32 } else { 8_000 },
+            turns: if threads > cores { 32 } else { 2_048 },
             barrier: Line::default(),
             counters: std::iter::repeat_with(Line::default).take(threads).collect(),
             objects: Mutex::default(),
