@@ -52,9 +52,23 @@ fn a_removal_beside_an_update_of_the_tree_index_finds_nothing_to_remove() {
 }
 
 #[test]
+fn a_walk_over_shards_is_not_atomic() {
+    let report = test("dashmap", &["put", "iter", "len"], Duration::from_secs(60));
+    assert_eq!(report.failures.len(), 1, "{report}");
+}
+
+#[test]
 fn nothing_is_wrong_with_those_that_lock() {
-    for name in ["scc::HashMap", "std::Mutex<BTreeMap>", "std::Mutex<VecDeque>", "std::mpsc"] {
-        let report = test(name, &[], Duration::from_secs(2));
+    let by_key = ["put", "get", "remove", "tryInsert", "getOrPut", "containsKey"];
+    let time = Duration::from_secs(2);
+    for (name, methods) in [
+        ("scc::HashMap", &by_key[..]),
+        ("dashmap", &by_key[..]),
+        ("std::Mutex<BTreeMap>", &[]),
+        ("std::Mutex<VecDeque>", &[]),
+        ("std::mpsc", &[]),
+    ] {
+        let report = test(name, methods, time);
         assert!(report.is_clean(), "{name}: {report}");
     }
 }

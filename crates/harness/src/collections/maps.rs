@@ -51,7 +51,7 @@ pub(super) fn dash_map() -> Harness<DashMap<i64, i64>> {
         .method("isEmpty", |m, ()| m.is_empty())
         .method("iter", |m, ()| m.iter().map(|e| (*e.key(), *e.value())).collect::<Entries>())
         .method("clear", |m, ()| m.clear());
-    weighted(harness, &["put", "get"])
+    weighted(harness, &["put", "iter", "len"])
 }
 
 pub(super) fn scc_hash_map() -> Harness<scc::HashMap<i64, i64>> {
@@ -74,7 +74,7 @@ pub(super) fn scc_hash_map() -> Harness<scc::HashMap<i64, i64>> {
             entries
         })
         .method("clear", |m, ()| m.clear_sync());
-    weighted(harness, &["put", "get"])
+    weighted(harness, &["put", "get", "iter"])
 }
 
 pub(super) fn scc_hash_index() -> Harness<scc::HashIndex<i64, i64>> {
@@ -132,7 +132,7 @@ pub(super) fn papaya() -> Harness<papaya::HashMap<i64, i64>> {
         .method("isEmpty", |m, ()| m.is_empty())
         .method("iter", |m, ()| m.pin().iter().map(|(k, v)| (*k, *v)).collect::<Entries>())
         .method("clear", |m, ()| m.pin().clear());
-    weighted(harness, &["put", "get", "remove"])
+    weighted(harness, &["put", "remove", "iter", "len"])
 }
 
 pub(super) fn flurry() -> Harness<flurry::HashMap<i64, i64>> {
@@ -146,7 +146,7 @@ pub(super) fn flurry() -> Harness<flurry::HashMap<i64, i64>> {
         .method("isEmpty", |m, ()| m.is_empty())
         .method("iter", |m, ()| m.pin().iter().map(|(k, v)| (*k, *v)).collect::<Entries>())
         .method("clear", |m, ()| m.pin().clear());
-    weighted(harness, &["put", "get", "remove"])
+    weighted(harness, &["put", "remove", "iter", "len"])
 }
 
 /// A map of the standard library behind a lock.

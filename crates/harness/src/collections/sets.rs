@@ -35,5 +35,6 @@ pub(super) fn dash_set() -> Harness<DashSet<i64>> {
         .method("iter", |s, ()| s.iter().map(|e| *e.key()).collect::<Vec<i64>>())
         .method("clear", |s, ()| s.clear())
         .weight("add", 4)
-        .weight("remove", 2)
+        .weight("iter", 4)
+        .weight("len", 4)
 }
