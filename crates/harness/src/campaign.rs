@@ -33,7 +33,8 @@ pub struct Campaign {
     pub runs: Option<u64>,
     /// After how many different failures to stop.
     pub failures: usize,
-    /// How long a failure may be shrunk.
+    /// How long a failure may be shrunk; all of them together no longer than `time`, if that is
+    /// longer.
     pub shrinking: Duration,
     /// How long one outcome may be judged.
     pub judging: Duration,
@@ -238,13 +239,19 @@ impl<'c> Trial<'c> {
         if self.report.failures.len() >= self.campaign.failures {
             return Ok(());
         }
+        // All shrinking together takes no longer than looking, however many kinds there seem to be.
+        let allowed = self.campaign.time.max(self.campaign.shrinking);
+        let left = allowed.saturating_sub(self.shrinking).min(self.campaign.shrinking);
+        if left.is_zero() && !self.report.failures.is_empty() {
+            return Ok(());
+        }
         let after = self.looked();
         let bad = if self.shrinks {
             let began = Instant::now();
             let effort = Effort {
                 programs: &self.campaign.programs,
                 rounds: self.campaign.rounds,
-                time: self.campaign.shrinking,
+                time: left,
             };
             let levels = self.judge.levels.take();
             let shrunk = shrink(bad, &mut self.judge, runner, &effort);

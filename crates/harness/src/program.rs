@@ -133,7 +133,8 @@ impl Program {
     }
 
     /// Gives what programs have in common that differ only in how threads are numbered and values
-    /// are named: values are numbered by first use, and the least such program is taken.
+    /// are named: values are numbered by first use, those of first arguments (mostly keys) apart from
+    /// those of second ones and so on, and the least such program is taken.
     ///
     /// It is for grouping: where the order of values matters, it may mean something else.
     pub fn shape(&self) -> Program {
@@ -151,19 +152,22 @@ impl Program {
     }
 
     fn renamed(&self, order: &[usize]) -> Program {
-        let mut names: Vec<(&Value, i64)> = Vec::new();
+        let mut names: Vec<Vec<&Value>> = Vec::new();
         let mut threads = Vec::with_capacity(order.len());
         for &t in order {
             let mut calls = Vec::new();
             for call in &self.threads[t] {
                 let mut args = Vec::with_capacity(call.args.len());
-                for arg in &call.args {
-                    let next = names.len() as i64;
-                    let name = names.iter().find(|(value, _)| *value == arg).map(|&(_, n)| n);
-                    if name.is_none() {
-                        names.push((arg, next));
+                for (at, arg) in call.args.iter().enumerate() {
+                    if names.len() <= at {
+                        names.push(Vec::new());
                     }
-                    args.push(Value::Int(name.unwrap_or(next)));
+                    let known = names[at].iter().position(|value| *value == arg);
+                    if known.is_none() {
+                        names[at].push(arg);
+                    }
+                    let number = known.unwrap_or(names[at].len() - 1);
+                    args.push(Value::Int(number as i64));
                 }
                 calls.push(Call { method: call.method.clone(), args });
             }
@@ -208,6 +212,8 @@ mod tests {
         let of = shape("t0: put(0,1) put(0,2)\nt1: get(0)");
         assert_eq!(of, shape("t0: get(7)\nt1: put(7,5) put(7,9)"));
         assert_ne!(of, shape("t0: put(0,1) put(1,2)\nt1: get(0)"));
+        let keys = shape("t0: put(0,1) put(1,2)");
+        assert_eq!(keys, shape("t0: put(1,2) put(0,3)"), "a key that looks like a value is none");
         assert_ne!(of, shape("t0: put(0,1)\nt1: put(0,2) get(0)"));
     }
 }
