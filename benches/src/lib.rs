@@ -6,6 +6,8 @@
 //!   and 3.4), with the thesis's own Datalog encodings in the same run.
 //! - `scale` goes up to a million operations, one process a measurement, and to hundreds of
 //!   thousands of small histories.
+//! - `jdk` redoes the experiments of Emmi and Enea's paper on weak consistency (2018, Figures 7
+//!   and 8), on histories that it recorded from collections of the JDK.
 //!
 //! The modules: `datalog` writes the thesis's encodings, `clingo` runs them, `measure` times our
 //! side, `publish` writes what was found.

@@ -37,6 +37,9 @@ pub(crate) enum Command {
     /// Judge an object's calls as they come, and stop at the first that nothing explains.
     #[command(after_help = WATCH_HELP)]
     Watch(WatchArgs),
+    /// Run random client programs of a real collection, and judge and shrink what they did.
+    #[command(after_help = TEST_HELP)]
+    Test(TestArgs),
     /// Prove that every run of a coherence protocol is sequentially consistent.
     #[command(after_help = VERIFY_HELP)]
     Verify(VerifyArgs),
@@ -220,6 +223,81 @@ pub(crate) struct WatchArgs {
     /// How to print what was found.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
+}
+
+const TEST_HELP: &str = "\
+A target is jdk: and a class of java.util.concurrent, such as jdk:ConcurrentHashMap; it needs a JDK,
+from JAVA_HOME or the search path. Or it is rust: and a collection, such as rust:dashmap::DashMap, if
+this was built with the feature `collections`.
+
+Examples:
+  consistory test jdk:ConcurrentSkipListMap --without putAll,clear
+  consistory test jdk:ConcurrentLinkedDeque --methods addFirst,addLast,pollLast,peekFirst --threads 2
+  consistory test jdk:ConcurrentHashMap --model levels --time 1m
+  consistory test jdk:ConcurrentHashMap --levels 'size=weak,isEmpty=weak,containsValue=monotonic'
+  consistory test rust:crossbeam-skiplist::SkipMap --methods set,get,remove --threads 2 --calls 3
+
+Exit code: 0 nothing wrong was seen, 1 some violation, 2 bad usage or it could not be run,
+3 some undecided and no violation.";
+
+#[derive(Debug, Args)]
+pub(crate) struct TestArgs {
+    /// What to test.
+    #[arg(value_name = "TARGET")]
+    pub(crate) target: String,
+    /// The methods to call [default: all].
+    #[arg(long, value_name = "METHODS", value_delimiter = ',')]
+    pub(crate) methods: Vec<String>,
+    /// Methods not to call.
+    #[arg(long, value_name = "METHODS", value_delimiter = ',', conflicts_with = "methods")]
+    pub(crate) without: Vec<String>,
+    /// A model of objects, or `levels` to ask only which level each method keeps.
+    #[arg(long, value_name = "MODEL", default_value = "linearizability")]
+    pub(crate) model: String,
+    /// Judge by visibility levels, such as "size=weak,keySet=monotonic"; other methods see all.
+    #[arg(long, value_name = "LEVELS", conflicts_with = "model")]
+    pub(crate) levels: Option<String>,
+    /// How many threads.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub(crate) threads: u8,
+    /// How many calls each thread makes.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=32))]
+    pub(crate) calls: u8,
+    /// How many different keys.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) keys: u32,
+    /// How many times each program is run.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) rounds: u64,
+    /// How long to look; shrinking what was found comes on top.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::duration)]
+    pub(crate) time: Duration,
+    /// How many runs at most.
+    #[arg(long, value_name = "N")]
+    pub(crate) runs: Option<u64>,
+    /// Stop after so many different violations.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) failures: usize,
+    /// The seed of the programs; what the threads do it does not decide.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// How to tell which calls came before which.
+    #[arg(long, value_enum, default_value_t = TestClock::Counters)]
+    pub(crate) clock: TestClock,
+    /// Draw what is wrong as SVG files in this folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) draw: Option<PathBuf>,
+    /// How to print what was found.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum TestClock {
+    /// A counter of each thread, which the others read before each call: interferes least.
+    Counters,
+    /// The system's clock, before and after each call.
+    Plain,
 }
 
 const VERIFY_HELP: &str = "\
@@ -410,8 +488,8 @@ impl From<EngineName> for Engine {
 #[command(next_help_heading = "Objects")]
 pub(crate) struct ObjectArgs {
     /// The object that the histories are calls of: register, cas-register, counter, map, kv, set,
-    /// queue, stack, deque, priority-queue, lock, log or transactions, some with a parameter as in
-    /// `register(0)`; or a path to an object file.
+    /// list, queue, stack, deque, priority-queue, lock, log or transactions, some with a parameter
+    /// as in `register(0)`; or a path to an object file.
     #[arg(long, value_name = "OBJECT")]
     pub(crate) object: Option<String>,
     /// A model of axioms, such as "vis >= po; vis >= vis ; vis".

@@ -18,6 +18,7 @@ mod report;
 mod run;
 mod select;
 mod simulate;
+mod test;
 mod units;
 mod verify;
 mod watch;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Record(args) => record::record(args),
         Command::Litmus(args) => litmus::litmus(args),
         Command::Watch(args) => watch::watch(args),
+        Command::Test(args) => test::test(args),
         Command::Verify(args) => verify::verify(args),
         Command::Simulate(args) => simulate::simulate(args),
         Command::Models(args) => models::models(args),

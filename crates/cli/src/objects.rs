@@ -245,7 +245,7 @@ pub(crate) fn load_object(name: &str) -> Result<Arc<dyn Object>, CliError> {
 }
 
 /// Gives the name that a specification knows a method by.
-fn known_method(object: &dyn Object, name: &str) -> Result<Box<str>, CliError> {
+pub(crate) fn known_method(object: &dyn Object, name: &str) -> Result<Box<str>, CliError> {
     let methods = object.methods();
     let is_it = |m: &&Method| *m.name == *name || m.aliases.iter().any(|alias| **alias == *name);
     match methods.iter().find(is_it) {
@@ -262,7 +262,7 @@ fn known_method(object: &dyn Object, name: &str) -> Result<Box<str>, CliError> {
     }
 }
 
-fn unknown_model(id: &str) -> CliError {
+pub(crate) fn unknown_model(id: &str) -> CliError {
     CliError::with_hint(
         format!("`{id}` is no model of objects"),
         format!(

@@ -8,7 +8,7 @@
 //! - [`lattice_svg`] draws a small Hasse diagram, such as that of the models;
 //!   [`lattice_with_cards_svg`] puts cards below it that its edges refer to.
 //! - [`explain_calls`] and [`calls_svg`] do the same for an object's calls, as intervals of time.
-//! - [`line_plot`] draws measurements.
+//! - [`line_plot`] draws measurements, [`scatter_plot`] one measurement against another.
 //! - [`table`] aligns a table for the terminal.
 //!
 //! The output is bounded whatever the input: a proof of a million edges is abbreviated, and a
@@ -47,6 +47,7 @@ mod svg_execution;
 
 mod svg_lattice;
 mod svg_plot;
+mod svg_scatter;
 mod svg_sequence;
 
 mod table;
@@ -59,5 +60,6 @@ pub use svg_execution::{ExecutionArrow, ExecutionGraph, ExecutionNode, execution
 pub use svg_history::{DrawOptions, history_svg};
 pub use svg_lattice::{LatticeCard, LatticeEdge, LatticeNode, lattice_svg, lattice_with_cards_svg};
 pub use svg_plot::{Plot, Series, line_plot};
+pub use svg_scatter::{Scatter, scatter_plot};
 pub use svg_sequence::{Sequence, SequenceStep, sequence_svg};
 pub use table::table;

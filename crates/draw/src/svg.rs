@@ -172,6 +172,15 @@ impl Canvas {
         self.put(format_args!("<path d=\"{d}\" fill=\"none\"{stroke}/>"));
     }
 
+    /// Draws dots where the strokes of a path without length are, half transparent.
+    pub(crate) fn dots(&mut self, d: &str, size: f64, colour: &str) {
+        let stroke = stroke_attributes(Stroke { colour, width: size, dashes: "" });
+        self.put(format_args!(
+            "<path d=\"{d}\" fill=\"none\"{stroke} stroke-linecap=\"round\" \
+             stroke-opacity=\"0.5\"/>"
+        ));
+    }
+
     /// Fills a polygon.
     pub(crate) fn polygon(&mut self, points: &[Point], fill: &str, stroke: Option<Stroke>) {
         let points: Vec<String> = points.iter().map(|&p| pair(p)).collect();

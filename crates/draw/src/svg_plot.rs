@@ -77,7 +77,7 @@ pub fn line_plot(plot: &Plot) -> String {
     let y_axis = Axis::over(series.iter().flatten().map(|p| p.1), plot.log_y, bottom, top, 7);
     let mut canvas = Canvas::default();
     canvas.text(at(24.0, 34.0), Font::sans(17.0, INK).bold(), &clean(&plot.title, 120));
-    frame(&mut canvas, plot, &x_axis, &y_axis);
+    frame(&mut canvas, &plot.x_label, &plot.y_label, &x_axis, &y_axis);
 
     let to_page = |p: &(f64, f64)| at(x_axis.at(p.0), y_axis.at(p.1));
     let pages: Vec<Vec<Point>> =
@@ -132,7 +132,13 @@ pub fn line_plot(plot: &Plot) -> String {
 }
 
 /// Draws the grid, the ticks and what the axes are.
-fn frame(canvas: &mut Canvas, plot: &Plot, x_axis: &Axis, y_axis: &Axis) {
+pub(crate) fn frame(
+    canvas: &mut Canvas,
+    x_label: &str,
+    y_label: &str,
+    x_axis: &Axis,
+    y_axis: &Axis,
+) {
     let (left, right, bottom, top) = (x_axis.start, x_axis.end, y_axis.start, y_axis.end);
     let grid = Stroke { colour: "#e8ebef", width: 1.0, dashes: "" };
     let font = Font::sans(12.0, MUTED);
@@ -150,8 +156,8 @@ fn frame(canvas: &mut Canvas, plot: &Plot, x_axis: &Axis, y_axis: &Axis) {
     canvas.line(at(left, bottom), at(right, bottom), axis);
     canvas.line(at(left, bottom), at(left, top), Stroke { colour: FAINT, ..axis });
     let label = Font::sans(13.0, INK).anchored(Anchor::Middle);
-    canvas.text(at((left + right) / 2.0, bottom + 42.0), label, &clean(&plot.x_label, 80));
-    canvas.text_upwards(at(22.0, (top + bottom) / 2.0), label, &clean(&plot.y_label, 60));
+    canvas.text(at((left + right) / 2.0, bottom + 42.0), label, &clean(x_label, 80));
+    canvas.text_upwards(at(22.0, (top + bottom) / 2.0), label, &clean(y_label, 60));
 }
 
 /// Draws the mark of a series.
@@ -192,7 +198,7 @@ fn spread(mut ends: Vec<(usize, Point)>, top: f64, bottom: f64) -> Vec<(usize, P
 }
 
 /// A scale from values to places on the page.
-struct Axis {
+pub(crate) struct Axis {
     low: f64,
     high: f64,
     is_log: bool,
@@ -202,7 +208,8 @@ struct Axis {
 }
 
 impl Axis {
-    fn over(
+    /// Makes a scale that all values are on, and those at its ends are not at the very edge.
+    pub(crate) fn over(
         values: impl Iterator<Item = f64>,
         is_log: bool,
         start: f64,
@@ -229,7 +236,8 @@ impl Axis {
         Axis { low, high, is_log, start, end, ticks_wanted }
     }
 
-    fn at(&self, v: f64) -> f64 {
+    /// Gives the place of a value.
+    pub(crate) fn at(&self, v: f64) -> f64 {
         let part = if self.is_log {
             (v.ln() - self.low.ln()) / (self.high.ln() - self.low.ln())
         } else {

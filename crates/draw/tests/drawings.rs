@@ -3,7 +3,8 @@
 mod support;
 
 use consistory_draw::{
-    DrawOptions, LatticeEdge, LatticeNode, Plot, Series, history_svg, lattice_svg, line_plot,
+    DrawOptions, LatticeEdge, LatticeNode, Plot, Scatter, Series, history_svg, lattice_svg,
+    line_plot, scatter_plot,
 };
 use consistory_history::{Action, History, HistoryBuilder, Value};
 use consistory_verdict::{Certificate, Edge, Judgement, Stopped};
@@ -196,6 +197,8 @@ fn hostile_names_are_escaped() {
     let [title, x_label, y_label] = [(); 3].map(|()| evil.to_owned());
     let plot = Plot { title, x_label, y_label, series: vec![series], ..Plot::default() };
     assert_well_formed(&line_plot(&plot));
+    let Plot { title, x_label, y_label, .. } = plot;
+    assert_well_formed(&scatter_plot(&Scatter { title, x_label, y_label, ..Scatter::default() }));
 }
 
 fn node(id: &str, level: usize) -> LatticeNode {
@@ -271,6 +274,19 @@ fn a_plot_takes_any_numbers() {
                 let series = vec![Series { name: "s".into(), points, missing: None }];
                 assert_well_formed(&line_plot(&Plot { log_x, log_y, series, ..Plot::default() }));
             }
+            let points = vec![(a, b), (b, a), (1.0, 2.0)];
+            let scatter = Scatter { points, limit: Some(a), ..Scatter::default() };
+            assert_well_formed(&scatter_plot(&scatter));
         }
     }
+}
+
+#[test]
+fn a_scatter_plot_draws_near_points_once() {
+    let points = vec![(0.1, 10.0), (0.1, 10.0), (10.0, 0.1), (1.0, 1.0)];
+    let svg = scatter_plot(&Scatter { points, limit: Some(10.0), ..Scatter::default() });
+    assert_well_formed(&svg);
+    assert_eq!(svg.matches("h0").count(), 3, "equal points are one dot");
+    assert_eq!(count(&svg, "as long"), 1);
+    assert!(scatter_plot(&Scatter::default()).contains("no data"));
 }

@@ -2,7 +2,8 @@
 //!
 //! [`record_cpu`] is the memory of this machine: threads on cores of their own run random programs
 //! of reads, writes, fences and read-modify-writes through real loads and stores, and each round
-//! is a history.
+//! is a history. [`Jdk`] runs client programs of the JDK's concurrent collections; the campaigns
+//! of `consistory-harness` judge what they do.
 //!
 //! ```
 //! use consistory_live::{CpuOptions, record_cpu};
@@ -22,4 +23,7 @@ mod cpu;
 mod pin;
 mod program;
 
+mod jdk;
+
 pub use cpu::{CpuOptions, CpuReport, RecordError, record_cpu};
+pub use jdk::{Clock, JDK, Jdk, JdkCollection, JdkError, JdkOptions, UnknownMethod};

@@ -19,6 +19,29 @@ pub(crate) fn pin(core: usize) -> bool {
     sched_setaffinity(None, &set).is_ok()
 }
 
+/// Keeps threads of another process on a core each, those with the names `prefix0`, `prefix1` and
+/// so on; a thread that cannot be found or kept goes where it likes.
+#[cfg(target_os = "linux")]
+pub(crate) fn pin_named(process: u32, prefix: &str) {
+    use rustix::thread::{CpuSet, Pid, sched_setaffinity};
+    let cores = cores();
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{process}/task")) else { return };
+    for task in tasks.flatten() {
+        let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        let number = name.trim().strip_prefix(prefix).and_then(|n| n.parse::<usize>().ok());
+        let id = task.file_name().to_str().and_then(|id| id.parse().ok()).and_then(Pid::from_raw);
+        if let (Some(number), Some(id), false) = (number, id, cores.is_empty()) {
+            let mut set = CpuSet::new();
+            set.set(cores[number % cores.len()]);
+            let _ = sched_setaffinity(Some(id), &set);
+        }
+    }
+}
+
+/// Keeps threads of another process on cores; here that is not possible.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn pin_named(_process: u32, _prefix: &str) {}
+
 /// Lists the cores that this process may use; here nobody can say.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn cores() -> Vec<usize> {

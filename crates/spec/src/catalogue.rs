@@ -5,8 +5,8 @@ use std::sync::Arc;
 use consistory_history::Value;
 
 use crate::ready::{
-    CasRegister, Counter, Deque, KeyValue, Lock, Log, Map, PriorityOrder, PriorityQueue, Queue,
-    Register, Set, Stack, Transactions,
+    CasRegister, Counter, Deque, KeyValue, List, Lock, Log, Map, PriorityOrder, PriorityQueue,
+    Queue, Register, Set, Stack, Transactions,
 };
 use crate::specification::Object;
 
@@ -53,7 +53,7 @@ fn takes(what: &Option<&'static str>) -> String {
     }
 }
 
-static CATALOGUE: [Entry; 13] = [
+static CATALOGUE: [Entry; 14] = [
     Entry {
         name: "register",
         parameter: Some("its initial value, null by default"),
@@ -89,6 +89,12 @@ static CATALOGUE: [Entry; 13] = [
         parameter: None,
         about: "a sorted set",
         make: |p| p.is_none().then(|| Arc::new(Set) as _),
+    },
+    Entry {
+        name: "list",
+        parameter: None,
+        about: "elements by index",
+        make: |p| p.is_none().then(|| Arc::new(List) as _),
     },
     Entry {
         name: "queue",

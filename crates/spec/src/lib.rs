@@ -35,8 +35,8 @@ pub use axioms::{Atom, Axiom, Left, parse_axioms};
 pub use catalogue::{Entry, ObjectError, catalogue, find};
 pub use model::{Level, NAMED, ObjectModel, object_model_implies, parse_levels};
 pub use ready::{
-    CasRegister, Counter, Deque, KeyValue, Lock, Log, Map, PriorityOrder, PriorityQueue, Queue,
-    Register, Set, Stack, Transactions,
+    CasRegister, Counter, Deque, KeyValue, List, Lock, Log, Map, PriorityOrder, PriorityQueue,
+    Queue, Register, Set, Stack, Transactions,
 };
 pub use script::{ScriptObject, parse_object};
 pub use specification::{

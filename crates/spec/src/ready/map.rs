@@ -14,11 +14,15 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     signatures(
         "
         put(key, value) -> old as insert
+        set(key, value) as store
         read get(key) -> value
         read getOrDefault(key, default) -> value
         remove(key) -> old
+        removeKey(key) -> bool as remove_key
         remove(key, value) -> bool
         putIfAbsent(key, value) -> old
+        tryInsert(key, value) -> bool as try_insert
+        getOrPut(key, value) -> value as get_or_insert
         replace(key, value) -> old
         replace(key, expected, new) -> bool
         read containsKey(key) -> bool as contains_key
@@ -26,6 +30,7 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
         read size() -> count as len, mappingCount
         read isEmpty() -> bool as is_empty
         clear()
+        putAll(entries)
         read keySet() -> unordered as keys, keyList
         read values() -> unordered as elements
         read entrySet() -> unordered as entries, iter
@@ -67,8 +72,19 @@ impl Specification for Map {
             |value: Option<(Value, Value)>| or_null(value.map(|(k, v)| Value::List(vec![k, v])));
         Some(match (method, args) {
             ("put", [k, v]) => or_null(map.insert(k.clone(), v.clone())),
+            ("set", [k, v]) => {
+                map.insert(k.clone(), v.clone());
+                Value::Null
+            }
             ("get", [k]) => or_null(map.get(k).cloned()),
             ("getOrDefault", [k, default]) => map.get(k).unwrap_or(default).clone(),
+            ("removeKey", [k]) => Value::Bool(map.remove(k).is_some()),
+            ("tryInsert", [k, v]) => {
+                let is_free = !map.contains_key(k);
+                map.entry(k.clone()).or_insert_with(|| v.clone());
+                Value::Bool(is_free)
+            }
+            ("getOrPut", [k, v]) => map.entry(k.clone()).or_insert_with(|| v.clone()).clone(),
             ("remove", [k]) => or_null(map.remove(k)),
             ("remove", [k, v]) => {
                 let is_there = map.get(k) == Some(v);
@@ -98,6 +114,14 @@ impl Specification for Map {
             ("isEmpty", []) => Value::Bool(map.is_empty()),
             ("clear", []) => {
                 map.clear();
+                Value::Null
+            }
+            ("putAll", [Value::List(all)]) => {
+                for pair in all {
+                    let Value::List(pair) = pair else { return None };
+                    let [k, v] = pair.as_slice() else { return None };
+                    map.insert(k.clone(), v.clone());
+                }
                 Value::Null
             }
             ("keySet", []) => Value::List(map.keys().cloned().collect()),
@@ -134,8 +158,8 @@ impl Specification for Map {
 
     fn part(&self, method: &str, args: &[Value]) -> Option<Value> {
         match method {
-            "put" | "get" | "getOrDefault" | "remove" | "putIfAbsent" | "replace"
-            | "containsKey" => args.first().cloned(),
+            "put" | "set" | "tryInsert" | "getOrPut" | "removeKey" | "get" | "getOrDefault"
+            | "remove" | "putIfAbsent" | "replace" | "containsKey" => args.first().cloned(),
             _ => None,
         }
     }

@@ -2,6 +2,7 @@
 
 mod counter;
 mod keyed;
+mod list;
 mod lock;
 mod log;
 mod map;
@@ -13,6 +14,7 @@ mod transactions;
 
 pub use counter::Counter;
 pub use keyed::KeyValue;
+pub use list::List;
 pub use lock::Lock;
 pub use log::Log;
 pub use map::Map;

@@ -16,6 +16,8 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
         offer(element) -> bool as add
         poll() -> element as pop, remove, dequeue, extract, extractMin, extractMax, deleteMin
         take() -> element
+        remove(element) -> bool
+        drainTo() -> elements as drain
         read peek() -> element as element, min, max
         read contains(element) -> bool
         read size() -> count as len
@@ -56,14 +58,20 @@ impl Specification for PriorityQueue {
             PriorityOrder::LeastFirst => queue.first_key_value().map(|(x, _)| x.clone()),
             PriorityOrder::GreatestFirst => queue.last_key_value().map(|(x, _)| x.clone()),
         };
-        let take = |queue: &mut Self::State| {
-            let x = first(queue)?;
-            let copies = queue.get_mut(&x)?;
+        let take_out = |queue: &mut Self::State, x: &Value| {
+            let copies = queue.get_mut(x)?;
             *copies -= 1;
             if *copies == 0 {
-                queue.remove(&x);
+                queue.remove(x);
             }
-            Some(x)
+            Some(())
+        };
+        let take = |queue: &mut Self::State| {
+            let x = first(queue)?;
+            take_out(queue, &x).map(|()| x)
+        };
+        let sorted = |queue: &Self::State| -> Vec<Value> {
+            queue.iter().flat_map(|(x, &n)| std::iter::repeat_n(x.clone(), n)).collect()
         };
         Some(match (method, args) {
             ("insert", [x]) => {
@@ -76,6 +84,15 @@ impl Specification for PriorityQueue {
             }
             ("poll", []) => take(queue).unwrap_or(Value::Null),
             ("take", []) => return take(queue),
+            ("remove", [x]) => Value::Bool(take_out(queue, x).is_some()),
+            ("drainTo", []) => {
+                let mut elements = sorted(queue);
+                if self.order == PriorityOrder::GreatestFirst {
+                    elements.reverse();
+                }
+                queue.clear();
+                Value::List(elements)
+            }
             ("peek", []) => first(queue).unwrap_or(Value::Null),
             ("contains", [x]) => Value::Bool(queue.contains_key(x)),
             ("size", []) => count(queue.values().sum()),
@@ -84,9 +101,7 @@ impl Specification for PriorityQueue {
                 queue.clear();
                 Value::Null
             }
-            ("toArray", []) => Value::List(
-                queue.iter().flat_map(|(x, &n)| std::iter::repeat_n(x.clone(), n)).collect(),
-            ),
+            ("toArray", []) => Value::List(sorted(queue)),
             _ => return None,
         })
     }

@@ -16,6 +16,8 @@ static QUEUE: LazyLock<Vec<Method>> = LazyLock::new(|| {
         offer(element) -> bool as add, try_push
         dequeue() -> element as poll, pop, try_pop, deq, remove
         take() -> element
+        remove(element) -> bool
+        drainTo() -> elements as drain
         read peek() -> element as front, element
         read contains(element) -> bool
         read size() -> count as len
@@ -54,6 +56,9 @@ static DEQUE: LazyLock<Vec<Method>> = LazyLock::new(|| {
         read peekLast() -> element as back, getLast
         takeFirst() -> element as take
         takeLast() -> element
+        removeFirstOccurrence(element) -> bool as remove
+        removeLastOccurrence(element) -> bool
+        drainTo() -> elements as drain
         read contains(element) -> bool
         read size() -> count as len
         read isEmpty() -> bool as is_empty
@@ -76,7 +81,7 @@ fn put(elements: &mut Elements, capacity: Option<usize>, element: &Value, front:
     has_room
 }
 
-/// What all three can be asked.
+/// What all three can be asked, and what empties them.
 fn ask(elements: &mut Elements, method: &str, args: &[Value]) -> Option<Value> {
     Some(match (method, args) {
         ("contains", [x]) => Value::Bool(elements.contains(x)),
@@ -87,8 +92,14 @@ fn ask(elements: &mut Elements, method: &str, args: &[Value]) -> Option<Value> {
             Value::Null
         }
         ("toArray", []) => Value::List(elements.iter().cloned().collect()),
+        ("drainTo", []) => Value::List(elements.drain(..).collect()),
         _ => return None,
     })
+}
+
+/// Takes an element out that was found, and says whether one was.
+fn take_out(elements: &mut Elements, found: Option<usize>) -> Value {
+    Value::Bool(found.and_then(|at| elements.remove(at)).is_some())
 }
 
 fn or_null(element: Option<Value>) -> Value {
@@ -119,6 +130,10 @@ impl Specification for Queue {
             ("dequeue", []) => Some(or_null(queue.pop_front())),
             ("take", []) => queue.pop_front(),
             ("peek", []) => Some(or_null(queue.front().cloned())),
+            ("remove", [x]) => {
+                let found = queue.iter().position(|element| element == x);
+                Some(take_out(queue, found))
+            }
             _ => ask(queue, method, args),
         }
     }
@@ -190,6 +205,14 @@ impl Specification for Deque {
             ("peekLast", []) => Some(or_null(deque.back().cloned())),
             ("takeFirst", []) => deque.pop_front(),
             ("takeLast", []) => deque.pop_back(),
+            ("removeFirstOccurrence", [x]) => {
+                let found = deque.iter().position(|element| element == x);
+                Some(take_out(deque, found))
+            }
+            ("removeLastOccurrence", [x]) => {
+                let found = deque.iter().rposition(|element| element == x);
+                Some(take_out(deque, found))
+            }
             _ => ask(deque, method, args),
         }
     }

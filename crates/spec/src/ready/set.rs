@@ -14,7 +14,10 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     signatures(
         "
         add(element) -> bool as insert
+        ensure(element)
         remove(element) -> bool as delete
+        addAll(elements) -> bool
+        removeAll(elements) -> bool
         read contains(element) -> bool
         read size() -> count as len
         read isEmpty() -> bool as is_empty
@@ -47,7 +50,17 @@ impl Specification for Set {
         let or_null = |value: Option<&Value>| value.cloned().unwrap_or(Value::Null);
         Some(match (method, args) {
             ("add", [x]) => Value::Bool(set.insert(x.clone())),
+            ("ensure", [x]) => {
+                set.insert(x.clone());
+                Value::Null
+            }
             ("remove", [x]) => Value::Bool(set.remove(x)),
+            ("addAll", [Value::List(all)]) => {
+                Value::Bool(all.iter().fold(false, |any, x| set.insert(x.clone()) | any))
+            }
+            ("removeAll", [Value::List(all)]) => {
+                Value::Bool(all.iter().fold(false, |any, x| set.remove(x) | any))
+            }
             ("contains", [x]) => Value::Bool(set.contains(x)),
             ("size", []) => count(set.len()),
             ("isEmpty", []) => Value::Bool(set.is_empty()),
@@ -72,8 +85,8 @@ impl Specification for Set {
 
     fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool {
         match method {
-            "add" | "remove" => returns == Some(&Value::Bool(false)),
-            "clear" | "pollFirst" | "pollLast" => false,
+            "add" | "remove" | "addAll" | "removeAll" => returns == Some(&Value::Bool(false)),
+            "clear" | "ensure" | "pollFirst" | "pollLast" => false,
             _ => true,
         }
     }
@@ -88,7 +101,7 @@ impl Specification for Set {
 
     fn part(&self, method: &str, args: &[Value]) -> Option<Value> {
         match method {
-            "add" | "remove" | "contains" => args.first().cloned(),
+            "add" | "ensure" | "remove" | "contains" => args.first().cloned(),
             _ => None,
         }
     }

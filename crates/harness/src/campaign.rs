@@ -1,0 +1,294 @@
+//! Campaigns: random programs, run and judged, until something is wrong or the time is over.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use consistory_objects::Levels;
+use consistory_spec::{CallError, Object};
+
+use crate::judge::{Fault, Judge, Promise, Ruling};
+use crate::outcome::Outcome;
+use crate::program::Program;
+use crate::programs::Programs;
+use crate::report::{Failure, Report};
+use crate::runner::Runner;
+use crate::shrink::{Bad, Effort, shrink};
+use crate::signature::Signature;
+
+/// What to run, how to judge it and when to stop.
+#[derive(Clone)]
+pub struct Campaign {
+    /// What the object does when it is called once at a time.
+    pub object: Arc<dyn Object>,
+    /// What it promises to several threads.
+    pub promise: Promise,
+    /// The programs.
+    pub programs: Programs,
+    /// How many times each program is run.
+    pub rounds: u64,
+    /// How long to look for failures; shrinking comes on top.
+    pub time: Duration,
+    /// How many runs there are at most, if that is bounded.
+    pub runs: Option<u64>,
+    /// After how many different failures to stop.
+    pub failures: usize,
+    /// How long a failure may be shrunk; all of them together no longer than `time`, if that is
+    /// longer.
+    pub shrinking: Duration,
+    /// How long one outcome may be judged.
+    pub judging: Duration,
+    /// Whether to say which level each method kept.
+    pub infers_levels: bool,
+    /// A flag that stops the campaign when it is set.
+    pub interrupt: Option<Arc<AtomicBool>>,
+}
+
+/// Why a campaign came to no end.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CampaignError<E> {
+    /// The object has no such call.
+    #[error("{call}: {error}")]
+    Call {
+        /// The call.
+        call: String,
+        /// What is wrong with it.
+        error: CallError,
+    },
+    /// A program could not be run.
+    #[error(transparent)]
+    Runner(E),
+}
+
+impl Campaign {
+    /// Makes a campaign for linearizability of five seconds, or until the first failure.
+    pub fn new(object: Arc<dyn Object>, signatures: Vec<Signature>) -> Self {
+        Campaign {
+            object,
+            promise: Promise::linearizability(),
+            programs: Programs::new(signatures),
+            rounds: 1_000,
+            time: Duration::from_secs(5),
+            runs: None,
+            failures: 1,
+            shrinking: Duration::from_secs(5),
+            judging: Duration::from_secs(1),
+            infers_levels: false,
+            interrupt: None,
+        }
+    }
+
+    /// Runs random programs; `progress` is told how it stands after each.
+    pub fn run<R: Runner>(
+        &self,
+        runner: &mut R,
+        mut progress: impl FnMut(&Report),
+    ) -> Result<Report, CampaignError<R::Error>> {
+        let mut trial = Trial::new(self);
+        let mut left = self.runs.unwrap_or(u64::MAX);
+        for number in 0.. {
+            let is_over = trial.looked() >= self.time
+                || left == 0
+                || trial.report.failures.len() >= self.failures
+                || self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed));
+            let program = self.programs.get(number);
+            if is_over || program.is_empty() {
+                break;
+            }
+            let rounds = self.rounds.clamp(1, left);
+            trial.run(&program, rounds, runner)?;
+            left -= rounds;
+            progress(&trial.report);
+        }
+        Ok(trial.finish())
+    }
+
+    /// Runs one program so many times; a failure is not shrunk.
+    pub fn replay<R: Runner>(
+        &self,
+        program: &Program,
+        rounds: u64,
+        runner: &mut R,
+    ) -> Result<Report, CampaignError<R::Error>> {
+        let mut trial = Trial::new(self);
+        trial.shrinks = false;
+        let mut left = rounds;
+        while left > 0 && trial.report.failures.is_empty() {
+            let next = self.rounds.clamp(1, left);
+            trial.run(program, next, runner)?;
+            left -= next;
+        }
+        trial.report.programs = 1;
+        Ok(trial.finish())
+    }
+}
+
+/// What a program did: how often it was run, and what of that was bad.
+pub(crate) struct Findings {
+    pub(crate) runs: u64,
+    pub(crate) undecided: u64,
+    pub(crate) bad: Vec<(Outcome, Fault, u64)>,
+}
+
+impl Findings {
+    /// Runs a program and judges what it did.
+    pub(crate) fn gather<R: Runner>(
+        program: &Program,
+        rounds: u64,
+        judge: &mut Judge,
+        runner: &mut R,
+    ) -> Result<Findings, R::Error> {
+        let mut outcomes = runner.run(program, rounds)?;
+        // In an order that does not depend on how the runner counted.
+        outcomes.sort_unstable();
+        let mut findings = Findings { runs: 0, undecided: 0, bad: Vec::new() };
+        let mut outcomes = outcomes.into_iter().peekable();
+        while let Some((outcome, mut count)) = outcomes.next() {
+            while let Some((_, more)) = outcomes.next_if(|(next, _)| *next == outcome) {
+                count += more;
+            }
+            findings.runs += count;
+            match judge.judge(program, &outcome) {
+                Ruling::Good => {}
+                Ruling::Undecided => findings.undecided += 1,
+                Ruling::Bad(fault) => findings.bad.push((outcome, *fault, count)),
+            }
+        }
+        Ok(findings)
+    }
+}
+
+/// A campaign under way.
+struct Trial<'c> {
+    campaign: &'c Campaign,
+    judge: Judge,
+    report: Report,
+    started: Instant,
+    /// How long failures were shrunk.
+    shrinking: Duration,
+    shrinks: bool,
+    /// What bad outcomes looked like, and the failure that each turned out to be.
+    shapes: Vec<(Program, usize)>,
+}
+
+impl<'c> Trial<'c> {
+    fn new(campaign: &'c Campaign) -> Self {
+        let mut judge =
+            Judge::new(campaign.object.clone(), campaign.promise.clone(), campaign.judging);
+        judge.levels = campaign.infers_levels.then(Levels::default);
+        Trial {
+            campaign,
+            judge,
+            report: Report::new(campaign.promise.clone()),
+            started: Instant::now(),
+            shrinking: Duration::ZERO,
+            shrinks: true,
+            shapes: Vec::new(),
+        }
+    }
+
+    /// Gives how long failures were looked for.
+    fn looked(&self) -> Duration {
+        self.started.elapsed().saturating_sub(self.shrinking)
+    }
+
+    fn run<R: Runner>(
+        &mut self,
+        program: &Program,
+        rounds: u64,
+        runner: &mut R,
+    ) -> Result<(), CampaignError<R::Error>> {
+        for call in program.threads.iter().flatten() {
+            let resolved = self.campaign.object.resolve(&call.method, call.args.len());
+            resolved.map_err(|error| CampaignError::Call { call: call.to_string(), error })?;
+        }
+        let findings = Findings::gather(program, rounds, &mut self.judge, runner);
+        let Findings { runs, undecided, bad } = findings.map_err(CampaignError::Runner)?;
+        self.report.programs += 1;
+        self.report.runs += runs;
+        self.report.undecided += undecided;
+        let bad_runs = bad.iter().map(|(_, _, count)| count).sum();
+        self.report.bad_runs += bad_runs;
+        for (outcome, fault, count) in bad {
+            self.file(
+                program,
+                Bad { program: program.clone(), outcome, fault, seen: (bad_runs, runs) },
+                count,
+                runner,
+            )
+            .map_err(CampaignError::Runner)?;
+        }
+        self.report.outcomes = self.judge.judged;
+        self.report.elapsed = self.started.elapsed();
+        Ok(())
+    }
+
+    /// Puts a bad outcome to the failures of its kind, or shrinks it if it is of a new one.
+    fn file<R: Runner>(
+        &mut self,
+        found_in: &Program,
+        bad: Bad,
+        count: u64,
+        runner: &mut R,
+    ) -> Result<(), R::Error> {
+        let shape = self.judge.core(found_in, &bad.outcome).shape();
+        if let Some(&(_, at)) = self.shapes.iter().find(|(known, _)| *known == shape) {
+            self.report.failures[at].bad_runs += count;
+            return Ok(());
+        }
+        if self.report.failures.len() >= self.campaign.failures {
+            return Ok(());
+        }
+        // All shrinking together takes no longer than looking, however many kinds there seem to be.
+        let allowed = self.campaign.time.max(self.campaign.shrinking);
+        let left = allowed.saturating_sub(self.shrinking).min(self.campaign.shrinking);
+        if left.is_zero() && !self.report.failures.is_empty() {
+            return Ok(());
+        }
+        let after = self.looked();
+        let bad = if self.shrinks {
+            let began = Instant::now();
+            let effort = Effort {
+                programs: &self.campaign.programs,
+                rounds: self.campaign.rounds,
+                time: left,
+            };
+            let levels = self.judge.levels.take();
+            let shrunk = shrink(bad, &mut self.judge, runner, &effort);
+            self.judge.levels = levels;
+            self.shrinking += began.elapsed();
+            shrunk?
+        } else {
+            bad
+        };
+        let smallest = bad.program.shape();
+        let known = self.report.failures.iter().position(|f| f.program.shape() == smallest);
+        let at = known.unwrap_or(self.report.failures.len());
+        self.shapes.push((shape, at));
+        self.shapes.push((smallest, at));
+        match known {
+            Some(at) => self.report.failures[at].bad_runs += count,
+            None => {
+                let history = bad.outcome.history(&bad.program);
+                self.report.failures.push(Failure {
+                    program: bad.program,
+                    outcome: bad.outcome,
+                    history,
+                    fault: bad.fault,
+                    seen: bad.seen,
+                    found_in: found_in.clone(),
+                    after,
+                    bad_runs: count,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Report {
+        self.report.elapsed = self.started.elapsed();
+        self.report.outcomes = self.judge.judged;
+        self.report.levels = self.judge.levels;
+        self.report
+    }
+}

@@ -1,0 +1,235 @@
+//! Judging what programs did, each different outcome once.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use consistory_certify::certify_object;
+use consistory_draw::{InsteadOf, explain_calls};
+use consistory_history::History;
+use consistory_objects::{
+    Calls, Levels, ObjectOptions, Task, TaskError, infer_levels, instead, judge_object,
+};
+use consistory_spec::{Level, Object, ObjectModel};
+use consistory_verdict::{Budget, ObjectJudgement, Verdict};
+use rustc_hash::FxHashSet;
+
+use crate::outcome::Outcome;
+use crate::program::Program;
+
+/// How many outcomes are remembered as judged.
+const MOST_REMEMBERED: usize = 1 << 20;
+
+/// What an object promises to whoever calls it from several threads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Promise {
+    /// A consistency model.
+    Model(ObjectModel),
+    /// A visibility level for each method.
+    Levels {
+        /// The levels, by the methods' names in the specification.
+        levels: Vec<(Box<str>, Level)>,
+        /// The level of methods that are not listed.
+        other: Level,
+    },
+}
+
+impl Promise {
+    /// Promises that each call takes effect at one moment between its start and its return.
+    pub fn linearizability() -> Self {
+        let model = ObjectModel::named("linearizability");
+        Promise::Model(model.expect("linearizability is a named model"))
+    }
+
+    /// Says whether it is linearizability.
+    pub fn is_linearizability(&self) -> bool {
+        matches!(self, Promise::Model(model) if model.is_linearizability())
+    }
+
+    /// Gives what reports call it.
+    pub fn name(&self) -> String {
+        match self {
+            Promise::Model(model) => model.id.to_string(),
+            Promise::Levels { levels, other } => {
+                let mut shown: Vec<String> =
+                    levels.iter().map(|(method, level)| format!("{method}={level}")).collect();
+                shown.push(format!("others={other}"));
+                format!("levels({})", shown.join(","))
+            }
+        }
+    }
+
+    fn model(&self, task: &Task<'_>) -> ObjectModel {
+        match self {
+            Promise::Model(model) => model.clone(),
+            Promise::Levels { levels, other } => {
+                ObjectModel::of_levels(levels, *other, &task.methods())
+            }
+        }
+    }
+}
+
+/// What is wrong with an outcome.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// It breaks the promise; the independent checker has confirmed that.
+    Violation {
+        /// The name of the model that it violates.
+        model: String,
+        /// The verdict, with its certificate.
+        judgement: ObjectJudgement,
+        /// Why, in words and as a diagram, with colours for a terminal.
+        explanation: String,
+    },
+    /// A call panicked.
+    Panic {
+        /// What it said.
+        message: String,
+    },
+}
+
+/// What became of an outcome.
+pub(crate) enum Ruling {
+    Good,
+    Bad(Box<Fault>),
+    Undecided,
+}
+
+/// Judges outcomes.
+pub(crate) struct Judge {
+    pub(crate) object: Arc<dyn Object>,
+    promise: Promise,
+    /// How long one outcome may take.
+    time: Duration,
+    /// The levels that explain everything so far, if they are asked for.
+    pub(crate) levels: Option<Levels>,
+    /// Fingerprints of what was judged and was good. One that is there by chance would hide an
+    /// outcome; with a million of 64 bits that happens once in ten million campaigns.
+    good: FxHashSet<u64>,
+    /// How many were judged, not counting those that were remembered.
+    pub(crate) judged: u64,
+}
+
+impl Judge {
+    pub(crate) fn new(object: Arc<dyn Object>, promise: Promise, time: Duration) -> Self {
+        Judge { object, promise, time, levels: None, good: FxHashSet::default(), judged: 0 }
+    }
+
+    /// Judges an outcome of a program.
+    pub(crate) fn judge(&mut self, program: &Program, outcome: &Outcome) -> Ruling {
+        if let Some(message) = outcome.panic() {
+            let message = message.to_owned();
+            return Ruling::Bad(Box::new(Fault::Panic { message }));
+        }
+        let mut hasher = DefaultHasher::new();
+        (program, outcome).hash(&mut hasher);
+        let fingerprint = hasher.finish();
+        if self.good.contains(&fingerprint) {
+            return Ruling::Good;
+        }
+        self.judged += 1;
+        let history = outcome.history(program);
+        let Ok(task) = self.task(&history) else { return Ruling::Undecided };
+        if let Some(levels) = &mut self.levels {
+            let options = ObjectOptions {
+                budget: Budget::unlimited().with_time(self.time),
+                ..ObjectOptions::default()
+            };
+            // What is undecided or unexplained here is so below as well.
+            let _ = infer_levels(&task, levels, &options);
+        }
+        let ruling = self.rule(&task);
+        if matches!(ruling, Ruling::Good) && self.good.len() < MOST_REMEMBERED {
+            self.good.insert(fingerprint);
+        }
+        ruling
+    }
+
+    /// Judges a history by the promise.
+    fn rule(&self, task: &Task<'_>) -> Ruling {
+        let model = self.promise.model(task);
+        let budget = Budget::unlimited().with_time(self.time);
+        let options = ObjectOptions { budget, ..ObjectOptions::default() };
+        let judgement = judge_object(task, &model, &options).judgement;
+        let history = task.calls().history();
+        match judgement.verdict() {
+            Verdict::Consistent => Ruling::Good,
+            Verdict::Undecided => Ruling::Undecided,
+            Verdict::Violation => {
+                let is_certified = judgement.certificate().is_some_and(|certificate| {
+                    let budget = options.budget.renewed();
+                    certify_object(history, &*self.object, &model, &certificate, &budget).is_ok()
+                });
+                if !is_certified {
+                    return Ruling::Undecided;
+                }
+                let explanation = explain(task, &model, &judgement);
+                let model = model.id.to_string();
+                Ruling::Bad(Box::new(Fault::Violation { model, judgement, explanation }))
+            }
+        }
+    }
+
+    /// Looks at a history as one of the object.
+    pub(crate) fn task<'h>(&self, history: &'h History) -> Result<Task<'h>, TaskError> {
+        Task::new(Calls::new(history)?, self.object.clone())
+    }
+
+    /// Guesses which calls a bad outcome needs: calls that changed nothing, and parts of the object
+    /// that nothing is wrong with, are left out as long as it stays bad.
+    pub(crate) fn core(&self, program: &Program, outcome: &Outcome) -> Program {
+        let mut kept: Vec<Vec<bool>> =
+            program.threads.iter().map(|calls| vec![true; calls.len()]).collect();
+        let is_bad = |kept: &[Vec<bool>]| {
+            let history = outcome.filtered(kept).history(&program.filtered(|t, i| kept[t][i]));
+            self.task(&history).is_ok_and(|task| matches!(self.rule(&task), Ruling::Bad(_)))
+        };
+        if outcome.panic().is_some() {
+            return program.clone();
+        }
+        let part = |t: usize, i: usize| {
+            let call = &program.threads[t][i];
+            let method = self.object.resolve(&call.method, call.args.len()).ok().flatten();
+            self.object.part(method.map_or(&*call.method, |m| &*m.name), &call.args)
+        };
+        let places =
+            || (0..kept.len()).flat_map(|t| (0..program.threads[t].len()).map(move |i| (t, i)));
+        let places: Vec<(usize, usize)> = places().collect();
+        if places.iter().all(|&(t, i)| part(t, i).is_some()) {
+            for &(t, i) in &places {
+                let mut fewer = kept.clone();
+                let without = part(t, i);
+                for &(s, j) in places.iter().filter(|&&(s, j)| part(s, j) == without) {
+                    fewer[s][j] = false;
+                }
+                if is_bad(&fewer) {
+                    kept = fewer;
+                }
+            }
+        }
+        for &(t, i) in places.iter().rev() {
+            let call = &program.threads[t][i];
+            let returns = outcome.returns().get(t).and_then(|returns| returns.get(i));
+            let method = self.object.resolve(&call.method, call.args.len()).ok().flatten();
+            let name = method.map_or(&*call.method, |m| &*m.name);
+            if kept[t][i] && self.object.is_read_only(name, returns) {
+                kept[t][i] = false;
+                if !is_bad(&kept) {
+                    kept[t][i] = true;
+                }
+            }
+        }
+        program.filtered(|t, i| kept[t][i])
+    }
+}
+
+fn explain(task: &Task<'_>, model: &ObjectModel, judgement: &ObjectJudgement) -> String {
+    let mut known = Vec::new();
+    if let ObjectJudgement::Violation(unexplained) = judgement {
+        for attempt in &unexplained.attempts {
+            let found = instead(task, model, attempt);
+            known.push(found.map(|found| InsteadOf { least: found.least, most: found.most }));
+        }
+    }
+    explain_calls(task.calls().history(), &model.id, judgement, &known)
+}

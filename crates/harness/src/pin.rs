@@ -1,0 +1,32 @@
+//! Keeping a thread on a core.
+
+/// Lists the cores that this process may use.
+#[cfg(target_os = "linux")]
+pub(crate) fn cores() -> Vec<usize> {
+    use rustix::thread::{CpuSet, sched_getaffinity};
+    match sched_getaffinity(None) {
+        Ok(set) => (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Keeps the calling thread on a core; says whether that worked.
+#[cfg(target_os = "linux")]
+pub(crate) fn pin(core: usize) -> bool {
+    use rustix::thread::{CpuSet, sched_setaffinity};
+    let mut set = CpuSet::new();
+    set.set(core);
+    sched_setaffinity(None, &set).is_ok()
+}
+
+/// Lists the cores that this process may use; here nobody can say.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn cores() -> Vec<usize> {
+    Vec::new()
+}
+
+/// Keeps the calling thread on a core; here that is not possible.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn pin(_core: usize) -> bool {
+    false
+}

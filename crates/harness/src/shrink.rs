@@ -1,0 +1,124 @@
+//! Shrinking: the smallest program that still fails, by running smaller ones.
+//!
+//! A smaller program is believed to fail only when it was seen to. The candidates are what the bad
+//! outcome seems to need ([`Judge::core`]), then programs with a thread less, then with a call less.
+//! They take turns, a few runs each, until one fails: failures may be rare, and nobody knows which
+//! candidate can fail at all. That one is shrunk further. If none fails in twenty times as many runs
+//! as the current program needs on average, or the time is over, the current one is taken. Last,
+//! keys and values are numbered from the start.
+
+use std::time::{Duration, Instant};
+
+use crate::campaign::Findings;
+use crate::judge::{Fault, Judge};
+use crate::outcome::Outcome;
+use crate::program::Program;
+use crate::programs::Programs;
+use crate::runner::Runner;
+
+/// How many times as many runs a candidate gets as its parent needed on average.
+const PATIENCE: u64 = 20;
+
+/// A program with an outcome that is bad.
+pub(crate) struct Bad {
+    pub(crate) program: Program,
+    pub(crate) outcome: Outcome,
+    pub(crate) fault: Fault,
+    /// In how many rounds something was wrong, and how many there were.
+    pub(crate) seen: (u64, u64),
+}
+
+/// What shrinking may take.
+pub(crate) struct Effort<'a> {
+    pub(crate) programs: &'a Programs,
+    pub(crate) rounds: u64,
+    pub(crate) time: Duration,
+}
+
+/// Makes a failing program smaller as long as that works and there is time.
+pub(crate) fn shrink<R: Runner>(
+    mut bad: Bad,
+    judge: &mut Judge,
+    runner: &mut R,
+    effort: &Effort<'_>,
+) -> Result<Bad, R::Error> {
+    let deadline = Instant::now() + effort.time;
+    let mut candidates = vec![judge.core(&bad.program, &bad.outcome)];
+    candidates.extend(smaller(&bad.program));
+    loop {
+        candidates.retain(|c| !c.is_empty() && c.len() < bad.program.len());
+        match first_to_fail(&candidates, bad.seen, judge, runner, effort, deadline)? {
+            Some(found) => bad = found,
+            None => break,
+        }
+        candidates = smaller(&bad.program);
+    }
+    let tidy = effort.programs.tidy(&bad.program);
+    if tidy != bad.program
+        && let Some(found) = first_to_fail(&[tidy], bad.seen, judge, runner, effort, deadline)?
+    {
+        bad = found;
+    }
+    Ok(bad)
+}
+
+/// Lists programs with a thread or a call less.
+fn smaller(program: &Program) -> Vec<Program> {
+    let mut smaller = Vec::new();
+    if program.threads.len() > 1 {
+        for t in 0..program.threads.len() {
+            smaller.push(program.filtered(|s, _| s != t));
+        }
+    }
+    for (t, calls) in program.threads.iter().enumerate() {
+        // The last first: what comes behind a failure does not matter.
+        for i in (0..calls.len()).rev() {
+            smaller.push(program.filtered(|s, j| (s, j) != (t, i)));
+        }
+    }
+    smaller
+}
+
+/// Runs candidates in turn until one fails, or for as long as it is worth.
+fn first_to_fail<R: Runner>(
+    candidates: &[Program],
+    (bad_rounds, rounds): (u64, u64),
+    judge: &mut Judge,
+    runner: &mut R,
+    effort: &Effort<'_>,
+    deadline: Instant,
+) -> Result<Option<Bad>, R::Error> {
+    let patience = (rounds / bad_rounds.max(1)).saturating_mul(PATIENCE).max(effort.rounds);
+    let mut total = 0;
+    while total < patience {
+        for candidate in candidates {
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            let Findings { bad, runs, .. } =
+                Findings::gather(candidate, effort.rounds, judge, runner)?;
+            let bad_runs = bad.iter().map(|(_, _, count)| count).sum::<u64>();
+            if let Some((outcome, fault, _)) = bad.into_iter().max_by_key(|(_, _, count)| *count) {
+                let seen = (bad_runs, total + runs);
+                return Ok(Some(Bad { program: candidate.clone(), outcome, fault, seen }));
+            }
+        }
+        total += effort.rounds;
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn smaller_programs_lack_a_thread_or_a_call() {
+        let program: Program = "t0: a() b()\nt1: c()".parse().unwrap();
+        let shown: Vec<String> = smaller(&program).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            shown,
+            ["t0: c()", "t0: a() b()", "t0: a()\nt1: c()", "t0: b()\nt1: c()", "t0: a() b()"]
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! What is recorded about which call came before which was really so.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use consistory_harness::{Clock, Harness, Runner};
+use consistory_history::{History, Value};
+use consistory_objects::{Calls, Place};
+use consistory_spec::Specification;
+
+/// Gives tickets from a roll that all share; no order of calls is wrong for it.
+struct Tickets;
+
+impl Specification for Tickets {
+    type State = ();
+
+    fn initial(&self) {}
+
+    fn invoke(&self, _state: &mut (), _method: &str, _args: &[Value]) -> Option<Value> {
+        None
+    }
+}
+
+/// Reads the two tickets of a call: when it began and when it was about to return.
+fn tickets(history: &History, calls: &Calls<'_>, place: Place) -> (i64, i64) {
+    match calls.returns(place).map(|id| history.value(id)) {
+        Some(Value::List(pair)) => match pair[..] {
+            [Value::Int(start), Value::Int(end)] => (start, end),
+            _ => panic!("a call returns two tickets"),
+        },
+        _ => panic!("a call returns two tickets"),
+    }
+}
+
+/// Runs calls that take a ticket at their start and at their end, and compares: a call that is said
+/// to come before another gave back its last ticket before the other drew its first.
+fn check(clock: Clock, threads: usize) {
+    let harness = Harness::new(|| AtomicI64::new(0))
+        .specification(Tickets)
+        .method("draw", |roll, ()| {
+            let start = roll.fetch_add(1, Ordering::SeqCst);
+            (start, roll.fetch_add(1, Ordering::SeqCst))
+        })
+        .threads(threads)
+        .calls(3)
+        .clock(clock);
+    let (campaign, mut runner) = harness.build().unwrap();
+    let program = campaign.programs.get(0);
+    let mut ordered = 0;
+    for (outcome, _) in runner.run(&program, 20_000).unwrap() {
+        let history = outcome.history(&program);
+        let calls = Calls::new(&history).unwrap();
+        assert_eq!(calls.len(), 3 * threads);
+        for a in calls.places() {
+            for b in calls.places() {
+                let (first, second) = (tickets(&history, &calls, a), tickets(&history, &calls, b));
+                let is_same = calls.get(a).session == calls.get(b).session;
+                if calls.happens_before(a, b) {
+                    assert!(first.1 < second.0, "{clock:?}: {first:?} is not before {second:?}");
+                    ordered += usize::from(!is_same);
+                } else if is_same {
+                    assert!(a == b || second.1 < first.0, "a thread's calls keep their order");
+                }
+            }
+        }
+    }
+    // Claiming nothing would be sound as well.
+    assert!(ordered > 0, "{clock:?}: nothing was ordered");
+}
+
+#[test]
+fn counters_claim_what_was_so() {
+    check(Clock::Counters, 2);
+    check(Clock::Counters, 3);
+}
+
+#[test]
+fn a_clock_claims_what_was_so() {
+    check(Clock::Monotonic, 2);
+}

@@ -1,0 +1,331 @@
+//! The Java program as a child process.
+//!
+//! Its sources are part of this crate. They are compiled once into a folder of the caller's, under
+//! a name that depends on them, by whatever `javac` is there.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use consistory_harness::{Outcome, Program, Runner};
+
+use super::collections::JdkCollection;
+use crate::pin::pin_named;
+
+use super::protocol::{Answer, answer, threads};
+
+const SOURCES: [(&str, &str); 2] = [
+    ("Clients.java", include_str!("Clients.java")),
+    ("Methods.java", include_str!("Methods.java")),
+];
+
+/// What the names of its threads begin with; a number follows.
+const THREAD: &str = "client-";
+
+/// The oldest Java that runs the program.
+const RELEASE: &str = "11";
+
+/// How much of what the program says on its standard error is kept.
+const COMPLAINTS: u64 = 1 << 14;
+
+/// How the order of calls is observed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Clock {
+    /// By a counter of each thread, which the others read: it takes no fence and orders no calls
+    /// that were not in order.
+    #[default]
+    Counters,
+    /// By `System.nanoTime` before and after each call.
+    Plain,
+}
+
+/// How to run the Java program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JdkOptions {
+    /// Which collection.
+    pub collection: &'static JdkCollection,
+    /// The folder that compiled classes are kept in; it is made if need be.
+    pub classes: PathBuf,
+    /// The folder of `java` and `javac`, if not those of the search path.
+    pub home: Option<PathBuf>,
+    /// How the order of calls is observed.
+    pub clock: Clock,
+    /// How long the rounds of one program may take.
+    pub time: Duration,
+    /// How long to wait for a program beyond its time until it is given up.
+    pub patience: Duration,
+    /// Decides how long threads wait before they start.
+    pub seed: u64,
+}
+
+impl JdkOptions {
+    /// Gives the usual options.
+    pub fn new(collection: &'static JdkCollection, classes: PathBuf) -> Self {
+        JdkOptions {
+            collection,
+            classes,
+            home: None,
+            clock: Clock::default(),
+            time: Duration::from_secs(1),
+            patience: Duration::from_secs(30),
+            seed: 0,
+        }
+    }
+}
+
+/// Why a collection of the JDK cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum JdkError {
+    /// There is no such command.
+    #[error("there is no `{command}`")]
+    Missing {
+        /// The command.
+        command: String,
+    },
+    /// The compiler does not accept the program.
+    #[error("`javac` failed:\n{output}")]
+    Compilation {
+        /// What it says.
+        output: String,
+    },
+    /// The program ended by itself.
+    #[error("the Java program ended ({status}){}", said(.output))]
+    Died {
+        /// How it ended.
+        status: String,
+        /// What it said.
+        output: String,
+    },
+    /// A program does not come to an end.
+    #[error("a call does not return, after {} s of running\n{program}", .after.as_secs())]
+    Stuck {
+        /// The program.
+        program: Program,
+        /// How long it was waited for.
+        after: Duration,
+    },
+    /// The Java program does not take a program.
+    #[error("the Java program refuses a program: {message}")]
+    Refused {
+        /// What it says.
+        message: String,
+    },
+    /// The Java program says what it never should.
+    #[error("the Java program answers `{line}`")]
+    Garbled {
+        /// What it says.
+        line: String,
+    },
+    /// A file or a pipe failed.
+    #[error("{what}: {error}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+fn said(output: &str) -> String {
+    match output.trim() {
+        "" => String::new(),
+        output => format!(":\n{output}"),
+    }
+}
+
+fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> JdkError {
+    let what = what.into();
+    |error| JdkError::Io { what, error }
+}
+
+/// The Java program, running; it ends with this value.
+#[derive(Debug)]
+pub struct Jdk {
+    options: JdkOptions,
+    child: Child,
+    input: ChildStdin,
+    lines: Receiver<io::Result<String>>,
+    complaints: Arc<Mutex<String>>,
+    programs: u64,
+    /// How many of its threads are kept on cores.
+    pinned: usize,
+}
+
+impl Jdk {
+    /// Compiles the Java program if need be, and starts it.
+    pub fn start(options: JdkOptions) -> Result<Jdk, JdkError> {
+        let classes = compile(&options)?;
+        let mut child = command(&options, "java")
+            // Rounds are short-lived garbage, and other threads of the machine would interfere.
+            .args(["-XX:+UseSerialGC", "-Xms256m", "-Xmx512m", "-cp"])
+            .arg(&classes)
+            .arg("Clients")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(spawning("java"))?;
+        let input = child.stdin.take().expect("its input is a pipe");
+        let output = child.stdout.take().expect("its output is a pipe");
+        let errors = child.stderr.take().expect("its errors are a pipe");
+        let (sender, lines) = sync_channel(1024);
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines() {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let complaints = Arc::new(Mutex::new(String::new()));
+        let kept = Arc::clone(&complaints);
+        std::thread::spawn(move || {
+            let mut errors = BufReader::new(errors);
+            let mut text = Vec::new();
+            // What cannot be read says no more than what was.
+            let _ = errors.by_ref().take(COMPLAINTS).read_to_end(&mut text);
+            if let Ok(mut kept) = kept.lock() {
+                kept.push_str(&String::from_utf8_lossy(&text));
+            }
+            let _ = io::copy(&mut errors, &mut io::sink());
+        });
+        Ok(Jdk { options, child, input, lines, complaints, programs: 0, pinned: 0 })
+    }
+
+    /// Says why no more answers come.
+    fn died(&mut self) -> JdkError {
+        let status =
+            self.child.wait().map_or("nobody knows how".to_owned(), |status| status.to_string());
+        // Its complaints end when it does; they may be a moment late.
+        for _ in 0..50 {
+            if self.complaints.lock().is_ok_and(|complaints| !complaints.is_empty()) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let output = self.complaints.lock().map_or(String::new(), |complaints| complaints.clone());
+        JdkError::Died { status, output }
+    }
+}
+
+impl Runner for Jdk {
+    type Error = JdkError;
+
+    fn run(&mut self, program: &Program, rounds: u64) -> Result<Vec<(Outcome, u64)>, JdkError> {
+        let options = &self.options;
+        let clock = match options.clock {
+            Clock::Counters => "counters",
+            Clock::Plain => "plain",
+        };
+        let (millis, name) = (options.time.as_millis(), options.collection.name);
+        let seed = options.seed.wrapping_add(self.programs) & i64::MAX as u64;
+        let calls = threads(program);
+        let line = format!("{name} {clock} {rounds} {millis} {seed} {calls}\n");
+        self.programs += 1;
+        if self.input.write_all(line.as_bytes()).and_then(|()| self.input.flush()).is_err() {
+            return Err(self.died());
+        }
+        let mut outcomes = Vec::new();
+        let after = options.time + options.patience;
+        loop {
+            let line = match self.lines.recv_timeout(after) {
+                Ok(line) => line.map_err(failed("cannot read what the Java program says"))?,
+                Err(RecvTimeoutError::Disconnected) => return Err(self.died()),
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(JdkError::Stuck { program: program.clone(), after });
+                }
+            };
+            match answer(&line, program) {
+                Some(Answer::Outcome(outcome, count)) => outcomes.push((outcome, count)),
+                Some(Answer::Done) => {
+                    // Its threads are there when they are first needed. Two on one core would
+                    // take turns and never meet.
+                    if program.threads.len() > self.pinned {
+                        pin_named(self.child.id(), THREAD);
+                        self.pinned = program.threads.len();
+                    }
+                    return Ok(outcomes);
+                }
+                Some(Answer::Refused(message)) => return Err(JdkError::Refused { message }),
+                None => return Err(JdkError::Garbled { line }),
+            }
+        }
+    }
+}
+
+impl Drop for Jdk {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(options: &JdkOptions, name: &str) -> Command {
+    match &options.home {
+        Some(home) => Command::new(home.join(name)),
+        None => Command::new(name),
+    }
+}
+
+fn spawning(name: &str) -> impl FnOnce(io::Error) -> JdkError {
+    let command = name.to_owned();
+    move |error| match error.kind() {
+        io::ErrorKind::NotFound => JdkError::Missing { command },
+        _ => JdkError::Io { what: format!("cannot run `{command}`"), error },
+    }
+}
+
+/// Gives the folder of the compiled program.
+///
+/// It is compiled beside its place and moved there, so that what is found there is complete, and
+/// several that compile at once do no harm.
+fn compile(options: &JdkOptions) -> Result<PathBuf, JdkError> {
+    let mut hasher = DefaultHasher::new();
+    (SOURCES, RELEASE).hash(&mut hasher);
+    let place = options.classes.join(format!("clients-{:016x}", hasher.finish()));
+    if place.is_dir() {
+        return Ok(place);
+    }
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let partial = options.classes.join(format!("partial-{}-{number}", std::process::id()));
+    let result = compile_into(options, &partial).and_then(|()| {
+        match fs::rename(&partial, &place) {
+            // Another was faster.
+            Err(_) if place.is_dir() => Ok(()),
+            moved => moved.map_err(failed(format!("cannot create {}", place.display()))),
+        }
+    });
+    // It is gone already if it was moved.
+    let _ = fs::remove_dir_all(&partial);
+    result.map(|()| place)
+}
+
+fn compile_into(options: &JdkOptions, folder: &Path) -> Result<(), JdkError> {
+    fs::create_dir_all(folder).map_err(failed(format!("cannot create {}", folder.display())))?;
+    let mut sources = Vec::new();
+    for (name, text) in SOURCES {
+        let source = folder.join(name);
+        fs::write(&source, text).map_err(failed(format!("cannot write {}", source.display())))?;
+        sources.push(source);
+    }
+    let output = command(options, "javac")
+        .args(["--release", RELEASE, "-d"])
+        .arg(folder)
+        .args(&sources)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(spawning("javac"))?;
+    if !output.status.success() {
+        let output = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(JdkError::Compilation { output });
+    }
+    Ok(())
+}
