@@ -1,11 +1,12 @@
 //! Measurements: against the encodings of the papers, and of how far the deciders reach.
 //!
-//! Two programs print what they measure and write it into `docs/`, so that a rerun refreshes what
+//! Programs print what they measure and write it into `docs/`, so that a rerun refreshes what
 //! is claimed there:
 //! - `thesis` redoes the experiments of Zennou's thesis on causal consistency (2021, Figures 3.3
 //!   and 3.4), with the thesis's own Datalog encodings in the same run.
 //! - `scale` goes up to a million operations, one process a measurement, and to hundreds of
 //!   thousands of small histories.
+//! - `protocols` explores protocols, one of them with Rumur in the same run.
 //!
 //! The modules: `datalog` writes the thesis's encodings, `clingo` runs them, `measure` times our
 //! side, `publish` writes what was found.

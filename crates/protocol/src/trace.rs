@@ -21,15 +21,30 @@ pub struct TraceNames {
 
 /// Makes the history of a run: the effect of its start state, then that of each rule.
 ///
-/// Stores have the values 1, 2 and so on; a load of an initial value finds 0, and a load from a
+/// Only processors and blocks that an operation names have a session and a key. Stores have the
+/// values 1, 2 and so on; a load of an initial value finds 0, and a load from a
 /// location that holds nothing finds -1, which nobody stores.
 pub fn history<'a>(
     names: &TraceNames,
     effects: impl IntoIterator<Item = &'a Effect>,
 ) -> Result<History, HistoryError> {
+    let effects: Vec<&Effect> = effects.into_iter().collect();
+    let mut is_used = (vec![false; names.procs.len()], vec![false; names.blocks.len()]);
+    for operation in effects.iter().flat_map(|effect| &effect.operations) {
+        if let Operation::Load { proc, block, .. } | Operation::Store { proc, block } = *operation {
+            is_used.0[proc as usize] = true;
+            is_used.1[block as usize] = true;
+        }
+    }
     let mut builder = HistoryBuilder::new();
-    let sessions: Vec<SessionId> = names.procs.iter().map(|name| builder.session(name)).collect();
-    let keys: Vec<KeyId> = names.blocks.iter().map(|name| builder.key(name)).collect();
+    let procs = names.procs.iter().zip(is_used.0);
+    let sessions: Vec<Option<SessionId>> =
+        procs.map(|(name, is_used)| is_used.then(|| builder.session(name))).collect();
+    let blocks = names.blocks.iter().zip(is_used.1);
+    let keys: Vec<Option<KeyId>> =
+        blocks.map(|(name, is_used)| is_used.then(|| builder.key(name))).collect();
+    let session = |proc: u32| sessions[proc as usize].expect("it performs an operation");
+    let key = |block: u32| keys[block as usize].expect("an operation is on it");
     let (nothing, initial) = (builder.int(-1), builder.int(0));
     let mut contents: Vec<ValueId> = Vec::new();
     let mut stores = 0;
@@ -45,14 +60,14 @@ pub fn history<'a>(
             let mut done = nothing;
             match operation {
                 Operation::Load { proc, block, from } => {
-                    let (key, value) = (keys[block as usize], value(from, &performed));
-                    builder.push(sessions[proc as usize], Action::Read { key, value });
+                    let (key, value) = (key(block), value(from, &performed));
+                    builder.push(session(proc), Action::Read { key, value });
                 }
                 Operation::Store { proc, block } => {
                     stores += 1;
                     done = builder.int(stores);
-                    let key = keys[block as usize];
-                    builder.push(sessions[proc as usize], Action::Write { key, value: done });
+                    let key = key(block);
+                    builder.push(session(proc), Action::Write { key, value: done });
                 }
                 Operation::Serialize { .. } => {}
             }
