@@ -1,8 +1,8 @@
 //! A run of a protocol as a message sequence.
 //!
 //! A lane for each participant, time running downwards, a row for each step. Who acts has a dot;
-//! arrows lead from there to the lanes whose state the step changes. What changed stands to the
-//! right of the last lane.
+//! arrows lead from there to the lanes whose state the step changes. If nobody in particular acts,
+//! they lead from the last lane, which is what all share. What changed stands to the right.
 
 use crate::svg::{Anchor, Canvas, FAINT, Font, INK, MUTED, Point, Rect, Stroke, at};
 use crate::text::clean;
@@ -31,6 +31,8 @@ pub struct SequenceStep {
     pub touched: Vec<usize>,
     /// What changes, a line each.
     pub notes: Vec<String>,
+    /// What stands beside who acts.
+    pub tag: String,
     /// Whether this is where it goes wrong.
     pub is_wrong: bool,
 }
@@ -110,9 +112,24 @@ pub fn sequence_svg(sequence: &Sequence) -> String {
                 }
             }
             None => {
-                let touched = step.touched.iter().filter(|&&lane| lane < sequence.lanes.len());
-                touched.for_each(|&lane| dot(&mut canvas, lane));
+                let last = sequence.lanes.len().saturating_sub(1);
+                let touched: Vec<usize> =
+                    step.touched.iter().copied().filter(|&lane| lane <= last).collect();
+                if touched.contains(&last) {
+                    dot(&mut canvas, last);
+                    for &lane in touched.iter().filter(|&&lane| lane != last) {
+                        arrow(&mut canvas, at(x(last), middle), at(x(lane), middle), colour);
+                    }
+                } else {
+                    touched.iter().for_each(|&lane| dot(&mut canvas, lane));
+                }
             }
+        }
+        if !step.tag.is_empty() {
+            let lane = step.actor.or(step.touched.first().copied()).unwrap_or(0);
+            let font = Font { colour, is_mono: true, ..Font::sans(11.0, INK).bold() };
+            let lane = lane.min(sequence.lanes.len().saturating_sub(1));
+            canvas.text(at(x(lane) + 8.0, middle - 5.0), font, &clean(&step.tag, 40));
         }
     }
     canvas.finish(width + margin, bottom + margin, &sequence.title)
@@ -135,6 +152,7 @@ mod tests {
             actor: Some(0),
             touched: vec![0, 1, 9],
             notes: vec!["a: 1 → 2".into()],
+            tag: "w(x,1)".into(),
             is_wrong: true,
         };
         let sequence = Sequence {
@@ -145,6 +163,7 @@ mod tests {
         };
         let svg = sequence_svg(&sequence);
         assert!(svg.contains("0. send &lt;x&gt;") && svg.contains("a: 1 → 2"));
+        assert!(svg.contains("w(x,1)"));
         assert_eq!(svg.matches("<polygon").count(), 1, "one arrow, the lane that is none has none");
     }
 }

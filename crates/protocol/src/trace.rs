@@ -4,9 +4,7 @@
 //! store of the history has a value of its own: that is the run that is hardest to explain, and
 //! `wr` follows from the values.
 
-use consistory_history::{
-    Action, History, HistoryBuilder, HistoryError, KeyId, SessionId, ValueId,
-};
+use consistory_history::{Action, History, HistoryBuilder, HistoryError, KeyId, SessionId};
 
 use crate::tracking::{Effect, Operation, Source};
 
@@ -45,35 +43,55 @@ pub fn history<'a>(
         blocks.map(|(name, is_used)| is_used.then(|| builder.key(name))).collect();
     let session = |proc: u32| sessions[proc as usize].expect("it performs an operation");
     let key = |block: u32| keys[block as usize].expect("an operation is on it");
-    let (nothing, initial) = (builder.int(-1), builder.int(0));
-    let mut contents: Vec<ValueId> = Vec::new();
-    let mut stores = 0;
+    let mut values = Values::default();
     for effect in effects {
-        let mut performed: Vec<ValueId> = Vec::new();
-        let value = |source: Source, performed: &[ValueId]| match source {
-            Source::Location(at) => contents.get(at as usize).copied().unwrap_or(nothing),
-            Source::Store(at) => performed[at as usize],
-            Source::Initial => initial,
-            Source::Nothing => nothing,
-        };
-        for &operation in &effect.operations {
-            let mut done = nothing;
+        values.step(effect, &mut |operation, value| {
+            let value = builder.int(value);
             match operation {
-                Operation::Load { proc, block, from } => {
-                    let (key, value) = (key(block), value(from, &performed));
-                    builder.push(session(proc), Action::Read { key, value });
+                Operation::Load { proc, block, .. } => {
+                    builder.push(session(proc), Action::Read { key: key(block), value });
                 }
                 Operation::Store { proc, block } => {
-                    stores += 1;
-                    done = builder.int(stores);
-                    let key = key(block);
-                    builder.push(session(proc), Action::Write { key, value: done });
+                    builder.push(session(proc), Action::Write { key: key(block), value });
                 }
                 Operation::Serialize { .. } => {}
             }
-            performed.push(done);
-        }
-        contents = effect.sources.iter().map(|&source| value(source, &performed)).collect();
+        });
     }
     builder.finish()
+}
+
+/// The values of a run in which each store has one of its own.
+#[derive(Default)]
+pub(crate) struct Values {
+    /// What each location holds: the number of a store, 0 initially, -1 if it holds nothing.
+    pub(crate) contents: Vec<i64>,
+    stores: i64,
+}
+
+impl Values {
+    /// Follows an effect; `visit` gets its operations with their values.
+    pub(crate) fn step(&mut self, effect: &Effect, visit: &mut dyn FnMut(Operation, i64)) {
+        let mut performed: Vec<i64> = Vec::new();
+        let value = |source: Source, performed: &[i64]| match source {
+            Source::Location(at) => self.contents.get(at as usize).copied().unwrap_or(-1),
+            Source::Store(at) => performed[at as usize],
+            Source::Initial => 0,
+            Source::Nothing => -1,
+        };
+        for &operation in &effect.operations {
+            let done = match operation {
+                Operation::Load { from, .. } | Operation::Serialize { from, .. } => {
+                    value(from, &performed)
+                }
+                Operation::Store { .. } => {
+                    self.stores += 1;
+                    self.stores
+                }
+            };
+            visit(operation, done);
+            performed.push(done);
+        }
+        self.contents = effect.sources.iter().map(|&source| value(source, &performed)).collect();
+    }
 }

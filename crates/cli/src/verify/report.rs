@@ -162,20 +162,15 @@ pub(super) fn run_json(run: &Run) -> Value {
     run.steps.iter().map(|step| Value::from(step.rule.as_str())).collect()
 }
 
-/// Says what each step of a run loads and stores.
-fn operations(run: &Run) -> impl Iterator<Item = &'static str> + '_ {
+/// Says what each step of a run loads, stores and orders.
+fn operations(run: &Run) -> impl Iterator<Item = String> + '_ {
     run.steps.iter().map(|step| {
-        let operations = &step.effect.operations;
-        let has = |wanted: fn(&Operation) -> bool| operations.iter().any(wanted);
-        if has(|op| matches!(op, Operation::Store { .. })) {
-            "stores"
-        } else if has(|op| matches!(op, Operation::Load { .. })) {
-            "loads"
-        } else if has(|op| matches!(op, Operation::Serialize { .. })) {
-            "orders a store"
-        } else {
-            ""
+        let mut shown = step.operations.join(" ");
+        let orders = |op: &Operation| matches!(op, Operation::Serialize { .. });
+        if shown.is_empty() && step.effect.operations.iter().any(orders) {
+            shown = "orders a store".to_owned();
         }
+        shown
     })
 }
 

@@ -202,11 +202,11 @@ pub fn explore_from(
 /// How many states of a level are expanded between two rounds of insertion, by each thread.
 const ROUND: usize = 4096;
 
-/// How many words these states may have together.
-const ROUND_WORDS: usize = 1 << 20;
+/// How many words their successors may have together, if every rule leads to one.
+const ROUND_WORDS: usize = 1 << 22;
 
-/// After how many states a thread looks at the clock.
-const CHECKED: u32 = 64;
+/// After how many slots that rules were fired on a thread looks at the clock.
+const CHECKED: usize = 1 << 20;
 
 /// A violation and the state that it belongs to.
 pub(crate) type Found = (Wrong, Vec<u64>);
@@ -236,6 +236,12 @@ struct Expansion {
     next: Option<Found>,
     /// Why it stopped before the end of the part.
     stopped: Option<Stopped>,
+}
+
+impl Expansion {
+    fn has_found(&self) -> bool {
+        self.here.is_some() || self.next.is_some()
+    }
 }
 
 impl<'a> Search<'a> {
@@ -397,7 +403,8 @@ impl<'a> Search<'a> {
     fn parts(&self, at: &mut [u32], ends: &[u32]) -> Vec<Vec<(usize, u32, u32)>> {
         let mut parts: Vec<Vec<(usize, u32, u32)>> = vec![Vec::new(); self.shards.len()];
         let left: usize = at.iter().zip(ends).map(|(a, e)| (e - a) as usize).sum();
-        let round = ROUND.min(ROUND_WORDS / self.product.words()).max(1);
+        let rules = self.product.system.lowered.rules.len().max(1);
+        let round = ROUND.min(ROUND_WORDS / self.product.words() / rules).max(1);
         let share = left.div_ceil(parts.len()).min(round);
         let mut shard = 0;
         for part in &mut parts {
@@ -460,17 +467,10 @@ impl<'a> Search<'a> {
         out.successors.resize_with(self.shards.len(), Vec::new);
         let mut words = vec![0; self.product.words()];
         let rules = self.product.system.lowered.rules.len();
+        let slots = self.product.system.layout.slots.len();
+        let mut work = CHECKED;
         for &(shard, from, to) in part {
             for number in from..to {
-                if (number - from).is_multiple_of(CHECKED)
-                    && !has_found
-                    && out.here.is_none()
-                    && out.next.is_none()
-                    && let Err(stopped) = self.budget.check()
-                {
-                    out.stopped = Some(stopped);
-                    return out;
-                }
                 self.shards[shard].get(number, &mut words);
                 if let Some(wrong) = expander.load(&words) {
                     least(&mut out.here, &Some((wrong, words.clone())));
@@ -496,6 +496,14 @@ impl<'a> Search<'a> {
                     // A step to a renamed copy of the state leads away from it all the same.
                     is_stuck = is_stuck && expander.stepper.is_unchanged();
                     expander.reset();
+                    work += slots;
+                    if work >= CHECKED && !has_found && !out.has_found() {
+                        work = 0;
+                        out.stopped = self.has_room(&out.successors).err();
+                        if out.stopped.is_some() {
+                            return out;
+                        }
+                    }
                 }
                 if is_stuck && self.options.deadlock {
                     least(&mut out.here, &Some((Wrong::Deadlock, words.clone())));
@@ -503,6 +511,13 @@ impl<'a> Search<'a> {
             }
         }
         out
+    }
+
+    /// Fails if the time is over or successors take more memory than there is.
+    fn has_room(&self, successors: &[Vec<u64>]) -> Result<(), Stopped> {
+        self.budget.check()?;
+        let bytes: usize = successors.iter().map(|words| words.capacity() * 8).sum();
+        self.budget.reserve(self.progress.bytes + bytes as u64)
     }
 
     /// Adds successors to the shards, a thread a shard.

@@ -3,9 +3,12 @@
 //! Lossless tree compression: the words of a state are interned one by one, then pairs of their
 //! numbers, up to the root (Laarman, van de Pol and Weber, "Parallel Recursive State Compression
 //! for Free"). States have few distinct halves, so nearly all the memory is the root's: a pair of
-//! numbers, 8 bytes, and an index of 5 bytes a slot, of which more than three quarters are filled. The
+//! numbers, 8 bytes, and an index of 5 bytes a slot, of which seven eighths are filled at least. The
 //! number of a state is its rank in the order of insertion, which makes the set the queue of the
 //! search as well.
+//!
+//! Zeros are frequent, a companion's state mostly ends in them: in every table but the root's the
+//! number of 0 is 0, so parts that are all zeros are not looked up.
 //!
 //! The index has groups of eight slots. A slot has a tag, one byte of the hash, and a number; the
 //! tags of a group are compared at once.
@@ -59,7 +62,7 @@ impl Interner {
     /// Makes an interner of values that all differ.
     fn of(values: Vec<u64>) -> Self {
         let mut interner = Interner { values, ..Interner::new() };
-        interner.index((interner.values.len() / 7 + 1).max(2));
+        interner.index((interner.values.len() * 2 / 15 + 1).max(2));
         interner
     }
 
@@ -99,17 +102,17 @@ impl Interner {
 
     fn push(&mut self, value: u64) {
         if self.values.len() == self.values.capacity() {
-            self.values.reserve_exact((self.values.len() / 32).max(16));
+            self.values.reserve_exact((self.values.len() / 64).max(16));
         }
         self.values.push(value);
-        // Seven eighths full at most.
-        if self.values.len() > self.tags.len() * 7 {
+        // Fifteen sixteenths full at most.
+        if self.values.len() * 2 > self.tags.len() * 15 {
             self.grow();
         }
     }
 
     fn grow(&mut self) {
-        self.index(self.tags.len() + (self.tags.len() / 8).max(2));
+        self.index(self.tags.len() + (self.tags.len() / 16).max(2));
     }
 
     /// Makes the index again, with so many groups.
@@ -161,7 +164,11 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) fn new(width: usize) -> Self {
-        let tables = (0..tables(width)).map(|_| Interner::new()).collect();
+        let mut tables: Vec<Interner> = (0..tables(width)).map(|_| Interner::new()).collect();
+        let root = tables.len() - 1;
+        for table in &mut tables[..root] {
+            table.intern(0);
+        }
         Store { width, tables }
     }
 
@@ -188,6 +195,10 @@ impl Store {
                 .iter()
                 .all(|&value| (value >> 32) < left as u64 && u64::from(value as u32) < right as u64)
         };
+        let inner = &self.tables[..self.tables.len() - 1];
+        if inner.iter().any(|table| table.values.first() != Some(&0)) {
+            return false;
+        }
         let mut first = 0;
         while parts.len() > 1 {
             let paired = parts.len() - parts.len() % 2;
@@ -226,8 +237,11 @@ impl Store {
         while level > 1 {
             for pair in 0..level / 2 {
                 let (left, right) = (scratch[2 * pair], scratch[2 * pair + 1]);
-                let (left, _) = self.tables[table].intern(left);
-                let (right, _) = self.tables[table + 1].intern(right);
+                let mut number = |table: usize, value: u64| match value {
+                    0 => 0,
+                    value => self.tables[table].intern(value).0,
+                };
+                let (left, right) = (number(table, left), number(table + 1, right));
                 table += 2;
                 scratch[pair] = u64::from(left) << 32 | u64::from(right);
             }

@@ -3,17 +3,16 @@
 //! The values of a scalarset have no names in a description, so permuting them maps runs to runs
 //! (Ip and Dill, "Better Verification Through Symmetry"). The representative of a state is the
 //! least of its permuted forms among those that sort the values by a *key*: a hash of all that the
-//! state says of a value without naming it, refined by the keys of the values that it stands next
-//! to until no more values are told apart. Keys follow the values when a state is permuted, so
+//! state says of a value without naming it. Keys follow the values when a state is permuted, so
 //! states that differ by a renaming have the same representative.
 //!
 //! Values with equal keys must be tried in every order, with two exceptions. *Twins* are values
 //! that can be swapped without changing anything; to be twins is an equivalence, and the order among
-//! them does not matter. And once a class of twins among those with equal keys is put first, keys
-//! are refined again before the next choice, as programs for the isomorphism of graphs do. The
-//! reduction is exact: two states have the same representative if and only if one is a renaming of
-//! the other. It costs about two passes over the state when all keys differ, and a pass for each
-//! pair of neighbours when those that do not are twins.
+//! them does not matter. Where others are left, keys are refined by the keys of the values that they
+//! stand next to, until no more are told apart, and again once a class of twins is put first, as
+//! programs for the isomorphism of graphs do. The reduction is exact: two states have the same
+//! representative if and only if one is a renaming of the other. It costs about two passes over the
+//! state when all keys differ, and one more for each value whose key is that of a twin.
 //!
 //! A companion is renamed along. The elements of a multiset have no order either: with a companion,
 //! elements that are alike but for what their locations hold are tried in every order too.
@@ -281,7 +280,7 @@ impl<'a> Canonical<'a> {
                 .map(|(&code, place)| if place.is_erased && code != UNDEFINED { 0 } else { code }),
         );
         work.keys.iter_mut().for_each(|keys| keys.fill(0));
-        self.refine(&mut work);
+        self.sort_by_keys(&mut work);
         work.best.clear();
         let cells = cells(&work);
         match cells[..] {
@@ -294,6 +293,10 @@ impl<'a> Canonical<'a> {
             }
             _ => {
                 self.find_twins(&cells, &mut work, bytes);
+                if mixed(&work).is_some() {
+                    self.refine(&mut work);
+                    self.sort_twins(&mut work);
+                }
                 self.descend(&mut work, bytes);
             }
         }
@@ -301,21 +304,27 @@ impl<'a> Canonical<'a> {
         (&self.work.best, &self.work.best_bytes)
     }
 
-    /// Tells values apart by their keys as far as possible, and sorts each group by them.
+    /// Computes keys that depend on the old ones, sorts each group by them, and counts how many
+    /// there are.
+    fn sort_by_keys(&self, work: &mut Work) -> usize {
+        std::mem::swap(&mut work.colours, &mut work.keys);
+        self.compute_keys(work);
+        for (order, keys) in work.orders.iter_mut().zip(&work.keys) {
+            order.sort_unstable_by_key(|&value| (keys[value as usize], value));
+        }
+        let distinct = work.orders.iter().zip(&work.keys).map(|(order, keys)| {
+            let pairs = order.iter().zip(&order[1..]);
+            pairs.filter(|&(&a, &b)| keys[a as usize] != keys[b as usize]).count() + 1
+        });
+        distinct.sum()
+    }
+
+    /// Tells values apart by their keys as far as possible.
     fn refine(&self, work: &mut Work) {
         let all: usize = self.groups.iter().map(|group| group.size as usize).sum();
         let mut count = 0;
         loop {
-            std::mem::swap(&mut work.colours, &mut work.keys);
-            self.compute_keys(work);
-            for (order, keys) in work.orders.iter_mut().zip(&work.keys) {
-                order.sort_unstable_by_key(|&value| (keys[value as usize], value));
-            }
-            let distinct = work.orders.iter().zip(&work.keys).map(|(order, keys)| {
-                let pairs = order.iter().zip(&order[1..]);
-                pairs.filter(|&(&a, &b)| keys[a as usize] != keys[b as usize]).count() + 1
-            });
-            let now: usize = distinct.sum();
+            let now = self.sort_by_keys(work);
             if now == count || now == all {
                 return;
             }
@@ -428,16 +437,12 @@ impl<'a> Canonical<'a> {
     ///
     /// It goes as deep as there are classes that only such a choice tells apart.
     fn descend(&self, work: &mut Work, bytes: &[u8]) {
-        let twins = |work: &Work, group: usize, at: usize| {
-            work.twins[group][work.orders[group][at] as usize]
-        };
-        let mixed = cells(work).into_iter().find(|cell| {
-            twins(work, cell.group, cell.from) != twins(work, cell.group, cell.to - 1)
-        });
-        let Some(Cell { group, from, to }) = mixed else {
+        let Some(Cell { group, from, to }) = mixed(work) else {
             return self.try_order(work, bytes);
         };
-        let mut classes: Vec<u32> = (from..to).map(|at| twins(work, group, at)).collect();
+        let values = &work.orders[group][from..to];
+        let mut classes: Vec<u32> =
+            values.iter().map(|&value| work.twins[group][value as usize]).collect();
         classes.dedup();
         let keys = work.keys.clone();
         for class in classes {
@@ -717,6 +722,14 @@ fn sort_bag(bag: Bag, area: &mut [i32], origins: &mut [u32]) {
         area[to..to + stride].copy_from_slice(&old[from..from + stride]);
         origins[to..to + stride].copy_from_slice(&old_origins[from..from + stride]);
     }
+}
+
+/// Finds the first values with equal keys that are not all twins; twins stand side by side.
+fn mixed(work: &Work) -> Option<Cell> {
+    cells(work).into_iter().find(|&Cell { group, from, to }| {
+        let twin = |at: usize| work.twins[group][work.orders[group][at] as usize];
+        twin(from) != twin(to - 1)
+    })
 }
 
 /// Finds the runs of values with equal keys.

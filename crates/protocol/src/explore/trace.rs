@@ -14,7 +14,8 @@ use crate::explore::expand::{Expander, Product, Wrong};
 use crate::explore::search::{Search, Violation};
 use crate::lanes::Lanes;
 use crate::system::{Entry, Position};
-use crate::tracking::Effect;
+use crate::trace::Values;
+use crate::tracking::{Effect, Operation};
 
 /// A run of a protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub struct Step {
     pub state: Vec<Entry>,
     /// What it did to the locations; empty without tracking.
     pub effect: Effect,
+    /// Its loads and stores as histories write them, with the values of [`crate::history`].
+    pub operations: Vec<String>,
 }
 
 impl Step {
@@ -187,6 +190,8 @@ struct Replay<'a> {
     lanes: Lanes,
     /// The slots of the last state.
     slots: Vec<i32>,
+    blocks: Vec<String>,
+    values: Values,
     steps: Vec<Step>,
 }
 
@@ -194,8 +199,15 @@ impl<'a> Replay<'a> {
     fn new(product: Product<'a>) -> Self {
         let mut expander = Expander::new(product);
         expander.stepper.machine.printed = Some(Vec::new());
-        let lanes = product.system.lanes();
-        Replay { product, expander, lanes, slots: Vec::new(), steps: Vec::new() }
+        Replay {
+            product,
+            expander,
+            lanes: product.system.lanes(),
+            slots: Vec::new(),
+            blocks: product.system.block_names(),
+            values: Values::default(),
+            steps: Vec::new(),
+        }
     }
 
     /// Takes a step to a state with a given representative.
@@ -273,14 +285,25 @@ impl<'a> Replay<'a> {
             Some(_) => self.expander.effect().clone(),
             None => Effect::default(),
         };
+        let mut operations = Vec::new();
+        self.values.step(&effect, &mut |operation, value| match operation {
+            Operation::Load { block, .. } => {
+                operations.push(format!("r({},{value})", self.blocks[block as usize]));
+            }
+            Operation::Store { block, .. } => {
+                operations.push(format!("w({},{value})", self.blocks[block as usize]));
+            }
+            Operation::Serialize { .. } => {}
+        });
         self.steps.push(Step {
             rule,
             position: number.map(|number| system.rule_position(number)),
             actor: number.and_then(|number| system.actor(&self.lanes, number)),
             touched,
             printed: system.show_printed(&printed),
-            state: system.entries(self.expander.stepper.slots()),
+            state: system.entries(self.expander.stepper.slots(), &self.values.contents),
             effect,
+            operations,
         });
     }
 }
