@@ -71,14 +71,12 @@ fn flush(fields: &mut Vec<(&Entry, &Entry)>, lines: &mut Vec<String>) {
         && let Some(name) = record(first)
     {
         if fields.iter().all(|(_, new)| new.value.is_none()) {
-            let old = fields.iter().map(|(old, _)| format!("{} {}", field(old), value(old)));
-            let old = old.collect::<Vec<_>>().join(", ");
-            return lines.push(format!("{name}: ({old}) → undefined"));
+            return lines.push(format!("{name}: cleared"));
         }
         if fields.iter().all(|(old, _)| old.value.is_none()) {
             let new = fields.iter().map(|(_, new)| format!("{} {}", field(new), value(new)));
             let new = new.collect::<Vec<_>>().join(", ");
-            return lines.push(format!("{name}: undefined → ({new})"));
+            return lines.push(format!("{name}: ({new})"));
         }
     }
     let change =

@@ -41,7 +41,7 @@ const WRONG: &str = "#b3261e";
 const LANE: f64 = 120.0;
 const LINE: f64 = 15.0;
 /// How many lines of changes a step shows.
-const MOST_NOTES: usize = 6;
+const MOST_NOTES: usize = 8;
 
 /// Draws a run as a message sequence.
 pub fn sequence_svg(sequence: &Sequence) -> String {
@@ -58,7 +58,15 @@ pub fn sequence_svg(sequence: &Sequence) -> String {
     let widest = labels.iter().map(|label| label_font.measure(label)).fold(60.0, f64::max);
     let left = margin + widest + 20.0;
     let x = |lane: usize| left + LANE * (lane as f64 + 0.5);
-    let right = left + LANE * sequence.lanes.len() as f64 + 10.0;
+    let tag_font = Font { is_mono: true, ..Font::sans(11.0, INK).bold() };
+    let last_lane = sequence.lanes.len().saturating_sub(1);
+    // What stands beside the last lane needs room in front of the changes.
+    let right = sequence
+        .steps
+        .iter()
+        .filter(|step| !step.tag.is_empty())
+        .map(|step| x(tag_lane(step).min(last_lane)) + tag_font.measure(&step.tag) + 24.0)
+        .fold(left + LANE * sequence.lanes.len() as f64 + 10.0, f64::max);
     let top = 84.0;
 
     canvas.text(at(margin, 28.0), Font::sans(16.0, INK).bold(), &clean(&sequence.title, 100));
@@ -70,7 +78,7 @@ pub fn sequence_svg(sequence: &Sequence) -> String {
     let mut width = right;
     for step in &sequence.steps {
         let mut notes: Vec<String> =
-            step.notes.iter().take(MOST_NOTES).map(|note| clean(note, 70)).collect();
+            step.notes.iter().take(MOST_NOTES).map(|note| clean(note, 90)).collect();
         if step.notes.len() > MOST_NOTES {
             notes.push(format!("and {} more", step.notes.len() - MOST_NOTES));
         }
@@ -126,13 +134,17 @@ pub fn sequence_svg(sequence: &Sequence) -> String {
             }
         }
         if !step.tag.is_empty() {
-            let lane = step.actor.or(step.touched.first().copied()).unwrap_or(0);
-            let font = Font { colour, is_mono: true, ..Font::sans(11.0, INK).bold() };
-            let lane = lane.min(sequence.lanes.len().saturating_sub(1));
+            let lane = tag_lane(step).min(last_lane);
+            let font = Font { colour, ..tag_font };
             canvas.text(at(x(lane) + 8.0, middle - 5.0), font, &clean(&step.tag, 40));
         }
     }
     canvas.finish(width + margin, bottom + margin, &sequence.title)
+}
+
+/// Gives the lane of who acts, or of the first that is touched.
+fn tag_lane(step: &SequenceStep) -> usize {
+    step.actor.or(step.touched.first().copied()).unwrap_or(0)
 }
 
 fn arrow(canvas: &mut Canvas, from: Point, to: Point, colour: &str) {

@@ -273,14 +273,14 @@ impl Companion for Everything<'_> {
 
 /// How far brute force goes: so many operations in a trace, and so many states.
 const LONGEST: usize = 4;
-const MOST: u64 = 60_000;
+const MOST: u64 = 40_000;
 
 /// All traces up to four operations, each judged: as many steps to the first that is wrong, for every
-/// protocol of the library, as far as brute force gets.
+/// protocol of the library, as far as brute force gets; further if `CONSISTORY_LARGE` is set.
 #[test]
 fn the_product_agrees_with_brute_force() {
     let (mut proved, mut refuted) = (0, 0);
-    for Protocol { name, system, expected, is_large, .. } in protocols() {
+    for Protocol { name, system, expected, .. } in protocols() {
         let names = &names(&system);
         let everything = Everything { names, length: LONGEST, known: Mutex::default() };
         let most =
@@ -290,11 +290,10 @@ fn the_product_agrees_with_brute_force() {
         let brute = explore(&system, Some(&everything), &options, &budget, &mut |_| {});
         // What was not finished says nothing of a step behind its last level.
         let depth = brute.progress.depth as usize;
-        let options = match is_large {
-            true => Options { states: most, ..self::options() },
-            false => self::options(),
-        };
-        let product = verify(&system, &options, &budget, &mut |_| {}).unwrap();
+        if matches!(brute.outcome, Outcome::Undecided { .. }) && expected == Verdict::Consistent {
+            continue;
+        }
+        let product = verify(&system, &self::options(), &budget, &mut |_| {}).unwrap();
         match (brute.outcome, product.outcome) {
             (Outcome::Violated { run: brute, .. }, Sequential::Refused { run, .. }) => {
                 assert_eq!(expected, Verdict::Violation, "{name}");
@@ -309,7 +308,6 @@ fn the_product_agrees_with_brute_force() {
                 let operations: usize = run.steps.iter().map(|step| step.operations.len()).sum();
                 assert!(operations > LONGEST || run.steps.len() > depth + 1, "{name}");
             }
-            (Outcome::Undecided { .. }, Sequential::Proved | Sequential::Undecided { .. }) => {}
             (brute, product) => panic!("{name}: {brute:?}, but {product:?}"),
         }
     }
