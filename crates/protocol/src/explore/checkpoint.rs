@@ -209,7 +209,7 @@ impl Checkpoint {
             for (shard, store) in self.shards.iter().enumerate() {
                 for number in from[shard]..end[shard] {
                     store.get(number, &mut state);
-                    let home = super::search::shard_of(&state, count);
+                    let home = super::search::shard_of(&state, count, false);
                     shards[home].insert(&state, &mut scratch);
                 }
             }

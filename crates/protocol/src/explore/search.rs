@@ -332,7 +332,7 @@ impl<'a> Search<'a> {
         for number in 0..self.product.system.lowered.starts.len() {
             match expander.start(number) {
                 Ok(words) => {
-                    let shard = shard_of(words, self.shards.len());
+                    let shard = shard_of(words, self.shards.len(), self.options.compaction);
                     self.shards[shard].insert(words, &mut scratch);
                 }
                 Err(wrong) => return Some((wrong, Vec::new())),
@@ -468,6 +468,7 @@ impl<'a> Search<'a> {
         let mut words = vec![0; self.product.words()];
         let rules = self.product.system.lowered.rules.len();
         let slots = self.product.system.layout.slots.len();
+        let (shards, is_compact) = (self.shards.len(), self.options.compaction);
         let mut work = CHECKED;
         for &(shard, from, to) in part {
             for number in from..to {
@@ -484,7 +485,7 @@ impl<'a> Search<'a> {
                             out.fired += 1;
                             if successor != words {
                                 is_stuck = false;
-                                let shard = shard_of(successor, self.shards.len());
+                                let shard = shard_of(successor, shards, is_compact);
                                 out.successors[shard].extend_from_slice(successor);
                             }
                         }
@@ -551,12 +552,14 @@ pub(crate) fn least(best: &mut Option<Found>, found: &Option<Found>) {
     }
 }
 
-/// Gives the shard of a state.
-pub(crate) fn shard_of(words: &[u64], shards: usize) -> usize {
+/// Gives the shard of a state: by its first words, so that no two shards keep the same ones, or by
+/// its hash if nothing else is kept of it.
+pub(crate) fn shard_of(words: &[u64], shards: usize, is_compact: bool) -> usize {
     if shards == 1 {
         return 0;
     }
-    shard_of_hash(hash_words(words), shards)
+    let first = if is_compact { words } else { &words[..words.len().div_ceil(2)] };
+    shard_of_hash(hash_words(first), shards)
 }
 
 /// Gives the shard of the states with a hash.

@@ -6,8 +6,6 @@
 //! a real run is then made forwards, choosing at each step a rule that leads to a state with the
 //! right representative.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use consistory_verdict::{Budget, Stopped};
 
 use crate::explore::expand::{Expander, Product, Wrong};
@@ -120,33 +118,23 @@ fn level_of(search: &Search<'_>, at: &[u64]) -> usize {
     0
 }
 
-/// Finds the first state of a level that has `target` among its successors.
+/// Finds the least state of a level that has `target` among its successors; which one that is does
+/// not depend on the number of threads.
 fn predecessor(
     search: &Search<'_>,
     level: usize,
     target: &[u64],
     budget: &Budget,
 ) -> Result<Vec<u64>, Stopped> {
-    // Each thread looks through one shard, no further than where another has found one.
-    let found = AtomicU64::new(u64::MAX);
-    let stopped = std::thread::scope(|scope| {
+    // Each thread looks through one shard.
+    let found: Vec<Result<Option<Vec<u64>>, Stopped>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..search.shards.len())
-            .map(|shard| {
-                let found = &found;
-                scope.spawn(move || look_through(search, level, shard, target, found, budget))
-            })
+            .map(|shard| scope.spawn(move || look_through(search, level, shard, target, budget)))
             .collect();
-        let results: Vec<_> =
-            threads.into_iter().map(|t| t.join().expect("expanding does not panic")).collect();
-        results.into_iter().find_map(Result::err)
+        threads.into_iter().map(|t| t.join().expect("expanding does not panic")).collect()
     });
-    let key = found.into_inner();
-    if key == u64::MAX {
-        return Err(stopped.unwrap_or(Stopped::Interrupted));
-    }
-    let mut words = vec![0; search.product.words()];
-    search.shards[key as u32 as usize].get((key >> 32) as u32, &mut words);
-    Ok(words)
+    let found: Result<Vec<_>, Stopped> = found.into_iter().collect();
+    found?.into_iter().flatten().min().ok_or(Stopped::Interrupted)
 }
 
 fn look_through(
@@ -154,33 +142,33 @@ fn look_through(
     level: usize,
     shard: usize,
     target: &[u64],
-    found: &AtomicU64,
     budget: &Budget,
-) -> Result<(), Stopped> {
+) -> Result<Option<Vec<u64>>, Stopped> {
     let mut expander = Expander::new(search.product);
     let mut words = vec![0; search.product.words()];
+    let mut least: Option<Vec<u64>> = None;
     for number in search.levels[level][shard]..search.levels[level + 1][shard] {
-        let key = u64::from(number) << 32 | shard as u64;
-        if key > found.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        if number % 4096 == 0 {
+        if number % 256 == 0 {
             budget.check()?;
         }
         search.shards[shard].get(number, &mut words);
+        if least.as_ref().is_some_and(|least| *least <= words) {
+            continue;
+        }
         expander.load(&words);
         for rule in 0..search.product.system.lowered.rules.len() {
             match expander.fire(rule) {
                 Ok(None) => continue,
                 Ok(Some(successor)) if successor == target => {
-                    found.fetch_min(key, Ordering::Relaxed);
-                    return Ok(());
+                    least = Some(words.clone());
+                    expander.reset();
+                    break;
                 }
                 _ => expander.reset(),
             }
         }
     }
-    Ok(())
+    Ok(least)
 }
 
 /// Makes a real run along representatives.

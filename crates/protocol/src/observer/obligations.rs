@@ -202,7 +202,8 @@ impl Obligations {
         let after = effect.sources.iter().map(|&source| self.resolve(source, &performed)).collect();
         self.contents = after;
         self.forget()?;
-        self.settle()
+        // Copies alone only take constraints away.
+        if effect.operations.is_empty() { Ok(()) } else { self.settle() }
     }
 
     fn resolve(&self, source: Source, performed: &[Contents]) -> Contents {
@@ -408,7 +409,8 @@ impl Obligations {
         // The order of stores to different blocks is free, so one block is done after the other.
         let others = pending.filter(|&(_, other)| other == block).map(|(class, _)| class);
         std::iter::once(first).chain(others).any(|class| {
-            let mut next = self.clone();
+            // What locations hold does not matter for the order.
+            let mut next = Obligations { contents: Vec::new(), ..*self };
             if next.append(class).is_err() {
                 return false;
             }
