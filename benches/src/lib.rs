@@ -1,6 +1,6 @@
 //! Measurements: against the encodings of the papers, and of how far the deciders reach.
 //!
-//! Two programs print what they measure and write it into `docs/`, so that a rerun refreshes what
+//! Programs print what they measure and write it into `docs/`, so that a rerun refreshes what
 //! is claimed there:
 //! - `thesis` redoes the experiments of Zennou's thesis on causal consistency (2021, Figures 3.3
 //!   and 3.4), with the thesis's own Datalog encodings in the same run.
@@ -8,6 +8,7 @@
 //!   thousands of small histories.
 //! - `jdk` redoes the experiments of Emmi and Enea's paper on weak consistency (2018, Figures 7
 //!   and 8), on histories that it recorded from collections of the JDK.
+//! - `protocols` explores protocols, one of them with Rumur in the same run.
 //!
 //! The modules: `datalog` writes the thesis's encodings, `clingo` runs them, `measure` times our
 //! side, `publish` writes what was found.

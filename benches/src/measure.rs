@@ -40,10 +40,20 @@ pub fn peak_memory() -> Option<u64> {
 
 /// Gives the time that the processors have spent in this process, not counting the system's.
 pub fn user_time() -> Option<Duration> {
+    ticks(11)
+}
+
+/// Gives the time that the processors have spent in processes that this one started and waited for,
+/// not counting the system's.
+pub fn child_time() -> Option<Duration> {
+    ticks(13)
+}
+
+fn ticks(field: usize) -> Option<Duration> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     // The command's name, in brackets, may hold anything; the fields behind it start with the third.
     let (_, fields) = stat.rsplit_once(')')?;
-    let ticks: f64 = fields.split_whitespace().nth(11)?.parse().ok()?;
+    let ticks: f64 = fields.split_whitespace().nth(field)?.parse().ok()?;
     Some(Duration::from_secs_f64(ticks / TICKS))
 }
 

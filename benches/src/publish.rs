@@ -117,7 +117,12 @@ impl Docs {
 
     /// Replaces a section of `benchmarks.md`, or adds it at the end if there is none.
     pub fn refresh(&self, section: &str, text: &str) -> io::Result<()> {
-        let path = self.root.join("benchmarks.md");
+        self.refresh_in("benchmarks.md", section, text)
+    }
+
+    /// Replaces a section of a page, or adds it at the end if there is none.
+    pub fn refresh_in(&self, page: &str, section: &str, text: &str) -> io::Result<()> {
+        let path = self.root.join(page);
         let page = match fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             page => page?,

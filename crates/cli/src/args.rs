@@ -25,6 +25,7 @@ pub(crate) enum Command {
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
     /// Check saved verdicts of `check --format json` again, certificate by certificate.
+    #[command(after_help = CERTIFY_HELP)]
     Certify(CertifyArgs),
     /// Convert histories between formats.
     Convert(ConvertArgs),
@@ -44,6 +45,7 @@ pub(crate) enum Command {
     #[command(after_help = VERIFY_HELP)]
     Verify(VerifyArgs),
     /// Make histories: random runs of a coherence protocol.
+    #[command(after_help = SIMULATE_HELP)]
     Simulate(SimulateArgs),
     /// Show the catalogue of models.
     Models(ModelsArgs),
@@ -87,6 +89,20 @@ Examples:
 
 Exit code: 0 all kernels are known, 1 some history is not sequentially consistent,
 2 bad usage or unreadable input, 3 some kernel is not known and nothing is a violation.";
+
+const CERTIFY_HELP: &str = "\
+Examples:
+  consistory check runs/ --model sc --format json > verdicts.jsonl
+  consistory certify verdicts.jsonl
+
+Exit code: 0 all certificates accepted, 1 some rejected, 2 bad usage or unreadable input.";
+
+const SIMULATE_HELP: &str = "\
+Examples:
+  consistory simulate msi.m -n 200 --count 100 | consistory check - --model sc
+  consistory simulate msi.m -n 5000 --descriptor | consistory verify --descriptor -
+
+Exit code: 0 histories written, 2 bad usage or unreadable input.";
 
 const CONTRAST_HELP: &str = "\
 Goes through all histories by size, each once up to the names of sessions, variables
@@ -311,6 +327,9 @@ store; they leave the file valid for other Murphi tools:
 Examples:
   consistory verify msi.m
   consistory verify msi.m --draw pictures
+  consistory verify protocols/ --format json
+  consistory verify large.m --budget 1h --checkpoint large.ckpt
+  consistory verify large.m --budget 1h --resume large.ckpt --checkpoint large.ckpt
   my-simulator | consistory verify --descriptor -
 
 Exit code: 0 all proved, 1 some violation, 2 bad usage or unreadable input,
@@ -318,11 +337,12 @@ Exit code: 0 all proved, 1 some violation, 2 bad usage or unreadable input,
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// Descriptions in Murphi; with --descriptor recorded descriptors, or - for standard input.
-    #[arg(value_name = "FILE", required = true)]
+    /// Descriptions in Murphi, or folders of .m files; with --descriptor recorded descriptors, or -
+    /// for standard input.
+    #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// Check recorded descriptors of constraint graphs, symbol by symbol.
-    #[arg(long, conflicts_with_all = ["plain", "show_tracking", "draw"])]
+    #[arg(long, conflicts_with_all = ["plain", "show_tracking", "draw", "checkpoint", "resume"])]
     pub(crate) descriptor: bool,
     /// Only the ordinary checks, with data as it is: invariants, assertions, undefined values,
     /// deadlock.
@@ -352,6 +372,13 @@ pub(crate) struct VerifyArgs {
     /// Keep only 64 bits of each state; the probability that a state was missed is printed.
     #[arg(long)]
     pub(crate) compaction: bool,
+    /// Write how far the search got into this file, every minute or so and when the budget ends or
+    /// it is interrupted.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Go on from a checkpoint of the same protocol and options; budgets and threads may differ.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) resume: Option<PathBuf>,
     /// Draw a run that goes wrong, and its history if it is not sequentially consistent, as SVG
     /// into this folder.
     #[arg(long, value_name = "DIR")]
@@ -616,7 +643,9 @@ Examples:
   consistory record cpu --rounds 10000 | consistory check - --model sc,tso --format json
   consistory record cpu --threads 4 --operations 1000 --variables 64 -o run.jsonl
 
-The seed decides the programs; what the reads find is up to the machine.";
+The seed decides the programs; what the reads find is up to the machine.
+
+Exit code: 0 recorded, 2 bad usage.";
 
 #[derive(Debug, Args)]
 pub(crate) struct RecordCpuArgs {

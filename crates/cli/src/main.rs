@@ -7,6 +7,7 @@ mod check;
 mod contrast;
 mod convert;
 mod error;
+mod interrupt;
 mod kernel;
 mod litmus;
 mod models;

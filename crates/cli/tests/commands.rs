@@ -210,3 +210,72 @@ fn simulated_runs_are_checked() {
     folder.write("garbled.txt", "1 ST(P0,B1,1)\n");
     assert_eq!(folder.run("verify --descriptor garbled.txt").code, 2);
 }
+
+/// A search that a limit ends goes on from its checkpoint, to the same verdict and run.
+#[test]
+fn a_search_goes_on_from_its_checkpoint() {
+    let folder = Folder::new();
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/protocols");
+    let file = format!("{corpus}/lazy-caching-overtaking.m");
+    let whole = folder.run(&format!("verify {file} --format json"));
+    let first = folder.run(&format!("verify {file} --states 500 --checkpoint at.ckpt"));
+    assert_eq!(first.code, 3);
+    assert!(first.out.contains("go on from here with --resume at.ckpt"), "{}", first.out);
+    let rest = folder.run(&format!("verify {file} --format json --resume at.ckpt"));
+    assert_eq!((rest.code, whole.code), (1, 1));
+    let (rest, whole) = (&rest.lines()[0], &whole.lines()[0]);
+    for key in ["verdict", "states", "depth", "fired", "run", "history", "certificate"] {
+        assert_eq!(rest[key], whole[key], "{key}");
+    }
+    let other = folder.run(&format!("verify {corpus}/msi.m --resume at.ckpt"));
+    assert_eq!(other.code, 2);
+    assert!(
+        other.err.contains("at.ckpt: the checkpoint is of another description"),
+        "{}",
+        other.err
+    );
+    let mut damaged = std::fs::read(folder.path().join("at.ckpt")).unwrap();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 4;
+    folder.write("damaged.ckpt", damaged);
+    let damaged = folder.run(&format!("verify {file} --resume damaged.ckpt"));
+    assert_eq!(damaged.code, 2);
+    assert!(damaged.err.contains("the checkpoint is damaged"), "{}", damaged.err);
+    let both = folder.run(&format!("verify {file} {file} --checkpoint at.ckpt"));
+    assert_eq!(both.code, 2);
+}
+
+#[test]
+fn a_folder_of_protocols_is_a_table() {
+    let folder = Folder::new();
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/protocols");
+    for name in ["msi.m", "store-buffers.m"] {
+        let text = std::fs::read_to_string(format!("{corpus}/{name}")).unwrap();
+        folder.write(name, text);
+    }
+    folder.write("readme.txt", "no protocol");
+    let ran = folder.run("verify .");
+    assert_eq!(ran.code, 1);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert!(lines[0].starts_with("✓ ./msi.m ") && lines[0].ends_with("sequentially consistent"));
+    assert!(lines[1].starts_with("✗ ./store-buffers.m "), "{}", ran.out);
+    assert_eq!(lines[2], "2 files: 1 fine, 1 wrong");
+    let ran = folder.run("verify . --format json");
+    assert_eq!(ran.lines().len(), 2);
+    assert_eq!(ran.lines()[1]["verdict"], "violation");
+}
+
+#[test]
+fn what_cannot_be_read_is_said_once_with_its_place() {
+    let folder = Folder::new();
+    folder.write("readme.m", "# A heading\n\nand # a line with a rule\n# and more\n");
+    let ran = folder.run("verify readme.m");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("this is no description in Murphi"), "{}", ran.err);
+    assert!(ran.err.contains("readme.m: 1 error"), "{}", ran.err);
+    folder.write("two.txt", "1 ST(P1,B1,1)\n1 -> x\n2 LD(P1,B1,1\n");
+    let ran = folder.run("verify --descriptor two.txt");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("2 | 1 -> x"), "{}", ran.err);
+    assert!(ran.err.contains("two.txt: 2 errors"), "{}", ran.err);
+}

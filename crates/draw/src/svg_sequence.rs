@@ -1,8 +1,8 @@
 //! A run of a protocol as a message sequence.
 //!
 //! A lane for each participant, time running downwards, a row for each step. Who acts has a dot;
-//! arrows lead from there to the lanes whose state the step changes. What changed stands to the
-//! right of the last lane.
+//! arrows lead from there to the lanes whose state the step changes. If nobody in particular acts,
+//! they lead from the last lane, which is what all share. What changed stands to the right.
 
 use crate::svg::{Anchor, Canvas, FAINT, Font, INK, MUTED, Point, Rect, Stroke, at};
 use crate::text::clean;
@@ -31,6 +31,8 @@ pub struct SequenceStep {
     pub touched: Vec<usize>,
     /// What changes, a line each.
     pub notes: Vec<String>,
+    /// What stands beside who acts.
+    pub tag: String,
     /// Whether this is where it goes wrong.
     pub is_wrong: bool,
 }
@@ -39,7 +41,7 @@ const WRONG: &str = "#b3261e";
 const LANE: f64 = 120.0;
 const LINE: f64 = 15.0;
 /// How many lines of changes a step shows.
-const MOST_NOTES: usize = 6;
+const MOST_NOTES: usize = 8;
 
 /// Draws a run as a message sequence.
 pub fn sequence_svg(sequence: &Sequence) -> String {
@@ -56,7 +58,15 @@ pub fn sequence_svg(sequence: &Sequence) -> String {
     let widest = labels.iter().map(|label| label_font.measure(label)).fold(60.0, f64::max);
     let left = margin + widest + 20.0;
     let x = |lane: usize| left + LANE * (lane as f64 + 0.5);
-    let right = left + LANE * sequence.lanes.len() as f64 + 10.0;
+    let tag_font = Font { is_mono: true, ..Font::sans(11.0, INK).bold() };
+    let last_lane = sequence.lanes.len().saturating_sub(1);
+    // What stands beside the last lane needs room in front of the changes.
+    let right = sequence
+        .steps
+        .iter()
+        .filter(|step| !step.tag.is_empty())
+        .map(|step| x(tag_lane(step).min(last_lane)) + tag_font.measure(&step.tag) + 24.0)
+        .fold(left + LANE * sequence.lanes.len() as f64 + 10.0, f64::max);
     let top = 84.0;
 
     canvas.text(at(margin, 28.0), Font::sans(16.0, INK).bold(), &clean(&sequence.title, 100));
@@ -68,7 +78,7 @@ pub fn sequence_svg(sequence: &Sequence) -> String {
     let mut width = right;
     for step in &sequence.steps {
         let mut notes: Vec<String> =
-            step.notes.iter().take(MOST_NOTES).map(|note| clean(note, 70)).collect();
+            step.notes.iter().take(MOST_NOTES).map(|note| clean(note, 90)).collect();
         if step.notes.len() > MOST_NOTES {
             notes.push(format!("and {} more", step.notes.len() - MOST_NOTES));
         }
@@ -110,12 +120,31 @@ pub fn sequence_svg(sequence: &Sequence) -> String {
                 }
             }
             None => {
-                let touched = step.touched.iter().filter(|&&lane| lane < sequence.lanes.len());
-                touched.for_each(|&lane| dot(&mut canvas, lane));
+                let last = sequence.lanes.len().saturating_sub(1);
+                let touched: Vec<usize> =
+                    step.touched.iter().copied().filter(|&lane| lane <= last).collect();
+                if touched.contains(&last) {
+                    dot(&mut canvas, last);
+                    for &lane in touched.iter().filter(|&&lane| lane != last) {
+                        arrow(&mut canvas, at(x(last), middle), at(x(lane), middle), colour);
+                    }
+                } else {
+                    touched.iter().for_each(|&lane| dot(&mut canvas, lane));
+                }
             }
+        }
+        if !step.tag.is_empty() {
+            let lane = tag_lane(step).min(last_lane);
+            let font = Font { colour, ..tag_font };
+            canvas.text(at(x(lane) + 8.0, middle - 5.0), font, &clean(&step.tag, 40));
         }
     }
     canvas.finish(width + margin, bottom + margin, &sequence.title)
+}
+
+/// Gives the lane of who acts, or of the first that is touched.
+fn tag_lane(step: &SequenceStep) -> usize {
+    step.actor.or(step.touched.first().copied()).unwrap_or(0)
 }
 
 fn arrow(canvas: &mut Canvas, from: Point, to: Point, colour: &str) {
@@ -135,6 +164,7 @@ mod tests {
             actor: Some(0),
             touched: vec![0, 1, 9],
             notes: vec!["a: 1 → 2".into()],
+            tag: "w(x,1)".into(),
             is_wrong: true,
         };
         let sequence = Sequence {
@@ -145,6 +175,7 @@ mod tests {
         };
         let svg = sequence_svg(&sequence);
         assert!(svg.contains("0. send &lt;x&gt;") && svg.contains("a: 1 → 2"));
+        assert!(svg.contains("w(x,1)"));
         assert_eq!(svg.matches("<polygon").count(), 1, "one arrow, the lane that is none has none");
     }
 }

@@ -56,28 +56,39 @@ impl System {
         let count = ty.map_or(0, |ty| self.program.types.count(ty));
         let mut lanes = Lanes { ty, slots: Vec::new(), count };
         for &var in &self.program.globals {
-            self.add_lanes(self.program.variables[var.0 as usize].ty, count, &mut lanes);
+            let ty = self.program.variables[var.0 as usize].ty;
+            self.add_lanes(ty, Owner::Unknown { is_indexed: false }, &mut lanes);
         }
         lanes
     }
 
-    fn add_lanes(&self, ty: TypeId, lane: u32, out: &mut Lanes) {
+    fn add_lanes(&self, ty: TypeId, owner: Owner, out: &mut Lanes) {
         let types = &self.program.types;
         match types.get(ty) {
-            Type::Record(fields) => fields.iter().for_each(|f| self.add_lanes(f.ty, lane, out)),
+            Type::Record(fields) => {
+                let owner = match owner {
+                    Owner::Unknown { is_indexed: true } => Owner::Shared,
+                    owner => owner,
+                };
+                fields.iter().for_each(|field| self.add_lanes(field.ty, owner, out));
+            }
             Type::Array { index, element } => {
                 for at in 0..types.count(*index) {
-                    let is_lane = lane == out.count && Some(*index) == out.ty;
-                    self.add_lanes(*element, if is_lane { at } else { lane }, out);
+                    let owner = match owner {
+                        Owner::Unknown { .. } if Some(*index) == out.ty => Owner::Lane(at),
+                        Owner::Unknown { .. } => Owner::Unknown { is_indexed: true },
+                        owner => owner,
+                    };
+                    self.add_lanes(*element, owner, out);
                 }
             }
             Type::Multiset { capacity, element } => {
                 for _ in 0..*capacity {
-                    out.slots.push(lane);
-                    self.add_lanes(*element, lane, out);
+                    out.slots.push(out.of(owner));
+                    self.add_lanes(*element, owner, out);
                 }
             }
-            _ => out.slots.push(lane),
+            _ => out.slots.push(out.of(owner)),
         }
     }
 
@@ -96,7 +107,23 @@ impl System {
     }
 }
 
+/// Whose a part of the state is: what a record inside an array over something else says of a
+/// processor belongs to that record.
+#[derive(Clone, Copy)]
+enum Owner {
+    Unknown { is_indexed: bool },
+    Lane(u32),
+    Shared,
+}
+
 impl Lanes {
+    fn of(&self, owner: Owner) -> u32 {
+        match owner {
+            Owner::Lane(lane) => lane,
+            Owner::Unknown { .. } | Owner::Shared => self.count,
+        }
+    }
+
     /// Lists the lanes whose slots differ.
     pub(crate) fn touched(&self, before: &[i32], after: &[i32]) -> Vec<u32> {
         let changed = self.slots.iter().zip(before.iter().zip(after));

@@ -236,8 +236,8 @@ impl System {
         (site.kind == FaultKind::OrderedLoop).then(|| types.copied().collect())
     }
 
-    /// Writes out the slots of a state.
-    pub(crate) fn entries(&self, memory: &[i32]) -> Vec<Entry> {
+    /// Writes out the slots of a state; `contents` are the values of its locations.
+    pub(crate) fn entries(&self, memory: &[i32], contents: &[i64]) -> Vec<Entry> {
         let names = slot_names(&self.program);
         let slots = self.layout.slots.iter().zip(memory).zip(names);
         let entries = slots.map(|((slot, &code), name)| {
@@ -245,7 +245,7 @@ impl System {
                 _ if code == UNDEFINED => None,
                 SlotKind::Flag => Some("present".to_owned()),
                 SlotKind::Value => Some(self.program.types.show_code(slot.ty, code)),
-                SlotKind::Location(_) => Some("data".to_owned()),
+                SlotKind::Location(number) => contents.get(number as usize).map(i64::to_string),
                 SlotKind::Ghost => None,
             };
             Entry { name, value }

@@ -4,9 +4,7 @@
 //! store of the history has a value of its own: that is the run that is hardest to explain, and
 //! `wr` follows from the values.
 
-use consistory_history::{
-    Action, History, HistoryBuilder, HistoryError, KeyId, SessionId, ValueId,
-};
+use consistory_history::{Action, History, HistoryBuilder, HistoryError, KeyId, SessionId};
 
 use crate::tracking::{Effect, Operation, Source};
 
@@ -21,44 +19,79 @@ pub struct TraceNames {
 
 /// Makes the history of a run: the effect of its start state, then that of each rule.
 ///
-/// Stores have the values 1, 2 and so on; a load of an initial value finds 0, and a load from a
+/// Only processors and blocks that an operation names have a session and a key. Stores have the
+/// values 1, 2 and so on; a load of an initial value finds 0, and a load from a
 /// location that holds nothing finds -1, which nobody stores.
 pub fn history<'a>(
     names: &TraceNames,
     effects: impl IntoIterator<Item = &'a Effect>,
 ) -> Result<History, HistoryError> {
+    let effects: Vec<&Effect> = effects.into_iter().collect();
+    let mut is_used = (vec![false; names.procs.len()], vec![false; names.blocks.len()]);
+    for operation in effects.iter().flat_map(|effect| &effect.operations) {
+        if let Operation::Load { proc, block, .. } | Operation::Store { proc, block } = *operation {
+            is_used.0[proc as usize] = true;
+            is_used.1[block as usize] = true;
+        }
+    }
     let mut builder = HistoryBuilder::new();
-    let sessions: Vec<SessionId> = names.procs.iter().map(|name| builder.session(name)).collect();
-    let keys: Vec<KeyId> = names.blocks.iter().map(|name| builder.key(name)).collect();
-    let (nothing, initial) = (builder.int(-1), builder.int(0));
-    let mut contents: Vec<ValueId> = Vec::new();
-    let mut stores = 0;
+    let procs = names.procs.iter().zip(is_used.0);
+    let sessions: Vec<Option<SessionId>> =
+        procs.map(|(name, is_used)| is_used.then(|| builder.session(name))).collect();
+    let blocks = names.blocks.iter().zip(is_used.1);
+    let keys: Vec<Option<KeyId>> =
+        blocks.map(|(name, is_used)| is_used.then(|| builder.key(name))).collect();
+    let session = |proc: u32| sessions[proc as usize].expect("it performs an operation");
+    let key = |block: u32| keys[block as usize].expect("an operation is on it");
+    let mut values = Values::default();
     for effect in effects {
-        let mut performed: Vec<ValueId> = Vec::new();
-        let value = |source: Source, performed: &[ValueId]| match source {
-            Source::Location(at) => contents.get(at as usize).copied().unwrap_or(nothing),
-            Source::Store(at) => performed[at as usize],
-            Source::Initial => initial,
-            Source::Nothing => nothing,
-        };
-        for &operation in &effect.operations {
-            let mut done = nothing;
+        values.step(effect, &mut |operation, value| {
+            let value = builder.int(value);
             match operation {
-                Operation::Load { proc, block, from } => {
-                    let (key, value) = (keys[block as usize], value(from, &performed));
-                    builder.push(sessions[proc as usize], Action::Read { key, value });
+                Operation::Load { proc, block, .. } => {
+                    builder.push(session(proc), Action::Read { key: key(block), value });
                 }
                 Operation::Store { proc, block } => {
-                    stores += 1;
-                    done = builder.int(stores);
-                    let key = keys[block as usize];
-                    builder.push(sessions[proc as usize], Action::Write { key, value: done });
+                    builder.push(session(proc), Action::Write { key: key(block), value });
                 }
                 Operation::Serialize { .. } => {}
             }
-            performed.push(done);
-        }
-        contents = effect.sources.iter().map(|&source| value(source, &performed)).collect();
+        });
     }
     builder.finish()
+}
+
+/// The values of a run in which each store has one of its own.
+#[derive(Default)]
+pub(crate) struct Values {
+    /// What each location holds: the number of a store, 0 initially, -1 if it holds nothing.
+    pub(crate) contents: Vec<i64>,
+    stores: i64,
+}
+
+impl Values {
+    /// Follows an effect; `visit` gets its operations with their values.
+    pub(crate) fn step(&mut self, effect: &Effect, visit: &mut dyn FnMut(Operation, i64)) {
+        let mut performed: Vec<i64> = Vec::new();
+        let value = |source: Source, performed: &[i64]| match source {
+            Source::Location(at) => self.contents.get(at as usize).copied().unwrap_or(-1),
+            Source::Store(at) => performed[at as usize],
+            Source::Initial => 0,
+            Source::Nothing => -1,
+        };
+        for &operation in &effect.operations {
+            let done = match operation {
+                Operation::Load { from, .. } | Operation::Serialize { from, .. } => {
+                    value(from, &performed)
+                }
+                Operation::Store { .. } => {
+                    self.stores += 1;
+                    self.stores
+                }
+            };
+            visit(operation, done);
+            performed.push(done);
+        }
+        self.contents = effect.sources.iter().map(|&source| value(source, &performed)).collect();
+    }
 }

@@ -88,7 +88,7 @@ pub struct Shape {
 }
 
 /// New names for processors, blocks and locations: for each old index the new one.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Renaming {
     /// New indices of the processors.
     pub procs: Vec<u32>,

@@ -3,7 +3,10 @@
 use consistory_history::History;
 use consistory_verdict::Budget;
 
-use crate::explore::{Options, Outcome, Progress, Run, Unfinished, Violation, explore};
+use crate::explore::{
+    Checkpoint, Mismatch, Options, Outcome, Progress, Run, Snapshot, Unfinished, Violation,
+    explore_from,
+};
 use crate::observer::{Failure, Monitor, Witness, WitnessError};
 use crate::system::System;
 use crate::trace::{TraceNames, history};
@@ -18,6 +21,10 @@ pub struct Verification {
     pub progress: Progress,
     /// How many processors, blocks and locations there are.
     pub shape: Shape,
+    /// Scalarsets that symmetry was asked for and that a loop told apart all the same.
+    pub asymmetric: Vec<String>,
+    /// With hash compaction, what the probability is at most that a state was missed.
+    pub omission: Option<f64>,
 }
 
 /// Whether a protocol is sequentially consistent.
@@ -63,19 +70,33 @@ pub enum VerifyError {
     /// More different values are held at once than the observer can tell apart.
     #[error("more stale values are held at once than can be told apart")]
     TooManyValues,
+    /// The checkpoint does not go with what is to be explored.
+    #[error("{0}")]
+    Mismatch(#[from] Mismatch),
 }
 
-/// Explores a system together with observer and checker.
+/// Explores a system together with observer and checker; `report` is called after each round.
 pub fn verify(
     system: &System,
     options: &Options,
     budget: &Budget,
-    report: &mut dyn FnMut(&Progress),
+    report: &mut dyn FnMut(&Snapshot<'_>),
+) -> Result<Verification, VerifyError> {
+    verify_from(None, system, options, budget, report)
+}
+
+/// Explores a system together with observer and checker, from where a checkpoint left off.
+pub fn verify_from(
+    checkpoint: Option<Checkpoint>,
+    system: &System,
+    options: &Options,
+    budget: &Budget,
+    report: &mut dyn FnMut(&Snapshot<'_>),
 ) -> Result<Verification, VerifyError> {
     let shape = system.shape().ok_or(VerifyError::Untracked)?;
     let homes = system.location_homes();
     let witness = Witness::new(shape)?.with_homes(&homes);
-    let exploration = explore(system, Some(&witness), options, budget, report);
+    let exploration = explore_from(checkpoint, system, Some(&witness), options, budget, report)?;
     let outcome = match exploration.outcome {
         Outcome::Holds => Sequential::Proved,
         Outcome::Undecided { reason } => Sequential::Undecided { reason },
@@ -91,5 +112,11 @@ pub fn verify(
         }
         Outcome::Violated { violation, run } => Sequential::Wrong { violation, run },
     };
-    Ok(Verification { outcome, progress: exploration.progress, shape })
+    Ok(Verification {
+        outcome,
+        progress: exploration.progress,
+        shape,
+        asymmetric: exploration.asymmetric,
+        omission: exploration.omission,
+    })
 }

@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
-use consistory_protocol::{Exploration, Model, Options, Outcome, Violation, explore};
-use consistory_verdict::Budget;
+use consistory_protocol::{Exploration, Model, Options, Outcome, Unfinished, Violation, explore};
+use consistory_verdict::{Budget, Stopped};
 
 fn run(text: &str, options: &Options) -> Exploration {
     let model = Model::parse("test.m", text).unwrap_or_else(|errors| panic!("{errors}"));
@@ -191,6 +191,20 @@ fn a_limit_of_states_ends_undecided() {
     let found = run(&text, &options);
     assert!(matches!(found.outcome, Outcome::Undecided { .. }));
     assert!(found.progress.states > 10_000 && found.progress.expanded > 0);
+}
+
+/// States of a thousand parts each with a thousand successors: what they take together counts.
+#[test]
+fn a_memory_budget_ends_undecided() {
+    let text = "var x: array [0..999] of 0..1000; startstate clear x; end;\n\
+                ruleset i: 0..999 do rule x[i] < 1000 ==> x[i] := x[i] + 1; end; end;";
+    let model = Model::parse("test.m", text).unwrap();
+    for bytes in [1 << 10, 1 << 20, 8 << 20] {
+        let budget = Budget::unlimited().with_memory(bytes);
+        let found = explore(&model.plain(), None, &with(true, 2), &budget, &mut |_| {});
+        let Outcome::Undecided { reason } = found.outcome else { panic!("{:?}", found.outcome) };
+        assert!(matches!(reason, Unfinished::Budget(Stopped::Memory { .. })), "{reason}");
+    }
 }
 
 #[test]

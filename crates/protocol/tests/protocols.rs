@@ -91,8 +91,7 @@ fn each_right_protocol_has_two_broken_ones() {
         let broken = all.iter().filter(|p| {
             p.expected == Verdict::Violation && p.name.split('-').next() == Some(family)
         });
-        let wanted = if family == "store" { 1 } else { 2 };
-        assert!(broken.count() >= wanted, "{}", right.name);
+        assert!(broken.count() >= 2, "{}", right.name);
     }
 }
 
@@ -166,6 +165,18 @@ struct Known {
     verdicts: HashMap<Vec<Traced>, bool>,
 }
 
+impl Known {
+    fn number(&mut self, situation: Situation) -> u32 {
+        if let Some(&number) = self.numbers.get(&situation) {
+            return number;
+        }
+        self.situations.push(situation.clone());
+        let number = self.situations.len() as u32;
+        self.numbers.insert(situation, number);
+        number
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 struct Situation {
     trace: Vec<Traced>,
@@ -210,13 +221,7 @@ impl Everything<'_> {
         if !is_fine {
             return Err(Rejected);
         }
-        let number = known.numbers.get(&next).copied().unwrap_or_else(|| {
-            known.situations.push(next.clone());
-            let number = known.situations.len() as u32;
-            known.numbers.insert(next, number);
-            number
-        });
-        state.copy_from_slice(&number.to_le_bytes());
+        state.copy_from_slice(&known.number(next).to_le_bytes());
         Ok(())
     }
 
@@ -251,33 +256,62 @@ impl Companion for Everything<'_> {
         self.go(&before, effect, after)
     }
 
-    fn rename(&self, _: &[u8], _: &Renaming, _: &mut [u8]) {
-        unreachable!("it is explored without symmetry");
+    /// It is explored without symmetry: only the elements of multisets change places.
+    fn rename(&self, state: &[u8], renaming: &Renaming, renamed: &mut [u8]) {
+        let number = u32::from_le_bytes(state.try_into().unwrap());
+        if number == 0 {
+            return;
+        }
+        let known = &mut *self.known.lock().unwrap();
+        let mut situation = known.situations[number as usize - 1].clone();
+        for (from, &to) in renaming.locations.iter().enumerate() {
+            situation.contents[to as usize] = known.situations[number as usize - 1].contents[from];
+        }
+        renamed.copy_from_slice(&known.number(situation).to_le_bytes());
     }
 }
 
-/// All traces up to four operations, each judged: as many steps to the first that is wrong.
+/// How far brute force goes: so many operations in a trace, and so many states.
+const LONGEST: usize = 4;
+const MOST: u64 = 40_000;
+
+/// All traces up to four operations, each judged: as many steps to the first that is wrong, for every
+/// protocol of the library, as far as brute force gets; further if `CONSISTORY_LARGE` is set.
 #[test]
 fn the_product_agrees_with_brute_force() {
-    for name in ["serial", "serial-write-buffer", "serial-prefetch", "store-buffers"] {
-        let Protocol { system, expected, .. } = find(name);
+    let (mut proved, mut refuted) = (0, 0);
+    for Protocol { name, system, expected, .. } in protocols() {
         let names = &names(&system);
-        let everything = Everything { names, length: 4, known: Mutex::default() };
-        let options = Options { symmetry: false, ..options() };
-        let brute =
-            explore(&system, Some(&everything), &options, &Budget::unlimited(), &mut |_| {});
-        let product = verify(&system, &options, &Budget::unlimited(), &mut |_| {}).unwrap();
+        let everything = Everything { names, length: LONGEST, known: Mutex::default() };
+        let most =
+            Some(if std::env::var_os("CONSISTORY_LARGE").is_some() { 20 * MOST } else { MOST });
+        let options = Options { symmetry: false, states: most, ..options() };
+        let budget = Budget::unlimited();
+        let brute = explore(&system, Some(&everything), &options, &budget, &mut |_| {});
+        // What was not finished says nothing of a step behind its last level.
+        let depth = brute.progress.depth as usize;
+        if matches!(brute.outcome, Outcome::Undecided { .. }) && expected == Verdict::Consistent {
+            continue;
+        }
+        let product = verify(&system, &self::options(), &budget, &mut |_| {}).unwrap();
         match (brute.outcome, product.outcome) {
-            (Outcome::Holds, Sequential::Proved) => {
-                assert_eq!(expected, Verdict::Consistent, "{name}");
-            }
             (Outcome::Violated { run: brute, .. }, Sequential::Refused { run, .. }) => {
                 assert_eq!(expected, Verdict::Violation, "{name}");
                 assert_eq!(brute.steps.len(), run.steps.len(), "{name}");
+                refuted += 1;
+            }
+            (Outcome::Holds, Sequential::Proved) => {
+                assert_eq!(expected, Verdict::Consistent, "{name}");
+                proved += 1;
+            }
+            (Outcome::Undecided { .. }, Sequential::Refused { run, .. }) => {
+                let operations: usize = run.steps.iter().map(|step| step.operations.len()).sum();
+                assert!(operations > LONGEST || run.steps.len() > depth + 1, "{name}");
             }
             (brute, product) => panic!("{name}: {brute:?}, but {product:?}"),
         }
     }
+    assert!(proved >= 1 && refuted >= 10, "{proved} proved, {refuted} refuted");
 }
 
 /// What the witness accepts state by state, observer and checker accept step by step.

@@ -1,10 +1,14 @@
 //! Exploration: every state of a protocol, or of the product of a protocol and its companion.
 
+mod checkpoint;
 mod expand;
 mod search;
 mod store;
 mod symmetry;
 mod trace;
 
-pub use search::{Exploration, Options, Outcome, Progress, Unfinished, Violation, explore};
+pub use checkpoint::{Checkpoint, CheckpointError, Mismatch, Snapshot};
+pub use search::{
+    Exploration, Options, Outcome, Progress, Unfinished, Violation, explore, explore_from,
+};
 pub use trace::{Run, Step};

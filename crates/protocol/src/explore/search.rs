@@ -6,11 +6,15 @@
 //! write to the same memory, and the number of states, the depth and the verdict do not depend on
 //! the number of threads. A level is finished before a violation is reported, so the run to it is
 //! a shortest one. Runs are found again afterwards (see `trace`) instead of being remembered.
+//!
+//! After each round a search can be written down as it is (see `checkpoint`). When time is up in
+//! the middle of a round, the round does not count.
 
 use std::time::{Duration, Instant};
 
 use consistory_verdict::{Budget, Stopped};
 
+use crate::explore::checkpoint::{Checkpoint, Mismatch, Snapshot};
 use crate::explore::expand::{Expander, Product, Wrong};
 use crate::explore::store::{Shard, hash_words};
 use crate::explore::trace::{self, Run};
@@ -99,6 +103,9 @@ pub enum Unfinished {
         /// How many were allowed.
         limit: u64,
     },
+    /// Something is wrong, but the run to it was not found in time.
+    #[error("something is wrong, but the run to it was not found: {0}")]
+    Run(Stopped),
 }
 
 /// What is wrong.
@@ -131,22 +138,41 @@ pub enum Violation {
     },
 }
 
-/// Explores a system, with a companion if one is given.
+/// Explores a system, with a companion if one is given; `report` is called after each round.
 pub fn explore(
     system: &System,
     companion: Option<&dyn Companion>,
     options: &Options,
     budget: &Budget,
-    report: &mut dyn FnMut(&Progress),
+    report: &mut dyn FnMut(&Snapshot<'_>),
 ) -> Exploration {
+    explore_from(None, system, companion, options, budget, report)
+        .expect("without a checkpoint there is nothing that could differ")
+}
+
+/// Explores a system from where a checkpoint left off, or from the start.
+pub fn explore_from(
+    checkpoint: Option<Checkpoint>,
+    system: &System,
+    companion: Option<&dyn Companion>,
+    options: &Options,
+    budget: &Budget,
+    report: &mut dyn FnMut(&Snapshot<'_>),
+) -> Result<Exploration, Mismatch> {
     let mut symmetric = match options.symmetry {
         true => system.symmetric.types.clone(),
         false => Vec::new(),
     };
+    let mut checkpoint = checkpoint;
+    if let Some(checkpoint) = &checkpoint {
+        checkpoint.fits(&Product { system, companion, symmetric: &symmetric }, options)?;
+        symmetric.retain(|ty| checkpoint.symmetric.contains(ty));
+    }
     loop {
         let product = Product { system, companion, symmetric: &symmetric };
         let mut search = Search::new(product, options, budget);
-        let found = search.search(report);
+        let from = checkpoint.take().map(|checkpoint| search.restore(checkpoint));
+        let found = search.search(from, report);
         // A loop told the values of a scalarset apart: it is an ordinary type after all.
         if let Ok(Some((Wrong::Fault { site, .. }, _))) = &found
             && let Some(types) = system.ordered_loop(*site)
@@ -162,32 +188,40 @@ pub fn explore(
         // By hashes alone no run can be found again: that takes the states themselves.
         if options.compaction && matches!(found, Ok(Some(_))) {
             let options = Options { compaction: false, ..options.clone() };
-            return explore(system, companion, &options, budget, report);
+            return Ok(explore(system, companion, &options, budget, &mut |_| {}));
         }
         let ordinary = system.symmetric.types.iter().filter(|ty| !symmetric.contains(ty));
         let asymmetric = match options.symmetry {
             true => ordinary.map(|&ty| system.program.types.show(ty)).collect(),
             false => Vec::new(),
         };
-        return search.finish(found, asymmetric);
+        return Ok(search.finish(found, asymmetric));
     }
 }
 
 /// How many states of a level are expanded between two rounds of insertion, by each thread.
 const ROUND: usize = 4096;
 
+/// How many words their successors may have together, if every rule leads to one.
+const ROUND_WORDS: usize = 1 << 22;
+
+/// After how many slots that rules were fired on a thread looks at the clock.
+const CHECKED: usize = 1 << 20;
+
 /// A violation and the state that it belongs to.
 pub(crate) type Found = (Wrong, Vec<u64>);
 
 pub(crate) struct Search<'a> {
     pub(crate) product: Product<'a>,
-    options: &'a Options,
+    pub(crate) options: &'a Options,
     budget: &'a Budget,
     pub(crate) shards: Vec<Shard>,
     /// For each level the number of states of each shard before it.
     pub(crate) levels: Vec<Vec<u32>>,
-    progress: Progress,
+    pub(crate) progress: Progress,
     started: Instant,
+    /// How long it had taken when it was written down.
+    before: Duration,
 }
 
 /// What a thread gets out of its part of a round.
@@ -200,6 +234,14 @@ struct Expansion {
     here: Option<Found>,
     /// A violation in a step from this level.
     next: Option<Found>,
+    /// Why it stopped before the end of the part.
+    stopped: Option<Stopped>,
+}
+
+impl Expansion {
+    fn has_found(&self) -> bool {
+        self.here.is_some() || self.next.is_some()
+    }
 }
 
 impl<'a> Search<'a> {
@@ -213,7 +255,18 @@ impl<'a> Search<'a> {
             levels: Vec::new(),
             progress: Progress::default(),
             started: Instant::now(),
+            before: Duration::ZERO,
         }
+    }
+
+    /// Takes over what was written down; gives where to go on.
+    fn restore(&mut self, checkpoint: Checkpoint) -> Vec<u32> {
+        let checkpoint = checkpoint.with_shards(self.shards.len());
+        self.shards = checkpoint.shards;
+        self.levels = checkpoint.levels;
+        self.before = checkpoint.progress.elapsed;
+        self.progress = checkpoint.progress;
+        checkpoint.at
     }
 
     fn finish(
@@ -233,27 +286,38 @@ impl<'a> Search<'a> {
     }
 
     fn violated(&self, wrong: Wrong, at: Vec<u64>) -> Outcome {
-        match trace::run_to(self, wrong, &at, self.budget) {
+        // Finding the run again takes no longer than the search did.
+        match trace::run_to(self, wrong, &at, &self.budget.renewed()) {
             Ok((violation, run)) => Outcome::Violated { violation, run },
-            Err(stopped) => Outcome::Undecided { reason: Unfinished::Budget(stopped) },
+            Err(stopped) => Outcome::Undecided { reason: Unfinished::Run(stopped) },
         }
     }
 
-    fn search(&mut self, report: &mut dyn FnMut(&Progress)) -> Result<Option<Found>, Unfinished> {
-        if let Some(found) = self.starts() {
-            return Ok(Some(found));
-        }
+    /// Searches, from the middle of a level if that was written down.
+    fn search(
+        &mut self,
+        from: Option<Vec<u32>>,
+        report: &mut dyn FnMut(&Snapshot<'_>),
+    ) -> Result<Option<Found>, Unfinished> {
         let mut expanders: Vec<Expander<'a>> =
             self.shards.iter().map(|_| Expander::new(self.product)).collect();
+        if let Some(at) = from {
+            if let Some(found) = self.level(at, &mut expanders, report)? {
+                return Ok(Some(found));
+            }
+            self.progress.depth += 1;
+        } else if let Some(found) = self.starts() {
+            return Ok(Some(found));
+        }
         loop {
             let ends: Vec<u32> = self.shards.iter().map(|shard| shard.len() as u32).collect();
             let starts = self.levels.last().expect("the start states are a level").clone();
             if starts == ends {
                 return Ok(None);
             }
-            self.levels.push(ends.clone());
+            self.levels.push(ends);
             self.shards.iter_mut().for_each(Shard::next_level);
-            if let Some(found) = self.level(starts, &ends, &mut expanders, report)? {
+            if let Some(found) = self.level(starts, &mut expanders, report)? {
                 return Ok(Some(found));
             }
             self.progress.depth += 1;
@@ -268,7 +332,7 @@ impl<'a> Search<'a> {
         for number in 0..self.product.system.lowered.starts.len() {
             match expander.start(number) {
                 Ok(words) => {
-                    let shard = shard_of(words, self.shards.len());
+                    let shard = shard_of(words, self.shards.len(), self.options.compaction);
                     self.shards[shard].insert(words, &mut scratch);
                 }
                 Err(wrong) => return Some((wrong, Vec::new())),
@@ -277,64 +341,93 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// Expands the states of a level, round by round.
+    /// Expands the states of the last level from some on, round by round.
     fn level(
         &mut self,
         mut at: Vec<u32>,
-        ends: &[u32],
         expanders: &mut [Expander<'a>],
-        report: &mut dyn FnMut(&Progress),
+        report: &mut dyn FnMut(&Snapshot<'_>),
     ) -> Result<Option<Found>, Unfinished> {
+        let ends = self.levels.last().expect("there is a level").clone();
         let (mut here, mut next): (Option<Found>, Option<Found>) = (None, None);
         while at != ends {
-            // Each thread expands states of its own shard, then of those that have more left.
-            let mut parts: Vec<Vec<(usize, u32, u32)>> = vec![Vec::new(); expanders.len()];
-            let left: usize = at.iter().zip(ends).map(|(a, e)| (e - a) as usize).sum();
-            let mut share = left.div_ceil(parts.len()).min(ROUND);
-            share = share.max(1);
-            let mut shard = 0;
-            for part in &mut parts {
-                let mut room = share as u32;
-                while room > 0 && shard < at.len() {
-                    let count = room.min(ends[shard] - at[shard]);
-                    if count > 0 {
-                        part.push((shard, at[shard], at[shard] + count));
-                        at[shard] += count;
-                        room -= count;
-                    }
-                    if at[shard] == ends[shard] {
-                        shard += 1;
-                    }
-                }
-            }
-            let expansions = self.expand(expanders, &parts);
+            let mut then = at.clone();
+            let parts = self.parts(&mut then, &ends);
+            let has_found = here.is_some() || next.is_some();
+            let expansions = self.expand(expanders, &parts, has_found);
             for expansion in &expansions {
-                self.progress.fired += expansion.fired;
                 least(&mut here, &expansion.here);
                 least(&mut next, &expansion.next);
             }
+            if let Some(stopped) = expansions.iter().find_map(|e| e.stopped.clone())
+                && here.is_none()
+                && next.is_none()
+            {
+                return Err(self.stop(Unfinished::Budget(stopped), &at, report));
+            }
+            self.progress.fired += expansions.iter().map(|e| e.fired).sum::<u64>();
             self.insert(&expansions);
+            at = then;
             self.update();
-            let expanded: u64 = at.iter().map(|&n| u64::from(n)).sum();
-            self.progress.expanded = expanded;
-            report(&self.progress);
+            self.progress.expanded = at.iter().map(|&n| u64::from(n)).sum();
+            report(&Snapshot { search: self, at: &at, is_last: false });
             if here.is_none() && next.is_none() {
-                self.budget.check().map_err(Unfinished::Budget)?;
-                self.budget.reserve(self.progress.bytes).map_err(Unfinished::Budget)?;
+                let reserved = self.budget.reserve(self.progress.bytes);
+                if let Err(stopped) = self.budget.check().and(reserved) {
+                    return Err(self.stop(Unfinished::Budget(stopped), &at, report));
+                }
                 if let Some(limit) = self.options.states
                     && self.progress.states > limit
                 {
-                    return Err(Unfinished::States { limit });
+                    return Err(self.stop(Unfinished::States { limit }, &at, report));
                 }
             }
         }
         Ok(here.or(next))
     }
 
+    /// Reports for the last time.
+    fn stop(
+        &mut self,
+        reason: Unfinished,
+        at: &[u32],
+        report: &mut dyn FnMut(&Snapshot<'_>),
+    ) -> Unfinished {
+        self.update();
+        report(&Snapshot { search: self, at, is_last: true });
+        reason
+    }
+
+    /// Shares out the next states of a level: each thread expands states of its own shard, then of
+    /// those that have more left.
+    fn parts(&self, at: &mut [u32], ends: &[u32]) -> Vec<Vec<(usize, u32, u32)>> {
+        let mut parts: Vec<Vec<(usize, u32, u32)>> = vec![Vec::new(); self.shards.len()];
+        let left: usize = at.iter().zip(ends).map(|(a, e)| (e - a) as usize).sum();
+        let rules = self.product.system.lowered.rules.len().max(1);
+        let round = ROUND.min(ROUND_WORDS / self.product.words() / rules).max(1);
+        let share = left.div_ceil(parts.len()).min(round);
+        let mut shard = 0;
+        for part in &mut parts {
+            let mut room = share as u32;
+            while room > 0 && shard < at.len() {
+                let count = room.min(ends[shard] - at[shard]);
+                if count > 0 {
+                    part.push((shard, at[shard], at[shard] + count));
+                    at[shard] += count;
+                    room -= count;
+                }
+                if at[shard] == ends[shard] {
+                    shard += 1;
+                }
+            }
+        }
+        parts
+    }
+
     fn update(&mut self) {
         self.progress.states = self.shards.iter().map(|shard| shard.len() as u64).sum();
         self.progress.bytes = self.shards.iter().map(Shard::bytes).sum();
-        self.progress.elapsed = self.started.elapsed();
+        self.progress.elapsed = self.before + self.started.elapsed();
     }
 
     /// Computes the successors of parts of a level, a thread a part.
@@ -342,9 +435,10 @@ impl<'a> Search<'a> {
         &self,
         expanders: &mut [Expander<'a>],
         parts: &[Vec<(usize, u32, u32)>],
+        has_found: bool,
     ) -> Vec<Expansion> {
         let work = |expander: &mut Expander<'a>, part: &[(usize, u32, u32)]| {
-            self.expand_part(expander, part)
+            self.expand_part(expander, part, has_found)
         };
         if let [expander] = expanders {
             return vec![work(expander, &parts[0])];
@@ -362,11 +456,20 @@ impl<'a> Search<'a> {
         })
     }
 
-    fn expand_part(&self, expander: &mut Expander<'a>, part: &[(usize, u32, u32)]) -> Expansion {
+    /// Computes the successors of a part; once something is found, the level is always finished.
+    fn expand_part(
+        &self,
+        expander: &mut Expander<'a>,
+        part: &[(usize, u32, u32)],
+        has_found: bool,
+    ) -> Expansion {
         let mut out = Expansion::default();
         out.successors.resize_with(self.shards.len(), Vec::new);
         let mut words = vec![0; self.product.words()];
         let rules = self.product.system.lowered.rules.len();
+        let slots = self.product.system.layout.slots.len();
+        let (shards, is_compact) = (self.shards.len(), self.options.compaction);
+        let mut work = CHECKED;
         for &(shard, from, to) in part {
             for number in from..to {
                 self.shards[shard].get(number, &mut words);
@@ -382,7 +485,7 @@ impl<'a> Search<'a> {
                             out.fired += 1;
                             if successor != words {
                                 is_stuck = false;
-                                let shard = shard_of(successor, self.shards.len());
+                                let shard = shard_of(successor, shards, is_compact);
                                 out.successors[shard].extend_from_slice(successor);
                             }
                         }
@@ -394,6 +497,14 @@ impl<'a> Search<'a> {
                     // A step to a renamed copy of the state leads away from it all the same.
                     is_stuck = is_stuck && expander.stepper.is_unchanged();
                     expander.reset();
+                    work += slots;
+                    if work >= CHECKED && !has_found && !out.has_found() {
+                        work = 0;
+                        out.stopped = self.has_room(&out.successors).err();
+                        if out.stopped.is_some() {
+                            return out;
+                        }
+                    }
                 }
                 if is_stuck && self.options.deadlock {
                     least(&mut out.here, &Some((Wrong::Deadlock, words.clone())));
@@ -401,6 +512,13 @@ impl<'a> Search<'a> {
             }
         }
         out
+    }
+
+    /// Fails if the time is over or successors take more memory than there is.
+    fn has_room(&self, successors: &[Vec<u64>]) -> Result<(), Stopped> {
+        self.budget.check()?;
+        let bytes: usize = successors.iter().map(|words| words.capacity() * 8).sum();
+        self.budget.reserve(self.progress.bytes + bytes as u64)
     }
 
     /// Adds successors to the shards, a thread a shard.
@@ -434,10 +552,17 @@ pub(crate) fn least(best: &mut Option<Found>, found: &Option<Found>) {
     }
 }
 
-/// Gives the shard of a state.
-fn shard_of(words: &[u64], shards: usize) -> usize {
+/// Gives the shard of a state: by its first words, so that no two shards keep the same ones, or by
+/// its hash if nothing else is kept of it.
+pub(crate) fn shard_of(words: &[u64], shards: usize, is_compact: bool) -> usize {
     if shards == 1 {
         return 0;
     }
-    (((hash_words(words) & 0xffff_ffff) * shards as u64) >> 32) as usize
+    let first = if is_compact { words } else { &words[..words.len().div_ceil(2)] };
+    shard_of_hash(hash_words(first), shards)
+}
+
+/// Gives the shard of the states with a hash.
+pub(crate) fn shard_of_hash(hash: u64, shards: usize) -> usize {
+    (((hash & 0xffff_ffff) * shards as u64) >> 32) as usize
 }

@@ -3,12 +3,20 @@
 //! Lossless tree compression: the words of a state are interned one by one, then pairs of their
 //! numbers, up to the root (Laarman, van de Pol and Weber, "Parallel Recursive State Compression
 //! for Free"). States have few distinct halves, so nearly all the memory is the root's: a pair of
-//! numbers, 8 bytes, and an index of 5 bytes a slot, of which more than three quarters are filled. The
+//! numbers, 8 bytes, and an index of 5 bytes a slot, of which seven eighths are filled at least. The
 //! number of a state is its rank in the order of insertion, which makes the set the queue of the
 //! search as well.
 //!
+//! Zeros are frequent, a companion's state mostly ends in them: in every table but the root's the
+//! number of 0 is 0, so parts that are all zeros are not looked up.
+//!
 //! The index has groups of eight slots. A slot has a tag, one byte of the hash, and a number; the
 //! tags of a group are compared at once.
+
+use std::io;
+
+use crate::explore::checkpoint::{CheckpointError, Sink, Source};
+use crate::explore::search::shard_of_hash;
 
 /// A set of 64-bit values, numbered in the order in which they came.
 #[derive(Debug)]
@@ -51,6 +59,13 @@ impl Interner {
         (self.values.capacity() * 8 + self.tags.len() * 8 + self.numbers.len() * 32) as u64
     }
 
+    /// Makes an interner of values that all differ.
+    fn of(values: Vec<u64>) -> Self {
+        let mut interner = Interner { values, ..Interner::new() };
+        interner.index((interner.values.len() * 2 / 15 + 1).max(2));
+        interner
+    }
+
     /// Splits a hash into a group and a tag.
     #[inline]
     fn locate(&self, hash: u64) -> (usize, u64) {
@@ -87,17 +102,21 @@ impl Interner {
 
     fn push(&mut self, value: u64) {
         if self.values.len() == self.values.capacity() {
-            self.values.reserve_exact((self.values.len() / 32).max(16));
+            self.values.reserve_exact((self.values.len() / 64).max(16));
         }
         self.values.push(value);
-        // Seven eighths full at most.
-        if self.values.len() > self.tags.len() * 7 {
+        // Fifteen sixteenths full at most.
+        if self.values.len() * 2 > self.tags.len() * 15 {
             self.grow();
         }
     }
 
     fn grow(&mut self) {
-        let groups = self.tags.len() + (self.tags.len() / 8).max(2);
+        self.index(self.tags.len() + (self.tags.len() / 16).max(2));
+    }
+
+    /// Makes the index again, with so many groups.
+    fn index(&mut self, groups: usize) {
         self.tags.clear();
         self.tags.resize(groups, 0);
         self.numbers.clear();
@@ -124,6 +143,17 @@ fn zeros(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & TOPS
 }
 
+/// Counts the tables of a tree over so many words; a single word is its own root.
+fn tables(width: usize) -> usize {
+    let mut count = 1;
+    let mut level = width;
+    while level > 1 {
+        count += level - level % 2;
+        level = level.div_ceil(2);
+    }
+    count
+}
+
 /// A set of states of a fixed number of words.
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -134,15 +164,56 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) fn new(width: usize) -> Self {
-        let mut count = 0;
-        let mut level = width;
-        while level > 1 {
-            count += level - level % 2;
-            level = level.div_ceil(2);
+        let mut tables: Vec<Interner> = (0..tables(width)).map(|_| Interner::new()).collect();
+        let root = tables.len() - 1;
+        for table in &mut tables[..root] {
+            table.intern(0);
         }
-        // A single word is its own root.
-        let tables = (0..=count).map(|_| Interner::new()).collect();
         Store { width, tables }
+    }
+
+    fn write(&self, sink: &mut Sink<'_>) -> io::Result<()> {
+        self.tables.iter().try_for_each(|table| sink.list(&table.values))
+    }
+
+    fn read(width: usize, source: &mut Source<'_>) -> Result<Self, CheckpointError> {
+        let mut store = Store { width, tables: Vec::new() };
+        for _ in 0..tables(width) {
+            store.tables.push(Interner::of(source.list()?));
+        }
+        Ok(store)
+    }
+
+    /// Says whether every pair in the tree is of numbers that there are.
+    fn is_sound(&self) -> bool {
+        // For each part of a level the tables that its values are pairs of, if they are.
+        let mut parts: Vec<Option<usize>> = vec![None; self.width];
+        let is_pair = |table: &Interner, left: usize| {
+            let (left, right) = (self.tables[left].len(), self.tables[left + 1].len());
+            table
+                .values
+                .iter()
+                .all(|&value| (value >> 32) < left as u64 && u64::from(value as u32) < right as u64)
+        };
+        let inner = &self.tables[..self.tables.len() - 1];
+        if inner.iter().any(|table| table.values.first() != Some(&0)) {
+            return false;
+        }
+        let mut first = 0;
+        while parts.len() > 1 {
+            let paired = parts.len() - parts.len() % 2;
+            let mut above: Vec<Option<usize>> =
+                (0..paired).step_by(2).map(|part| Some(first + part)).collect();
+            above.extend_from_slice(&parts[paired..]);
+            for (part, table) in parts[..paired].iter().zip(&self.tables[first..]) {
+                if part.is_some_and(|left| !is_pair(table, left)) {
+                    return false;
+                }
+            }
+            first += paired;
+            parts = above;
+        }
+        parts[0].is_none_or(|left| is_pair(self.root(), left))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -166,8 +237,11 @@ impl Store {
         while level > 1 {
             for pair in 0..level / 2 {
                 let (left, right) = (scratch[2 * pair], scratch[2 * pair + 1]);
-                let (left, _) = self.tables[table].intern(left);
-                let (right, _) = self.tables[table + 1].intern(right);
+                let mut number = |table: usize, value: u64| match value {
+                    0 => 0,
+                    value => self.tables[table].intern(value).0,
+                };
+                let (left, right) = (number(table, left), number(table + 1, right));
                 table += 2;
                 scratch[pair] = u64::from(left) << 32 | u64::from(right);
             }
@@ -248,6 +322,78 @@ impl Shard {
         }
     }
 
+    pub(crate) fn write(&self, sink: &mut Sink<'_>) -> io::Result<()> {
+        match self {
+            Shard::Exact(store) => store.write(sink),
+            Shard::Compact(compact) => compact.write(sink),
+        }
+    }
+
+    pub(crate) fn read(
+        width: usize,
+        is_compact: bool,
+        source: &mut Source<'_>,
+    ) -> Result<Self, CheckpointError> {
+        Ok(match is_compact {
+            true => Shard::Compact(Compact::read(width, source)?),
+            false => Shard::Exact(Store::read(width, source)?),
+        })
+    }
+
+    /// Says whether what was read is a set of states of which those from a number on are known.
+    pub(crate) fn is_sound(&self, from: u32) -> bool {
+        match self {
+            Shard::Exact(store) => store.is_sound(),
+            Shard::Compact(compact) => compact.is_sound(from),
+        }
+    }
+
+    /// Moves states that are kept by their hashes to other shards; those that are in full and come
+    /// before `at` are expanded, and are kept by their hashes from now on.
+    pub(crate) fn redistribute(from: Vec<Shard>, at: &[u32], to: &mut [Shard]) {
+        let count = to.len();
+        let mut to: Vec<&mut Compact> = to
+            .iter_mut()
+            .filter_map(|shard| match shard {
+                Shard::Compact(compact) => Some(compact),
+                Shard::Exact(_) => None,
+            })
+            .collect();
+        for (shard, &at) in from.iter().zip(at) {
+            let Shard::Compact(shard) = shard else { continue };
+            for &hash in shard.hashes.iter().filter(|&&hash| hash != 0) {
+                to[shard_of_hash(hash, count)].add(hash);
+            }
+            let expanded = (at - shard.first) as usize * shard.width;
+            for words in shard.level[expanded..].chunks_exact(shard.width) {
+                to[shard_of_hash(hash_words(words), count)].level.extend_from_slice(words);
+            }
+            for words in shard.next.chunks_exact(shard.width) {
+                to[shard_of_hash(hash_words(words), count)].next.extend_from_slice(words);
+            }
+        }
+        for shard in to {
+            let known = (shard.level.len() + shard.next.len()) / shard.width;
+            shard.first = (shard.count - known) as u32;
+        }
+    }
+
+    /// Gives the number of the first state of the current level that is kept in full.
+    pub(crate) fn level_start(&self) -> u32 {
+        match self {
+            Shard::Exact(_) => 0,
+            Shard::Compact(compact) => compact.first,
+        }
+    }
+
+    /// Gives the number behind the states of the current level.
+    pub(crate) fn level_end(&self) -> u32 {
+        match self {
+            Shard::Exact(store) => store.len() as u32,
+            Shard::Compact(compact) => (compact.count - compact.next.len() / compact.width) as u32,
+        }
+    }
+
     /// Goes on to the states that were added since the last call.
     pub(crate) fn next_level(&mut self) {
         if let Shard::Compact(compact) = self {
@@ -285,12 +431,17 @@ impl Compact {
     }
 
     fn insert(&mut self, words: &[u64]) {
-        let hash = hash_words(words).max(1);
+        if self.add(hash_words(words).max(1)) {
+            self.next.extend_from_slice(words);
+        }
+    }
+
+    /// Adds a hash; gives whether it is new.
+    fn add(&mut self, hash: u64) -> bool {
         if !place(&mut self.hashes, hash) {
-            return;
+            return false;
         }
         self.count += 1;
-        self.next.extend_from_slice(words);
         // Seven eighths full at most.
         if self.count * 8 > self.hashes.len() * 7 {
             let mut larger = vec![0; self.hashes.len() + self.hashes.len() / 4];
@@ -299,6 +450,31 @@ impl Compact {
             }
             self.hashes = larger;
         }
+        true
+    }
+
+    fn write(&self, sink: &mut Sink<'_>) -> io::Result<()> {
+        sink.list(&self.hashes)?;
+        sink.words(&[self.first.into()])?;
+        sink.list(&self.level)?;
+        sink.list(&self.next)
+    }
+
+    fn read(width: usize, source: &mut Source<'_>) -> Result<Self, CheckpointError> {
+        let hashes = source.list()?;
+        let first = source.word()? as u32;
+        let (level, next) = (source.list()?, source.list()?);
+        let count = hashes.iter().filter(|&&hash| hash != 0).count();
+        Ok(Compact { width, hashes, count, first, level, next })
+    }
+
+    fn is_sound(&self, from: u32) -> bool {
+        let known = self.level.len() + self.next.len();
+        self.hashes.len() > self.count
+            && known.is_multiple_of(self.width.max(1))
+            && self.level.len().is_multiple_of(self.width.max(1))
+            && self.first as usize + known / self.width.max(1) == self.count
+            && from >= self.first
     }
 
     fn get(&self, number: u32, words: &mut [u64]) {

@@ -3,12 +3,16 @@
 //! The values of a scalarset have no names in a description, so permuting them maps runs to runs
 //! (Ip and Dill, "Better Verification Through Symmetry"). The representative of a state is the
 //! least of its permuted forms among those that sort the values by a *key*: a hash of all that the
-//! state says of a value without naming it, refined once by the keys of the values that it stands
-//! next to. Keys follow the values when a state is permuted, so states that differ by a renaming
-//! have the same representative; values with equal keys are tried in every order, unless swapping
-//! neighbours changes nothing. The reduction is exact: two states have the same representative if
-//! and only if one is a renaming of the other. It costs about two passes over the state when all
-//! keys differ, and a pass for each order of values with equal keys when they do not.
+//! state says of a value without naming it. Keys follow the values when a state is permuted, so
+//! states that differ by a renaming have the same representative.
+//!
+//! Values with equal keys must be tried in every order, with two exceptions. *Twins* are values
+//! that can be swapped without changing anything; to be twins is an equivalence, and the order among
+//! them does not matter. Where others are left, keys are refined by the keys of the values that they
+//! stand next to, until no more are told apart, and again once a class of twins is put first, as
+//! programs for the isomorphism of graphs do. The reduction is exact: two states have the same
+//! representative if and only if one is a renaming of the other. It costs about two passes over the
+//! state when all keys differ, and one more for each value whose key is that of a twin.
 //!
 //! A companion is renamed along. The elements of a multiset have no order either: with a companion,
 //! elements that are alike but for what their locations hold are tried in every order too.
@@ -22,6 +26,9 @@ use crate::machine::run::{next_order, position};
 use crate::murphi::{Piece, Type, TypeId};
 use crate::system::System;
 use crate::tracking::{Companion, Renaming};
+
+/// What marks a value that was put in front of others with the same key.
+const FIRST: u64 = 0xf125_7000_0000_0001;
 
 /// Up to how many orders of alike elements of multisets are tried.
 const MOST_ORDERS: usize = 720;
@@ -52,6 +59,15 @@ struct Place {
     is_erased: bool,
 }
 
+/// A processor or a block that may be renamed.
+#[derive(Clone, Copy, Debug)]
+struct Named {
+    group: u32,
+    value: u32,
+    /// What its number would be if its value were 0.
+    offset: u32,
+}
+
 /// Finds representatives of states; one a thread.
 pub(crate) struct Canonical<'a> {
     system: &'a System,
@@ -63,6 +79,9 @@ pub(crate) struct Canonical<'a> {
     is_trivial: bool,
     /// Whether multisets hold locations that a companion watches.
     has_bag_locations: bool,
+    /// The processors and the blocks that may be renamed.
+    procs: Vec<Option<Named>>,
+    blocks: Vec<Option<Named>>,
     work: Work,
 }
 
@@ -72,6 +91,8 @@ struct Work {
     memory: Vec<i32>,
     keys: Vec<Vec<u64>>,
     colours: Vec<Vec<u64>>,
+    /// For each group the least twin of each value.
+    twins: Vec<Vec<u32>>,
     /// For each group the value that comes to each position.
     orders: Vec<Vec<u32>>,
     /// For each group the position of each value.
@@ -82,6 +103,7 @@ struct Work {
     origins: Vec<u32>,
     bytes: Vec<u8>,
     best_bytes: Vec<u8>,
+    renaming: Renaming,
 }
 
 /// Consecutive positions of a group whose values have equal keys.
@@ -106,6 +128,8 @@ impl<'a> Canonical<'a> {
             plain: Vec::new(),
             is_trivial: false,
             has_bag_locations: false,
+            procs: Vec::new(),
+            blocks: Vec::new(),
             work: Work::default(),
         };
         let data = system.flow.as_ref().map(|flow| flow.data);
@@ -136,10 +160,20 @@ impl<'a> Canonical<'a> {
         canonical.has_bag_locations =
             companion.is_some() && layout.locations.iter().any(|&slot| in_bag[slot as usize]);
         canonical.is_trivial = canonical.groups.is_empty() && !canonical.has_bag_locations;
+        if let Some(flow) = &system.flow {
+            canonical.procs = canonical.named(flow.proc);
+            canonical.blocks = flow.block.map_or_else(|| vec![None], |ty| canonical.named(ty));
+        }
         let sizes = || canonical.groups.iter().map(|group| group.size as usize);
         canonical.work = Work {
             keys: sizes().map(|size| vec![0; size]).collect(),
             colours: sizes().map(|size| vec![0; size]).collect(),
+            twins: sizes().map(|size| vec![0; size]).collect(),
+            renaming: Renaming {
+                procs: vec![0; canonical.procs.len()],
+                blocks: vec![0; canonical.blocks.len()],
+                locations: vec![0; layout.locations.len()],
+            },
             orders: sizes().map(|size| (0..size as u32).collect()).collect(),
             positions: sizes().map(|size| (0..size as u32).collect()).collect(),
             candidate: vec![UNDEFINED; layout.slots.len()],
@@ -148,6 +182,19 @@ impl<'a> Canonical<'a> {
             ..Work::default()
         };
         canonical
+    }
+
+    /// Lists the values of a type of processors or blocks.
+    fn named(&self, ty: TypeId) -> Vec<Option<Named>> {
+        let pieces = self.system.program.types.pieces(ty);
+        let codes =
+            pieces.iter().flat_map(|piece| (0..piece.count).map(|i| piece.first + i as i32));
+        let named = codes.map(|code| {
+            let (group, value) = self.group_of(code, ty)?;
+            let offset = position(&pieces, self.groups[group as usize].first)?;
+            Some(Named { group, value, offset })
+        });
+        named.collect()
     }
 
     /// Says whether every state is its own representative.
@@ -232,57 +279,191 @@ impl<'a> Canonical<'a> {
                 .zip(&self.places)
                 .map(|(&code, place)| if place.is_erased && code != UNDEFINED { 0 } else { code }),
         );
-        self.sort_values(&mut work);
-        let mut cells = cells(&work);
-        cells.retain(|cell| !self.is_uniform(*cell, &mut work));
-        // Each cell starts with its least order, so that trying ends where it began.
-        for cell in &cells {
-            work.orders[cell.group][cell.from..cell.to].sort_unstable();
-        }
+        work.keys.iter_mut().for_each(|keys| keys.fill(0));
+        self.sort_by_keys(&mut work);
         work.best.clear();
-        loop {
-            self.try_order(&mut work, bytes);
-            let has_next = cells
-                .iter()
-                .any(|cell| next_order(&mut work.orders[cell.group][cell.from..cell.to]));
-            if !has_next {
-                break;
+        let cells = cells(&work);
+        match cells[..] {
+            [] => self.try_order(&mut work, bytes),
+            // Two values are as quickly tried as compared.
+            [Cell { group, from, to }] if to - from == 2 => {
+                self.try_order(&mut work, bytes);
+                work.orders[group].swap(from, from + 1);
+                self.try_order(&mut work, bytes);
+            }
+            _ => {
+                self.find_twins(&cells, &mut work, bytes);
+                if mixed(&work).is_some() {
+                    self.refine(&mut work);
+                    self.sort_twins(&mut work);
+                }
+                self.descend(&mut work, bytes);
             }
         }
         self.work = work;
         (&self.work.best, &self.work.best_bytes)
     }
 
-    /// Sorts the values of each group by their keys.
-    fn sort_values(&self, work: &mut Work) {
+    /// Computes keys that depend on the old ones, sorts each group by them, and counts how many
+    /// there are.
+    fn sort_by_keys(&self, work: &mut Work) -> usize {
+        std::mem::swap(&mut work.colours, &mut work.keys);
+        self.compute_keys(work);
+        for (order, keys) in work.orders.iter_mut().zip(&work.keys) {
+            order.sort_unstable_by_key(|&value| (keys[value as usize], value));
+        }
+        let distinct = work.orders.iter().zip(&work.keys).map(|(order, keys)| {
+            let pairs = order.iter().zip(&order[1..]);
+            pairs.filter(|&(&a, &b)| keys[a as usize] != keys[b as usize]).count() + 1
+        });
+        distinct.sum()
+    }
+
+    /// Tells values apart by their keys as far as possible.
+    fn refine(&self, work: &mut Work) {
+        let all: usize = self.groups.iter().map(|group| group.size as usize).sum();
         let mut count = 0;
-        for round in 0..3 {
-            if round == 0 {
-                work.colours.iter_mut().for_each(|colours| colours.fill(0));
-            } else {
-                std::mem::swap(&mut work.colours, &mut work.keys);
-            }
-            self.compute_keys(work);
-            for (order, keys) in work.orders.iter_mut().zip(&work.keys) {
-                order.sort_unstable_by_key(|&value| (keys[value as usize], value));
-            }
-            let distinct = work.orders.iter().zip(&work.keys).map(|(order, keys)| {
-                let pairs = order.iter().zip(&order[1..]);
-                pairs.filter(|&(&a, &b)| keys[a as usize] != keys[b as usize]).count() + 1
-            });
-            let now: usize = distinct.sum();
-            let all: u32 = self.groups.iter().map(|group| group.size).sum();
-            if now == count || now == all as usize {
+        loop {
+            let now = self.sort_by_keys(work);
+            if now == count || now == all {
                 return;
             }
             count = now;
         }
     }
 
+    /// Finds among values with equal keys those that are twins. How many twins a value has goes
+    /// into its key, and twins stand side by side in the orders.
+    fn find_twins(&self, cells: &[Cell], work: &mut Work, bytes: &[u8]) {
+        for twins in &mut work.twins {
+            twins.iter_mut().zip(0..).for_each(|(twin, value)| *twin = value);
+        }
+        for &Cell { group, from, to } in cells {
+            // The least value of each class, and how many it has.
+            let mut classes: Vec<(u32, u32)> = Vec::new();
+            let mut values = work.orders[group][from..to].to_vec();
+            values.sort_unstable();
+            for &value in &values {
+                let mut known = classes.iter_mut();
+                match known.find(|(first, _)| self.are_twins(group, *first, value, work, bytes)) {
+                    Some((first, count)) => {
+                        work.twins[group][value as usize] = *first;
+                        *count += 1;
+                    }
+                    None => classes.push((value, 1)),
+                }
+            }
+            for (first, count) in classes {
+                for &value in &values {
+                    if work.twins[group][value as usize] == first {
+                        let key = &mut work.keys[group][value as usize];
+                        *key = hash(*key ^ u64::from(count));
+                    }
+                }
+            }
+        }
+        self.sort_twins(work);
+    }
+
+    fn sort_twins(&self, work: &mut Work) {
+        let groups = work.orders.iter_mut().zip(&work.keys).zip(&work.twins);
+        for ((order, keys), twins) in groups {
+            order.sort_unstable_by_key(|&value| {
+                (keys[value as usize], twins[value as usize], value)
+            });
+        }
+    }
+
+    /// Says whether two values of a group can be swapped without changing anything.
+    fn are_twins(&self, group: usize, a: u32, b: u32, work: &mut Work, bytes: &[u8]) -> bool {
+        let swapped = |in_group: u32, value: u32| match value {
+            _ if in_group as usize != group => value,
+            value if value == a => b,
+            value if value == b => a,
+            value => value,
+        };
+        let Work { memory, candidate, origins, positions, renaming, .. } = &mut *work;
+        let moved = |at: usize| {
+            let place = &self.places[at];
+            let digits = place.digits.iter();
+            let from: u32 = digits.map(|d| swapped(d.group, d.value) * d.stride).sum();
+            let from = place.base + from;
+            let code = memory[from as usize];
+            match place.is_named && code != UNDEFINED {
+                true => match self.find(code) {
+                    Some((group, value)) => {
+                        let first = self.groups[group as usize].first;
+                        (from, first + swapped(group, value) as i32)
+                    }
+                    None => (from, code),
+                },
+                false => (from, code),
+            }
+        };
+        for &at in &self.plain {
+            let (from, code) = moved(at as usize);
+            if code != memory[at as usize] {
+                return false;
+            }
+            origins[at as usize] = from;
+        }
+        for bag in &self.system.layout.bags {
+            let area = bag.at as usize..(bag.at + bag.capacity * bag.stride) as usize;
+            for at in area.clone() {
+                (origins[at], candidate[at]) = moved(at);
+            }
+            sort_bag(*bag, &mut candidate[area.clone()], &mut origins[area.clone()]);
+            if candidate[area.clone()] != memory[area] {
+                return false;
+            }
+        }
+        let Some(companion) = self.companion else { return true };
+        for (positions, in_group) in positions.iter_mut().zip(0..) {
+            for (position, value) in positions.iter_mut().zip(0..) {
+                *position = swapped(in_group, value);
+            }
+        }
+        self.name(positions, renaming);
+        for (&slot, new) in self.system.layout.locations.iter().zip(0..) {
+            self.locate(origins[slot as usize], new, renaming);
+        }
+        work.bytes.fill(0);
+        companion.rename(bytes, &work.renaming, &mut work.bytes);
+        work.bytes == bytes
+    }
+
+    /// Tries every order of the classes of twins that have equal keys: puts each of the first such
+    /// classes in front, and refines.
+    ///
+    /// It goes as deep as there are classes that only such a choice tells apart.
+    fn descend(&self, work: &mut Work, bytes: &[u8]) {
+        let Some(Cell { group, from, to }) = mixed(work) else {
+            return self.try_order(work, bytes);
+        };
+        let values = &work.orders[group][from..to];
+        let mut classes: Vec<u32> =
+            values.iter().map(|&value| work.twins[group][value as usize]).collect();
+        classes.dedup();
+        let keys = work.keys.clone();
+        for class in classes {
+            work.keys.clone_from(&keys);
+            for (key, &twin) in work.keys[group].iter_mut().zip(&work.twins[group]) {
+                if twin == class {
+                    *key = hash(*key ^ FIRST);
+                }
+            }
+            self.refine(work);
+            self.sort_twins(work);
+            self.descend(work, bytes);
+        }
+    }
+
     /// Sums up what a state says of each value.
     fn compute_keys(&self, work: &mut Work) {
         let Work { memory, keys, colours, .. } = work;
-        keys.iter_mut().for_each(|keys| keys.fill(0));
+        for (keys, colours) in keys.iter_mut().zip(colours.iter()) {
+            keys.iter_mut().zip(colours).for_each(|(key, &colour)| *key = hash(colour));
+        }
         let named = |place: &Place, code: i32| {
             if place.is_named && code != UNDEFINED { self.find(code) } else { None }
         };
@@ -346,30 +527,6 @@ impl<'a> Canonical<'a> {
                 }
             }
         }
-    }
-
-    /// Says whether swapping neighbours of a cell changes nothing: then no order needs trying.
-    fn is_uniform(&self, cell: Cell, work: &mut Work) -> bool {
-        // Two values are as quickly tried; a companion may tell apart what the state does not.
-        if cell.to - cell.from < 3 || self.companion.is_some() {
-            return false;
-        }
-        let orders = std::mem::take(&mut work.orders);
-        work.orders = self.groups.iter().map(|group| (0..group.size).collect()).collect();
-        let mut is_uniform = true;
-        for at in cell.from + 1..cell.to {
-            let pair = (orders[cell.group][at - 1] as usize, orders[cell.group][at] as usize);
-            work.orders[cell.group].swap(pair.0, pair.1);
-            work.best.clear();
-            self.apply(work);
-            work.orders[cell.group].swap(pair.0, pair.1);
-            if work.candidate != work.memory {
-                is_uniform = false;
-                break;
-            }
-        }
-        work.orders = orders;
-        is_uniform
     }
 
     /// Permutes the state by the current orders and keeps it if it is the least so far.
@@ -449,27 +606,9 @@ impl<'a> Canonical<'a> {
 
     /// Renames the companion's state by the current orders, and by every order of alike elements.
     fn rename(&self, work: &mut Work, bytes: &[u8], consider: &mut dyn FnMut(&[u8])) {
-        let (Some(companion), Some(flow)) = (self.companion, &self.system.flow) else { return };
-        let types = &self.system.program.types;
-        let renamed = |ty: TypeId| -> Vec<u32> {
-            let pieces = types.pieces(ty);
-            let codes =
-                pieces.iter().flat_map(|piece| (0..piece.count).map(|i| piece.first + i as i32));
-            let new = codes.map(|code| match self.group_of(code, ty) {
-                Some((group, value)) => {
-                    let place = work.positions[group as usize][value as usize];
-                    self.groups[group as usize].first + place as i32
-                }
-                None => code,
-            });
-            new.map(|code| position(&pieces, code).unwrap_or(0)).collect()
-        };
+        let Some(companion) = self.companion else { return };
         let layout = &self.system.layout;
-        let mut renaming = Renaming {
-            procs: renamed(flow.proc),
-            blocks: flow.block.map_or_else(|| vec![0], renamed),
-            locations: vec![0; layout.locations.len()],
-        };
+        self.name(&work.positions, &mut work.renaming);
         let mut runs =
             if self.has_bag_locations { self.alike(&work.candidate) } else { Vec::new() };
         let orders = runs
@@ -481,19 +620,37 @@ impl<'a> Canonical<'a> {
         loop {
             for (&slot, new) in layout.locations.iter().zip(0..) {
                 let slot = runs.iter().find_map(|run| run.moved(slot)).unwrap_or(slot);
-                let SlotKind::Location(old) =
-                    layout.slots[work.origins[slot as usize] as usize].kind
-                else {
-                    continue;
-                };
-                renaming.locations[old as usize] = new;
+                self.locate(work.origins[slot as usize], new, &mut work.renaming);
             }
             work.bytes.fill(0);
-            companion.rename(bytes, &renaming, &mut work.bytes);
+            companion.rename(bytes, &work.renaming, &mut work.bytes);
             consider(&work.bytes);
             if !runs.iter_mut().any(|run| next_order(&mut run.order)) {
                 return;
             }
+        }
+    }
+
+    /// Renames processors and blocks by the positions of their values.
+    fn name(&self, positions: &[Vec<u32>], renaming: &mut Renaming) {
+        let new = |named: &Option<Named>, number: u32| match *named {
+            Some(Named { group, value, offset }) => {
+                offset + positions[group as usize][value as usize]
+            }
+            None => number,
+        };
+        for (all, to) in [(&self.procs, &mut renaming.procs), (&self.blocks, &mut renaming.blocks)]
+        {
+            for ((named, number), to) in all.iter().zip(0..).zip(to) {
+                *to = new(named, number);
+            }
+        }
+    }
+
+    /// Renames the location of a slot.
+    fn locate(&self, slot: u32, new: u32, renaming: &mut Renaming) {
+        if let SlotKind::Location(old) = self.system.layout.slots[slot as usize].kind {
+            renaming.locations[old as usize] = new;
         }
     }
 
@@ -565,6 +722,14 @@ fn sort_bag(bag: Bag, area: &mut [i32], origins: &mut [u32]) {
         area[to..to + stride].copy_from_slice(&old[from..from + stride]);
         origins[to..to + stride].copy_from_slice(&old_origins[from..from + stride]);
     }
+}
+
+/// Finds the first values with equal keys that are not all twins; twins stand side by side.
+fn mixed(work: &Work) -> Option<Cell> {
+    cells(work).into_iter().find(|&Cell { group, from, to }| {
+        let twin = |at: usize| work.twins[group][work.orders[group][at] as usize];
+        twin(from) != twin(to - 1)
+    })
 }
 
 /// Finds the runs of values with equal keys.

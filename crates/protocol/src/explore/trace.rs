@@ -6,15 +6,14 @@
 //! a real run is then made forwards, choosing at each step a rule that leads to a state with the
 //! right representative.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use consistory_verdict::{Budget, Stopped};
 
 use crate::explore::expand::{Expander, Product, Wrong};
 use crate::explore::search::{Search, Violation};
 use crate::lanes::Lanes;
 use crate::system::{Entry, Position};
-use crate::tracking::Effect;
+use crate::trace::Values;
+use crate::tracking::{Effect, Operation};
 
 /// A run of a protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +39,8 @@ pub struct Step {
     pub state: Vec<Entry>,
     /// What it did to the locations; empty without tracking.
     pub effect: Effect,
+    /// Its loads and stores as histories write them, with the values of [`crate::history`].
+    pub operations: Vec<String>,
 }
 
 impl Step {
@@ -117,33 +118,23 @@ fn level_of(search: &Search<'_>, at: &[u64]) -> usize {
     0
 }
 
-/// Finds the first state of a level that has `target` among its successors.
+/// Finds the least state of a level that has `target` among its successors; which one that is does
+/// not depend on the number of threads.
 fn predecessor(
     search: &Search<'_>,
     level: usize,
     target: &[u64],
     budget: &Budget,
 ) -> Result<Vec<u64>, Stopped> {
-    // Each thread looks through one shard, no further than where another has found one.
-    let found = AtomicU64::new(u64::MAX);
-    let stopped = std::thread::scope(|scope| {
+    // Each thread looks through one shard.
+    let found: Vec<Result<Option<Vec<u64>>, Stopped>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..search.shards.len())
-            .map(|shard| {
-                let found = &found;
-                scope.spawn(move || look_through(search, level, shard, target, found, budget))
-            })
+            .map(|shard| scope.spawn(move || look_through(search, level, shard, target, budget)))
             .collect();
-        let results: Vec<_> =
-            threads.into_iter().map(|t| t.join().expect("expanding does not panic")).collect();
-        results.into_iter().find_map(Result::err)
+        threads.into_iter().map(|t| t.join().expect("expanding does not panic")).collect()
     });
-    let key = found.into_inner();
-    if key == u64::MAX {
-        return Err(stopped.unwrap_or(Stopped::Interrupted));
-    }
-    let mut words = vec![0; search.product.words()];
-    search.shards[key as u32 as usize].get((key >> 32) as u32, &mut words);
-    Ok(words)
+    let found: Result<Vec<_>, Stopped> = found.into_iter().collect();
+    found?.into_iter().flatten().min().ok_or(Stopped::Interrupted)
 }
 
 fn look_through(
@@ -151,33 +142,33 @@ fn look_through(
     level: usize,
     shard: usize,
     target: &[u64],
-    found: &AtomicU64,
     budget: &Budget,
-) -> Result<(), Stopped> {
+) -> Result<Option<Vec<u64>>, Stopped> {
     let mut expander = Expander::new(search.product);
     let mut words = vec![0; search.product.words()];
+    let mut least: Option<Vec<u64>> = None;
     for number in search.levels[level][shard]..search.levels[level + 1][shard] {
-        let key = u64::from(number) << 32 | shard as u64;
-        if key > found.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        if number % 4096 == 0 {
+        if number % 256 == 0 {
             budget.check()?;
         }
         search.shards[shard].get(number, &mut words);
+        if least.as_ref().is_some_and(|least| *least <= words) {
+            continue;
+        }
         expander.load(&words);
         for rule in 0..search.product.system.lowered.rules.len() {
             match expander.fire(rule) {
                 Ok(None) => continue,
                 Ok(Some(successor)) if successor == target => {
-                    found.fetch_min(key, Ordering::Relaxed);
-                    return Ok(());
+                    least = Some(words.clone());
+                    expander.reset();
+                    break;
                 }
                 _ => expander.reset(),
             }
         }
     }
-    Ok(())
+    Ok(least)
 }
 
 /// Makes a real run along representatives.
@@ -187,6 +178,8 @@ struct Replay<'a> {
     lanes: Lanes,
     /// The slots of the last state.
     slots: Vec<i32>,
+    blocks: Vec<String>,
+    values: Values,
     steps: Vec<Step>,
 }
 
@@ -194,8 +187,15 @@ impl<'a> Replay<'a> {
     fn new(product: Product<'a>) -> Self {
         let mut expander = Expander::new(product);
         expander.stepper.machine.printed = Some(Vec::new());
-        let lanes = product.system.lanes();
-        Replay { product, expander, lanes, slots: Vec::new(), steps: Vec::new() }
+        Replay {
+            product,
+            expander,
+            lanes: product.system.lanes(),
+            slots: Vec::new(),
+            blocks: product.system.block_names(),
+            values: Values::default(),
+            steps: Vec::new(),
+        }
     }
 
     /// Takes a step to a state with a given representative.
@@ -273,14 +273,25 @@ impl<'a> Replay<'a> {
             Some(_) => self.expander.effect().clone(),
             None => Effect::default(),
         };
+        let mut operations = Vec::new();
+        self.values.step(&effect, &mut |operation, value| match operation {
+            Operation::Load { block, .. } => {
+                operations.push(format!("r({},{value})", self.blocks[block as usize]));
+            }
+            Operation::Store { block, .. } => {
+                operations.push(format!("w({},{value})", self.blocks[block as usize]));
+            }
+            Operation::Serialize { .. } => {}
+        });
         self.steps.push(Step {
             rule,
             position: number.map(|number| system.rule_position(number)),
             actor: number.and_then(|number| system.actor(&self.lanes, number)),
             touched,
             printed: system.show_printed(&printed),
-            state: system.entries(self.expander.stepper.slots()),
+            state: system.entries(self.expander.stepper.slots(), &self.values.contents),
             effect,
+            operations,
         });
     }
 }

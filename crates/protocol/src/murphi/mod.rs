@@ -39,6 +39,13 @@ pub(crate) fn read(source: &Source) -> Result<Program, Diagnostics> {
     let mut problems = Vec::new();
     let model = parser::parse(&source.text, &mut problems);
     if !problems.is_empty() {
+        // Something else altogether has errors everywhere: one says it all.
+        if model.items.is_empty() && !parser::starts_as_murphi(&source.text) {
+            problems.sort_by_key(|(span, _)| span.start);
+            problems.truncate(1);
+            let (_, message) = &mut problems[0];
+            *message = format!("this is no description in Murphi: {message}");
+        }
         return Err(source.diagnostics(problems));
     }
     let program = check::check(&model, &mut problems);

@@ -38,6 +38,13 @@ pub(crate) fn parse(text: &str, problems: &mut Vec<Problem>) -> Model {
     model
 }
 
+/// Says whether a text starts with a word that a description starts with.
+pub(crate) fn starts_as_murphi(text: &str) -> bool {
+    let Lexed { lexemes, problems, .. } = lex(text);
+    let is_first = |first: &Lexeme| problems.iter().all(|(span, _)| span.start > first.span.start);
+    lexemes.first().is_some_and(|first| starts_item(first.token) && is_first(first))
+}
+
 /// A problem was reported; the way back is by recovering.
 struct Reported;
 

@@ -19,6 +19,7 @@
 //! keeps it acyclic.
 
 mod emit;
+mod few;
 mod homes;
 mod monitor;
 mod obligations;

@@ -30,10 +30,13 @@
 //! it is not known which block's initial value a location holds, it stands for that of any: each
 //! block that has a store then has a row for its first store.
 
+use crate::observer::few::Few;
 use crate::tracking::{Effect, Operation, Source};
 
 /// How many stale and pending stores there can be at once.
 pub(super) const MAX_CLASSES: usize = 40;
+/// How many blocks there can be: a row has two columns for each.
+const MAX_BLOCKS: usize = (u128::BITS as usize - 2 * MAX_CLASSES) / 2;
 
 /// What a location holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -113,13 +116,13 @@ pub(super) struct Obligations {
     pub(super) columns: Columns,
     pub(super) serializes: bool,
     pub(super) contents: Vec<Contents>,
-    pub(super) classes: Vec<Option<Class>>,
+    pub(super) classes: Few<Option<Class>, MAX_CLASSES>,
     /// What each class's obligation reaches: the successor of a stale store, a pending store itself.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Few<Row, MAX_CLASSES>,
     /// Whether each block has a store in its order, while an initial value of any block is held.
-    pub(super) stored: Vec<bool>,
+    pub(super) stored: Few<bool, MAX_BLOCKS>,
     /// What each block's first store reaches, while an initial value of any block is held; else 0.
-    pub(super) first_rows: Vec<Row>,
+    pub(super) first_rows: Few<Row, MAX_BLOCKS>,
 }
 
 /// Names a row.
@@ -160,10 +163,10 @@ impl Obligations {
             columns,
             serializes,
             contents: vec![Contents::Nothing; locations],
-            classes: Vec::new(),
-            rows: Vec::new(),
-            stored: vec![false; blocks],
-            first_rows: vec![0; blocks],
+            classes: Few::new(),
+            rows: Few::new(),
+            stored: Few::filled(blocks),
+            first_rows: Few::filled(blocks),
         }
     }
 
@@ -199,7 +202,8 @@ impl Obligations {
         let after = effect.sources.iter().map(|&source| self.resolve(source, &performed)).collect();
         self.contents = after;
         self.forget()?;
-        self.settle()
+        // Copies alone only take constraints away.
+        if effect.operations.is_empty() { Ok(()) } else { self.settle() }
     }
 
     fn resolve(&self, source: Source, performed: &[Contents]) -> Contents {
@@ -398,14 +402,15 @@ impl Obligations {
     }
 
     fn can_end(&self) -> bool {
-        let mut pending = (0u8..).zip(&self.classes).filter_map(|(c, class)| {
+        let mut pending = (0u8..).zip(self.classes.iter()).filter_map(|(c, class)| {
             class.filter(|class| class.pending).map(|class| (c, class.block))
         });
         let Some((first, block)) = pending.next() else { return true };
         // The order of stores to different blocks is free, so one block is done after the other.
         let others = pending.filter(|&(_, other)| other == block).map(|(class, _)| class);
         std::iter::once(first).chain(others).any(|class| {
-            let mut next = self.clone();
+            // What locations hold does not matter for the order.
+            let mut next = Obligations { contents: Vec::new(), ..*self };
             if next.append(class).is_err() {
                 return false;
             }

@@ -6,6 +6,7 @@
 //! number of classes that there are: a state is mostly much shorter than the fixed width, and the
 //! rest is zeros.
 
+use crate::observer::few::Few;
 use crate::observer::obligations::{Class, Columns, Contents, MAX_CLASSES, Obligations};
 use crate::tracking::{Companion, Effect, Rejected, Renaming, Shape};
 
@@ -100,7 +101,7 @@ impl Witness {
     }
 
     fn encode(&self, situation: &Obligations, state: &mut [u8]) {
-        let mut names: Vec<u8> = Vec::new();
+        let mut names: Few<u8, MAX_CLASSES> = Few::new();
         for contents in &situation.contents {
             if let Contents::Class(class) = *contents
                 && !names.contains(&class)
@@ -123,7 +124,7 @@ impl Witness {
             bits.push(tag.into(), self.tag_bits());
         }
         situation.stored.iter().for_each(|&stored| bits.push(stored.into(), 1));
-        for &name in &names {
+        for &name in names.iter() {
             let Class { block, pending } =
                 situation.classes[usize::from(name)].expect("a class that is held");
             bits.push(block.into(), self.block_bits());
@@ -132,20 +133,25 @@ impl Witness {
             }
         }
         let fixed = self.columns.count(0) as u32;
+        let width = self.row_bits(names.len()) as u32;
         let mut push_row = |row: u128| {
-            bits.push(row & ((1 << fixed) - 1), fixed);
-            for &name in &names {
-                bits.push(row >> self.columns.own(name) & 1, 1);
+            let mut packed = row & ((1 << fixed) - 1);
+            let mut at = fixed;
+            for &name in names.iter() {
+                packed |= (row >> self.columns.own(name) & 1) << at;
+                at += 1;
             }
             if self.serializes {
-                for &name in &names {
-                    bits.push(row >> self.columns.readers(name) & 1, 1);
+                for &name in names.iter() {
+                    packed |= (row >> self.columns.readers(name) & 1) << at;
+                    at += 1;
                 }
             }
+            bits.push(packed, width);
         };
         names.iter().for_each(|&name| push_row(situation.rows[usize::from(name)]));
         if situation.contents.contains(&Contents::Initial) {
-            let firsts = situation.stored.iter().zip(&situation.first_rows);
+            let firsts = situation.stored.iter().zip(situation.first_rows.iter());
             firsts.filter(|(stored, _)| **stored).for_each(|(_, &row)| push_row(row));
         }
     }
@@ -174,21 +180,24 @@ impl Witness {
             situation.classes.push(Some(Class { block, pending }));
         }
         let fixed = self.columns.count(0) as u32;
+        let width = self.row_bits(classes as usize) as u32;
         let mut take_row = || {
-            let mut row = bits.take(fixed);
+            let packed = bits.take(width);
+            let mut row = packed & ((1 << fixed) - 1);
             for class in 0..classes {
-                row |= bits.take(1) << self.columns.own(class as u8);
+                row |= (packed >> (fixed + class) & 1) << self.columns.own(class as u8);
             }
             if self.serializes {
                 for class in 0..classes {
-                    row |= bits.take(1) << self.columns.readers(class as u8);
+                    let at = fixed + classes + class;
+                    row |= (packed >> at & 1) << self.columns.readers(class as u8);
                 }
             }
             row
         };
-        situation.rows = (0..classes).map(|_| take_row()).collect();
+        (0..classes).for_each(|_| situation.rows.push(take_row()));
         if situation.contents.contains(&Contents::Initial) {
-            for (stored, row) in situation.stored.iter().zip(&mut situation.first_rows) {
+            for (stored, row) in situation.stored.iter().zip(situation.first_rows.iter_mut()) {
                 if *stored {
                     *row = take_row();
                 }
@@ -275,14 +284,18 @@ struct Bits<'a> {
 
 impl Bits<'_> {
     /// Appends the lowest bits of a number; the bytes were zeros.
-    fn push(&mut self, mut number: u128, mut count: u32) {
-        while count > 0 {
-            let offset = (self.at % 8) as u32;
-            let here = count.min(8 - offset);
-            self.bytes[self.at / 8] |= ((number & ((1 << here) - 1)) as u8) << offset;
-            number >>= here;
-            count -= here;
-            self.at += here as usize;
+    fn push(&mut self, number: u128, count: u32) {
+        let offset = self.at % 8;
+        let from = self.at / 8;
+        self.at += count as usize;
+        let to = self.at.div_ceil(8);
+        // What does not fit into 128 bits together with the offset goes into one more byte.
+        let low = (number << offset).to_le_bytes();
+        for (byte, &bits) in self.bytes[from..to].iter_mut().zip(&low) {
+            *byte |= bits;
+        }
+        if to - from > 16 {
+            self.bytes[to - 1] |= (number >> (128 - offset)) as u8;
         }
     }
 }
@@ -294,16 +307,18 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn take(&mut self, count: u32) -> u128 {
-        let mut number = 0;
-        let mut taken = 0;
-        while taken < count {
-            let offset = (self.at % 8) as u32;
-            let here = (count - taken).min(8 - offset);
-            let byte = u128::from(self.bytes[self.at / 8] >> offset) & ((1 << here) - 1);
-            number |= byte << taken;
-            taken += here;
-            self.at += here as usize;
+        let offset = self.at % 8;
+        let from = self.at / 8;
+        self.at += count as usize;
+        let to = self.at.div_ceil(8);
+        let mut low = [0; 16];
+        for (byte, &bits) in low.iter_mut().zip(&self.bytes[from..to]) {
+            *byte = bits;
         }
-        number
+        let mut number = u128::from_le_bytes(low) >> offset;
+        if to - from > 16 {
+            number |= u128::from(self.bytes[to - 1]) << (128 - offset);
+        }
+        if count < 128 { number & ((1 << count) - 1) } else { number }
     }
 }

@@ -1,0 +1,88 @@
+//! Recorded descriptors of constraint graphs, checked symbol by symbol.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+
+use consistory_formats::Diagnostics;
+use consistory_protocol::Checker;
+use consistory_protocol::descriptor::{DescriptorError, parse_line};
+use consistory_verdict::Verdict;
+use serde_json::json;
+
+use super::Report;
+use crate::error::CliError;
+
+/// Checks a descriptor as it is read; memory depends on the nodes in use only.
+pub(super) fn check_descriptor(path: &Path) -> Result<Report, CliError> {
+    let is_stream = path == Path::new("-");
+    let input: Box<dyn BufRead> = if is_stream {
+        Box::new(io::stdin().lock())
+    } else {
+        let file = File::open(path).map_err(|e| CliError::file("read", path, e))?;
+        Box::new(BufReader::new(file))
+    };
+    let source: Arc<str> = path.display().to_string().into();
+    let mut errors = Diagnostics::default();
+    let mut checker = Checker::new();
+    let mut symbols = 0u64;
+    let mut last = 0;
+    let mut rejection = None;
+    for (number, line) in (1u64..).zip(input.lines()) {
+        let line = line.map_err(|e| CliError::file("read", path, e))?;
+        let symbol = match parse_line(number, &line) {
+            Ok(Some(symbol)) => symbol,
+            Ok(None) => continue,
+            Err(error) => {
+                push(&mut errors, &source, &error);
+                // Whoever feeds a stream is told at once; a file has all its errors shown.
+                if is_stream { break } else { continue }
+            }
+        };
+        symbols += 1;
+        last = number;
+        if errors.is_empty()
+            && rejection.is_none()
+            && let Err(reason) = checker.step(symbol)
+        {
+            rejection = Some((number, line.trim().to_owned(), reason.to_string()));
+            if is_stream {
+                break;
+            }
+        }
+    }
+    if !errors.is_empty() {
+        return Err(CliError::Rendered(errors.render(true)));
+    }
+    if rejection.is_none() {
+        let end = checker.finish();
+        rejection = end.err().map(|reason| (last, "the end".to_owned(), reason.to_string()));
+    }
+    let peak = checker.peak();
+    Ok(match rejection {
+        None => Report {
+            verdict: Verdict::Consistent,
+            headline: "an acyclic constraint graph".to_owned(),
+            text: format!(
+                "an acyclic constraint graph: {symbols} symbols, at most {peak} nodes at once\n"
+            ),
+            json: json!({ "symbols": symbols, "nodes": peak }),
+        },
+        Some((line, symbol, reason)) => Report {
+            verdict: Verdict::Violation,
+            headline: format!("rejected at line {line}"),
+            text: format!("rejected at line {line}, `{symbol}`: {reason}\n"),
+            json: json!({ "symbols": symbols, "nodes": peak, "line": line, "symbol": symbol,
+                          "reason": reason }),
+        },
+    })
+}
+
+/// Adds an error, its place counted in bytes.
+fn push(errors: &mut Diagnostics, source: &Arc<str>, error: &DescriptorError) {
+    let DescriptorError { line, place, text, problem } = error;
+    let byte = |column: usize| text.char_indices().nth(column).map_or(text.len(), |(at, _)| at);
+    let span = byte(place.start)..byte(place.end);
+    errors.push(source, *line, text, span, problem.to_string(), None);
+}

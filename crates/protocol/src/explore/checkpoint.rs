@@ -1,0 +1,358 @@
+//! Checkpoints: a search as bytes, to go on from.
+//!
+//! A checkpoint is a sequence of 64-bit words, little-endian: what it is of, how far the search got,
+//! the tables of the visited states without their indices, and a checksum of all that. It is as
+//! small as the states are in memory, and read in bounded pieces, so a damaged length does no harm.
+//! Who reads it may have another number of threads: states are then distributed again.
+
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+use crate::explore::expand::Product;
+use crate::explore::search::{Options, Progress, Search};
+use crate::explore::store::{Shard, hash};
+use crate::murphi::TypeId;
+
+/// The first word of every checkpoint.
+const MAGIC: u64 = u64::from_le_bytes(*b"cnstyck1");
+
+/// No state has more words than this.
+const MOST_WORDS: u64 = 1 << 32;
+
+/// A search that was written down, as far as it got.
+#[derive(Debug)]
+pub struct Checkpoint {
+    identity: Identity,
+    pub(crate) symmetric: Vec<TypeId>,
+    pub(crate) progress: Progress,
+    pub(crate) shards: Vec<Shard>,
+    pub(crate) levels: Vec<Vec<u32>>,
+    /// For each shard the first state of the current level that is not expanded.
+    pub(crate) at: Vec<u32>,
+}
+
+/// What a checkpoint is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Identity {
+    /// A hash of the version that wrote it: another one may lay out states in another way.
+    version: u64,
+    description: u64,
+    words: u64,
+    is_tracked: bool,
+    has_symmetry: bool,
+    finds_deadlock: bool,
+    is_compact: bool,
+}
+
+/// Why a checkpoint cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// Reading failed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The bytes are something else.
+    #[error("this is no checkpoint")]
+    Foreign,
+    /// The bytes are not those that were written.
+    #[error("the checkpoint is damaged")]
+    Damaged,
+}
+
+/// Why a checkpoint does not go with what is to be explored.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Mismatch {
+    /// Another version wrote it.
+    #[error("the checkpoint was written by another version of this program")]
+    Version,
+    /// It is of another description.
+    #[error("the checkpoint is of another description")]
+    Description,
+    /// It was made with other options.
+    #[error("the checkpoint was made {was}, and this search is {is}")]
+    Options {
+        /// How it was made.
+        was: &'static str,
+        /// How this search is made.
+        is: &'static str,
+    },
+}
+
+impl Identity {
+    fn new(product: &Product<'_>, options: &Options) -> Self {
+        Identity {
+            version: hash_text(env!("CARGO_PKG_VERSION")),
+            description: hash_text(&product.system.source.text),
+            words: product.words() as u64,
+            is_tracked: product.companion.is_some(),
+            has_symmetry: options.symmetry,
+            finds_deadlock: options.deadlock,
+            is_compact: options.compaction,
+        }
+    }
+
+    fn flags(&self) -> [bool; 4] {
+        [self.is_tracked, self.has_symmetry, self.finds_deadlock, self.is_compact]
+    }
+}
+
+impl Checkpoint {
+    /// Reads a checkpoint.
+    pub fn read(reader: &mut dyn Read) -> Result<Self, CheckpointError> {
+        let mut source = Source { reader, sum: 0 };
+        match source.word() {
+            Ok(MAGIC) => {}
+            Err(CheckpointError::Io(error)) => return Err(error.into()),
+            _ => return Err(CheckpointError::Foreign),
+        }
+        let version = source.word()?;
+        let (description, words) = (source.word()?, source.word()?);
+        if words == 0 || words > MOST_WORDS {
+            return Err(CheckpointError::Damaged);
+        }
+        let mut flag = || -> Result<bool, CheckpointError> { Ok(source.word()? == 1) };
+        let identity = Identity {
+            version,
+            description,
+            words,
+            is_tracked: flag()?,
+            has_symmetry: flag()?,
+            finds_deadlock: flag()?,
+            is_compact: flag()?,
+        };
+        let symmetric = source.list()?.into_iter().map(|id| TypeId(id as u32)).collect();
+        let mut progress = Progress { fired: source.word()?, ..Progress::default() };
+        progress.depth = source.word()? as u32;
+        progress.elapsed = Duration::from_millis(source.word()?);
+        let mut shards = Vec::new();
+        for _ in 0..source.word()? {
+            shards.push(Shard::read(words as usize, identity.is_compact, &mut source)?);
+        }
+        let mut levels = Vec::new();
+        for _ in 0..source.word()? {
+            levels.push(source.numbers()?);
+        }
+        let at = source.numbers()?;
+        source.end()?;
+        let checkpoint = Checkpoint { identity, symmetric, progress, shards, levels, at };
+        if checkpoint.is_sound() { Ok(checkpoint) } else { Err(CheckpointError::Damaged) }
+    }
+
+    /// Says whether all numbers of states are numbers of states.
+    fn is_sound(&self) -> bool {
+        let count = self.shards.len();
+        let lens: Vec<u32> = self.shards.iter().map(|shard| shard.len() as u32).collect();
+        let is_row = |row: &&Vec<u32>| row.len() == count;
+        let rows: Vec<&Vec<u32>> = self.levels.iter().chain([&lens]).filter(is_row).collect();
+        let ascend = |low: &[u32], high: &[u32]| low.iter().zip(high).all(|(a, b)| a <= b);
+        let [.., start, end, _] = &rows[..] else { return false };
+        count > 0
+            && rows.len() == self.levels.len() + 1
+            && rows.windows(2).all(|pair| ascend(pair[0], pair[1]))
+            && self.at.len() == count
+            && ascend(start, &self.at)
+            && ascend(&self.at, end)
+            && self.shards.iter().zip(&self.at).all(|(shard, &at)| shard.is_sound(at))
+    }
+
+    /// Says why the checkpoint does not go with a search, if it does not.
+    pub(crate) fn fits(&self, product: &Product<'_>, options: &Options) -> Result<(), Mismatch> {
+        let wanted = Identity::new(product, options);
+        if self.identity.version != wanted.version {
+            return Err(Mismatch::Version);
+        }
+        if self.identity.description != wanted.description {
+            return Err(Mismatch::Description);
+        }
+        let names = [
+            ("with data as it is", "with observer and checker"),
+            ("without symmetry", "with symmetry"),
+            ("without a look for deadlocks", "with one"),
+            ("with exact states", "with hash compaction"),
+        ];
+        let flags = self.identity.flags().into_iter().zip(wanted.flags());
+        for ((was, is), (no, yes)) in flags.zip(names) {
+            if was != is {
+                let name = |flag: bool| if flag { yes } else { no };
+                return Err(Mismatch::Options { was: name(was), is: name(is) });
+            }
+        }
+        if self.identity.words != wanted.words {
+            return Err(Mismatch::Version);
+        }
+        Ok(())
+    }
+
+    /// Distributes the states over another number of shards.
+    pub(crate) fn with_shards(self, count: usize) -> Self {
+        if self.shards.len() == count {
+            return self;
+        }
+        let (words, is_compact) = (self.identity.words as usize, self.identity.is_compact);
+        let mut shards: Vec<Shard> = (0..count).map(|_| Shard::new(words, is_compact)).collect();
+        if is_compact {
+            Shard::redistribute(self.shards, &self.at, &mut shards);
+            let at: Vec<u32> = shards.iter().map(Shard::level_start).collect();
+            let ends: Vec<u32> = shards.iter().map(Shard::level_end).collect();
+            return Checkpoint { shards, levels: vec![at.clone(), ends], at, ..self };
+        }
+        let lens: Vec<u32> = self.shards.iter().map(|shard| shard.len() as u32).collect();
+        let (mut state, mut scratch) = (vec![0; words], Vec::new());
+        // What is expanded of the current level comes before what is not.
+        let current = self.levels.len() - 1;
+        let mut ends: Vec<(&Vec<u32>, bool)> =
+            self.levels[1..].iter().map(|level| (level, true)).collect();
+        ends.insert(current - 1, (&self.at, false));
+        ends.push((&lens, false));
+        let mut levels = vec![vec![0; count]];
+        let (mut at, mut from) = (Vec::new(), vec![0; self.shards.len()]);
+        for (end, is_level) in ends {
+            for (shard, store) in self.shards.iter().enumerate() {
+                for number in from[shard]..end[shard] {
+                    store.get(number, &mut state);
+                    let home = super::search::shard_of(&state, count, false);
+                    shards[home].insert(&state, &mut scratch);
+                }
+            }
+            let reached: Vec<u32> = shards.iter().map(|shard| shard.len() as u32).collect();
+            match is_level {
+                true => levels.push(reached),
+                false if at.is_empty() => at = reached,
+                false => {}
+            }
+            from.clone_from(end);
+        }
+        Checkpoint { shards, levels, at, ..self }
+    }
+}
+
+/// How far a search has got, and what it would go on from.
+#[derive(Clone, Copy)]
+pub struct Snapshot<'a> {
+    pub(crate) search: &'a Search<'a>,
+    pub(crate) at: &'a [u32],
+    pub(crate) is_last: bool,
+}
+
+impl Snapshot<'_> {
+    /// Gives how far the search has got.
+    pub fn progress(&self) -> &Progress {
+        &self.search.progress
+    }
+
+    /// Says whether the search ends here, undecided.
+    pub fn is_last(&self) -> bool {
+        self.is_last
+    }
+
+    /// Writes a checkpoint.
+    pub fn write(&self, writer: &mut dyn Write) -> io::Result<()> {
+        let Search { product, options, shards, levels, progress, .. } = self.search;
+        let mut sink = Sink { writer, sum: 0 };
+        let identity = Identity::new(product, options);
+        sink.words(&[MAGIC, identity.version, identity.description, identity.words])?;
+        sink.words(&identity.flags().map(u64::from))?;
+        let symmetric: Vec<u32> = product.symmetric.iter().map(|ty| ty.0).collect();
+        sink.numbers(&symmetric)?;
+        let millis = progress.elapsed.as_millis() as u64;
+        sink.words(&[progress.fired, progress.depth.into(), millis])?;
+        sink.words(&[shards.len() as u64])?;
+        for shard in shards {
+            shard.write(&mut sink)?;
+        }
+        sink.words(&[levels.len() as u64])?;
+        for level in levels {
+            sink.numbers(level)?;
+        }
+        sink.numbers(self.at)?;
+        sink.end()
+    }
+}
+
+/// Where words are written, with the sum of what was.
+pub(crate) struct Sink<'a> {
+    writer: &'a mut dyn Write,
+    sum: u64,
+}
+
+impl Sink<'_> {
+    pub(crate) fn words(&mut self, words: &[u64]) -> io::Result<()> {
+        for &word in words {
+            self.writer.write_all(&word.to_le_bytes())?;
+            self.sum = add(self.sum, word);
+        }
+        Ok(())
+    }
+
+    /// Writes a list of words with its length.
+    pub(crate) fn list(&mut self, words: &[u64]) -> io::Result<()> {
+        self.words(&[words.len() as u64])?;
+        self.words(words)
+    }
+
+    fn numbers(&mut self, numbers: &[u32]) -> io::Result<()> {
+        let words: Vec<u64> = numbers.iter().map(|&number| number.into()).collect();
+        self.list(&words)
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.writer.write_all(&self.sum.to_le_bytes())
+    }
+}
+
+/// Where words are read, with the sum of what was.
+pub(crate) struct Source<'a> {
+    reader: &'a mut dyn Read,
+    sum: u64,
+}
+
+impl Source<'_> {
+    pub(crate) fn word(&mut self) -> Result<u64, CheckpointError> {
+        let word = self.raw()?;
+        self.sum = add(self.sum, word);
+        Ok(word)
+    }
+
+    fn raw(&mut self) -> Result<u64, CheckpointError> {
+        let mut bytes = [0; 8];
+        match self.reader.read_exact(&mut bytes) {
+            Ok(()) => Ok(u64::from_le_bytes(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Err(CheckpointError::Damaged)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads a list of words with its length, which is believed only as far as words follow.
+    pub(crate) fn list(&mut self) -> Result<Vec<u64>, CheckpointError> {
+        let count = self.word()?;
+        let mut words = Vec::with_capacity(count.min(1 << 16) as usize);
+        for _ in 0..count {
+            words.push(self.word()?);
+        }
+        Ok(words)
+    }
+
+    fn numbers(&mut self) -> Result<Vec<u32>, CheckpointError> {
+        Ok(self.list()?.into_iter().map(|word| word as u32).collect())
+    }
+
+    /// Compares the checksum; nothing may follow it.
+    fn end(&mut self) -> Result<(), CheckpointError> {
+        let sum = self.sum;
+        let is_right = self.raw()? == sum;
+        let mut more = [0];
+        match is_right && self.reader.read(&mut more)? == 0 {
+            true => Ok(()),
+            false => Err(CheckpointError::Damaged),
+        }
+    }
+}
+
+fn add(sum: u64, word: u64) -> u64 {
+    hash(sum.rotate_left(23) ^ word)
+}
+
+fn hash_text(text: &str) -> u64 {
+    text.bytes().fold(text.len() as u64, |sum, byte| add(sum, byte.into()))
+}

@@ -1,0 +1,42 @@
+//! A few things in place, without memory of their own.
+
+use std::ops::{Deref, DerefMut};
+
+/// A list of at most N things.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Few<T, const N: usize> {
+    items: [T; N],
+    len: usize,
+}
+
+impl<T: Copy + Default, const N: usize> Few<T, N> {
+    /// Makes an empty list.
+    pub(super) fn new() -> Self {
+        Few { items: [T::default(); N], len: 0 }
+    }
+
+    /// Makes a list of so many defaults.
+    pub(super) fn filled(len: usize) -> Self {
+        Few { items: [T::default(); N], len }
+    }
+
+    /// Appends a thing; there must be room for it.
+    pub(super) fn push(&mut self, item: T) {
+        self.items[self.len] = item;
+        self.len += 1;
+    }
+}
+
+impl<T, const N: usize> Deref for Few<T, N> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.items[..self.len]
+    }
+}
+
+impl<T, const N: usize> DerefMut for Few<T, N> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.items[..self.len]
+    }
+}
