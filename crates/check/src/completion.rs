@@ -5,10 +5,11 @@
 
 use consistory_verdict::{Budget, Stopped};
 
-use crate::frontier::{self, Found};
+use crate::frontier::Frontier;
 use crate::registers::Registers;
+use crate::sat::Sat;
 use crate::saturation::Saturation;
-use crate::split::{Refutation, split};
+use crate::split::{Refutation, Split};
 
 /// How what saturation leaves open is completed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -20,6 +21,8 @@ pub enum Engine {
     Split,
     /// The frontier search: positions of the sessions as states.
     Frontier,
+    /// A SAT solver that learns from contradictions; cases only to write down a refutation.
+    Sat,
 }
 
 /// What a completion came to.
@@ -30,6 +33,17 @@ pub(crate) enum Completed {
     Refuted(Refutation),
 }
 
+/// A way to complete a saturated history.
+pub(crate) trait Complete {
+    /// Completes it, or stops when the budget runs out; leaves the saturation as it may be.
+    fn complete(
+        &self,
+        registers: &Registers<'_>,
+        saturation: &mut Saturation<'_>,
+        budget: &Budget,
+    ) -> Result<Completed, Stopped>;
+}
+
 /// Completes a saturated history.
 pub(crate) fn complete(
     registers: &Registers<'_>,
@@ -37,10 +51,10 @@ pub(crate) fn complete(
     engine: Engine,
     budget: &Budget,
 ) -> Result<Completed, Stopped> {
-    if engine != Engine::Split
-        && let Found::Order(order) = frontier::search(registers, saturation, budget)?
-    {
-        return Ok(Completed::Order(order));
-    }
-    split(registers, saturation, budget)
+    let engine: &dyn Complete = match engine {
+        Engine::Auto | Engine::Frontier => &Frontier,
+        Engine::Split => &Split,
+        Engine::Sat => &Sat,
+    };
+    engine.complete(registers, saturation, budget)
 }

@@ -27,7 +27,8 @@
 //! The modules, in reading order: `reads_from` finds what each read may have read from,
 //! `registers` prepares a history, `causal_order` builds the causal order and scans the reads,
 //! `causal` decides CC and CCv, `causal_memory` CM; `stored` decides the models with a store order, by
-//! way of `layers`, `saturation` (with its `agenda`) and `completion`, whose engines are `frontier` and `split`; `choices`
+//! way of `layers`, `saturation` (with its `agenda`) and `completion`, whose
+//! engines are `frontier`, `split` and `sat` (which learns from `reasons`); `choices`
 //! searches when values repeat, `replay` guesses for it, `court` judges by any models, and `shrink` makes a violating history minimal.
 
 mod agenda;
@@ -40,8 +41,10 @@ mod court;
 mod frontier;
 mod layers;
 mod reads_from;
+mod reasons;
 mod registers;
 mod replay;
+mod sat;
 mod saturation;
 mod shrink;
 mod split;

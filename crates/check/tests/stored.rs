@@ -40,7 +40,7 @@ fn assert_agrees(history: &History, engines: &[Engine], tally: &mut Tally) {
     }
 }
 
-const ALL: [Engine; 3] = [Engine::Auto, Engine::Split, Engine::Frontier];
+const ALL: [Engine; 4] = [Engine::Auto, Engine::Split, Engine::Frontier, Engine::Sat];
 
 #[test]
 fn every_small_history() {

@@ -353,6 +353,8 @@ pub(crate) enum EngineName {
     Split,
     /// The frontier search: how far each session has come; cases only to write down a refutation.
     Frontier,
+    /// A SAT solver that learns from contradictions; cases only to write down a refutation.
+    Sat,
 }
 
 impl From<EngineName> for Engine {
@@ -361,6 +363,7 @@ impl From<EngineName> for Engine {
             EngineName::Auto => Engine::Auto,
             EngineName::Split => Engine::Split,
             EngineName::Frontier => Engine::Frontier,
+            EngineName::Sat => Engine::Sat,
         }
     }
 }
