@@ -1,11 +1,13 @@
 //! Completion: from the order that saturation forces to an answer.
 //!
-//! SC, TSO and PSO ask for some store order; deciding whether there is one is NP-complete (Gibbons and
+//! Three engines ([`crate::frontier`], [`crate::split`], [`crate::sat`]) and a portfolio of them
+//! ([`crate::portfolio`]) do the same by one trait. SC, TSO and PSO ask for some store order; deciding whether there is one is NP-complete (Gibbons and
 //! Korach 1997). Saturation leaves little open mostly, and the engines here start from it.
 
 use consistory_verdict::{Budget, Stopped};
 
 use crate::frontier::Frontier;
+use crate::portfolio::Portfolio;
 use crate::registers::Registers;
 use crate::sat::Sat;
 use crate::saturation::Saturation;
@@ -14,7 +16,7 @@ use crate::split::{Refutation, Split};
 /// How what saturation leaves open is completed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Engine {
-    /// The frontier search, and cases where it finds nothing.
+    /// All of them side by side, as far as there are threads; the first answer counts.
     #[default]
     Auto,
     /// Cases: two writes that are not ordered come in one order or in the other.
@@ -44,17 +46,14 @@ pub(crate) trait Complete {
     ) -> Result<Completed, Stopped>;
 }
 
-/// Completes a saturated history.
-pub(crate) fn complete(
-    registers: &Registers<'_>,
-    saturation: &mut Saturation<'_>,
-    engine: Engine,
-    budget: &Budget,
-) -> Result<Completed, Stopped> {
-    let engine: &dyn Complete = match engine {
-        Engine::Auto | Engine::Frontier => &Frontier,
-        Engine::Split => &Split,
-        Engine::Sat => &Sat,
-    };
-    engine.complete(registers, saturation, budget)
+impl Engine {
+    /// Gives the engine; a portfolio may use so many threads.
+    pub(crate) fn on(self, threads: usize) -> Box<dyn Complete> {
+        match self {
+            Engine::Auto => Box::new(Portfolio { threads }),
+            Engine::Split => Box::new(Split),
+            Engine::Frontier => Box::new(Frontier),
+            Engine::Sat => Box::new(Sat),
+        }
+    }
 }

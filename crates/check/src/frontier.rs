@@ -29,6 +29,9 @@ use crate::registers::Registers;
 use crate::saturation::{Point, Saturation};
 use crate::split::Split;
 
+/// About how many bytes a state takes besides the positions.
+const STATE_OVERHEAD: usize = 32;
+
 /// The engine of this module; what it refutes is written down by cases.
 pub(crate) struct Frontier;
 
@@ -118,6 +121,7 @@ impl<'s, 'a> Search<'s, 'a> {
         let start = self.saturation.mark();
         let mut choices: Vec<Choice> = Vec::new();
         loop {
+            budget.check()?;
             self.run_what_is_free();
             if self.ran.len() == self.registers.history.len() {
                 self.saturation.undo(start);
@@ -144,6 +148,8 @@ impl<'s, 'a> Search<'s, 'a> {
                 let Some(chain) = next else {
                     choices.pop();
                     self.failed.insert(self.heads.clone().into_boxed_slice());
+                    let state = 4 * self.heads.len() + STATE_OVERHEAD;
+                    budget.reserve((self.failed.len() * state) as u64)?;
                     continue;
                 };
                 let op = self.head(chain).expect("the chain has a next operation");

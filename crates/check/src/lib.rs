@@ -28,7 +28,7 @@
 //! `registers` prepares a history, `causal_order` builds the causal order and scans the reads,
 //! `causal` decides CC and CCv, `causal_memory` CM; `stored` decides the models with a store order, by
 //! way of `layers`, `saturation` (with its `agenda`) and `completion`, whose
-//! engines are `frontier`, `split` and `sat` (which learns from `reasons`); `choices`
+//! engines are `frontier`, `split` and `sat` (which learns from `reasons`), all of them in a `portfolio`; `choices`
 //! searches when values repeat, `replay` guesses for it, `court` judges by any models, and `shrink` makes a violating history minimal.
 
 mod agenda;
@@ -40,6 +40,7 @@ mod completion;
 mod court;
 mod frontier;
 mod layers;
+mod portfolio;
 mod reads_from;
 mod reasons;
 mod registers;
@@ -71,7 +72,7 @@ use crate::replay::Memory;
 pub struct Options {
     /// What each model may take.
     pub budget: Budget,
-    /// How many threads a large history may use.
+    /// How many threads a large or hard history may use.
     pub jobs: usize,
     /// For which operations CM is computed; the verdict is the same.
     pub scope: Scope,
@@ -131,8 +132,9 @@ pub fn decide_stored(history: &History, model: StoreModel, options: &Options) ->
     let started = Instant::now();
     let candidates = reads_from::candidates(history);
     let budget = &options.budget.renewed();
+    let engine = options.engine.on(options.jobs);
     let judge =
-        |source: &[_], wr: &[_]| stored::judge(history, source, model, options.engine, budget, wr);
+        |source: &[_], wr: &[_]| stored::judge(history, source, model, engine.as_ref(), budget, wr);
     let judgement = if let Some(read) = candidates.thin_air {
         Ok(thin_air_read(read))
     } else if candidates.ambiguous.is_empty() {

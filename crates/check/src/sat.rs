@@ -56,27 +56,15 @@ impl Complete for Sat {
         saturation: &mut Saturation<'_>,
         budget: &Budget,
     ) -> Result<Completed, Stopped> {
-        let start = saturation.mark();
-        let mut search = Search::new(registers, saturation, budget);
-        let order = search.run()?;
-        let Search { clauses, .. } = search;
-        saturation.undo(start);
-        match order {
-            Some(order) => Ok(Completed::Order(order)),
-            None => {
-                let core = clauses.core(budget)?;
-                split_by(saturation, budget, |layer| {
-                    open_pair(&core, &layer.order).or_else(|| unordered_pair(registers, layer))
-                })
-            }
-        }
+        Search::new(registers, saturation).complete(budget)
     }
 }
 
-struct Search<'s, 'a> {
+/// A search, which can be stopped and go on.
+pub(crate) struct Search<'s, 'a> {
     registers: &'s Registers<'s>,
     saturation: &'s mut Saturation<'a>,
-    budget: &'s Budget,
+    start: Point,
     /// The writes, those with less of the history before them first.
     writes: Vec<u32>,
     /// How many of them are ordered with all others of their keys.
@@ -95,11 +83,8 @@ struct Decision {
 }
 
 impl<'s, 'a> Search<'s, 'a> {
-    fn new(
-        registers: &'s Registers<'s>,
-        saturation: &'s mut Saturation<'a>,
-        budget: &'s Budget,
-    ) -> Self {
+    pub(crate) fn new(registers: &'s Registers<'s>, saturation: &'s mut Saturation<'a>) -> Self {
+        let start = saturation.mark();
         let order = &saturation.layer().order;
         let weight = |op: u32| -> u64 {
             (0..order.chains().len() as u32).map(|c| u64::from(order.count_until(op, c))).sum()
@@ -108,14 +93,27 @@ impl<'s, 'a> Search<'s, 'a> {
         let mut writes: Vec<u32> = ops.filter(|&op| registers.written_key(op).is_some()).collect();
         writes.sort_by_cached_key(|&op| weight(op));
         let (decisions, clauses) = (Vec::new(), Clauses::default());
-        Search { registers, saturation, budget, writes, done: 0, decisions, clauses }
+        Search { registers, saturation, start, writes, done: 0, decisions, clauses }
     }
 
-    /// Finds an order of all operations, if there is one.
-    fn run(&mut self) -> Result<Option<Vec<u32>>, Stopped> {
-        while self.extend()?.is_err() {
-            if !self.clauses.solve(self.budget)? {
-                return Ok(None);
+    /// Searches to the end.
+    pub(crate) fn complete(&mut self, budget: &Budget) -> Result<Completed, Stopped> {
+        let completed = self.run(usize::MAX, budget)?;
+        Ok(completed.expect("there are not so many dead ends"))
+    }
+
+    /// Searches until it comes to so many dead ends more.
+    pub(crate) fn run(
+        &mut self,
+        dead_ends: usize,
+        budget: &Budget,
+    ) -> Result<Option<Completed>, Stopped> {
+        for _ in 0..dead_ends {
+            if self.extend(budget)?.is_ok() {
+                return Ok(Some(Completed::Order(extension(self.saturation.layer()))));
+            }
+            if !self.clauses.solve(budget)? {
+                return self.refute(budget).map(Some);
             }
             let kept = self
                 .decisions
@@ -126,11 +124,27 @@ impl<'s, 'a> Search<'s, 'a> {
             self.done = self.decisions[kept].done;
             self.decisions.truncate(kept);
         }
-        Ok(Some(extension(self.saturation.layer())))
+        Ok(None)
+    }
+
+    /// Gives a copy of the order as it was before the search.
+    pub(crate) fn restart(&self) -> Saturation<'a> {
+        let mut saturation = self.saturation.clone();
+        saturation.undo(self.start);
+        saturation
+    }
+
+    /// Writes down by cases what the clauses say, which have no model.
+    fn refute(&mut self, budget: &Budget) -> Result<Completed, Stopped> {
+        self.saturation.undo(self.start);
+        let core = self.clauses.core(budget)?;
+        split_by(self.saturation, budget, |layer| {
+            open_pair(&core, &layer.order).or_else(|| unordered_pair(self.registers, layer))
+        })
     }
 
     /// Orders writes until all are ordered or two of them cannot be.
-    fn extend(&mut self) -> Result<Result<(), DeadEnd>, Stopped> {
+    fn extend(&mut self, budget: &Budget) -> Result<Result<(), DeadEnd>, Stopped> {
         while let Some(&write) = self.writes.get(self.done) {
             let Some(other) = self.unordered_with(write) else {
                 self.done += 1;
@@ -138,7 +152,7 @@ impl<'s, 'a> Search<'s, 'a> {
             };
             let behind = self.clauses.value([write, other]) == Some(false);
             let pair = if behind { [other, write] } else { [write, other] };
-            if !self.decide(pair)? && !self.decide([pair[1], pair[0]])? {
+            if !self.decide(pair, budget)? && !self.decide([pair[1], pair[0]], budget)? {
                 return Ok(Err(DeadEnd));
             }
         }
@@ -146,12 +160,12 @@ impl<'s, 'a> Search<'s, 'a> {
     }
 
     /// Puts a write before another; if that cannot be, learns why and takes it back.
-    fn decide(&mut self, pair: [u32; 2]) -> Result<bool, Stopped> {
-        self.budget.check()?;
+    fn decide(&mut self, pair: [u32; 2], budget: &Budget) -> Result<bool, Stopped> {
+        budget.check()?;
         let before = self.saturation.mark();
         let mut put = self.saturation.put(pair[0], pair[1]);
         if put.is_ok() {
-            put = self.saturation.saturate(self.budget)?;
+            put = self.saturation.saturate(budget)?;
         }
         if put.is_ok() {
             self.decisions.push(Decision { pair, before, done: self.done });
@@ -159,7 +173,7 @@ impl<'s, 'a> Search<'s, 'a> {
         }
         let clause = assumptions(self.saturation);
         self.saturation.undo(before);
-        self.clauses.forbid(clause, self.budget)?;
+        self.clauses.forbid(clause, budget)?;
         Ok(false)
     }
 
@@ -203,7 +217,7 @@ impl Clauses {
         self.literals += clause.len() as u64;
         budget.reserve(self.literals * BYTES_PER_LITERAL)?;
         let literals: Vec<i32> = clause.iter().map(|&pair| -self.variable(pair)).collect();
-        self.solver.get_or_insert_with(|| solver(budget)).add_clause(literals);
+        self.solver.get_or_insert_default().add_clause(literals);
         self.list.push(clause);
         Ok(())
     }
@@ -235,7 +249,8 @@ impl Clauses {
 
     /// Asks for a model; says whether there is one.
     fn solve(&mut self, budget: &Budget) -> Result<bool, Stopped> {
-        let solver = self.solver.get_or_insert_with(|| solver(budget));
+        let solver = self.solver.get_or_insert_default();
+        solver.set_callbacks(Some(Stop(budget.clone())));
         let satisfiable = decided(solver.solve(), budget)?;
         if satisfiable {
             for (variable, value) in (1..).zip(&mut self.model) {
@@ -246,7 +261,7 @@ impl Clauses {
     }
 
     /// Gives clauses that have no model, as few as can be found soon.
-    fn core(self, budget: &Budget) -> Result<Vec<Clause>, Stopped> {
+    fn core(&self, budget: &Budget) -> Result<Vec<Clause>, Stopped> {
         let literals: Vec<Vec<i32>> = self
             .list
             .iter()
@@ -256,7 +271,8 @@ impl Clauses {
         for _ in 0..CORE_ROUNDS {
             // A clause holds if its selector does; a solver says which of them it used.
             let selector = |&clause: &usize| (self.model.len() + 1 + clause) as i32;
-            let mut solver = solver(budget);
+            let mut solver = Solver::new();
+            solver.set_callbacks(Some(Stop(budget.clone())));
             for clause in &core {
                 let negated = literals[*clause].iter().map(|literal| -literal);
                 solver.add_clause(negated.chain([-selector(clause)]));
@@ -271,8 +287,7 @@ impl Clauses {
                 break;
             }
         }
-        let mut list = self.list;
-        Ok(core.into_iter().map(|clause| std::mem::take(&mut list[clause])).collect())
+        Ok(core.into_iter().map(|clause| self.list[clause].clone()).collect())
     }
 }
 
@@ -283,12 +298,6 @@ impl Callbacks for Stop {
     fn terminate(&mut self) -> bool {
         self.0.check().is_err()
     }
-}
-
-fn solver(budget: &Budget) -> Solver<Stop> {
-    let mut solver = Solver::new();
-    solver.set_callbacks(Some(Stop(budget.clone())));
-    solver
 }
 
 /// Gives a solver's answer, or why it stopped without one.

@@ -11,7 +11,7 @@ use consistory_order::{Cyclic, Paths, Step};
 use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped};
 
 use crate::causal::{future_read, violation};
-use crate::completion::{Completed, Engine, complete};
+use crate::completion::{Complete, Completed};
 use crate::layers::{CyclicLayer, Memory, PPO, layers};
 use crate::reads_from::Source;
 use crate::registers::{Registers, WR};
@@ -56,7 +56,7 @@ pub(crate) fn judge(
     history: &History,
     source: &[Source],
     model: StoreModel,
-    engine: Engine,
+    engine: &dyn Complete,
     budget: &Budget,
     wr: &[(OpId, OpId)],
 ) -> Result<Judgement, Stopped> {
@@ -77,7 +77,7 @@ pub(crate) fn judge(
         let pairs = saturation.added();
         return Ok(Judgement::Consistent(Certificate::Closure { pairs, wr: wr.to_vec() }));
     }
-    Ok(match complete(registers, &mut saturation, engine, budget)? {
+    Ok(match engine.complete(registers, &mut saturation, budget)? {
         Completed::Refuted(refutation) => refuted(model, refutation),
         Completed::Order(order) => Judgement::Consistent(match model.memory() {
             Memory::Sequential => {

@@ -347,7 +347,7 @@ pub(crate) struct CheckArgs {
 /// An engine that completes what saturation leaves open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum EngineName {
-    /// The frontier search, then cases.
+    /// All of them side by side; the first answer counts.
     Auto,
     /// Cases: two writes that are not ordered come in one order or in the other.
     Split,
