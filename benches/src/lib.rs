@@ -1,16 +1,20 @@
 //! Measurements: against the encodings of the papers, and of how far the deciders reach.
 //!
-//! Two programs print what they measure and write it into `docs/`, so that a rerun refreshes what
+//! Programs print what they measure and write it into `docs/`, so that a rerun refreshes what
 //! is claimed there:
 //! - `thesis` redoes the experiments of Zennou's thesis on causal consistency (2021, Figures 3.3
 //!   and 3.4), with the thesis's own Datalog encodings in the same run.
 //! - `scale` goes up to a million operations, one process a measurement, and to hundreds of
 //!   thousands of small histories.
+//! - `gradual` redoes its experiments on SC and TSO (Figures 4.6, 4.7, 4.15 to 4.18, 5.5 and 5.10),
+//!   with the plain encodings and the plain search in the same run.
+//! - `growth` says how far SC, TSO, wSC and wTSO reach, and how their time grows.
 //!
 //! The modules: `datalog` writes the thesis's encodings, `clingo` runs them, `measure` times our
-//! side, `publish` writes what was found.
+//! side, `plain` decides SC and TSO without saturation, `publish` writes what was found.
 
 pub mod clingo;
 pub mod datalog;
 pub mod measure;
+pub mod plain;
 pub mod publish;

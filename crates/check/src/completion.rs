@@ -37,6 +37,11 @@ pub(crate) enum Completed {
 
 /// A way to complete a saturated history.
 pub(crate) trait Complete {
+    /// Looks for a sequential order before anything is saturated, if it does such a thing.
+    fn guess(&self, _registers: &Registers<'_>) -> Option<Vec<u32>> {
+        None
+    }
+
     /// Completes it, or stops when the budget runs out; leaves the saturation as it may be.
     fn complete(
         &self,

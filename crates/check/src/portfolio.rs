@@ -7,6 +7,9 @@
 //! order and a thread of its own, once it has come to a number of dead ends. As soon as one
 //! answers, the others are told to stop.
 //!
+//! For SC an order is looked for before anything is saturated ([`crate::greedy`]), which costs little
+//! and often suffices where there are few sessions.
+//!
 //! With one thread the SAT engine goes on alone, with two the frontier search joins it, with more
 //! cases do.
 
@@ -19,6 +22,7 @@ use consistory_verdict::{Budget, Stopped};
 
 use crate::completion::{Complete, Completed};
 use crate::frontier::Frontier;
+use crate::greedy::sequential_order;
 use crate::registers::Registers;
 use crate::sat::Search;
 use crate::saturation::Saturation;
@@ -33,6 +37,10 @@ pub(crate) struct Portfolio {
 }
 
 impl Complete for Portfolio {
+    fn guess(&self, registers: &Registers<'_>) -> Option<Vec<u32>> {
+        sequential_order(registers)
+    }
+
     fn complete(
         &self,
         registers: &Registers<'_>,

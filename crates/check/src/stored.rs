@@ -64,6 +64,16 @@ pub(crate) fn judge(
     if let Some(judgement) = future_read(history, &registers.wr_edges()) {
         return Ok(judgement);
     }
+    let sequential = |order: Vec<u32>| {
+        let counts = |op: &&u32| registers.counts(**op);
+        let order = order.iter().filter(counts).map(|&op| OpId(op)).collect();
+        Judgement::Consistent(Certificate::Order { order, wr: wr.to_vec() })
+    };
+    if model == StoreModel::Sc
+        && let Some(order) = engine.guess(registers)
+    {
+        return Ok(sequential(order));
+    }
     let layers = match layers(registers, model.memory(), budget)? {
         Ok(layers) => layers,
         Err(cyclic) => return Ok(cyclic_from_the_start(&cyclic)),
@@ -79,14 +89,11 @@ pub(crate) fn judge(
     }
     Ok(match engine.complete(registers, &mut saturation, budget)? {
         Completed::Refuted(refutation) => refuted(model, refutation),
-        Completed::Order(order) => Judgement::Consistent(match model.memory() {
-            Memory::Sequential => {
-                let counts = |op: &&u32| registers.counts(**op);
-                let order = order.iter().filter(counts).map(|&op| OpId(op)).collect();
-                Certificate::Order { order, wr: wr.to_vec() }
-            }
-            _ => Certificate::Witness { ww: store_order(registers, &order), wr: wr.to_vec() },
-        }),
+        Completed::Order(order) if model == StoreModel::Sc => sequential(order),
+        Completed::Order(order) => {
+            let ww = store_order(registers, &order);
+            Judgement::Consistent(Certificate::Witness { ww, wr: wr.to_vec() })
+        }
     })
 }
 
