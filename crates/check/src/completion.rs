@@ -1,8 +1,9 @@
 //! Completion: from the order that saturation forces to an answer.
 //!
-//! Three engines ([`crate::frontier`], [`crate::split`], [`crate::sat`]) and a portfolio of them
-//! ([`crate::portfolio`]) do the same by one trait. SC, TSO and PSO ask for some store order; deciding whether there is one is NP-complete (Gibbons and
-//! Korach 1997). Saturation leaves little open mostly, and the engines here start from it.
+//! SC, TSO and PSO ask for some store order; deciding whether there is one is NP-complete (Gibbons and
+//! Korach 1997). Saturation leaves little open mostly, and the engines here start from it:
+//! [`crate::frontier`], [`crate::split`], [`crate::sat`], and [`crate::portfolio`], which runs them
+//! side by side, all behind one trait.
 
 use consistory_verdict::{Budget, Stopped};
 

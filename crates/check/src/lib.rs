@@ -27,9 +27,10 @@
 //! The modules, in reading order: `reads_from` finds what each read may have read from,
 //! `registers` prepares a history, `causal_order` builds the causal order and scans the reads,
 //! `causal` decides CC and CCv, `causal_memory` CM; `stored` decides the models with a store order, by
-//! way of `layers`, `saturation` (with its `agenda`) and `completion`, whose
-//! engines are `frontier`, `split` and `sat` (which learns from `reasons`), all of them in a `portfolio`, which first tries to be `greedy`; `choices`
-//! searches when values repeat, `replay` guesses for it, `court` judges by any models, and `shrink` makes a violating history minimal.
+//! way of `layers`, `saturation` (with its `agenda`) and `completion`, whose engines are `frontier`,
+//! `split` and `sat` (which learns from `reasons`), all of them in a `portfolio`, which first tries
+//! to be `greedy`; `choices` searches when values repeat, `replay` guesses for it, `court` judges by
+//! any models, and `shrink` makes a violating history minimal.
 
 mod agenda;
 mod causal;
