@@ -9,11 +9,15 @@
 //! - `jdk` redoes the experiments of Emmi and Enea's paper on weak consistency (2018, Figures 7
 //!   and 8), on histories that it recorded from collections of the JDK.
 //! - `protocols` explores protocols, one of them with Rumur in the same run.
+//! - `gradual` redoes its experiments on SC and TSO (Figures 4.6, 4.7, 4.15 to 4.18, 5.5 and 5.10),
+//!   with the plain encodings and the plain search in the same run.
+//! - `growth` says how far SC, TSO, wSC and wTSO reach, and how their time grows.
 //!
 //! The modules: `datalog` writes the thesis's encodings, `clingo` runs them, `measure` times our
-//! side, `publish` writes what was found.
+//! side, `plain` decides SC and TSO without saturation, `publish` writes what was found.
 
 pub mod clingo;
 pub mod datalog;
 pub mod measure;
+pub mod plain;
 pub mod publish;

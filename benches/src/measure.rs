@@ -57,6 +57,26 @@ fn ticks(field: usize) -> Option<Duration> {
     Some(Duration::from_secs_f64(ticks / TICKS))
 }
 
+/// Gives what an action returns and how long it took on its processor, once.
+///
+/// The system counts that at its ticks, a few milliseconds apart: what is shorter is timed by the
+/// clock. For an action on one thread only.
+pub fn once_on_processor<T>(action: impl FnOnce() -> T) -> (T, Duration) {
+    let before = thread_time();
+    let (result, time) = once(action);
+    let spent = thread_time().zip(before).and_then(|(now, before)| now.checked_sub(before));
+    (result, spent.map_or(time, |spent| time.min(spent + TICK)))
+}
+
+/// How far apart the ticks are at which the system counts, at most.
+const TICK: Duration = Duration::from_millis(4);
+
+fn thread_time() -> Option<Duration> {
+    let spent = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanoseconds = spent.split_whitespace().next()?.parse().ok()?;
+    Some(Duration::from_nanos(nanoseconds))
+}
+
 /// Gives the median; of none, zero.
 pub fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
@@ -140,5 +160,7 @@ mod tests {
     fn a_process_knows_what_it_used() {
         assert!(peak_memory().is_some_and(|bytes| bytes > 1 << 16));
         assert!(user_time().is_some());
+        let (_, slept) = once_on_processor(|| std::thread::sleep(Duration::from_millis(60)));
+        assert!(thread_time().is_none() || slept < Duration::from_millis(60), "{slept:?}");
     }
 }

@@ -1,25 +1,31 @@
 //! Completion: from the order that saturation forces to an answer.
 //!
 //! SC, TSO and PSO ask for some store order; deciding whether there is one is NP-complete (Gibbons and
-//! Korach 1997). Saturation leaves little open mostly, and the engines here start from it.
+//! Korach 1997). Saturation leaves little open mostly, and the engines here start from it:
+//! [`crate::frontier`], [`crate::split`], [`crate::sat`], and [`crate::portfolio`], which runs them
+//! side by side, all behind one trait.
 
 use consistory_verdict::{Budget, Stopped};
 
-use crate::frontier::{self, Found};
+use crate::frontier::Frontier;
+use crate::portfolio::Portfolio;
 use crate::registers::Registers;
+use crate::sat::Sat;
 use crate::saturation::Saturation;
-use crate::split::{Refutation, split};
+use crate::split::{Refutation, Split};
 
 /// How what saturation leaves open is completed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Engine {
-    /// The frontier search, and cases where it finds nothing.
+    /// All of them side by side, as far as there are threads; the first answer counts.
     #[default]
     Auto,
     /// Cases: two writes that are not ordered come in one order or in the other.
     Split,
     /// The frontier search: positions of the sessions as states.
     Frontier,
+    /// A SAT solver that learns from contradictions; cases only to write down a refutation.
+    Sat,
 }
 
 /// What a completion came to.
@@ -30,17 +36,30 @@ pub(crate) enum Completed {
     Refuted(Refutation),
 }
 
-/// Completes a saturated history.
-pub(crate) fn complete(
-    registers: &Registers<'_>,
-    saturation: &mut Saturation<'_>,
-    engine: Engine,
-    budget: &Budget,
-) -> Result<Completed, Stopped> {
-    if engine != Engine::Split
-        && let Found::Order(order) = frontier::search(registers, saturation, budget)?
-    {
-        return Ok(Completed::Order(order));
+/// A way to complete a saturated history.
+pub(crate) trait Complete {
+    /// Looks for a sequential order before anything is saturated, if it does such a thing.
+    fn guess(&self, _registers: &Registers<'_>) -> Option<Vec<u32>> {
+        None
     }
-    split(registers, saturation, budget)
+
+    /// Completes it, or stops when the budget runs out; leaves the saturation as it may be.
+    fn complete(
+        &self,
+        registers: &Registers<'_>,
+        saturation: &mut Saturation<'_>,
+        budget: &Budget,
+    ) -> Result<Completed, Stopped>;
+}
+
+impl Engine {
+    /// Gives the engine; a portfolio may use so many threads.
+    pub(crate) fn on(self, threads: usize) -> Box<dyn Complete> {
+        match self {
+            Engine::Auto => Box::new(Portfolio { threads }),
+            Engine::Split => Box::new(Split),
+            Engine::Frontier => Box::new(Frontier),
+            Engine::Sat => Box::new(Sat),
+        }
+    }
 }

@@ -23,9 +23,31 @@ use consistory_history::OpId;
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashSet;
 
+use crate::completion::{Complete, Completed};
 use crate::layers::Layer;
 use crate::registers::Registers;
 use crate::saturation::{Point, Saturation};
+use crate::split::Split;
+
+/// About how many bytes a state takes besides the positions.
+const STATE_OVERHEAD: usize = 32;
+
+/// The engine of this module; what it refutes is written down by cases.
+pub(crate) struct Frontier;
+
+impl Complete for Frontier {
+    fn complete(
+        &self,
+        registers: &Registers<'_>,
+        saturation: &mut Saturation<'_>,
+        budget: &Budget,
+    ) -> Result<Completed, Stopped> {
+        match search(registers, saturation, budget)? {
+            Found::Order(order) => Ok(Completed::Order(order)),
+            Found::Nothing => Split.complete(registers, saturation, budget),
+        }
+    }
+}
 
 /// What a search found.
 #[derive(Debug)]
@@ -44,10 +66,10 @@ pub(crate) fn search(
     saturation: &mut Saturation<'_>,
     budget: &Budget,
 ) -> Result<Found, Stopped> {
-    Frontier::new(registers, saturation).run(budget)
+    Search::new(registers, saturation).run(budget)
 }
 
-struct Frontier<'s, 'a> {
+struct Search<'s, 'a> {
     registers: &'s Registers<'s>,
     saturation: &'s mut Saturation<'a>,
     /// How much of the history is before each operation: a guess at when it ran.
@@ -70,7 +92,7 @@ struct Choice {
     chains: Vec<u32>,
 }
 
-impl<'s, 'a> Frontier<'s, 'a> {
+impl<'s, 'a> Search<'s, 'a> {
     fn new(registers: &'s Registers<'s>, saturation: &'s mut Saturation<'a>) -> Self {
         let history = registers.history;
         let order = &saturation.layer().order;
@@ -82,7 +104,7 @@ impl<'s, 'a> Frontier<'s, 'a> {
         for source in registers.source.iter().filter_map(|source| source.get()) {
             unread[source.index()] += 1;
         }
-        Frontier {
+        Search {
             registers,
             weight,
             heads,
@@ -99,6 +121,7 @@ impl<'s, 'a> Frontier<'s, 'a> {
         let start = self.saturation.mark();
         let mut choices: Vec<Choice> = Vec::new();
         loop {
+            budget.check()?;
             self.run_what_is_free();
             if self.ran.len() == self.registers.history.len() {
                 self.saturation.undo(start);
@@ -125,6 +148,8 @@ impl<'s, 'a> Frontier<'s, 'a> {
                 let Some(chain) = next else {
                     choices.pop();
                     self.failed.insert(self.heads.clone().into_boxed_slice());
+                    let state = 4 * self.heads.len() + STATE_OVERHEAD;
+                    budget.reserve((self.failed.len() * state) as u64)?;
                     continue;
                 };
                 let op = self.head(chain).expect("the chain has a next operation");

@@ -22,7 +22,7 @@ use consistory_models::{DoesNotApply, find};
 use consistory_order::{ChainOrder, Edge as OrderEdge};
 use consistory_verdict::{Budget, Judgement, Stopped};
 
-use crate::completion::{Completed, Engine, complete};
+use crate::completion::{Complete, Completed};
 use crate::convergent::{Latest, happens_before};
 use crate::layers::{Layer, Memory, layers, variables};
 use crate::reads_from::{self, Source};
@@ -115,15 +115,9 @@ fn find_kernel(
     budget: &Budget,
 ) -> Result<Kernel, NoKernel> {
     let registers = &Registers::new(history, source);
+    let engine = &*options.engine.on(options.jobs);
     let refuted = || -> Result<Kernel, NoKernel> {
-        Err(NoKernel::Violation(judge(
-            history,
-            source,
-            StoreModel::Sc,
-            options.engine,
-            budget,
-            &[],
-        )?))
+        Err(NoKernel::Violation(judge(history, source, StoreModel::Sc, engine, budget, &[])?))
     };
     let Ok(layers) = layers(registers, Memory::Sequential, budget)? else { return refuted() };
     let layer = layers.clone().admit_all().swap_remove(0);
@@ -133,8 +127,7 @@ fn find_kernel(
         return refuted();
     }
     let start = saturation.mark();
-    let Completed::Order(witness) = complete(registers, &mut saturation, options.engine, budget)?
-    else {
+    let Completed::Order(witness) = engine.complete(registers, &mut saturation, budget)? else {
         return refuted();
     };
     // An engine may leave its assumptions behind.
@@ -145,7 +138,7 @@ fn find_kernel(
     let ccm = order_of_writes(registers, &layer, &happens_before);
     let segments = || layer.segments.clone();
     let wsc = Order { order: saturation.layer().order.clone(), segments: segments() };
-    let mut query = Query { registers, engine: options.engine, budget, open: vec![], witnesses: 1 };
+    let mut query = Query { registers, engine, budget, open: vec![], witnesses: 1 };
     query.open = wsc.unordered(registers, &witness, budget)?;
     let stopped = query.ask(&mut saturation).err();
     let all = Order { order: saturation.layer().order.clone(), segments: segments() };
@@ -291,7 +284,7 @@ fn order_of_writes(registers: &Registers<'_>, layer: &Layer, order: &ChainOrder)
 /// The pairs that all witnesses so far agree on, and that are not forced.
 struct Query<'a> {
     registers: &'a Registers<'a>,
-    engine: Engine,
+    engine: &'a dyn Complete,
     budget: &'a Budget,
     open: Vec<(u32, u32)>,
     witnesses: u64,
@@ -348,7 +341,7 @@ impl Query<'_> {
             }
         }
         for _ in 0..=usize::from(more) {
-            match complete(self.registers, saturation, self.engine, self.budget)? {
+            match self.engine.complete(self.registers, saturation, self.budget)? {
                 Completed::Order(witness) => return Ok(Some(witness)),
                 // Too much was turned round, perhaps.
                 Completed::Refuted(_) => saturation.undo(alone),

@@ -27,10 +27,11 @@
 //! The modules, in reading order: `reads_from` finds what each read may have read from,
 //! `registers` prepares a history, `causal_order` builds the causal order and scans the reads,
 //! `causal` decides CC and CCv, `causal_memory` CM; `stored` decides the models with a store order, by
-//! way of `layers`, `saturation` (with its `agenda`) and `completion`, whose engines are `frontier` and `split`; `convergent` decides CCM and wCCM from the
-//! `views` of the sessions; `choices`
-//! searches when values repeat, `kernel` finds what all
-//! witnesses of SC agree on, `replay` guesses for it, `court` judges by any models, and `shrink` makes a violating history minimal.
+//! way of `layers`, `saturation` (with its `agenda`) and `completion`, whose engines are `frontier`,
+//! `split` and `sat` (which learns from `reasons`), all of them in a `portfolio`, which first tries
+//! to be `greedy`; `convergent` decides CCM and wCCM from the `views` of the sessions, and `kernel` finds
+//! what all witnesses of SC agree on; `choices` searches when values repeat, `replay` guesses for it,
+//! `court` judges by any models, and `shrink` makes a violating history minimal.
 
 mod agenda;
 mod causal;
@@ -41,11 +42,15 @@ mod completion;
 mod convergent;
 mod court;
 mod frontier;
+mod greedy;
 mod kernel;
 mod layers;
+mod portfolio;
 mod reads_from;
+mod reasons;
 mod registers;
 mod replay;
+mod sat;
 mod saturation;
 mod shrink;
 mod split;
@@ -75,7 +80,7 @@ use crate::replay::Memory;
 pub struct Options {
     /// What each model may take.
     pub budget: Budget,
-    /// How many threads a large history may use.
+    /// How many threads a large or hard history may use.
     pub jobs: usize,
     /// For which operations CM is computed; the verdict is the same.
     pub scope: Scope,
@@ -135,8 +140,9 @@ pub fn decide_stored(history: &History, model: StoreModel, options: &Options) ->
     let started = Instant::now();
     let candidates = reads_from::candidates(history);
     let budget = &options.budget.renewed();
+    let engine = options.engine.on(options.jobs);
     let judge =
-        |source: &[_], wr: &[_]| stored::judge(history, source, model, options.engine, budget, wr);
+        |source: &[_], wr: &[_]| stored::judge(history, source, model, engine.as_ref(), budget, wr);
     let judgement = if let Some(read) = candidates.thin_air {
         Ok(thin_air_read(read))
     } else if candidates.ambiguous.is_empty() {

@@ -44,10 +44,10 @@ use crate::layers::{Layer, Layers, PPO, is_given};
 use crate::registers::{Registers, WR, passed};
 
 /// The reason of an edge between writes that a case assumes.
-const ASSUMED: u32 = u32::MAX - 1;
+pub(crate) const ASSUMED: u32 = u32::MAX - 1;
 
 /// The reason of an edge between writes that the other layer has.
-const OTHER_LAYER: u32 = u32::MAX - 2;
+pub(crate) const OTHER_LAYER: u32 = u32::MAX - 2;
 
 /// How many steps the search for a shortest cycle may take before it settles for the best so far.
 const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
@@ -58,23 +58,23 @@ const STEPS_PER_CHECK: u32 = 4_096;
 /// The saturated order of a history.
 #[derive(Clone)]
 pub(crate) struct Saturation<'a> {
-    registers: &'a Registers<'a>,
+    pub(crate) registers: &'a Registers<'a>,
     readers: &'a Readers,
     /// The relations that must have no cycle; the first is that of the whole program order.
-    layers: Vec<Saturated>,
+    pub(crate) layers: Vec<Saturated>,
     /// Operations to look at again.
     agenda: Agenda,
     /// The writes that the last look found.
     latest: Vec<u32>,
     /// The layer that has a cycle, if one has.
-    cyclic: usize,
+    pub(crate) cyclic: usize,
 }
 
 #[derive(Clone)]
-struct Saturated {
-    layer: Layer,
+pub(crate) struct Saturated {
+    pub(crate) layer: Layer,
     /// For each edge how many the other layer had when it was put in.
-    seen_of_other: Vec<u32>,
+    pub(crate) seen_of_other: Vec<u32>,
     /// For each segment how many writes had passed when it was looked at last: a guess at the next
     /// time.
     cursors: Vec<u32>,

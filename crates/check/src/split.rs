@@ -12,16 +12,31 @@ use consistory_history::OpId;
 use consistory_order::topological_order;
 use consistory_verdict::{Budget, Certificate, Edge, Stopped};
 
-use crate::completion::Completed;
+use crate::completion::{Complete, Completed};
 use crate::layers::Layer;
 use crate::registers::Registers;
 use crate::saturation::{Contradiction, Point, Saturation};
 
-/// Completes a saturated history by cases.
-pub(crate) fn split(
-    registers: &Registers<'_>,
+/// The engine of this module.
+pub(crate) struct Split;
+
+impl Complete for Split {
+    fn complete(
+        &self,
+        registers: &Registers<'_>,
+        saturation: &mut Saturation<'_>,
+        budget: &Budget,
+    ) -> Result<Completed, Stopped> {
+        split_by(saturation, budget, |layer| unordered_pair(registers, layer))
+    }
+}
+
+/// Completes a saturated history by cases; `choose` gives two writes of a key that are not ordered,
+/// or none if there are none.
+pub(crate) fn split_by(
     case: &mut Saturation<'_>,
     budget: &Budget,
+    mut choose: impl FnMut(&Layer) -> Option<[u32; 2]>,
 ) -> Result<Completed, Stopped> {
     // The cases around the current one, outermost first.
     let mut frames: Vec<Frame> = Vec::new();
@@ -32,7 +47,7 @@ pub(crate) fn split(
             closed = case.saturate(budget)?;
         }
         if closed.is_ok() {
-            let Some(writes) = unordered_pair(registers, case.layer()) else {
+            let Some(writes) = choose(case.layer()) else {
                 return Ok(Completed::Order(extension(case.layer())));
             };
             frames.push(Frame { writes, before: case.mark(), first: None });
@@ -84,12 +99,12 @@ pub(crate) fn leaf(case: &Saturation<'_>) -> Refutation {
 }
 
 /// Gives an order of all operations that a layer allows.
-fn extension(layer: &Layer) -> Vec<u32> {
+pub(crate) fn extension(layer: &Layer) -> Vec<u32> {
     topological_order(layer.order.chains(), layer.order.edges()).expect("there is no contradiction")
 }
 
 /// Chooses the earliest two writes of a key that are not ordered: what is behind them depends on them.
-fn unordered_pair(registers: &Registers<'_>, layer: &Layer) -> Option<[u32; 2]> {
+pub(crate) fn unordered_pair(registers: &Registers<'_>, layer: &Layer) -> Option<[u32; 2]> {
     let Layer { order, segments, .. } = layer;
     let chains = 0..order.chains().len() as u32;
     let behind = |op| chains.clone().map(|c| u64::from(order.count_until(op, c))).sum::<u64>();

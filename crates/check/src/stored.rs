@@ -11,7 +11,7 @@ use consistory_order::{Cyclic, Paths, Step};
 use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped};
 
 use crate::causal::{future_read, violation};
-use crate::completion::{Completed, Engine, complete};
+use crate::completion::{Complete, Completed};
 use crate::layers::{CyclicLayer, Memory, PPO, layers};
 use crate::reads_from::Source;
 use crate::registers::{Registers, WR};
@@ -56,13 +56,23 @@ pub(crate) fn judge(
     history: &History,
     source: &[Source],
     model: StoreModel,
-    engine: Engine,
+    engine: &dyn Complete,
     budget: &Budget,
     wr: &[(OpId, OpId)],
 ) -> Result<Judgement, Stopped> {
     let registers = &Registers::new(history, source);
     if let Some(judgement) = future_read(history, &registers.wr_edges()) {
         return Ok(judgement);
+    }
+    let sequential = |order: Vec<u32>| {
+        let counts = |op: &&u32| registers.counts(**op);
+        let order = order.iter().filter(counts).map(|&op| OpId(op)).collect();
+        Judgement::Consistent(Certificate::Order { order, wr: wr.to_vec() })
+    };
+    if model == StoreModel::Sc
+        && let Some(order) = engine.guess(registers)
+    {
+        return Ok(sequential(order));
     }
     let layers = match layers(registers, model.memory(), budget)? {
         Ok(layers) => layers,
@@ -77,16 +87,13 @@ pub(crate) fn judge(
         let pairs = saturation.added();
         return Ok(Judgement::Consistent(Certificate::Closure { pairs, wr: wr.to_vec() }));
     }
-    Ok(match complete(registers, &mut saturation, engine, budget)? {
+    Ok(match engine.complete(registers, &mut saturation, budget)? {
         Completed::Refuted(refutation) => refuted(model, refutation),
-        Completed::Order(order) => Judgement::Consistent(match model.memory() {
-            Memory::Sequential => {
-                let counts = |op: &&u32| registers.counts(**op);
-                let order = order.iter().filter(counts).map(|&op| OpId(op)).collect();
-                Certificate::Order { order, wr: wr.to_vec() }
-            }
-            _ => Certificate::Witness { ww: store_order(registers, &order), wr: wr.to_vec() },
-        }),
+        Completed::Order(order) if model == StoreModel::Sc => sequential(order),
+        Completed::Order(order) => {
+            let ww = store_order(registers, &order);
+            Judgement::Consistent(Certificate::Witness { ww, wr: wr.to_vec() })
+        }
     })
 }
 

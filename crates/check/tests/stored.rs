@@ -3,12 +3,15 @@
 
 mod support;
 
+use std::time::Duration;
+
 use consistory_certify::certify;
 use consistory_check::{Engine, Model, Options, StoreModel, decide_stored, judge};
-use consistory_generate::{Memory, PlantOptions, Workload, generate, plant};
+use consistory_generate::{Memory, PlantOptions, Tangle, Workload, generate, plant, tangle};
 use consistory_history::{History, OpId};
+use consistory_live::{CpuOptions, record_cpu};
 use consistory_models::{EvaluateOptions, evaluate, find};
-use consistory_verdict::{Certificate, Verdict};
+use consistory_verdict::{Budget, Certificate, Judgement, Stopped, Verdict};
 use support::{Random, Shape, every_history, random_history, text};
 
 const MODELS: [(&str, StoreModel); 5] = [
@@ -40,16 +43,16 @@ fn assert_agrees(history: &History, engines: &[Engine], tally: &mut Tally) {
     }
 }
 
-const ALL: [Engine; 3] = [Engine::Auto, Engine::Split, Engine::Frontier];
+const ALL: [Engine; 4] = [Engine::Auto, Engine::Split, Engine::Frontier, Engine::Sat];
 
 #[test]
 fn every_small_history() {
     let mut tally = Tally::default();
     for lengths in [&[2, 2][..], &[3, 1], &[2, 1, 1], &[3, 2], &[2, 2, 1]] {
-        every_history(lengths, 2, |history| assert_agrees(history, &[Engine::Auto], &mut tally));
+        every_history(lengths, 2, |history| assert_agrees(history, &ALL, &mut tally));
     }
     for lengths in [&[3, 3][..], &[2, 2, 2]] {
-        every_history(lengths, 1, |history| assert_agrees(history, &[Engine::Auto], &mut tally));
+        every_history(lengths, 1, |history| assert_agrees(history, &ALL, &mut tally));
     }
     let expected =
         [[10_245, 10_159], [10_245, 10_159], [10_285, 10_119], [10_285, 10_119], [10_359, 10_045]];
@@ -92,6 +95,96 @@ fn executions_of_simulated_memories() {
         }
     }
     assert!(tally.iter().flatten().all(|&n| n > 100), "{tally:?}");
+}
+
+#[test]
+fn tangled_histories_small_enough_for_the_evaluator() {
+    let mut tally = Tally::default();
+    for seed in 0..200 {
+        let (cells, cycles) = (4, 8 + seed as u32 % 12);
+        assert_agrees(&tangle(&Tangle { cells, cycles, seed }), &ALL, &mut tally);
+    }
+    // Saturation alone has nothing to say of them.
+    assert_eq!((tally[0], tally[2]), ([200, 0], [200, 0]));
+    assert!([1, 3, 4].iter().all(|&at| tally[at].iter().all(|&n| n > 30)), "{tally:?}");
+}
+
+/// Has every engine decide, the portfolio on several threads, and gives the verdict.
+fn assert_engines_agree(history: &History, id: &str, model: StoreModel, what: &str) -> Verdict {
+    let mut verdicts = Vec::new();
+    for (engine, jobs) in
+        [(Engine::Split, 1), (Engine::Sat, 1), (Engine::Auto, 2), (Engine::Auto, 3)]
+    {
+        let options = Options { engine, jobs, ..Options::default() };
+        let judgement = decide_stored(history, model, &options).judgement;
+        let certificate = judgement.certificate().expect("decided");
+        certify(history, id, judgement.verdict(), certificate)
+            .unwrap_or_else(|rejection| panic!("{id} by {engine:?} of {what}: {rejection}"));
+        verdicts.push(judgement.verdict());
+    }
+    assert!(verdicts.iter().all(|verdict| *verdict == verdicts[0]), "{id} of {what}: {verdicts:?}");
+    verdicts[0]
+}
+
+#[test]
+fn tangled_histories() {
+    let mut violations = 0;
+    for seed in 0..24 {
+        let hard = Tangle { cells: 10 + seed as u32 % 8, cycles: 50, seed };
+        let history = tangle(&hard);
+        for (id, model) in [MODELS[1], MODELS[3], MODELS[4]] {
+            let verdict = assert_engines_agree(&history, id, model, &format!("{hard:?}"));
+            violations += usize::from(verdict == Verdict::Violation);
+        }
+    }
+    assert!((9..=63).contains(&violations), "{violations}");
+}
+
+#[test]
+fn recordings_of_this_processor() {
+    let mut tally = Tally::default();
+    for (seed, (fence_share, rmw_share)) in [(0.0, 0.0), (0.1, 0.0), (0.0, 0.1)].iter().enumerate()
+    {
+        let options = CpuOptions {
+            threads: 3,
+            operations: 14,
+            variables: 3,
+            fence_share: *fence_share,
+            rmw_share: *rmw_share,
+            rounds: 60,
+            seed: seed as u64,
+            ..CpuOptions::default()
+        };
+        record_cpu(&options, |history| {
+            assert_agrees(&history, &ALL, &mut tally);
+            true
+        })
+        .unwrap();
+    }
+    assert_eq!(tally.map(|[consistent, violations]| consistent + violations), [180; 5]);
+    // An x86 processor is TSO; what others do is for the evaluator to say.
+    if cfg!(target_arch = "x86_64") {
+        assert_eq!(tally[3], [180, 0]);
+    }
+}
+
+#[test]
+fn every_engine_stops_when_its_budget_runs_out() {
+    // No engine decides this one in a second.
+    let history = tangle(&Tangle { cells: 60, cycles: 210, seed: 1 });
+    for (engine, jobs) in ALL.into_iter().zip([3, 1, 1, 1]) {
+        for model in [StoreModel::Sc, StoreModel::Tso] {
+            let budget = Budget::unlimited().with_time(Duration::from_millis(30));
+            let options = Options { engine, jobs, budget, ..Options::default() };
+            let judgement = decide_stored(&history, model, &options).judgement;
+            let stopped = Judgement::Undecided(Stopped::Time { limit: Duration::from_millis(30) });
+            assert_eq!(judgement, stopped, "{engine:?}");
+        }
+    }
+    let budget = Budget::unlimited().with_memory(1 << 20);
+    let options = Options { engine: Engine::Sat, budget, ..Options::default() };
+    let judgement = decide_stored(&history, StoreModel::Sc, &options).judgement;
+    assert!(matches!(judgement, Judgement::Undecided(Stopped::Memory { .. })), "{judgement:?}");
 }
 
 #[test]

@@ -492,12 +492,14 @@ pub(crate) struct KernelArgs {
 /// An engine that completes what saturation leaves open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum EngineName {
-    /// The frontier search, then cases.
+    /// All of them side by side; the first answer counts.
     Auto,
     /// Cases: two writes that are not ordered come in one order or in the other.
     Split,
     /// The frontier search: how far each session has come; cases only to write down a refutation.
     Frontier,
+    /// A SAT solver that learns from contradictions; cases only to write down a refutation.
+    Sat,
 }
 
 impl From<EngineName> for Engine {
@@ -506,6 +508,7 @@ impl From<EngineName> for Engine {
             EngineName::Auto => Engine::Auto,
             EngineName::Split => Engine::Split,
             EngineName::Frontier => Engine::Frontier,
+            EngineName::Sat => Engine::Sat,
         }
     }
 }

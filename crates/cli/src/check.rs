@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use consistory_check::{Options, Ruling, judge, shrink};
 use consistory_draw::{DrawOptions, history_svg};
@@ -162,6 +163,8 @@ struct Court<'a> {
     args: &'a CheckArgs,
     selection: Selection,
     jobs: usize,
+    /// How many histories are being judged.
+    at_work: AtomicUsize,
 }
 
 impl<'a> Court<'a> {
@@ -175,12 +178,16 @@ impl<'a> Court<'a> {
         }
         let selection = select(&args.model)?;
         create_folders(args)?;
-        Ok(Court { args, selection, jobs: jobs(args) })
+        Ok(Court { args, selection, jobs: jobs(args), at_work: AtomicUsize::new(0) })
     }
 
     fn judge(&self, source: &str, number: usize, index: u64, history: &History) -> Done {
         let mut complaints = Vec::new();
-        let rulings = judge(history, &self.selection.models, &self.options());
+        // Histories that are judged at the same time share the threads.
+        let at_work = self.at_work.fetch_add(1, Ordering::Relaxed) + 1;
+        let jobs = (self.jobs / at_work).max(1);
+        let rulings = judge(history, &self.selection.models, &self.options(jobs));
+        self.at_work.fetch_sub(1, Ordering::Relaxed);
         let mut results = Vec::with_capacity(rulings.len());
         let mut refused = None;
         for (i, (model, ruling)) in self.selection.models.iter().zip(rulings).enumerate() {
@@ -246,9 +253,9 @@ impl<'a> Court<'a> {
         Done::Judged { text, code, complaints }
     }
 
-    fn options(&self) -> Options {
+    fn options(&self, jobs: usize) -> Options {
         let budget = Budget::unlimited().with_time(self.args.budget).with_memory(self.args.memory);
-        Options { budget, jobs: self.jobs, engine: self.args.engine.into(), ..Options::default() }
+        Options { budget, jobs, engine: self.args.engine.into(), ..Options::default() }
     }
 
     /// Adds what goes to files or takes more judging: certificates, drawings, shrunk histories.
@@ -308,7 +315,7 @@ impl<'a> Court<'a> {
     ) -> Result<String, CliError> {
         let models: Vec<_> =
             self.selection.models.iter().filter(|m| m.id() == model).cloned().collect();
-        let options = self.options();
+        let options = self.options(1);
         let small = shrink(history, violation, |smaller| {
             options.budget.check()?;
             let ruling = judge(smaller, &models, &options).swap_remove(0);

@@ -283,7 +283,7 @@ fn a_reader_that_leaves_early_is_no_error() {
 fn every_engine_says_the_same_and_a_stronger_model_settles_what_is_large() {
     let folder = Folder::new();
     folder.write("sb.hist", "t0: w(x,1) r(y,0)\nt1: w(y,1) r(x,0)\n");
-    for engine in ["auto", "split", "frontier"] {
+    for engine in ["auto", "split", "frontier", "sat"] {
         let command = format!("check sb.hist --model sc,tso,pso --engine {engine} --format json");
         let lines = folder.run(&command).lines();
         let verdicts =

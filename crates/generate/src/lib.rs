@@ -30,6 +30,8 @@
 //!
 //! [`plant()`] spoils a good history: some of its reads find the value of another write.
 //!
+//! [`tangle()`] makes histories that take a search to decide.
+//!
 //! In reading order: the workload; the memories, from the strongest to the one that promises
 //! nothing; the clients that run on them; planted violations. Read next: `consistory-check`, which
 //! decides what these histories satisfy.
@@ -48,10 +50,12 @@ mod objects;
 mod plant;
 mod random;
 mod recordings;
+mod tangle;
 
 pub use clients::{Event, EventAction, generate, stream};
 pub use memory::{Memory, UnknownMemory};
 pub use objects::{ObjectWorkload, SharedObject, UnknownObject, generate_calls};
 pub use plant::{PlantOptions, Plants, plant};
 pub use recordings::{Recording, RecordingWorkload, record};
+pub use tangle::{Tangle, tangle};
 pub use workload::{Workload, WorkloadError};

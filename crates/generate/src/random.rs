@@ -12,6 +12,7 @@ pub(crate) enum Chooser {
     Clients,
     Memory,
     Planter,
+    Tangle,
 }
 
 /// A sequence of random choices.

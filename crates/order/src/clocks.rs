@@ -252,8 +252,18 @@ impl ChainOrder {
         Inserted::New
     }
 
+    /// Gives the edges that leave a node, newest first, by their places in the list; none before the
+    /// first mark.
+    pub fn edges_from(&self, node: u32) -> impl Iterator<Item = u32> {
+        let outgoing = self.outgoing.as_ref();
+        let some = |edge: u32| (edge != NO_EDGE).then_some(edge);
+        let first = outgoing.and_then(|outgoing| some(outgoing.head[node as usize]));
+        std::iter::successors(first, move |&edge| some(outgoing?.next[edge as usize]))
+    }
+
     /// Marks the order as it is, to go back to by [`ChainOrder::undo`].
     pub fn mark(&mut self) -> Mark {
+        self.outgoing.get_or_insert_with(|| Outgoing::new(self.chains.nodes(), &self.edges));
         let changes = self.trail.get_or_insert_default().len();
         Mark { edges: self.edges.len(), changes }
     }

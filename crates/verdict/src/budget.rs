@@ -55,7 +55,7 @@ impl fmt::Display for Stopped {
 pub struct Budget {
     deadline: Option<(Instant, Duration)>,
     memory: Option<u64>,
-    interrupt: Option<Arc<AtomicBool>>,
+    interrupts: Vec<Arc<AtomicBool>>,
 }
 
 impl Budget {
@@ -96,17 +96,17 @@ impl Budget {
         self
     }
 
-    /// Stops as soon as the flag is set.
+    /// Stops as soon as the flag is set, or one that was given before.
     #[must_use]
     pub fn with_interrupt(mut self, flag: Arc<AtomicBool>) -> Self {
-        self.interrupt = Some(flag);
+        self.interrupts.push(flag);
         self
     }
 
     /// Fails when the time is over or a stop was asked for. It reads the clock: call it every few
     /// thousand steps.
     pub fn check(&self) -> Result<(), Stopped> {
-        if self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+        if self.interrupts.iter().any(|flag| flag.load(Ordering::Relaxed)) {
             return Err(Stopped::Interrupted);
         }
         match self.deadline {

@@ -1,0 +1,105 @@
+//! What a contradiction rests on: the assumed orders of two writes that its proof uses.
+//!
+//! A contradiction is a cycle, and an edge of it that a rule derived rests on a path of older edges.
+//! Unfolding that down to what was assumed gives a few pairs that cannot all hold, which is what the
+//! SAT engine learns. It is the search of [`Saturation::explain`] without the prose: a path is one
+//! with the fewest edges, and a search never leaves what lies between the path's ends in the order,
+//! so that its cost is that of the neighbourhood and not of the history.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::layers::{Layer, PPO};
+use crate::registers::WR;
+use crate::saturation::{ASSUMED, OTHER_LAYER, Saturation};
+
+/// Lists the assumed pairs, the earlier write first, that the contradiction just met rests on.
+pub(crate) fn assumptions(saturation: &Saturation<'_>) -> Vec<[u32; 2]> {
+    let mut reasons = Reasons { saturation, known: FxHashSet::default(), open: Vec::new() };
+    let at = saturation.cyclic;
+    let edges = saturation.layers[at].layer.order.edges();
+    let last = edges.len() - 1;
+    // The newest edge closes the cycle.
+    reasons.add(at, last as u32);
+    reasons.path(at, last as u32, edges[last].to, edges[last].from);
+    reasons.unfold()
+}
+
+struct Reasons<'s, 'a> {
+    saturation: &'s Saturation<'a>,
+    /// The edges that were met, by layer and place, and those of them to be unfolded.
+    known: FxHashSet<(usize, u32)>,
+    open: Vec<(usize, u32)>,
+}
+
+impl Reasons<'_, '_> {
+    fn unfold(mut self) -> Vec<[u32; 2]> {
+        let mut assumed = Vec::new();
+        while let Some((at, id)) = self.open.pop() {
+            let saturated = &self.saturation.layers[at];
+            let edge = saturated.layer.order.edges()[id as usize];
+            match edge.reason {
+                WR | PPO => {}
+                ASSUMED => assumed.push([edge.from, edge.to]),
+                OTHER_LAYER => {
+                    self.path(1 - at, saturated.seen_of_other[id as usize], edge.from, edge.to);
+                }
+                read if edge.from == read => {
+                    let registers = self.saturation.registers;
+                    let source = registers.source[read as usize].get().expect("it is a read");
+                    if !registers.history.is_initial(source) {
+                        self.path(at, id, source.0, edge.to);
+                    }
+                }
+                read => self.path(at, id, edge.from, read),
+            }
+        }
+        assumed.sort_unstable();
+        assumed.dedup();
+        assumed
+    }
+
+    fn add(&mut self, at: usize, id: u32) {
+        if self.known.insert((at, id)) {
+            self.open.push((at, id));
+        }
+    }
+
+    /// Adds the edges of a path over the first edges of a layer; there is one.
+    fn path(&mut self, at: usize, first_edges: u32, from: u32, to: u32) {
+        let Layer { order, .. } = &self.saturation.layers[at].layer;
+        let chains = order.chains();
+        let (goal, end) = (chains.chain_of(to), chains.place_of(to));
+        // Arrivals in the order of their distance: the node, the edge that led there and the
+        // arrival that it left.
+        let mut arrivals: Vec<(u32, u32, usize)> = vec![(from, u32::MAX, 0)];
+        // From which place on the nodes of a chain were looked at.
+        let mut looked: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut next = 0;
+        while let Some(&(node, ..)) = arrivals.get(next) {
+            let (chain, place) = (chains.chain_of(node), chains.place_of(node));
+            if chain == goal && place <= end {
+                break;
+            }
+            let until = looked.get(&chain).copied().unwrap_or(u32::MAX);
+            for &member in chains.members(chain).iter().skip(place as usize) {
+                if chains.place_of(member) >= until || !order.before(member, to) {
+                    break;
+                }
+                for id in order.edges_from(member).filter(|&id| id < first_edges) {
+                    let reached = order.edges()[id as usize].to;
+                    if reached == to || order.before(reached, to) {
+                        arrivals.push((reached, id, next));
+                    }
+                }
+            }
+            looked.insert(chain, until.min(place));
+            next += 1;
+        }
+        debug_assert!(next < arrivals.len(), "an edge rests on older ones");
+        while next > 0 && next < arrivals.len() {
+            let (_, id, parent) = arrivals[next];
+            self.add(at, id);
+            next = parent;
+        }
+    }
+}

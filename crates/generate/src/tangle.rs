@@ -1,0 +1,75 @@
+//! Tangled histories, in which what saturation leaves open takes a search.
+//!
+//! Random clients make easy histories: the order that saturation forces leaves little open. Deciding
+//! SC is NP-complete though (Gibbons and Korach 1997), and what makes it hard is made here. Each
+//! cell has two writes, in sessions of their own. A read of one of them is before the other exactly if
+//! what it reads is the earlier one. Such a read for each of three cells makes a cycle that closes
+//! exactly if all three are written in the order that it asks for, as a clause of a formula in
+//! conjunctive normal form is false exactly if all its literals are:
+//!
+//! ```text
+//!   x.1: w(x,1) f             x.2: w(x,2) f w(l1,1)
+//!   y.1: w(y,1) f w(l0,1)     y.2: w(y,2) f
+//!   c0.0: r(l0,1) r(x,1)      if w(x,1) is earlier:  r(x,1) ──▶ w(x,2) ──▶ c0.1
+//!   c0.1: r(l1,1) r(y,2)      if w(y,2) is earlier:  r(y,2) ──▶ w(y,1) ──▶ c0.0
+//! ```
+//!
+//! The fences are for PSO, the others do not need them. Cycles share writes, so that further cycles
+//! arise, and a history has a store order only if there is an order of each two writes that closes
+//! none of them: for few cycles there is one, for many there is none, and in between it is hard to
+//! say.
+
+use consistory_history::{Action, History, HistoryBuilder};
+
+use crate::random::{Chooser, Random};
+
+/// How to tangle.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tangle {
+    /// How many cells there are.
+    pub cells: u32,
+    /// How many cycles there may be.
+    pub cycles: u32,
+    /// What decides every random choice.
+    pub seed: u64,
+}
+
+/// Makes a tangled history.
+pub fn tangle(tangle: &Tangle) -> History {
+    let mut b = HistoryBuilder::new();
+    let one = b.int(1);
+    let cells: Vec<_> = (0..tangle.cells)
+        .map(|cell| {
+            let key = b.key(&format!("x{cell}"));
+            let writes = [1, 2].map(|value| {
+                let session = b.session(&format!("x{cell}.{value}"));
+                let value = b.int(value);
+                b.push(session, Action::Write { key, value });
+                b.push(session, Action::Fence);
+                (session, value)
+            });
+            (key, writes)
+        })
+        .collect();
+    let mut random = Random::new(tangle.seed, Chooser::Tangle);
+    for cycle in 0..tangle.cycles {
+        let mut chosen: Vec<u32> = Vec::new();
+        while chosen.len() < tangle.cells.min(3) as usize {
+            let cell = random.below(tangle.cells);
+            if !chosen.contains(&cell) {
+                chosen.push(cell);
+            }
+        }
+        for (at, &cell) in chosen.iter().enumerate() {
+            let (key, writes) = &cells[cell as usize];
+            let (earlier, later) = if random.once_in(2) { (0, 1) } else { (1, 0) };
+            let link = b.key(&format!("l{cycle}.{at}"));
+            let session = b.session(&format!("c{cycle}.{at}"));
+            b.push(session, Action::Read { key: link, value: one });
+            b.push(session, Action::Read { key: *key, value: writes[earlier].1 });
+            let next = b.key(&format!("l{cycle}.{}", (at + 1) % chosen.len()));
+            b.push(writes[later].0, Action::Write { key: next, value: one });
+        }
+    }
+    b.finish().expect("it has no transactions, and all names are its own")
+}
