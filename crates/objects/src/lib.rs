@@ -19,6 +19,7 @@ mod visibility;
 // The verdict.
 mod court;
 mod levels;
+mod shrink;
 
 // Polynomial deciders.
 mod monitors;
@@ -32,5 +33,6 @@ pub use definition::{Execution, MOST_BY_DEFINITION, decide_by_definition};
 pub use levels::{Inference, Levels, infer_levels};
 pub use monitors::{Outcome, Pattern, Unsuitable, Violation, monitor};
 pub use online::{Inexplicable, Online, OnlineError, OnlineOptions, OnlineSize, RunningId};
+pub use shrink::shrink_object;
 pub use task::{Invocation, Task, TaskError};
 pub use visibility::{Instead, Strategy, Visibility, instead};
