@@ -284,11 +284,25 @@ impl Named {
                 _ => false,
             })
         };
-        let fitting: Vec<&str> = catalogue()
+        // Of those that have all the methods, the ones that know most of them by these names.
+        let known = |object: &dyn Object| {
+            let is_called = |method: &&Method| {
+                history.ops().any(|op| match history.action(op) {
+                    Action::Call(id) => history.call(id).method == method.name,
+                    _ => false,
+                })
+            };
+            object.methods().iter().filter(is_called).count()
+        };
+        let fitting: Vec<(&str, usize)> = catalogue()
             .iter()
-            .map(|entry| entry.name)
-            .filter(|name| find(name).is_ok_and(|object| has_all(&*object)))
+            .filter_map(|entry| Some((entry.name, find(entry.name).ok()?)))
+            .filter(|(_, object)| has_all(&**object))
+            .map(|(name, object)| (name, known(&*object)))
             .collect();
+        let most = fitting.iter().map(|&(_, known)| known).max();
+        let fitting: Vec<&str> =
+            fitting.iter().filter(|(_, n)| Some(*n) == most).map(|&(name, _)| name).collect();
         match fitting[..] {
             // The second has all methods of the first, and they do the same.
             [one] | [one @ "register", "cas-register"] => Named::load(one),

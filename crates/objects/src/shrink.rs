@@ -7,8 +7,8 @@
 //! as few returns as possible (delta debugging, Zeller and Hildebrandt 2002: whole parts of the
 //! object, halves, quarters, at last single returns).
 //!
-//! Of the calls whose returns are not needed those go that no return stems from: what is left is
-//! explained if time is ignored and any of them may come at any point.
+//! Of the calls whose returns are not needed those go that no return stems from: each return that is
+//! needed is explained by itself if time is ignored and any of the others may come before.
 //!
 //! ```text
 //! t0: enqueue(1) @1..2   enqueue(3) @7..8        t0: enqueue(1) @1..2
@@ -30,6 +30,9 @@ use crate::calls::Place;
 use crate::court::{ObjectOptions, is_explained};
 use crate::task::Task;
 
+/// Into how many parts the time is divided, one for each step: one that is hard must not end it all.
+const STEPS: u32 = 200;
+
 /// Shrinks a history that violates a model; gives the operations that are left.
 ///
 /// `violation` is what was found; it says where to start.
@@ -48,19 +51,26 @@ pub fn shrink_object(
     let last = task.calls().operations().iter().filter(|op| listed.contains(&op.id));
     let last = last.map(|op| op.end).max().unwrap_or(i64::MAX);
     // What is outside of a core can be left out; otherwise a call that changes the state can't if
-    // it was made before the last return.
+    // it was made before the last return, and is confined to no other part than all that is listed.
+    let part_of = |place: Place| {
+        let invocation = task.invocation(place);
+        task.object().part(&invocation.method, &invocation.args)
+    };
+    let has_parts = task.calls().places().all(|place| part_of(place).is_some());
+    let listed_parts: FxHashSet<_> =
+        task.calls().places().filter(|&place| is_listed(task, place)).map(part_of).collect();
     let may_matter = |place: Place| {
         matches!(violation, ObjectJudgement::Violation(_))
             && !task.is_read_only(place)
             && task.calls().get(place).start <= last
+            && (!has_parts || listed_parts.contains(&part_of(place)))
     };
     let places = task.calls().places().filter(|&p| is_listed(task, p) || may_matter(p));
     let task = task.restricted(&places.collect::<Vec<_>>());
     let is_over = || options.budget.check().is_err();
-    // A step may take a part of the time, so that one that is hard does not end it all.
     let mut violates = |returned: &[bool]| {
         let relaxed = task.relaxed(|place| returned[place.index()]);
-        !is_over() && is_explained(&relaxed, model, &options.budget.share(8)) == Ok(false)
+        !is_over() && is_explained(&relaxed, model, &options.budget.share(STEPS)) == Ok(false)
     };
     let has_returned = |place| is_listed(&task, place) && !task.is_pending(place);
     let mut returned: Vec<bool> = task.calls().places().map(has_returned).collect();
@@ -70,25 +80,19 @@ pub fn shrink_object(
     minimize(&mut returned, &mut violates);
 
     // What no return stems from.
-    let mut kept: Vec<bool> = task.calls().places().map(|place| returned[place.index()]).collect();
-    let others = task.calls().places().filter(|&place| !returned[place.index()]);
-    let mut stems = |kept: &[bool]| {
-        let whatever = |place: Place| returned[place.index()];
+    let linearizability = ObjectModel::named("linearizability").expect("it has a name");
+    let stems = |kept: &[bool], of: Place| {
         let left: Vec<Place> = task.calls().places().filter(|p| kept[p.index()]).collect();
-        let timeless = task.relaxed(whatever).restricted(&left).timeless();
-        let linearizability = ObjectModel::named("linearizability").expect("it has a name");
+        let timeless = task.relaxed(|place| place == of).restricted(&left).timeless();
         !is_over()
-            && is_explained(&timeless, &linearizability, &options.budget.share(8)) == Ok(true)
+            && is_explained(&timeless, &linearizability, &options.budget.share(STEPS)) == Ok(true)
     };
-    if !stems(&kept) {
-        let mut all = kept.clone();
-        others.filter(|&place| !task.is_read_only(place)).for_each(|p| all[p.index()] = true);
-        if stems(&all) {
-            let fixed = kept.clone();
-            minimize_but(&mut all, &fixed, &mut stems);
-            kept = all;
-        }
-    }
+    let may_be_source = |place: Place| returned[place.index()] || !task.is_read_only(place);
+    let mut kept: Vec<bool> = task.calls().places().map(may_be_source).collect();
+    let stemming = task.calls().places().filter(|place| returned[place.index()]);
+    let stemming: Vec<Place> = stemming.filter(|&place| stems(&kept, place)).collect();
+    let mut all_stem = |kept: &[bool]| stemming.iter().all(|&place| stems(kept, place));
+    minimize_but(&mut kept, &returned, &mut all_stem);
     let left = task.calls().places().filter(|place| kept[place.index()]);
     left.map(|place| task.calls().get(place).id).collect()
 }
