@@ -3,8 +3,10 @@
 //! First the comparison of Emmi and Enea ("Monitoring Weak Consistency", Figures 7 and 8) again:
 //! histories of a map with weak iterations, one in four with a wrong return, each judged by linearizability and by happens-before
 //! visibility, with minimal visibilities and with all of them, a second at most for each. The
-//! program fails if two ways that end disagree. Then logs such as fault-injection tests record.
+//! program fails if two ways that end disagree. Then logs such as fault-injection tests record,
+//! reading and checking included; and calls of busy sessions, judged as they come.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,10 +15,17 @@ use std::time::Duration;
 use clap::Parser;
 use consistory_benches::measure::{median, once, ratio, show_count, show_ratio, show_time};
 use consistory_benches::publish::{Docs, Goal, Machine, goals, markdown, provenance};
+use consistory_certify::certify_object;
 use consistory_draw::{Plot, Series, line_plot};
-use consistory_generate::{Recording, RecordingWorkload, record};
-use consistory_history::History;
-use consistory_objects::{Calls, Engine, ObjectOptions, Strategy, Task, Visibility, judge_object};
+use consistory_formats::{Format, Input, read, write_history};
+use consistory_generate::{
+    ObjectWorkload, Recording, RecordingWorkload, SharedObject, generate_calls, record,
+};
+use consistory_history::{Action, History, OpId, ValueId};
+use consistory_objects::{
+    Calls, Engine, ObjectOptions, Online, OnlineOptions, RunningId, Strategy, Task, Visibility,
+    judge_object,
+};
 use consistory_spec::{ObjectModel, find};
 use consistory_verdict::{Budget, Verdict};
 
@@ -157,17 +166,24 @@ fn main() -> Result<(), Box<dyn Error>> {
         },
     ];
     let logs = logs(&mut aims)?;
+    let watched = watched(&mut aims)?;
     let text = format!(
         "{}\n{} histories of a map with 6 to 15 calls in 2 or 3 threads; {} are not linearizable, \
          and {} violate happens-before visibility. A judgement gets at most {}, and counts with \
-         that if it does not end.\n\n{}\nLogs of tests, decided with the fastest search on one core:\n\n{}\n{}",
+         that if it does not end.\n\n{}\nLogs of tests, decided with the fastest search on one core; half of them \
+         with a wrong return. Reading is that of JSON lines; the checker accepts each verdict.\n\n{}\n\
+         A million events of busy sessions, judged as they come; kept is the most at a time.\n\n{}\n{}",
         provenance("objects", &machine),
         show_count(args.histories),
         show_count(verdicts[0]),
         show_count(verdicts[1]),
         show_time(limit),
         markdown(&["way", "median", "99 %", "longest", "all", "not ended"], &rows),
-        markdown(&["log", "histories", "all", "longest", "linearizable"], &logs),
+        markdown(
+            &["log", "histories", "all", "longest", "linearizable", "reading", "checker"],
+            &logs,
+        ),
+        markdown(&["object", "sessions", "time", "calls kept"], &watched),
         goals(&aims),
     );
     docs.refresh("objects", &text)?;
@@ -231,6 +247,7 @@ fn logs(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
         ("key-value, 2,000 calls, 50 clients, 10 keys", "kv", store(10), 20, 400, 20),
     ] {
         let mut times = Vec::new();
+        let (mut reading, mut checking) = (Vec::new(), Vec::new());
         let mut linearizable = 0;
         for seed in 0..count {
             let mut history = record(&RecordingWorkload { seed, ..workload.clone() });
@@ -242,6 +259,8 @@ fn logs(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
                 (0..3).map(|_| judge(&history, object, "linearizability", Engine::Fastest, limit));
             let runs: Vec<(Verdict, Duration)> = runs.collect::<Result<_, _>>()?;
             linearizable += u64::from(runs[0].0 == Verdict::Consistent);
+            reading.push(read_again(&history)?);
+            checking.push(certify(&history, object)?);
             times.push(median(runs.iter().map(|run| run.1).collect()));
         }
         eprintln!("{name}: {}", show_time(times.iter().sum()));
@@ -260,7 +279,96 @@ fn logs(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
             show_time(total),
             show_time(longest),
             show_count(linearizable),
+            show_time(median(reading)),
+            show_time(median(checking)),
         ]);
+    }
+    Ok(rows)
+}
+
+/// Measures how long it takes to read a history.
+fn read_again(history: &History) -> Result<Duration, Box<dyn Error>> {
+    let path =
+        std::env::temp_dir().join(format!("consistory-objects-{}.jsonl", std::process::id()));
+    write_history(history, Format::Jsonl, &mut std::fs::File::create(&path)?)?;
+    let (found, time) = once(|| read(&Input::File(path.clone()), None).count());
+    std::fs::remove_file(&path)?;
+    if found == 1 { Ok(time) } else { Err("one history was written".into()) }
+}
+
+/// Measures how long the checker takes for a verdict.
+fn certify(history: &History, object: &str) -> Result<Duration, Box<dyn Error>> {
+    let (object, budget) = (find(object)?, Budget::unlimited());
+    let model = ObjectModel::named("linearizability").ok_or("there is no such model")?;
+    let task = Task::new(Calls::new(history)?, Arc::clone(&object))?;
+    let judgement = judge_object(&task, &model, &ObjectOptions::default()).judgement;
+    let certificate = judgement.certificate().ok_or("it is undecided")?;
+    let (accepted, time) =
+        once(|| certify_object(history, &*object, &model, &certificate, &budget));
+    accepted?;
+    Ok(time)
+}
+
+/// Measures calls of busy sessions, judged as they come.
+fn watched(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
+    let mut rows = Vec::new();
+    for object in [SharedObject::Queue, SharedObject::Stack] {
+        for sessions in [8, 16] {
+            let history = generate_calls(&ObjectWorkload {
+                object,
+                sessions,
+                operations: 500_000,
+                read_share: 0.52,
+                pending_share: 0.0,
+                plants: 0,
+                distance: 100,
+                seed: 1,
+            });
+            let mut events: Vec<(i64, bool, OpId)> = Vec::with_capacity(2 * history.len());
+            for (op, time) in history.ops().filter_map(|op| Some((op, history.time(op)?))) {
+                events.push((time.start, false, op));
+                events.extend(time.end.map(|end| (end, true, op)));
+            }
+            events.sort_unstable();
+            let mut online = Online::new(find(object.name())?, OnlineOptions::default());
+            let mut running: HashMap<OpId, RunningId> = HashMap::new();
+            let mut kept = 0;
+            let (fine, time) = once(|| -> Result<bool, Box<dyn Error>> {
+                for &(_, is_end, op) in &events {
+                    let Action::Call(call) = history.action(op) else { continue };
+                    let call = history.call(call);
+                    let value = |id: &ValueId| history.value(*id).clone();
+                    if !is_end {
+                        let args = call.args.iter().map(value).collect();
+                        running.insert(op, online.invoke(&call.method, args)?);
+                    } else if let Some(id) = running.remove(&op)
+                        && online.complete(id, call.returns.as_ref().map(value))?.is_some()
+                    {
+                        return Ok(false);
+                    }
+                    kept = kept.max(online.size().kept);
+                }
+                Ok(online.finish()?.is_none())
+            });
+            if !fine? {
+                return Err(format!("{object} of {sessions} sessions is found wrong").into());
+            }
+            eprintln!("{object}, {sessions} sessions: {}, {kept} kept", show_time(time));
+            let limit = Duration::from_secs(60);
+            aims.push(Goal {
+                aim: format!(
+                    "{object}, {sessions} busy sessions, 1,000,000 events: decided in a minute"
+                ),
+                measured: show_time(time),
+                reached: Some(time <= limit),
+            });
+            rows.push(vec![
+                object.to_string(),
+                sessions.to_string(),
+                show_time(time),
+                show_count(kept as u64),
+            ]);
+        }
     }
     Ok(rows)
 }
@@ -313,7 +421,7 @@ fn judge(
     let object = find(object)?;
     let model = ObjectModel::named(model).ok_or("there is no such model")?;
     let budget = Budget::unlimited().with_time(limit);
-    let options = ObjectOptions { budget, engine };
+    let options = ObjectOptions { budget, engine, jobs: 1 };
     let decide = || -> Result<Verdict, Box<dyn Error>> {
         let task = Task::new(Calls::new(history)?, Arc::clone(&object))?;
         Ok(judge_object(&task, &model, &options).judgement.verdict())

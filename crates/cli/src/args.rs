@@ -426,13 +426,7 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
     /// Models: ids from `consistory models`, paths to definition files, `all` or `strongest`.
-    #[arg(
-        long,
-        short,
-        value_name = "MODEL",
-        value_delimiter = ',',
-        required_unless_present_any = ["axioms", "levels", "infer_levels"]
-    )]
+    #[arg(long, short, value_name = "MODEL", value_delimiter = ',')]
     pub(crate) model: Vec<String>,
     #[command(flatten)]
     pub(crate) objects: ObjectArgs,
@@ -519,7 +513,8 @@ impl From<EngineName> for Engine {
 pub(crate) struct ObjectArgs {
     /// The object that the histories are calls of: register, cas-register, counter, map, kv, set,
     /// list, queue, stack, deque, priority-queue, lock, log or transactions, some with a parameter
-    /// as in `register(0)`; or a path to an object file.
+    /// as in `register(0)`; or a path to an object file [default, for models of objects: what a line
+    /// `# object: NAME` of the file says, or the one that has all the methods].
     #[arg(long, value_name = "OBJECT")]
     pub(crate) object: Option<String>,
     /// A model of axioms, such as "vis >= po; vis >= vis ; vis".

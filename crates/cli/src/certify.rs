@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::args::CertifyArgs;
 use crate::error::{CliError, OK, UNREADABLE, VIOLATION, report};
-use crate::objects::{accept_object, load_object};
+use crate::objects::{Named, accept_object, prepare};
 use crate::select::select;
 
 /// Has the independent checker accept a certificate.
@@ -123,9 +123,17 @@ impl Docket<'_> {
         let results = results.ok_or_else(|| "the field \"results\" is missing".to_owned())?;
         let folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
         // Verdicts on an object's calls say which object.
-        let object = line.get("object").and_then(Value::as_str).map(load_object).transpose();
+        let object = line.get("object").and_then(Value::as_str).map(Named::load).transpose();
         let object = object.map_err(|error| error.to_string())?;
-        let history = self.history(&source, index)?;
+        let mut history = self.history(&source, index)?;
+        let calls;
+        let mut of = None;
+        if let Some(named) = object {
+            let (made, named) = prepare(history, named).map_err(|error| error.to_string())?;
+            calls = made;
+            history = calls.as_ref().unwrap_or(history);
+            of = Some(named.object);
+        }
         for result in results {
             let id = text(result, "model")?;
             let claim = match text(result, "verdict")?.as_str() {
@@ -153,7 +161,7 @@ impl Docket<'_> {
                 }
                 None => json,
             };
-            let accepted = match &object {
+            let accepted = match &of {
                 Some(object) => accept_calls(history, &**object, &id, via, claim, json)?,
                 None => accept_registers(history, &id, via, claim, json)?,
             };

@@ -47,8 +47,16 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
     if args.objects.infer_levels {
         return objects::infer(args);
     }
+    let has_model = !args.model.is_empty();
+    if !(has_model || !args.objects.axioms.is_empty() || args.objects.levels.is_some()) {
+        return Err(no_model());
+    }
+    let is_of_objects = |id: &String| consistory_spec::NAMED.contains(&id.as_str());
     let court = match &args.objects.object {
-        Some(object) => AnyCourt::Objects(ObjectCourt::new(args, object)?),
+        Some(object) => AnyCourt::Objects(ObjectCourt::new(args, Some(object))?),
+        None if has_model && args.model.iter().all(is_of_objects) => {
+            AnyCourt::Objects(ObjectCourt::new(args, None)?)
+        }
         None => AnyCourt::Registers(Court::new(args)?),
     };
     refuse_terminal(&args.input)?;
@@ -102,6 +110,20 @@ pub(crate) fn refuse_terminal(input: &InputArgs) -> Result<(), CliError> {
         ));
     }
     Ok(())
+}
+
+/// Says which models there are, when none was named.
+fn no_model() -> CliError {
+    let registers: Vec<&str> = consistory_models::catalogue().iter().map(|m| m.id).collect();
+    CliError::with_hint(
+        "no model is named",
+        format!(
+            "as in `--model sc`; of registers there are {}; of objects {}; also `all`, \
+             `strongest` and paths to definition files (see `consistory models`)",
+            registers.join(", "),
+            consistory_spec::NAMED.join(", ")
+        ),
+    )
 }
 
 /// Reads the inputs one after the other.
@@ -172,8 +194,8 @@ impl<'a> Court<'a> {
         if let Some(id) = args.model.iter().find(|id| consistory_spec::NAMED.contains(&id.as_str()))
         {
             return Err(CliError::with_hint(
-                format!("`{id}` is a model of objects, and no object is named"),
-                "say which object the histories are calls of, as `--object map`",
+                format!("`{id}` is a model of objects, and others that are named are not"),
+                "judge by models of objects, or by models of registers",
             ));
         }
         let selection = select(&args.model)?;

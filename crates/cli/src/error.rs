@@ -40,6 +40,16 @@ impl CliError {
         CliError::Usage { message: message.into(), hint: Some(hint.into()) }
     }
 
+    /// Says which input a complaint is about.
+    pub(crate) fn at(self, place: &str) -> Self {
+        match self {
+            CliError::Usage { message, hint } => {
+                CliError::Usage { message: format!("{place}: {message}"), hint }
+            }
+            other => other,
+        }
+    }
+
     /// Wraps a failure of writing the output; a closed pipe is not worth a message.
     pub(crate) fn output(error: io::Error) -> Self {
         match error.kind() {

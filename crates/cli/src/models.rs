@@ -4,7 +4,10 @@ use std::io::Write;
 use std::path::Path;
 
 use consistory_draw::{LatticeEdge, LatticeNode, lattice_svg, table};
-use consistory_models::{catalogue, find, lattice, lattice_dot, lattice_text};
+use consistory_models::{
+    catalogue, find, find_memory_model, lattice, lattice_dot, lattice_text, memory_models,
+};
+use consistory_spec::{NAMED, ObjectModel, object_model_implies};
 
 use crate::args::{LatticeFormat, ModelsArgs, ModelsCommand};
 use crate::error::{CliError, OK};
@@ -28,10 +31,57 @@ fn list() -> String {
         .iter()
         .map(|model| vec![model.id.to_owned(), model.title.clone(), model.source.clone()])
         .collect();
-    let mut text = table(&["id", "model", "source"], &rows);
-    text += "\n`consistory models show ID` prints a definition, `consistory models lattice` what \
-             implies what.\n";
+    let mut text = "Models of registers, for `check`, `contrast` and `atlas`\n".to_owned();
+    text += &table(&["id", "model", "source"], &rows);
+    let rows: Vec<Vec<String>> = NAMED
+        .iter()
+        .filter_map(|id| ObjectModel::named(id))
+        .map(|model| vec![model.id.to_string(), axioms(&model)])
+        .collect();
+    text += "\nModels of objects, for `check --object` (linearizability also for `watch`)\n";
+    text += &table(&["id", "axioms beside those of all"], &rows);
+    let rows: Vec<Vec<String>> = memory_models()
+        .iter()
+        .map(|model| vec![model.id().unwrap_or_default().to_owned(), model.title().to_owned()])
+        .collect();
+    text += "\nMemory models, for `litmus`\n";
+    text += &table(&["id", "model"], &rows);
+    text += "\n`consistory models show ID` prints a definition (`litmus:ID` if models of two kinds \
+             have the id), `consistory models lattice` what implies what.\n";
     text
+}
+
+/// Lists the axioms of a model of objects.
+fn axioms(model: &ObjectModel) -> String {
+    let shown: Vec<String> = model.axioms.iter().map(ToString::to_string).collect();
+    if shown.is_empty() { "none".to_owned() } else { shown.join("; ") }
+}
+
+/// Describes a model of objects.
+fn show_object_model(model: &ObjectModel) -> String {
+    let id = &model.id;
+    let ids = |is_it: &dyn Fn(&str) -> bool| {
+        let others: Vec<&str> =
+            NAMED.into_iter().filter(|other| *other != *id && is_it(other)).collect();
+        if others.is_empty() { "nothing".to_owned() } else { others.join(", ") }
+    };
+    format!(
+        "{id}: a model of objects\n\n\
+         There are a total order lin of the calls and a relation vis, what each call sees, with\n\
+         \x20   Ret: each call returns what the object gives after the calls that it sees, in lin order\n\
+         \x20   lin >= vis\n\
+         \x20   lin >= hb\n\
+         \x20   {}\n\n\
+         where hb orders calls in time and po the calls of a session.\n\n\
+         It implies {}; {} it.\n",
+        if model.axioms.is_empty() { "and nothing else".to_owned() } else { axioms(model) },
+        ids(&|other| object_model_implies(id, other)),
+        match ids(&|other| object_model_implies(other, id)).as_str() {
+            "nothing" => "nothing implies".to_owned(),
+            one if !one.contains(',') => format!("{one} implies"),
+            some => format!("{some} imply"),
+        },
+    )
 }
 
 fn show(model: &str) -> Result<String, CliError> {
@@ -41,7 +91,21 @@ fn show(model: &str) -> Result<String, CliError> {
         return std::fs::read_to_string(model)
             .map_err(|error| CliError::file("read", Path::new(model), error));
     }
-    find(model).map(|model| model.text.to_owned()).map_err(unknown)
+    let memory_model = |id: &str| find_memory_model(id).map(|model| model.text().to_owned());
+    if let Some(id) = model.strip_prefix("litmus:") {
+        return memory_model(id).ok_or_else(|| {
+            let known: Vec<&str> = memory_models().iter().filter_map(|m| m.id()).collect();
+            let hint = format!("there are {}", known.join(", "));
+            CliError::with_hint(format!("no memory model is called `{id}`"), hint)
+        });
+    }
+    match find(model) {
+        Ok(model) => Ok(model.text.to_owned()),
+        Err(error) => {
+            let object_model = ObjectModel::named(model).map(|model| show_object_model(&model));
+            object_model.or_else(|| memory_model(model)).ok_or_else(|| unknown(error))
+        }
+    }
 }
 
 fn svg() -> String {

@@ -1,27 +1,28 @@
 //! Judging histories of an object's calls, and what is printed of them.
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use consistory_certify::{ObjectRejection, certify_object};
+use consistory_check::subset;
 use consistory_draw::{InsteadOf, calls_svg, explain_calls, explain_calls_line, table};
-use consistory_formats::read;
-use consistory_history::History;
+use consistory_formats::{Format, read, write_history};
+use consistory_history::{Action, History, Value};
 use consistory_objects::{
-    Calls, Inference, Instead, Levels, ObjectOptions, ObjectRuling, Task, infer_levels, instead,
-    judge_objects,
+    Calls, Inference, Instead, Levels, ObjectOptions, ObjectRuling, Task, calls_of_registers,
+    infer_levels, instead, judge_objects, shrink_object,
 };
 use consistory_spec::{
-    Level, Method, NAMED, Object, ObjectModel, find, object_model_implies, parse_axioms,
-    parse_levels,
+    CasRegister, KeyValue, Level, Method, NAMED, Object, ObjectModel, Register, catalogue, find,
+    object_model_implies, parse_axioms, parse_levels,
 };
 use consistory_verdict::{
     Budget, ObjectCertificate, ObjectJudgement, Stopped, Verdict, write_object_certificate,
 };
 
 use crate::args::{CheckArgs, OutputFormat};
-use crate::check::{Done, Place, StandardOutput, create_folders, worse, write_file};
+use crate::check::{Done, Place, StandardOutput, create_folders, jobs, worse, write_file};
 use crate::convert::find_inputs;
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::report::{PRINTED_CERTIFICATE, coloured, heading, quoted};
@@ -29,12 +30,18 @@ use crate::report::{PRINTED_CERTIFICATE, coloured, heading, quoted};
 /// How to judge histories of an object's calls, as the command line has it.
 pub(crate) struct ObjectCourt<'a> {
     args: &'a CheckArgs,
-    /// The object as it was named.
-    name: &'a str,
-    object: Arc<dyn Object>,
+    /// The object as it was named, if it was.
+    object: Option<Named>,
     models: Vec<ObjectModel>,
     levels: Option<Vec<(Box<str>, Level)>>,
     strongest: bool,
+}
+
+/// An object and what it was called.
+#[derive(Clone)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) object: Arc<dyn Object>,
 }
 
 /// A model and what was found.
@@ -43,11 +50,13 @@ struct Outcome {
     ruling: ObjectRuling,
     instead: Vec<Option<InsteadOf>>,
     file: Option<String>,
+    shrunk: Option<String>,
     drawing: Option<String>,
 }
 
 impl<'a> ObjectCourt<'a> {
-    pub(crate) fn new(args: &'a CheckArgs, name: &'a str) -> Result<Self, CliError> {
+    /// Prepares to judge; without a name, each history is asked for its object.
+    pub(crate) fn new(args: &'a CheckArgs, name: Option<&str>) -> Result<Self, CliError> {
         let mut models: Vec<ObjectModel> = Vec::new();
         let mut add = |model: ObjectModel| {
             if !models.iter().any(|known| known.id == model.id) {
@@ -62,12 +71,16 @@ impl<'a> ObjectCourt<'a> {
                 id => add(ObjectModel::named(id).ok_or_else(|| unknown_model(id))?),
             }
         }
-        let object = load_object(name)?;
+        let object = name.map(Named::load).transpose()?;
+        let known_method = |method: &str| match &object {
+            Some(named) => known_method(&*named.object, method),
+            None => Ok(method.into()),
+        };
         for axioms in &args.objects.axioms {
             let mut axioms = parse_axioms("--axioms", axioms)
                 .map_err(|errors| CliError::Rendered(errors.render(true)))?;
             for method in axioms.iter_mut().filter_map(|axiom| axiom.of.as_mut()).flatten() {
-                *method = known_method(&*object, method)?;
+                *method = known_method(method)?;
             }
             add(ObjectModel::of_axioms(axioms));
         }
@@ -75,12 +88,11 @@ impl<'a> ObjectCourt<'a> {
         let mut levels =
             levels.transpose().map_err(|errors| CliError::Rendered(errors.render(true)))?;
         for (method, _) in levels.iter_mut().flatten() {
-            *method = known_method(&*object, method)?;
+            *method = known_method(method)?;
         }
         create_folders(args)?;
         Ok(ObjectCourt {
             args,
-            name,
             object,
             models,
             levels,
@@ -90,11 +102,17 @@ impl<'a> ObjectCourt<'a> {
 
     /// Judges a history by all the models.
     pub(crate) fn judge(&self, source: &str, number: usize, index: u64, history: &History) -> Done {
-        let task = match task(history, &self.object) {
+        let place = format!("{source} [{index}]");
+        let (calls, named) = match self.prepare(source, history) {
+            Ok(prepared) => prepared,
+            Err(error) => return Done::Unreadable(error.at(&place)),
+        };
+        let history = calls.as_ref().unwrap_or(history);
+        let task = match task(history, &named.object) {
             Ok(task) => task,
             Err(reason) => {
-                let message = format!("{source} [{index}]: {reason}");
-                let hint = format!("it was read as calls of `{}`", self.name);
+                let message = format!("{place}: {reason}");
+                let hint = format!("it was read as calls of `{}`", named.name);
                 return Done::Unreadable(CliError::with_hint(message, hint));
             }
         };
@@ -108,7 +126,8 @@ impl<'a> ObjectCourt<'a> {
         for (model, mut ruling) in models.into_iter().zip(rulings) {
             if !self.args.no_certify
                 && let Some(certificate) = ruling.judgement.certificate()
-                && let Err(rejection) = self.accept(history, &model, ruling.via, &certificate)
+                && let Err(rejection) =
+                    self.accept(history, &*named.object, &model, ruling.via, &certificate)
             {
                 ruling.judgement = ObjectJudgement::Undecided(match rejection {
                     ObjectRejection::Stopped(stopped) => stopped,
@@ -136,7 +155,7 @@ impl<'a> ObjectCourt<'a> {
         if !complaints.is_empty() && code != VIOLATION {
             code = worse(code, UNDECIDED);
         }
-        let docket = Docket { source, index, history, object: self.name };
+        let docket = Docket { source, index, history, object: &named.name };
         let text = match self.args.format {
             OutputFormat::Text => docket.page(&results, strongest.as_deref()).into_bytes(),
             OutputFormat::Json => {
@@ -150,14 +169,28 @@ impl<'a> ObjectCourt<'a> {
         Done::Judged { text, code, complaints }
     }
 
+    /// Finds the object of a history, and makes calls of reads and writes.
+    fn prepare(
+        &self,
+        source: &str,
+        history: &History,
+    ) -> Result<(Option<History>, Named), CliError> {
+        let named = match &self.object {
+            Some(named) => named.clone(),
+            None => Named::of_history(source, history)?,
+        };
+        prepare(history, named)
+    }
+
     fn accept(
         &self,
         history: &History,
+        object: &dyn Object,
         model: &ObjectModel,
         via: Option<&'static str>,
         certificate: &ObjectCertificate,
     ) -> Result<(), ObjectRejection> {
-        accept_object(history, &*self.object, model, via, certificate, &options(self.args).budget)
+        accept_object(history, object, model, via, certificate, &options(self.args).budget)
     }
 
     /// Adds what goes to files and what the story needs.
@@ -177,7 +210,8 @@ impl<'a> ObjectCourt<'a> {
                 .map(|attempt| instead(task, &judged_by, attempt).map(known))
                 .collect();
         }
-        let mut outcome = Outcome { model, ruling, instead: instead_of, file: None, drawing: None };
+        let mut outcome =
+            Outcome { model, ruling, instead: instead_of, file: None, shrunk: None, drawing: None };
         let history = task.calls().history();
         let mut attempt = || -> Result<(), CliError> {
             let judgement = &outcome.ruling.judgement;
@@ -198,11 +232,152 @@ impl<'a> ObjectCourt<'a> {
                 write_file(&path, |out| out.write_all(svg.as_bytes()))?;
                 outcome.drawing = Some(path.display().to_string());
             }
+            if self.args.shrink && judgement.verdict() == Verdict::Violation {
+                outcome.shrunk = Some(self.shrunk(task, &judged_by, judgement)?);
+            }
             Ok(())
         };
         complaints.extend(attempt().err());
         outcome
     }
+}
+
+impl ObjectCourt<'_> {
+    /// Shrinks a violating history and writes it as text.
+    fn shrunk(
+        &self,
+        task: &Task<'_>,
+        model: &ObjectModel,
+        violation: &ObjectJudgement,
+    ) -> Result<String, CliError> {
+        let history = task.calls().history();
+        let mut keep = vec![false; history.len()];
+        for op in shrink_object(task, model, violation, &options(self.args)) {
+            keep[op.index()] = true;
+        }
+        let mut text = Vec::new();
+        write_history(&subset(history, &keep), Format::Hist, &mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+impl Named {
+    /// Finds an object by its name, or reads its file.
+    pub(crate) fn load(name: &str) -> Result<Self, CliError> {
+        Ok(Named { name: name.to_owned(), object: load_object(name)? })
+    }
+
+    /// Finds the object that a history is of: its file says so, or only one has its methods.
+    fn of_history(source: &str, history: &History) -> Result<Self, CliError> {
+        if let Some(name) = said_object(Path::new(source)) {
+            return Named::load(&name);
+        }
+        if !history.has_calls() {
+            return Named::load(if history.key_count() > 1 { "kv" } else { "cas-register" });
+        }
+        let has_all = |object: &dyn Object| {
+            history.ops().all(|op| match history.action(op) {
+                Action::Call(id) => {
+                    let call = history.call(id);
+                    object.resolve(&call.method, call.args.len()).is_ok()
+                }
+                _ => false,
+            })
+        };
+        // Of those that have all the methods, the ones that know most of them by these names.
+        let known = |object: &dyn Object| {
+            let is_called = |method: &&Method| {
+                history.ops().any(|op| match history.action(op) {
+                    Action::Call(id) => history.call(id).method == method.name,
+                    _ => false,
+                })
+            };
+            object.methods().iter().filter(is_called).count()
+        };
+        let fitting: Vec<(&str, usize)> = catalogue()
+            .iter()
+            .filter_map(|entry| Some((entry.name, find(entry.name).ok()?)))
+            .filter(|(_, object)| has_all(&**object))
+            .map(|(name, object)| (name, known(&*object)))
+            .collect();
+        let most = fitting.iter().map(|&(_, known)| known).max();
+        let fitting: Vec<&str> =
+            fitting.iter().filter(|(_, n)| Some(*n) == most).map(|&(name, _)| name).collect();
+        match fitting[..] {
+            // The second has all methods of the first, and they do the same.
+            [one] | [one @ "register", "cas-register"] => Named::load(one),
+            [] => Err(CliError::with_hint(
+                "no ready object has all the methods that are called",
+                "name a file that describes the object with `--object PATH`",
+            )),
+            _ => Err(CliError::with_hint(
+                format!("these may be calls of {}", fitting.join(" or ")),
+                "say which with `--object`, or with a line `# object: NAME` in the file",
+            )),
+        }
+    }
+}
+
+/// Gives the object that a comment at the beginning of a file names; a path counts from the file.
+fn said_object(path: &Path) -> Option<String> {
+    let file = std::fs::File::open(path).ok().filter(|_| path.is_file())?;
+    let lines = io::BufReader::new(file.take(1 << 16)).lines();
+    let comments = lines.map_while(Result::ok).take_while(|line| {
+        let line = line.trim_start();
+        line.is_empty() || line.starts_with('#')
+    });
+    let said = comments.filter_map(|line| {
+        let comment = line.trim_start_matches('#').trim();
+        let name = comment.strip_prefix("object:").map(|name| name.trim().to_owned());
+        // As recorders of other formats write it: `@object atomic-stack`, or the bare name.
+        let atomic = || comment.strip_prefix("@object")?.trim().strip_prefix("atomic-");
+        let is_ready = |name: &&str| catalogue().iter().any(|entry| entry.name == *name);
+        name.or_else(|| atomic().or(Some(comment)).filter(is_ready).map(ToOwned::to_owned))
+    });
+    let name = said.last()?;
+    match name.ends_with(".object") {
+        true => Some(path.parent()?.join(name).display().to_string()),
+        false => Some(name),
+    }
+}
+
+/// Makes calls of a history of reads and writes; its registers start with what the history says,
+/// unless the object's name says something else.
+pub(crate) fn prepare(
+    history: &History,
+    named: Named,
+) -> Result<(Option<History>, Named), CliError> {
+    let kind = named.name.split('(').next().unwrap_or_default();
+    let is_keyed = kind == "kv";
+    if history.has_calls() || history.is_empty() {
+        return Ok((None, named));
+    }
+    if !is_keyed && !matches!(kind, "register" | "cas-register") {
+        return Err(CliError::with_hint(
+            format!("these are reads and writes, not calls of `{}`", named.name),
+            "reads and writes are calls of `register`, `cas-register` or, with several keys, `kv`",
+        ));
+    }
+    let mut initial: Vec<&Value> =
+        history.keys().map(|key| history.value(history.initial_value(key))).collect();
+    initial.dedup();
+    if !is_keyed && history.key_count() > 1 {
+        return Err(CliError::with_hint(
+            format!("there are several registers here, and `{}` is one", named.name),
+            "judge them all with `--object kv`",
+        ));
+    }
+    let calls = calls_of_registers(history, is_keyed)
+        .map_err(|error| CliError::usage(error.to_string()))?;
+    let object: Arc<dyn Object> = match (kind, &initial[..]) {
+        _ if named.name != kind => named.object,
+        (_, []) => named.object,
+        ("register", [initial, ..]) => Arc::new(Register { initial: (*initial).clone() }),
+        ("cas-register", [initial, ..]) => Arc::new(CasRegister { initial: (*initial).clone() }),
+        (_, [initial]) => Arc::new(KeyValue { initial: (*initial).clone() }),
+        _ => return Err(CliError::usage("the registers start with different values")),
+    };
+    Ok((Some(calls), Named { name: named.name, object }))
 }
 
 /// Has the independent checker accept a certificate.
@@ -279,7 +454,7 @@ fn task<'h>(history: &'h History, object: &Arc<dyn Object>) -> Result<Task<'h>, 
 
 fn options(args: &CheckArgs) -> ObjectOptions {
     let budget = Budget::unlimited().with_time(args.budget).with_memory(args.memory);
-    ObjectOptions { budget, ..ObjectOptions::default() }
+    ObjectOptions { budget, jobs: jobs(args), ..ObjectOptions::default() }
 }
 
 fn code_of(verdict: Verdict) -> u8 {
@@ -359,6 +534,9 @@ impl Docket<'_> {
             }
             let explanation = explain_calls_line(history, judgement);
             write!(out, ",\"explanation\":{}", quoted(&explanation))?;
+            if let Some(shrunk) = &outcome.shrunk {
+                write!(out, ",\"shrunk\":{}", quoted(shrunk))?;
+            }
             if let Some(drawing) = &outcome.drawing {
                 write!(out, ",\"drawing\":{}", quoted(drawing))?;
             }
@@ -407,6 +585,12 @@ impl Docket<'_> {
                 page += "\n";
                 page += &explain_calls(history, model, judgement, &outcome.instead);
             }
+            if let Some(shrunk) = &outcome.shrunk {
+                page += &format!("\nSmallest part that still violates {}:\n\n", outcome.model.id);
+                for line in shrunk.lines() {
+                    page += &format!("    {line}\n");
+                }
+            }
             if let Some(drawing) = &outcome.drawing {
                 page += &format!("\nDrawn in {drawing}\n");
             }
@@ -444,7 +628,7 @@ fn write_bounded(
 /// Infers the visibility level that each method kept in all histories, and prints it.
 pub(crate) fn infer(args: &CheckArgs) -> Result<u8, CliError> {
     let name = args.objects.object.as_deref().expect("clap demands an object");
-    let object = load_object(name)?;
+    let named = Named::load(name)?;
     let options = options(args);
     let mut levels = Levels::default();
     // For each method the history that lowered it last.
@@ -462,7 +646,9 @@ pub(crate) fn infer(args: &CheckArgs) -> Result<u8, CliError> {
         for (index, history) in read(&input, args.input.from).enumerate() {
             let place = format!("{input} [{index}]");
             let inferred = history.map_err(CliError::from).and_then(|history| {
-                let task = task(&history, &object)
+                let (calls, named) =
+                    prepare(&history, named.clone()).map_err(|error| error.at(&place))?;
+                let task = task(calls.as_ref().unwrap_or(&history), &named.object)
                     .map_err(|reason| CliError::usage(format!("{place}: {reason}")))?;
                 Ok(infer_levels(&task, &mut levels, &options))
             });

@@ -97,13 +97,24 @@ fn bad_lines_and_limits_have_their_own_exit_codes() {
     let mut many = String::new();
     for i in 0..9 {
         many += &format!(
-            "{{\"type\":\"invoke\",\"session\":\"t{i}\",\"call\":\"enqueue\",\"args\":[{i}]}}\n"
+            "{{\"type\":\"invoke\",\"session\":\"t{i}\",\"call\":\"addLast\",\"args\":[{i}]}}\n"
         );
     }
     many += "{\"type\":\"ok\",\"session\":\"t0\"}\n";
-    let ran = folder.run_with("watch --object queue --configurations 100", many.as_bytes());
+    let ran = folder.run_with("watch --object deque --configurations 100", many.as_bytes());
     assert_eq!(ran.code, 3);
     assert!(ran.out.starts_with("undecided at t0:0: more than 100 configurations"), "{}", ran.out);
+    // A queue's calls are judged without configurations; what is wrong is found all the same.
+    let many = many.replace("addLast", "enqueue");
+    let ran = folder.run_with("watch --object queue --configurations 100", many.as_bytes());
+    assert_eq!(ran.code, 0, "{}", ran.out);
+    let wrong = "{\"type\":\"invoke\",\"session\":\"t0\",\"call\":\"dequeue\"}\n\
+                 {\"type\":\"ok\",\"session\":\"t0\",\"returns\":null}\n";
+    let ran = folder
+        .run_with("watch --object queue --configurations 100", format!("{many}{wrong}").as_bytes());
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    assert!(ran.out.starts_with("violation: t0:1 dequeue() => null"), "{}", ran.out);
+    assert!(ran.out.contains("It could have returned 0 or 1 or 2"), "{}", ran.out);
     let size = "{\"type\":\"invoke\",\"session\":\"t0\",\"call\":\"add\",\"args\":[1]}\n\
                 {\"type\":\"invoke\",\"session\":\"t1\",\"call\":\"size\"}\n";
     let ran = folder.run_with("watch --object set", size.as_bytes());

@@ -160,6 +160,23 @@ impl<'h> Calls<'h> {
         calls
     }
 
+    /// Gives some of the calls, which are sorted by start; their places are new.
+    pub(crate) fn restricted(&self, places: &[Place]) -> Self {
+        let operations = places.iter().map(|&place| *self.get(place)).collect();
+        Calls { operations, methods: self.methods.clone(), ..*self }
+    }
+
+    /// Gives the same calls with all of them running at one time.
+    pub(crate) fn timeless(&self) -> Self {
+        let mut calls = self.clone();
+        calls.is_timed = true;
+        for op in &mut calls.operations {
+            op.start = 0;
+            op.end = if op.is_pending { i64::MAX } else { 1 };
+        }
+        calls
+    }
+
     /// Gives the history.
     pub fn history(&self) -> &'h History {
         self.history

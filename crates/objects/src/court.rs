@@ -13,6 +13,7 @@
 //! start: its furthest point fails if what returns later is taken into account, and most often
 //! without that too.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use consistory_history::{OpId, Value};
@@ -37,6 +38,8 @@ pub struct ObjectOptions {
     pub budget: Budget,
     /// How to search.
     pub engine: Engine,
+    /// How many threads may judge the parts of one history; 0 counts as 1.
+    pub jobs: usize,
 }
 
 /// Which search decides.
@@ -84,7 +87,7 @@ pub fn judge_objects(
     };
     let asked = models.iter().any(ObjectModel::is_linearizability);
     let share = options.budget.share(if asked { 1 } else { 4 });
-    let linearizability = judge_linearizability(task, &share);
+    let linearizability = judge_linearizability(task, &share, options.jobs);
     if let Ok(ObjectJudgement::Consistent(linearization)) = linearizability {
         let consistent = || ObjectJudgement::Consistent(linearization.clone());
         return models.iter().map(|_| rule(consistent(), None)).collect();
@@ -130,7 +133,9 @@ pub fn judge_object(task: &Task<'_>, model: &ObjectModel, options: &ObjectOption
     let started = Instant::now();
     let budget = options.budget.renewed();
     let judgement = match options.engine {
-        Engine::Fastest if model.is_linearizability() => judge_linearizability(task, &budget),
+        Engine::Fastest if model.is_linearizability() => {
+            judge_linearizability(task, &budget, options.jobs)
+        }
         Engine::Fastest => {
             judge_by_axioms(task, model, Strategy::default(), Visibility::default(), &budget)
         }
@@ -164,15 +169,16 @@ fn judge_by_axioms(
     };
     let places: Vec<Place> = task.calls().places().collect();
     let returns = by_return(task, &places);
-    let (_, unexplained) = shortest_prefix(task, &returns, stuck, |task| match search(task)? {
-        Explanation::Found(_) => Ok(None),
-        Explanation::Stuck { stuck, attempts } => {
-            let unexplained = task.calls().get(stuck).id;
-            let attempt =
-                |execution| Attempt { linearization: certificate(execution), unexplained };
-            Ok(Some(attempts.into_iter().map(attempt).collect()))
-        }
-    })?;
+    let (_, unexplained) =
+        shortest_prefix(task, &returns, stuck, None, |task| match search(task)? {
+            Explanation::Found(_) => Ok(None),
+            Explanation::Stuck { stuck, attempts } => {
+                let unexplained = task.calls().get(stuck).id;
+                let attempt =
+                    |execution| Attempt { linearization: certificate(execution), unexplained };
+                Ok(Some(attempts.into_iter().map(attempt).collect()))
+            }
+        })?;
     Ok(ObjectJudgement::Violation(unexplained))
 }
 
@@ -180,7 +186,36 @@ fn judge_by_axioms(
 /// the shortest prefix that fails says more than a core.
 const SMALL: usize = 64;
 
-fn judge_linearizability(task: &Task<'_>, budget: &Budget) -> Result<ObjectJudgement, Stopped> {
+/// Says whether a history satisfies a model, and no more.
+pub(crate) fn is_explained(
+    task: &Task<'_>,
+    model: &ObjectModel,
+    budget: &Budget,
+) -> Result<bool, Stopped> {
+    if !model.is_linearizability() {
+        let found = explain(task, model, Strategy::default(), Visibility::default(), budget)?;
+        return Ok(matches!(found, Explanation::Found(_)));
+    }
+    if task.len() > SMALL {
+        match monitor(task.calls(), task.object()) {
+            Outcome::Linearizable(_) => return Ok(true),
+            Outcome::Violation(_) => return Ok(false),
+            Outcome::NotApplicable(_) => {}
+        }
+    }
+    for part in parts(task) {
+        if matches!(linearize(&part.task, budget)?, Linearization::Stuck { .. }) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn judge_linearizability(
+    task: &Task<'_>,
+    budget: &Budget,
+    jobs: usize,
+) -> Result<ObjectJudgement, Stopped> {
     if task.len() > SMALL {
         match monitor(task.calls(), task.object()) {
             Outcome::Linearizable(order) => {
@@ -199,31 +234,44 @@ fn judge_linearizability(task: &Task<'_>, budget: &Budget) -> Result<ObjectJudge
     let parts = parts(task);
     // What was linearized, each with the operation at whose return that happened; operations of
     // all parts are sorted by that.
-    let mut found: Vec<(Place, Place)> = Vec::new();
-    let mut failing: Vec<(Place, &[Place])> = Vec::new();
-    for part in &parts {
-        match linearize(task, part, budget)? {
-            Linearization::Found(order) => found.extend(order),
-            Linearization::Stuck { stuck, .. } => failing.push((stuck, part)),
+    let mut found: Vec<(Place, Place)> = Vec::with_capacity(task.len());
+    let mut failing: Vec<(Place, Option<Place>, &Part<'_>)> = Vec::new();
+    let mut undecided = None;
+    let jobs = if task.len() < LARGE { 1 } else { jobs };
+    for (part, linearization) in parts.iter().zip(linearize_all(&parts, budget, jobs)) {
+        match linearization {
+            Ok(Linearization::Found(order)) => {
+                found.extend(order.iter().map(|&(op, at)| (part.place(op), part.place(at))));
+            }
+            Ok(Linearization::Stuck { stuck, attempts }) => {
+                let suspect = attempts.first().map(|&(_, unexplained)| unexplained);
+                failing.push((stuck, suspect, part));
+            }
+            Err(stopped) => undecided = Some(stopped),
         }
     }
+    let key = |place: Place| return_key(task, place);
     if failing.is_empty() {
+        if let Some(stopped) = undecided {
+            return Err(stopped);
+        }
         if parts.len() > 1 {
-            found.sort_by_key(|&(_, at)| return_key(task, at));
+            found.sort_by_key(|&(_, at)| key(at));
         }
         let order = found.iter().map(|&(place, _)| task.calls().get(place).id).collect();
         return Ok(ObjectJudgement::Consistent(LinearizationCertificate { order, vis: None }));
     }
-    failing.sort_by_key(|&(stuck, _)| return_key(task, stuck));
+    failing.sort_by_key(|&(stuck, _, part)| key(part.place(stuck)));
     let mut shortest: Option<(Place, Unexplained)> = None;
-    for (stuck, part) in failing {
+    for (stuck, suspect, part) in failing {
         // A part that fails at `stuck` fails there or later.
-        let is_later = |(last, _): &(Place, _)| return_key(task, *last) <= return_key(task, stuck);
-        if shortest.as_ref().is_some_and(is_later) {
+        let first = key(part.place(stuck));
+        if shortest.as_ref().is_some_and(|(last, _)| key(*last) <= first) {
             break;
         }
-        let returns = by_return(task, part);
-        let attempts = |task: &Task<'_>| match linearize(task, part, budget)? {
+        let places: Vec<Place> = part.task.calls().places().collect();
+        let returns = by_return(&part.task, &places);
+        let attempts = |task: &Task<'_>| match linearize(task, budget)? {
             Linearization::Found(_) => Ok(None),
             Linearization::Stuck { attempts, .. } => {
                 let attempt = |(order, unexplained): (Vec<Place>, Place)| Attempt {
@@ -233,9 +281,9 @@ fn judge_linearizability(task: &Task<'_>, budget: &Budget) -> Result<ObjectJudge
                 Ok(Some(attempts.into_iter().map(attempt).collect()))
             }
         };
-        let (last, unexplained) = shortest_prefix(task, &returns, stuck, attempts)?;
-        let is_shorter = |(best, _): &(Place, _)| return_key(task, last) < return_key(task, *best);
-        if shortest.as_ref().is_none_or(is_shorter) {
+        let (last, unexplained) = shortest_prefix(&part.task, &returns, stuck, suspect, attempts)?;
+        let last = part.place(last);
+        if shortest.as_ref().is_none_or(|(best, _)| key(last) < key(*best)) {
             shortest = Some((last, unexplained));
         }
     }
@@ -243,12 +291,47 @@ fn judge_linearizability(task: &Task<'_>, budget: &Budget) -> Result<ObjectJudge
     Ok(ObjectJudgement::Violation(unexplained))
 }
 
+/// How many operations a history has at least whose parts are worth a thread each.
+const LARGE: usize = 1000;
+
+/// Searches for a linearization of each part, on several threads.
+fn linearize_all(
+    parts: &[Part<'_>],
+    budget: &Budget,
+    jobs: usize,
+) -> Vec<Result<Linearization, Stopped>> {
+    let jobs = jobs.min(parts.len());
+    if jobs <= 1 {
+        return parts.iter().map(|part| linearize(&part.task, budget)).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some(i) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < parts.len())
+        {
+            done.push((i, linearize(&parts[i].task, budget)));
+        }
+        done
+    };
+    let mut done: Vec<(usize, Result<Linearization, Stopped>)> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..jobs).map(|_| scope.spawn(work)).collect();
+        let mut done = work();
+        for other in others {
+            done.extend(other.join().expect("a search does not panic"));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|&(i, _)| i);
+    done.into_iter().map(|(_, linearization)| linearization).collect()
+}
+
 /// Finds the shortest prefix that fails; one that ends before the return of `stuck` does not, and
-/// the whole history does.
+/// the whole history does. If there is a suspect, it is tried first.
 fn shortest_prefix(
     task: &Task<'_>,
     returns: &[Place],
     stuck: Place,
+    suspect: Option<Place>,
     mut attempts: impl FnMut(&Task<'_>) -> Result<Option<Vec<Attempt>>, Stopped>,
 ) -> Result<(Place, Unexplained), Stopped> {
     let mut rank = vec![usize::MAX; task.len()];
@@ -257,7 +340,8 @@ fn shortest_prefix(
     }
     let mut try_until = |last: usize| attempts(&task.relaxed(|place| rank[place.index()] <= last));
     // What fails at `high` does not at `low - 1`; steps double until something fails.
-    let (mut low, mut high) = (rank[stuck.index()], rank[stuck.index()]);
+    let mut low = rank[stuck.index()];
+    let mut high = suspect.map_or(low, |place| rank[place.index()].max(low));
     let mut step = 1;
     let mut failed = loop {
         if let Some(attempts) = try_until(high)? {
@@ -297,31 +381,50 @@ fn return_key(task: &Task<'_>, place: Place) -> (i64, Place) {
     }
 }
 
+/// Operations that are a history of their own.
+struct Part<'h> {
+    task: Task<'h>,
+    /// For each of them its place among all.
+    places: Vec<Place>,
+}
+
+impl Part<'_> {
+    /// Gives the place among all operations.
+    fn place(&self, place: Place) -> Place {
+        self.places[place.index()]
+    }
+}
+
 /// Divides the operations into parts that are objects of their own, if there are several.
-fn parts(task: &Task<'_>) -> Vec<Vec<Place>> {
-    let whole = || vec![task.calls().places().collect()];
+fn parts<'h>(task: &Task<'h>) -> Vec<Part<'h>> {
+    let part = |places: Vec<Place>| Part { task: task.restricted(&places), places };
+    let whole = || vec![part(task.calls().places().collect())];
     if !task.calls().is_timed() || task.calls().sessions_meet() {
         return whole();
     }
-    let mut of_invocation: Vec<Option<Value>> = Vec::with_capacity(task.invocations().len());
-    for invocation in task.invocations() {
-        match task.object().part(&invocation.method, &invocation.args) {
-            Some(part) => of_invocation.push(Some(part)),
-            None => return whole(),
-        }
-    }
-    let mut index: FxHashMap<&Value, usize> = FxHashMap::default();
+    let mut index: FxHashMap<Value, usize> = FxHashMap::default();
+    let mut of_invocation: FxHashMap<u32, usize> = FxHashMap::default();
     let mut parts: Vec<Vec<Place>> = Vec::new();
     for place in task.calls().places() {
-        let part = of_invocation[task.invocation_of(place) as usize].as_ref();
-        let part = part.expect("every invocation has a part");
-        let at = *index.entry(part).or_insert_with(|| {
-            parts.push(Vec::new());
-            parts.len() - 1
-        });
+        let number = task.invocation_of(place);
+        let at = match of_invocation.get(&number) {
+            Some(&at) => at,
+            None => {
+                let invocation = task.invocation(place);
+                let Some(part) = task.object().part(&invocation.method, &invocation.args) else {
+                    return whole();
+                };
+                let at = *index.entry(part).or_insert_with(|| {
+                    parts.push(Vec::new());
+                    parts.len() - 1
+                });
+                of_invocation.insert(number, at);
+                at
+            }
+        };
         parts[at].push(place);
     }
-    parts
+    parts.into_iter().map(part).collect()
 }
 
 fn ids(task: &Task<'_>, places: &[Place]) -> Vec<OpId> {

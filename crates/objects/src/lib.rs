@@ -4,6 +4,7 @@
 //! `consistory_spec::Object` gives; a [`Task`] is both.
 
 mod calls;
+mod registers;
 mod task;
 
 // The definition.
@@ -19,12 +20,14 @@ mod visibility;
 // The verdict.
 mod court;
 mod levels;
+mod shrink;
 
 // Polynomial deciders.
 mod monitors;
 
 // Calls as they come.
 mod online;
+mod record;
 
 pub use calls::{Calls, CallsError, MethodId, Operation, Place};
 pub use court::{Engine, ObjectOptions, ObjectRuling, judge_object, judge_objects};
@@ -32,5 +35,7 @@ pub use definition::{Execution, MOST_BY_DEFINITION, decide_by_definition};
 pub use levels::{Inference, Levels, infer_levels};
 pub use monitors::{Outcome, Pattern, Unsuitable, Violation, monitor};
 pub use online::{Inexplicable, Online, OnlineError, OnlineOptions, OnlineSize, RunningId};
+pub use registers::calls_of_registers;
+pub use shrink::shrink_object;
 pub use task::{Invocation, Task, TaskError};
 pub use visibility::{Instead, Strategy, Visibility, instead};

@@ -12,9 +12,9 @@
 //!   linearized first; of pending ones with the same call, the one called first.
 //! - A pending operation is linearized only if it changes the state, and a configuration that a
 //!   failed one differs from only in having used up more pending operations fails too.
-//!
-//! - A configuration from which the next operation that changes no state cannot return what it
-//!   did, whatever is linearized before it, is left at once, if the specification can tell.
+//! - A configuration from which an operation that changes no state cannot return what it did,
+//!   whatever is linearized before it, is left at once, if the specification can tell. That is
+//!   asked for those that are open, and for as many that return next.
 //!
 //! The third of these must not be circular: of the configurations that lead to the end take one
 //! with the fewest steps to go. Its next one was explored, or given up in favour of one with at
@@ -25,7 +25,7 @@
 //!
 //! Cost: exponential in the number of operations that are open at once, linear in the rest.
 
-use consistory_spec::{CallRef, Goal};
+use consistory_spec::Goal;
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -39,7 +39,7 @@ use crate::timeline::Timeline;
 const ATTEMPTS: usize = 8;
 /// How many steps are taken between two looks at the clock.
 const PATIENCE: u32 = 1024;
-/// How many returns ahead the next operation that changes no state is looked for.
+/// How many returns ahead operations that change no state are looked at.
 const LOOK_AHEAD: usize = 64;
 /// The most operations that may be open at once.
 const MOST_OPEN: usize = 256 * 64;
@@ -59,13 +59,9 @@ pub(crate) enum Linearization {
     },
 }
 
-/// Searches for a linearization of some of a task's operations, which are sorted by start.
-pub(crate) fn linearize(
-    task: &Task<'_>,
-    places: &[Place],
-    budget: &Budget,
-) -> Result<Linearization, Stopped> {
-    let timeline = Timeline::new(task, places);
+/// Searches for a linearization of a task's operations.
+pub(crate) fn linearize(task: &Task<'_>, budget: &Budget) -> Result<Linearization, Stopped> {
+    let timeline = Timeline::new(task);
     match timeline.slots.div_ceil(64) {
         0..=1 => Search::<1>::new(task, &timeline, budget).run(),
         2 => Search::<2>::new(task, &timeline, budget).run(),
@@ -102,6 +98,7 @@ struct Search<'a, 'h, const W: usize> {
     machine: Machine<'a, 'h>,
     task: &'a Task<'h>,
     budget: &'a Budget,
+    looks_ahead: bool,
     /// For each operation (by place) a number that it shares with those it can be exchanged for.
     class: Vec<u32>,
     /// For each class when it was last seen.
@@ -128,6 +125,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
             machine: Machine::new(task),
             task,
             budget,
+            looks_ahead: task.object().looks_ahead(),
             class,
             stamps,
             stamp: 0,
@@ -234,39 +232,50 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         })
     }
 
-    /// Gives the next operation that changes no state and is not linearized, if the specification
-    /// can tell that it cannot return what it did any more.
-    fn hopeless(&self, configuration: &Configuration<W>) -> Option<Place> {
-        if !self.task.object().looks_ahead() {
+    /// Gives an operation that changes no state and is not linearized, if the specification can
+    /// tell that it cannot return what it did any more.
+    fn hopeless(&mut self, configuration: &Configuration<W>) -> Option<Place> {
+        if !self.looks_ahead {
             return None;
         }
-        let (timeline, calls) = (self.timeline, self.task.calls());
+        let (timeline, task) = (self.timeline, self.task);
         let at = configuration.at as usize;
-        let now = calls.get(timeline.returns[at]).end;
+        let now = task.calls().get(timeline.returns[at]).end;
         let is_linearized = |place: Place| {
-            calls.get(place).start <= now
+            task.calls().get(place).start <= now
                 && configuration.linearized.contains(timeline.slot[place.index()] as usize)
         };
-        let ahead = timeline.returns[at..].iter().take(LOOK_AHEAD);
-        let (steps, &next) = ahead
-            .enumerate()
-            .find(|(_, place)| self.task.is_pure(**place) && !is_linearized(**place))?;
-        let returns = self.task.returns(next)?;
-        let pending = &timeline.pending[..timeline.pending_at[at + steps] as usize];
-        let by: Vec<CallRef<'_>> = timeline.returns[at..at + steps]
-            .iter()
-            .chain(timeline.open(at + steps))
-            .chain(pending)
-            .filter(|&&place| !self.task.is_pure(place) && !is_linearized(place))
-            .map(|&place| {
-                let invocation = self.task.invocation(place);
-                (&*invocation.method, &*invocation.args)
-            })
-            .collect();
-        let goal = self.task.invocation(next);
-        let goal = Goal { method: &goal.method, args: &goal.args, returns };
+        let is_goal = |place: &Place| task.is_pure(*place) && !is_linearized(*place);
+        let open = timeline.open(at);
+        let near = (at + open.len()).min(timeline.returns.len());
+        let last = (at + LOOK_AHEAD).min(timeline.returns.len());
+        let is_far = |place: &Place| timeline.rank[place.index()] as usize >= near;
+        let goals = timeline.returns[at..near].iter().chain(open.iter().filter(|p| is_far(p)));
+        let mut goals = goals.copied().filter(is_goal);
         let state = self.machine.state_of(configuration.state);
-        (!self.task.object().can_reach(state, &goal, &by)).then_some(next)
+        // What returns before the goals, which come by return, and may precede them.
+        let (mut by, mut gathered) = (Vec::new(), at);
+        goals.find(|&goal| {
+            let rank = timeline.rank[goal.index()] as usize;
+            let Some(returns) = task.returns(goal).filter(|_| rank < last) else { return false };
+            let called = |place: Place| {
+                (!task.is_pure(place) && !is_linearized(place))
+                    .then(|| task.invocation(place))
+                    .map(|call| (&*call.method, &*call.args))
+            };
+            while gathered < rank {
+                by.extend(called(timeline.returns[gathered]));
+                gathered += 1;
+            }
+            let before = by.len();
+            let pending = &timeline.pending[..timeline.pending_at[rank] as usize];
+            by.extend(timeline.open(rank).iter().chain(pending).filter_map(|&place| called(place)));
+            let call = task.invocation(goal);
+            let goal = Goal { method: &call.method, args: &call.args, returns };
+            let can = task.object().can_reach(state, &goal, &by);
+            by.truncate(before);
+            !can
+        })
     }
 
     /// Says whether a configuration is none that was explored, or that one explored stands for.

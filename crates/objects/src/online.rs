@@ -23,7 +23,8 @@
 //! Cost: for each return the number of configurations times the ways in which running calls may
 //! take effect, in the worst case exponential in the number of calls that run at once, and in the
 //! number of different calls that nobody knows the end of; those can't be forgotten. A limit on the
-//! number of configurations makes the answer [`OnlineError::TooMany`] instead.
+//! number of configurations makes the answer [`OnlineError::TooMany`] instead. Queues and stacks go
+//! on without configurations ([`crate::record`]).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,6 +32,8 @@ use std::sync::Arc;
 use consistory_history::Value;
 use consistory_spec::{CallError, Object, Returns, State};
 use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::record::{MOST_KEPT, Record, Wrong};
 
 /// How to judge calls as they come.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -69,6 +72,12 @@ pub enum OnlineError {
         /// The limit.
         limit: usize,
     },
+    /// There are too many calls that cannot be forgotten.
+    #[error("none of the last {calls} calls can be forgotten")]
+    TooLong {
+        /// How many are kept.
+        calls: usize,
+    },
     /// The call is not running.
     #[error("no such call is running")]
     NotRunning,
@@ -77,6 +86,8 @@ pub enum OnlineError {
 /// A return that nothing explains.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Inexplicable {
+    /// The call: the one that returned last, or one of those that were [unjudged](Online::unjudged).
+    pub call: RunningId,
     /// What the call could have returned, a few of these.
     pub possible: Vec<Value>,
     /// The part of the object, if it has parts.
@@ -98,6 +109,8 @@ pub struct OnlineSize {
     pub running: usize,
     /// The calls that nobody knows the end of.
     pub pending: usize,
+    /// The calls of a queue or stack that are kept beside.
+    pub kept: usize,
 }
 
 /// Judges an object's calls as they come.
@@ -111,6 +124,10 @@ pub struct Online {
     running: FxHashMap<RunningId, Option<Value>>,
     next: u64,
     most: usize,
+    /// The calls of a queue or stack, as long as they can be judged without configurations.
+    record: Option<Record>,
+    /// Whether there were too many configurations, so that there are none any more.
+    is_without: bool,
 }
 
 /// A method and its arguments.
@@ -164,6 +181,8 @@ impl Online {
     /// Starts with nothing called.
     pub fn new(object: Arc<dyn Object>, options: OnlineOptions) -> Self {
         Online {
+            record: Record::new(&object),
+            is_without: false,
             object,
             options,
             parts: FxHashMap::default(),
@@ -179,7 +198,8 @@ impl Online {
         let resolved = self.object.resolve(method, args.len())?;
         let returns = resolved.map_or(Returns::Value, |method| method.returns);
         let name: Box<str> = resolved.map_or_else(|| method.into(), |method| method.name.clone());
-        let part = match self.options.whole {
+        // Once a call concerned all of the object, it is judged as a whole.
+        let part = match self.options.whole || self.has_parts == Some(false) {
             true => None,
             false => self.object.part(&name, &args),
         };
@@ -191,7 +211,13 @@ impl Online {
         let invoked = Invoked { method: name, args, returns, is_read_only };
         let id = RunningId(self.next);
         self.next += 1;
+        if self.record.as_mut().is_some_and(|r| !r.invoke(id, &invoked.method, &invoked.args)) {
+            self.without_record()?;
+        }
         self.running.insert(id, part.clone());
+        if self.is_without {
+            return Ok(id);
+        }
         let object = &*self.object;
         let part = self.parts.entry(part).or_insert_with(|| Part::new(object));
         part.invoke(object, id, invoked);
@@ -202,28 +228,108 @@ impl Online {
     /// explains it.
     ///
     /// Behind a return that nothing explains there is nothing to judge by, and the part starts
-    /// again with what is running.
+    /// again with what is running; where there are no configurations, nothing more is said.
     pub fn complete(
         &mut self,
         id: RunningId,
         returned: Option<Value>,
     ) -> Result<Option<Inexplicable>, OnlineError> {
-        let object = &*self.object;
         let name = self.running.remove(&id).ok_or(OnlineError::NotRunning)?;
+        if self.record.as_mut().is_some_and(|record| !record.complete(id, returned.as_ref())) {
+            self.without_record()?;
+        }
+        if self.is_without {
+            return self.check_record(false);
+        }
+        let object = &*self.object;
+        // Where there is another way, there is no need for very many.
+        let limit = match self.record {
+            Some(_) => self.options.configurations.min(MANY),
+            None => self.options.configurations,
+        };
         let part = self.parts.get_mut(&name).expect("a running call has a part");
         let before = part.configurations.len();
-        let possible = part.complete(object, id, returned, self.options.configurations)?;
+        let possible = match part.complete(object, id, returned, limit) {
+            Err(OnlineError::TooMany { .. }) if self.record.is_some() => {
+                self.is_without = true;
+                self.parts.clear();
+                return self.check_record(true);
+            }
+            possible => possible?,
+        };
         self.most = self.most.max(part.configurations.len());
         if part.is_idle(object) {
             self.parts.remove(&name);
         }
-        Ok(possible.map(|possible| Inexplicable { possible, part: name, configurations: before }))
+        if possible.is_none() && self.record.as_ref().is_some_and(Record::is_large) {
+            // The configurations say that all is right; what is too old is forgotten.
+            self.record.as_mut().and_then(Record::check);
+        }
+        Ok(possible.map(|possible| Inexplicable {
+            call: id,
+            possible,
+            part: name,
+            configurations: before,
+        }))
+    }
+
+    /// Takes the end: judges what is not judged yet.
+    pub fn finish(&mut self) -> Result<Option<Inexplicable>, OnlineError> {
+        if self.is_without { self.check_record(true) } else { Ok(None) }
+    }
+
+    /// Counts the last returns that are not judged yet: behind many calls that overlap, returns
+    /// are judged several at a time.
+    pub fn unjudged(&self) -> usize {
+        self.record.as_ref().filter(|_| self.is_without).map_or(0, Record::unjudged)
+    }
+
+    /// Has the record judged, if it is due.
+    fn check_record(&mut self, now: bool) -> Result<Option<Inexplicable>, OnlineError> {
+        let limit = self.options.configurations;
+        let record = self.record.as_mut().ok_or(OnlineError::TooMany { limit })?;
+        if !(now || record.is_due()) {
+            return Ok(None);
+        }
+        let Some(found) = record.check() else {
+            return self.without_record().map(|()| None);
+        };
+        if record.len() > MOST_KEPT {
+            return Err(OnlineError::TooLong { calls: record.len() });
+        }
+        if record.is_empty() {
+            // All is as at first.
+            self.is_without = false;
+        }
+        if found.is_some() {
+            self.record = None;
+        }
+        Ok(found.map(|Wrong { id, possible }| Inexplicable {
+            call: id,
+            possible,
+            part: None,
+            configurations: 0,
+        }))
+    }
+
+    /// Goes on with configurations alone, if there are any.
+    fn without_record(&mut self) -> Result<(), OnlineError> {
+        self.record = None;
+        match self.is_without {
+            true => Err(OnlineError::TooMany { limit: self.options.configurations }),
+            false => Ok(()),
+        }
     }
 
     /// Takes that a call did not take effect.
     pub fn fail(&mut self, id: RunningId) -> Result<(), OnlineError> {
         let name = self.running.remove(&id).ok_or(OnlineError::NotRunning)?;
-        let part = self.parts.get_mut(&name).expect("a running call has a part");
+        if let Some(record) = &mut self.record {
+            record.fail(id);
+        }
+        let Some(part) = self.parts.get_mut(&name).filter(|_| !self.is_without) else {
+            return Ok(());
+        };
         part.running.retain(|(running, _)| *running != id);
         part.reshape(|configuration| {
             let is_done = configuration.take_done(id).is_some();
@@ -239,7 +345,12 @@ impl Online {
     /// Takes that nobody will know the end of a call.
     pub fn abandon(&mut self, id: RunningId) -> Result<(), OnlineError> {
         let name = self.running.remove(&id).ok_or(OnlineError::NotRunning)?;
-        let part = self.parts.get_mut(&name).expect("a running call has a part");
+        if let Some(record) = &mut self.record {
+            record.abandon(id);
+        }
+        let Some(part) = self.parts.get_mut(&name).filter(|_| !self.is_without) else {
+            return Ok(());
+        };
         part.abandon(id);
         if part.is_idle(&*self.object) {
             self.parts.remove(&name);
@@ -256,6 +367,7 @@ impl Online {
             parts: self.parts.len(),
             running: self.running.len(),
             pending: self.parts.values().map(pending).sum(),
+            kept: self.record.as_ref().map_or(0, Record::len),
         }
     }
 }
@@ -498,6 +610,8 @@ impl Part {
 
 /// How many values an explanation lists.
 const FEW: usize = 20;
+/// How many configurations there may be where there is another way to judge.
+const MANY: usize = 2000;
 
 impl Configuration {
     fn done_value(&self, id: RunningId) -> Option<&Value> {

@@ -1,12 +1,13 @@
 //! A history of calls and the object that they are said to be of: what is to be explained.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use consistory_history::Value;
+use consistory_history::{Value, ValueId};
 use consistory_spec::{CallError, Object, Returns};
 use rustc_hash::FxHashMap;
 
-use crate::calls::{Calls, CallsError, Place};
+use crate::calls::{Calls, CallsError, MethodId, Place};
 
 /// Why a history cannot be judged as one of an object.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -38,59 +39,87 @@ pub struct Invocation {
 pub struct Task<'h> {
     calls: Calls<'h>,
     object: Arc<dyn Object>,
-    invocations: Vec<Invocation>,
+    table: Arc<Table<'h>>,
     /// For each operation its invocation.
     invocation_of: Vec<u32>,
     /// For each operation its return, if that is known and means something.
-    returns: Vec<Option<Value>>,
+    returns: Vec<Option<u32>>,
     /// For each operation whether it changes no state where it returns what it did.
     is_pure: Vec<bool>,
     /// For each operation whether it changes no state, whatever it returns.
     is_read_only: Vec<bool>,
 }
 
+/// What the operations of a task refer to; tasks made of others share it.
+#[derive(Default)]
+struct Table<'h> {
+    invocations: Vec<Invocation>,
+    returns: Vec<Cow<'h, Value>>,
+}
+
+/// A method as a history calls it, with so many arguments.
+#[derive(Clone)]
+struct Resolved {
+    name: Box<str>,
+    /// The first method that has this name and number of arguments here.
+    number: u32,
+    returns: Returns,
+    is_read_only: bool,
+}
+
 impl<'h> Task<'h> {
     /// Looks at a history as one of an object.
     pub fn new(calls: Calls<'h>, object: Arc<dyn Object>) -> Result<Self, TaskError> {
-        let mut ids: FxHashMap<Invocation, u32> = FxHashMap::default();
-        let mut invocations = Vec::new();
+        let mut table = Table::default();
+        let mut methods: FxHashMap<(MethodId, usize), Resolved> = FxHashMap::default();
+        let mut numbers: FxHashMap<(Box<str>, usize), u32> = FxHashMap::default();
+        let mut invocations: FxHashMap<(u32, &[ValueId]), u32> = FxHashMap::default();
+        let mut values: FxHashMap<(ValueId, bool), u32> = FxHashMap::default();
         let mut invocation_of = Vec::with_capacity(calls.len());
         let mut returns = Vec::with_capacity(calls.len());
         let mut is_pure = Vec::with_capacity(calls.len());
         let mut is_read_only = Vec::with_capacity(calls.len());
         for place in calls.places() {
-            let args: Vec<Value> =
-                calls.args(place).iter().map(|&arg| calls.value(arg).clone()).collect();
-            let resolved = object.resolve(calls.method(place), args.len()).map_err(|error| {
-                let op = calls.history().reference(calls.get(place).id).to_string();
-                TaskError::Call { op, error }
-            })?;
-            let kind = resolved.map_or(Returns::Value, |method| method.returns);
-            let method: Box<str> = match resolved {
-                Some(method) => method.name.clone(),
-                None => calls.method(place).into(),
-            };
-            let recorded = calls.returns(place).map(|id| calls.value(id));
-            let recorded = match (kind, recorded) {
-                (Returns::Nothing, _) | (_, None) => None,
-                (Returns::Unordered, Some(Value::List(list))) => {
-                    let mut list = list.clone();
-                    list.sort();
-                    Some(Value::List(list))
+            let args = calls.args(place);
+            let key = (calls.get(place).method, args.len());
+            let method = match methods.get(&key) {
+                Some(known) => known,
+                None => {
+                    let mut method = resolve(&calls, place, &*object)?;
+                    let fresh = numbers.len() as u32;
+                    let named = (method.name.clone(), args.len());
+                    method.number = *numbers.entry(named).or_insert(fresh);
+                    methods.entry(key).or_insert(method)
                 }
-                (_, Some(value)) => Some(value.clone()),
             };
-            is_read_only.push(object.is_read_only(&method, None));
-            is_pure.push(object.is_read_only(&method, recorded.as_ref()));
-            returns.push(recorded);
-            let invocation = Invocation { method, args };
-            let id = *ids.entry(invocation).or_insert_with_key(|invocation| {
-                invocations.push(invocation.clone());
-                invocations.len() as u32 - 1
+            let invocation = *invocations.entry((method.number, args)).or_insert_with(|| {
+                let args = args.iter().map(|&arg| calls.value(arg).clone()).collect();
+                table.invocations.push(Invocation { method: method.name.clone(), args });
+                table.invocations.len() as u32 - 1
             });
-            invocation_of.push(id);
+            let recorded = calls.returns(place).filter(|_| method.returns != Returns::Nothing);
+            let recorded = recorded.map(|id| {
+                let is_unordered = method.returns == Returns::Unordered;
+                *values.entry((id, is_unordered)).or_insert_with(|| {
+                    table.returns.push(match calls.value(id) {
+                        Value::List(list) if is_unordered => {
+                            let mut list = list.clone();
+                            list.sort();
+                            Cow::Owned(Value::List(list))
+                        }
+                        value => Cow::Borrowed(value),
+                    });
+                    table.returns.len() as u32 - 1
+                })
+            });
+            let value = recorded.map(|id| &*table.returns[id as usize]);
+            is_pure.push(object.is_read_only(&method.name, value));
+            is_read_only.push(method.is_read_only);
+            invocation_of.push(invocation);
+            returns.push(recorded);
         }
-        Ok(Task { calls, object, invocations, invocation_of, returns, is_pure, is_read_only })
+        let table = Arc::new(table);
+        Ok(Task { calls, object, table, invocation_of, returns, is_pure, is_read_only })
     }
 
     /// Gives the same task with only the returns of some operations looked at: all others count as
@@ -103,6 +132,25 @@ impl<'h> Task<'h> {
             task.is_pure[place.index()] = self.is_read_only(place);
         }
         task
+    }
+
+    /// Gives the task of some of the operations, which are sorted by start; their places are new.
+    pub(crate) fn restricted(&self, places: &[Place]) -> Task<'h> {
+        let indices = || places.iter().map(|place| place.index());
+        Task {
+            calls: self.calls.restricted(places),
+            object: Arc::clone(&self.object),
+            table: Arc::clone(&self.table),
+            invocation_of: indices().map(|i| self.invocation_of[i]).collect(),
+            returns: indices().map(|i| self.returns[i]).collect(),
+            is_pure: indices().map(|i| self.is_pure[i]).collect(),
+            is_read_only: indices().map(|i| self.is_read_only[i]).collect(),
+        }
+    }
+
+    /// Gives the same task with all operations running at one time.
+    pub(crate) fn timeless(&self) -> Task<'h> {
+        Task { calls: self.calls.timeless(), ..self.clone() }
     }
 
     /// Gives the calls.
@@ -127,12 +175,12 @@ impl<'h> Task<'h> {
 
     /// Gives an operation's call without its return.
     pub fn invocation(&self, place: Place) -> &Invocation {
-        &self.invocations[self.invocation_of[place.index()] as usize]
+        &self.table.invocations[self.invocation_of[place.index()] as usize]
     }
 
     /// Gives what an operation has to return; `None` if anything will do.
     pub fn returns(&self, place: Place) -> Option<&Value> {
-        self.returns[place.index()].as_ref()
+        self.returns[place.index()].map(|id| &*self.table.returns[id as usize])
     }
 
     /// Says whether an operation changes no state where it returns what it did.
@@ -154,7 +202,8 @@ impl<'h> Task<'h> {
     /// Lists the distinct methods, by the names that the specification knows.
     pub fn methods(&self) -> Vec<&str> {
         let mut methods: Vec<&str> = Vec::new();
-        for invocation in &self.invocations {
+        for place in self.calls.places() {
+            let invocation = self.invocation(place);
             if !methods.contains(&&*invocation.method) {
                 methods.push(&invocation.method);
             }
@@ -162,13 +211,21 @@ impl<'h> Task<'h> {
         methods
     }
 
-    /// Gives the invocations; [`invocation_of`](Self::invocation_of) indexes them.
-    pub(crate) fn invocations(&self) -> &[Invocation] {
-        &self.invocations
-    }
-
     /// Gives the number of an operation's invocation.
     pub(crate) fn invocation_of(&self, place: Place) -> u32 {
         self.invocation_of[place.index()]
     }
+}
+
+/// Finds the method that a call means.
+fn resolve(calls: &Calls<'_>, place: Place, object: &dyn Object) -> Result<Resolved, TaskError> {
+    let name = calls.method(place);
+    let method = object.resolve(name, calls.args(place).len()).map_err(|error| {
+        let op = calls.history().reference(calls.get(place).id).to_string();
+        TaskError::Call { op, error }
+    })?;
+    let returns = method.map_or(Returns::Value, |method| method.returns);
+    let name = method.map_or_else(|| name.into(), |method| method.name.clone());
+    let is_read_only = object.is_read_only(&name, None);
+    Ok(Resolved { name, number: 0, returns, is_read_only })
 }

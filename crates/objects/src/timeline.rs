@@ -1,4 +1,4 @@
-//! The calls and returns of some operations as a sequence, and who is running at each return.
+//! The calls and returns of operations as a sequence, and who is running at each return.
 //!
 //! ```text
 //! t0: ├── a ──┤   ├─ c ─┤          calls and returns:  a( b( )a c( )c )b
@@ -38,11 +38,13 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// Arranges some operations, which are sorted by start.
+    /// Arranges the operations of a task.
     ///
     /// Pending operations that change no state matter to nobody and are left out.
-    pub(crate) fn new(task: &Task<'_>, places: &[Place]) -> Self {
+    pub(crate) fn new(task: &Task<'_>) -> Self {
         let calls = task.calls();
+        let places: Vec<Place> = calls.places().collect();
+        let places = &*places;
         let history = calls.history();
         let mut returns: Vec<Place> =
             places.iter().copied().filter(|&place| !task.is_pending(place)).collect();

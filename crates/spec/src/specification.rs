@@ -82,7 +82,8 @@ pub trait Specification: Send + Sync + 'static {
     /// Says whether a call of the method that returned `returns` changes no state that it is
     /// possible in, as a failed compare-and-set; it may say `false` where that is so.
     ///
-    /// `returns` is `None` if what it returned is not known.
+    /// `returns` is `None` if what it returned is not known; a method that changes nothing then
+    /// leaves a state alone even where it is not possible.
     fn is_read_only(&self, method: &str, _returns: Option<&Value>) -> bool {
         self.methods().iter().any(|m| *m.name == *method && m.effect == Effect::Reads)
     }

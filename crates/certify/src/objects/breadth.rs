@@ -4,11 +4,13 @@
 //! which operations are linearized though they have not returned. If none is left, there is no
 //! linearization. Three things keep the sets small: an operation that changes no state is
 //! linearized when it can be, a pending one only if it changes the state, and a configuration gives
-//! way to one that differs from it only in having used up fewer pending operations.
+//! way to one that differs from it only in having used up fewer pending operations. A fourth one is
+//! the specification's to say: a configuration is dropped if an operation that changes no state can
+//! no longer return what it did, whichever operations that are not linearized come before it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use consistory_spec::State;
+use consistory_spec::{CallRef, Goal, State};
 use consistory_verdict::Budget;
 
 use super::ObjectRejection;
@@ -42,6 +44,7 @@ pub(crate) fn is_linearizable(
             .copied()
             .filter(|i| !returned.contains(i) && !view.happens_before(next, *i))
             .collect();
+        let goals = goals(view, relevant, &open, &returned);
         let mut passed: Frontier = Frontier::new();
         let mut seen: Frontier = Frontier::new();
         let mut work: Vec<(State, Ahead)> = Vec::new();
@@ -60,6 +63,9 @@ pub(crate) fn is_linearizable(
             if ahead.0.contains(&next) {
                 ahead.0.remove(&next);
                 insert(&mut passed, state, ahead);
+                continue;
+            }
+            if !goals.iter().all(|goal| goal.is_near(view, &state, &ahead)) {
                 continue;
             }
             if !insert(&mut seen, state.clone(), ahead.clone()) {
@@ -137,4 +143,54 @@ fn insert(frontier: &mut Frontier, state: State, (ahead, used): Ahead) -> bool {
     known.retain(|more| !used.is_subset(more));
     known.push(used);
     true
+}
+
+/// An operation that changes no state, and what may come before it.
+struct Aim<'a> {
+    event: usize,
+    goal: Goal<'a>,
+    before: Vec<usize>,
+}
+
+/// Lists the open operations that change no state, if the specification looks ahead.
+fn goals<'a>(
+    view: &'a View<'_>,
+    relevant: &[usize],
+    open: &[usize],
+    returned: &HashSet<usize>,
+) -> Vec<Aim<'a>> {
+    if !view.object.looks_ahead() {
+        return Vec::new();
+    }
+    let is_reader = |event: usize| {
+        let event = &view.events[event];
+        view.object.is_read_only(&event.method, event.returns.as_ref())
+    };
+    let mut aims = Vec::new();
+    for &event in open.iter().filter(|&&event| is_reader(event)) {
+        let call = &view.events[event];
+        let Some(returns) = &call.returns else { continue };
+        let is_before = |&other: &usize| {
+            !returned.contains(&other) && !view.happens_before(event, other) && !is_reader(other)
+        };
+        let before = relevant.iter().copied().filter(is_before).collect();
+        let goal = Goal { method: &call.method, args: &call.args, returns };
+        aims.push(Aim { event, goal, before });
+    }
+    aims
+}
+
+impl Aim<'_> {
+    /// Says whether the operation is linearized or still can be.
+    fn is_near(&self, view: &View<'_>, state: &State, ahead: &Ahead) -> bool {
+        let is_left = |event: &&usize| !ahead.0.contains(event) && !ahead.1.contains(event);
+        let call = |&event: &usize| -> CallRef<'_> {
+            let event = &view.events[event];
+            (&event.method, &event.args)
+        };
+        ahead.0.contains(&self.event) || {
+            let by: Vec<CallRef<'_>> = self.before.iter().filter(is_left).map(call).collect();
+            view.object.can_reach(state, &self.goal, &by)
+        }
+    }
 }

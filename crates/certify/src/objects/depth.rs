@@ -1,7 +1,6 @@
 //! Confirms that no order and visibility explains some operations, depth first.
 //!
-//! Operations are appended one by one, each with a set that it sees; sets are numbers whose bits
-//! are operations. For each operation the sets are grown from what the axioms demand, by one
+//! Operations are appended one by one, each with a set that it sees. For each operation the sets are grown from what the axioms demand, by one
 //! operation that may change the state at a time; a set after which the operation returns what it
 //! did is not grown further. (That larger sets need not be tried is the theorem of Emmi and Enea:
 //! what an operation sees only obliges later ones to see more.) A position is the order of the
@@ -14,13 +13,8 @@ use consistory_spec::{Atom, Axiom, Left, ObjectModel, State};
 use consistory_verdict::{Budget, Stopped};
 
 use super::ObjectRejection;
+use super::sets::Set;
 use super::view::View;
-
-/// The most operations that are searched.
-const MOST: usize = 128;
-
-/// A set of operations.
-type Set = u128;
 
 struct Search<'a, 'v> {
     view: &'a View<'v>,
@@ -32,19 +26,29 @@ struct Search<'a, 'v> {
     is_reader: Vec<bool>,
     budget: &'a Budget,
     steps: u64,
-    left: HashSet<Vec<Set>>,
+    /// The positions that were left.
+    left: HashSet<Vec<u32>>,
+    /// The sets that occur in them, numbered.
+    sets: HashMap<Set, u32>,
     composes_lin: bool,
     mentions_vis: bool,
 }
 
 /// What is appended so far.
-#[derive(Default)]
 struct Position {
     order: Vec<usize>,
     done: Set,
     /// For each appended operation what was before it.
-    earlier: HashMap<usize, Set>,
-    sees: HashMap<usize, Set>,
+    earlier: Vec<Set>,
+    sees: Vec<Set>,
+}
+
+/// What is left to try at a position.
+struct Choices {
+    /// The operations that may come next are from here on.
+    next: usize,
+    /// The sets that the current one may see.
+    visible: Vec<Set>,
 }
 
 /// Says whether some abstract execution explains the operations.
@@ -54,7 +58,7 @@ pub(crate) fn is_explained(
     relevant: &[usize],
     budget: &Budget,
 ) -> Result<bool, ObjectRejection> {
-    Search::new(view, model, relevant, budget)?.extend(&mut Position::default())
+    Search::new(view, model, relevant, budget)?.run()
 }
 
 /// Says whether an operation can come next: `order` is appended, and `sets` says for each of it at
@@ -69,25 +73,29 @@ pub(crate) fn can_follow(
 ) -> Result<bool, ObjectRejection> {
     let events: Vec<usize> = order.iter().copied().chain([next]).collect();
     let mut search = Search::new(view, model, &events, budget)?;
-    let mut position = Position::default();
+    let mut position = Position::new(events.len());
     for (i, seen) in sets.iter().enumerate() {
-        let seen = seen.iter().fold(0, |set, &at| set | 1 << at);
-        position.append(i, seen);
+        position.append(i, Set::of(events.len(), seen.iter().copied()));
     }
     Ok(!search.visible(&position, order.len())?.is_empty())
 }
 
 impl Position {
+    fn new(size: usize) -> Self {
+        let none = vec![Set::empty(size); size];
+        Position { order: Vec::new(), done: Set::empty(size), earlier: none.clone(), sees: none }
+    }
+
     fn append(&mut self, at: usize, sees: Set) {
-        self.earlier.insert(at, self.done);
-        self.sees.insert(at, sees);
+        self.earlier[at] = self.done.clone();
+        self.sees[at] = sees;
         self.order.push(at);
-        self.done |= 1 << at;
+        self.done.insert(at);
     }
 
     fn take_back(&mut self) {
         if let Some(at) = self.order.pop() {
-            self.done &= !(1 << at);
+            self.done.remove(at);
         }
     }
 }
@@ -99,68 +107,97 @@ impl<'a, 'v> Search<'a, 'v> {
         events: &'a [usize],
         budget: &'a Budget,
     ) -> Result<Self, ObjectRejection> {
-        if events.len() > MOST {
-            return Err(Stopped::Size { operations: events.len(), limit: MOST }.into());
-        }
-        let into = |holds: &dyn Fn(usize, usize) -> bool, b: usize| {
-            let before = (0..events.len()).filter(|&a| holds(events[a], events[b]));
-            before.fold(0, |set, a| set | 1 << a)
+        // Four sets for each operation.
+        budget.reserve((events.len() * events.len() / 2) as u64)?;
+        let into = |holds: &dyn Fn(usize, usize) -> bool| -> Result<Vec<Set>, Stopped> {
+            let before = |b: usize| {
+                budget.check()?;
+                let before = (0..events.len()).filter(|&a| holds(events[a], events[b]));
+                Ok(Set::of(events.len(), before))
+            };
+            (0..events.len()).map(before).collect()
         };
         let axioms: Vec<&Axiom> = model.axioms.iter().filter(|a| a.left == Left::Vis).collect();
-        let all = 0..events.len();
         Ok(Search {
             view,
             events,
-            before_po: all.clone().map(|b| into(&|x, y| view.program_order(x, y), b)).collect(),
-            before_hb: all.clone().map(|b| into(&|x, y| view.happens_before(x, y), b)).collect(),
-            is_reader: all
-                .map(|i| view.object.is_read_only(&view.events[events[i]].method, None))
+            before_po: into(&|x, y| view.program_order(x, y))?,
+            before_hb: into(&|x, y| view.happens_before(x, y))?,
+            is_reader: (events.iter())
+                .map(|&event| view.object.is_read_only(&view.events[event].method, None))
                 .collect(),
             budget,
             steps: 0,
             left: HashSet::new(),
+            sets: HashMap::new(),
             composes_lin: axioms.iter().any(|a| a.right.len() > 1 && a.right.contains(&Atom::Lin)),
             mentions_vis: axioms.iter().any(|a| a.right.len() > 1 && a.right.contains(&Atom::Vis)),
             axioms,
         })
     }
 
-    /// Tries every operation that may come next; no deeper than there are operations.
-    fn extend(&mut self, position: &mut Position) -> Result<bool, ObjectRejection> {
-        self.budget.check()?;
-        let is_pending = |i: usize| self.view.events[self.events[i]].is_pending;
-        if (0..self.events.len()).all(|i| is_pending(i) || position.done >> i & 1 == 1) {
+    /// Tries every operation that may come next, with every set, and so on.
+    fn run(&mut self) -> Result<bool, ObjectRejection> {
+        let mut position = Position::new(self.events.len());
+        let completed = (0..self.events.len()).filter(|&i| !self.is_pending(i));
+        let completed = Set::of(self.events.len(), completed);
+        if completed.is_subset(&position.done) {
             return Ok(true);
         }
-        if !self.is_new(position) {
-            return Ok(false);
-        }
-        for next in 0..self.events.len() {
-            if position.done >> next & 1 == 1 || self.before_hb[next] & !position.done != 0 {
+        let mut stack = vec![Choices { next: 0, visible: Vec::new() }];
+        while let Some(choices) = stack.last_mut() {
+            self.budget.check()?;
+            if let Some(sees) = choices.visible.pop() {
+                position.append(choices.next - 1, sees);
+                if completed.is_subset(&position.done) {
+                    return Ok(true);
+                }
+                match self.is_new(&position) {
+                    true => stack.push(Choices { next: 0, visible: Vec::new() }),
+                    false => position.take_back(),
+                }
                 continue;
             }
-            for sees in self.visible(position, next)? {
-                position.append(next, sees);
-                let is_explained = self.extend(position)?;
-                position.take_back();
-                if is_explained {
-                    return Ok(true);
+            let is_ready = |&i: &usize| {
+                !position.done.contains(i) && self.before_hb[i].is_subset(&position.done)
+            };
+            match (choices.next..self.events.len()).find(is_ready) {
+                Some(next) => {
+                    choices.next = next + 1;
+                    choices.visible = self.visible(&position, next)?;
+                    choices.visible.reverse();
+                }
+                None => {
+                    stack.pop();
+                    position.take_back();
                 }
             }
         }
         Ok(false)
     }
 
+    fn is_pending(&self, i: usize) -> bool {
+        self.view.events[self.events[i]].is_pending
+    }
+
     fn is_new(&mut self, position: &Position) -> bool {
         if self.composes_lin {
             return true;
         }
-        let mut key = vec![position.done];
+        let sets = &mut self.sets;
+        let mut number = |set: &Set| match sets.get(set) {
+            Some(&known) => known,
+            None => {
+                let fresh = sets.len() as u32;
+                sets.insert(set.clone(), fresh);
+                fresh
+            }
+        };
+        let mut key = vec![number(&position.done)];
         let writers = position.order.iter().filter(|&&i| !self.is_reader[i]);
-        key.extend(writers.map(|&i| i as Set));
+        key.extend(writers.map(|&i| i as u32));
         if self.mentions_vis {
-            let listed = (0..self.events.len()).filter(|&i| position.done >> i & 1 == 1);
-            key.extend(listed.map(|i| position.sees[&i]));
+            key.extend(position.done.iter().map(|i| number(&position.sees[i])));
         }
         self.left.insert(key)
     }
@@ -168,32 +205,34 @@ impl<'a, 'v> Search<'a, 'v> {
     /// Gives the smallest sets that the next operation may see; one of them, where nothing depends
     /// on which.
     fn visible(&mut self, position: &Position, next: usize) -> Result<Vec<Set>, ObjectRejection> {
-        let demanded = self.demanded(position, next, 0);
+        let demanded = self.demanded(position, next, Set::empty(self.events.len()));
         if !self.mentions_vis {
-            return Ok(self.any_visible(position, next, demanded).into_iter().collect());
+            return Ok(self.any_visible(position, next, demanded)?.into_iter().collect());
         }
         let mut found: Vec<Set> = Vec::new();
-        let mut reached = HashSet::from([demanded]);
+        let mut reached = HashSet::from([demanded.clone()]);
         let mut work = VecDeque::from([demanded]);
         while let Some(sees) = work.pop_front() {
             self.steps += 1;
             if self.steps.is_multiple_of(64) {
                 self.budget.check()?;
-                let sets = reached.len() + self.left.len() * (4 + self.events.len());
-                self.budget.reserve(32 * sets as u64)?;
+                let sets = (reached.len() + self.sets.len()) * (4 + self.events.len() / 64);
+                let positions = self.left.len() * (4 + self.events.len());
+                self.budget.reserve((16 * sets + 8 * positions) as u64)?;
             }
-            if found.iter().any(|smaller| smaller & !sees == 0) {
+            if found.iter().any(|smaller| smaller.is_subset(&sees)) {
                 continue;
             }
-            let mut state = self.after(position, sees);
+            let mut state = self.after(position, &sees);
             if state.as_mut().is_some_and(|state| self.view.perform(state, self.events[next])) {
-                found.retain(|larger| sees & !larger != 0);
+                found.retain(|larger| !sees.is_subset(larger));
                 found.push(sees);
                 continue;
             }
-            for i in position.order.iter().filter(|&&i| sees >> i & 1 == 0 && !self.is_reader[i]) {
-                let grown = self.demanded(position, next, sees | 1 << i);
-                if reached.insert(grown) {
+            let more = position.order.iter().filter(|&&i| !sees.contains(i) && !self.is_reader[i]);
+            for &i in more {
+                let grown = self.demanded(position, next, sees.clone().with(i));
+                if reached.insert(grown.clone()) {
                     work.push_back(grown);
                 }
             }
@@ -203,45 +242,56 @@ impl<'a, 'v> Search<'a, 'v> {
 
     /// Gives a set with what is demanded after which the next operation returns what it did: the
     /// states that can be reached are followed along the order.
-    fn any_visible(&self, position: &Position, next: usize, demanded: Set) -> Option<Set> {
-        let mut reached = HashMap::from([(self.view.object.initial(), 0)]);
-        for &i in &position.order {
-            let is_demanded = demanded >> i & 1 == 1;
-            if self.is_reader[i] {
-                continue;
-            }
+    fn any_visible(
+        &self,
+        position: &Position,
+        next: usize,
+        demanded: Set,
+    ) -> Result<Option<Set>, ObjectRejection> {
+        let nothing = Set::empty(self.events.len());
+        let mut reached = HashMap::from([(self.view.object.initial(), nothing)]);
+        for &i in position.order.iter().filter(|&&i| !self.is_reader[i]) {
+            self.budget.check()?;
+            self.budget.reserve((reached.len() * (128 + self.events.len() / 8)) as u64)?;
+            let is_demanded = demanded.contains(i);
             let mut further = if is_demanded { HashMap::new() } else { reached.clone() };
             for (mut state, sees) in reached {
                 if self.view.invoke(&mut state, self.events[i]).is_some() {
-                    further.entry(state).or_insert(sees | 1 << i);
+                    further.entry(state).or_insert_with(|| sees.with(i));
                 }
             }
             reached = further;
         }
         let fits = |state: &State| self.view.perform(&mut state.clone(), self.events[next]);
-        reached.into_iter().find(|(state, _)| fits(state)).map(|(_, sees)| sees | demanded)
+        let fitting = reached.into_iter().find(|(state, _)| fits(state));
+        Ok(fitting.map(|(_, mut sees)| {
+            sees.add(&demanded);
+            sees
+        }))
     }
 
     /// Adds to a set what the axioms demand of an operation that sees it.
     fn demanded(&self, position: &Position, next: usize, mut sees: Set) -> Set {
         let method = &self.view.events[self.events[next]].method;
         loop {
-            let mut more = sees;
+            let mut more = sees.clone();
             for axiom in self.axioms.iter().filter(|axiom| axiom.concerns(method)) {
-                let mut reached: Set = 1 << next;
+                let mut reached = Set::empty(self.events.len()).with(next);
                 for atom in axiom.right.iter().rev() {
-                    let before = |i: usize| match atom {
-                        Atom::Po => self.before_po[i] & position.done,
-                        Atom::Hb => self.before_hb[i] & position.done,
-                        Atom::Lin if i == next => position.done,
-                        Atom::Lin => position.earlier[&i],
-                        Atom::Vis if i == next => sees,
-                        Atom::Vis => position.sees[&i],
-                    };
-                    let members = (0..self.events.len()).filter(|&i| reached >> i & 1 == 1);
-                    reached = members.fold(0, |set, i| set | before(i));
+                    let mut before = Set::empty(self.events.len());
+                    for i in reached.iter() {
+                        match atom {
+                            Atom::Po => before.add_common(&self.before_po[i], &position.done),
+                            Atom::Hb => before.add_common(&self.before_hb[i], &position.done),
+                            Atom::Lin if i == next => before.add(&position.done),
+                            Atom::Lin => before.add(&position.earlier[i]),
+                            Atom::Vis if i == next => before.add(&sees),
+                            Atom::Vis => before.add(&position.sees[i]),
+                        }
+                    }
+                    reached = before;
                 }
-                more |= reached;
+                more.add(&reached);
             }
             if more == sees {
                 return sees;
@@ -251,9 +301,9 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 
     /// Gives the state after the operations of a set in their order, if they are possible.
-    fn after(&self, position: &Position, sees: Set) -> Option<State> {
+    fn after(&self, position: &Position, sees: &Set) -> Option<State> {
         let mut state = self.view.object.initial();
-        for &i in position.order.iter().filter(|&&i| sees >> i & 1 == 1) {
+        for &i in position.order.iter().filter(|&&i| sees.contains(i)) {
             if !self.view.see(&mut state, self.events[i]) {
                 return None;
             }

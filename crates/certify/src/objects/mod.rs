@@ -26,6 +26,7 @@ mod breadth;
 mod core;
 mod depth;
 mod replay;
+mod sets;
 mod view;
 
 use consistory_history::History;

@@ -75,8 +75,14 @@ fn page(finding: Option<&Finding>, summary: &Summary) -> String {
             if !running.is_empty() {
                 text += &format!("Running at that time: {}.\n", running.join(", "));
             }
-            let explained = plural(&(*explained as u64), "configuration");
-            text + &format!("({seen}; up to then {explained} explained it all)\n")
+            text + &match explained {
+                // Calls were judged without configurations.
+                0 => format!("({seen})\n"),
+                &explained => {
+                    let explained = plural(&(explained as u64), "configuration");
+                    format!("({seen}; up to then {explained} explained it all)\n")
+                }
+            }
         }
     }
 }
@@ -110,8 +116,8 @@ fn json(finding: Option<&Finding>, summary: &Summary) -> String {
             list(running.iter().map(|call| quoted(call)).collect()),
         ),
     };
-    let Summary { operations, lines, most, kept } = summary;
+    let Summary { operations, lines, most, kept, calls } = summary;
     format!(
-        "{{{found},\"operations\":{operations},\"lines\":{lines},\"configurations\":{{\"most\":{most},\"kept\":{kept}}}}}\n"
+        "{{{found},\"operations\":{operations},\"lines\":{lines},\"configurations\":{{\"most\":{most},\"kept\":{kept}}},\"calls\":{{\"kept\":{calls}}}}}\n"
     )
 }

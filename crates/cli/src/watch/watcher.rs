@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use consistory_formats::{CallEvent, ReadError, parse_event};
 use consistory_history::Value;
-use consistory_objects::{Online, OnlineError, RunningId};
+use consistory_objects::{Inexplicable, Online, OnlineError, RunningId};
 use rustc_hash::FxHashMap;
 
 use crate::error::CliError;
@@ -44,6 +44,8 @@ pub(crate) struct Summary {
     /// The most configurations at a time, and those that are kept in the end.
     pub(crate) most: usize,
     pub(crate) kept: usize,
+    /// The calls that are kept in the end.
+    pub(crate) calls: usize,
 }
 
 /// A call that is running.
@@ -91,6 +93,16 @@ pub(crate) struct Watcher {
     ends: VecDeque<i64>,
     /// Up to when everything is judged.
     judged: Option<i64>,
+    /// The last calls that returned and are not judged yet: what each is, and the line.
+    unjudged: VecDeque<Returned>,
+}
+
+/// A call that returned.
+struct Returned {
+    id: RunningId,
+    operation: String,
+    call: String,
+    line: u64,
 }
 
 impl Watcher {
@@ -106,6 +118,7 @@ impl Watcher {
             waiting: FxHashMap::default(),
             ends: VecDeque::new(),
             judged: None,
+            unjudged: VecDeque::new(),
         }
     }
 
@@ -185,7 +198,13 @@ impl Watcher {
 
     /// Takes the end of the input.
     pub(crate) fn end(&mut self) -> Result<Option<Finding>, CliError> {
-        self.judge_until(Some(i64::MAX), &Arc::from(""))
+        let finding = self.judge_until(Some(i64::MAX), &Arc::from(""))?;
+        if finding.is_some() {
+            return Ok(finding);
+        }
+        let last = self.unjudged.back().map_or(String::new(), |last| last.operation.clone());
+        let found = self.online.finish();
+        self.finding(found, last)
     }
 
     pub(crate) fn summary(&self) -> Summary {
@@ -195,6 +214,7 @@ impl Watcher {
             lines: self.lines,
             most: size.most,
             kept: size.configurations,
+            calls: size.kept,
         }
     }
 
@@ -282,28 +302,50 @@ impl Watcher {
             Some(value) => format!("{call} => {value}"),
             None => call,
         };
-        match self.online.complete(id, returns) {
-            Ok(None) => Ok(None),
-            Ok(Some(wrong)) => {
-                let shown = |r: &Running| format!("{} {}", r.operation, r.call);
-                let waiting = self.waiting.values().filter_map(|call| call.running.as_ref());
-                let others = self.sessions.values().filter_map(|(running, _)| running.as_ref());
-                let mut running: Vec<String> = waiting.chain(others).map(shown).collect();
-                running.sort();
-                Ok(Some(Finding::Violation {
-                    operation,
-                    call,
-                    line,
-                    possible: wrong.possible,
-                    running,
-                    explained: wrong.configurations,
-                }))
-            }
-            Err(error @ OnlineError::TooMany { .. }) => {
-                Ok(Some(Finding::Undecided { operation, reason: error.to_string() }))
-            }
-            Err(error) => Err(broken(&operation, &error)),
+        let last = operation.clone();
+        self.unjudged.push_back(Returned { id, operation, call, line });
+        let found = self.online.complete(id, returns);
+        let finding = self.finding(found, last)?;
+        while self.unjudged.len() > self.online.unjudged() {
+            self.unjudged.pop_front();
         }
+        Ok(finding)
+    }
+
+    /// Says what was found behind the return of `last`.
+    fn finding(
+        &self,
+        found: Result<Option<Inexplicable>, OnlineError>,
+        last: String,
+    ) -> Result<Option<Finding>, CliError> {
+        let wrong = match found {
+            Ok(None) => return Ok(None),
+            Ok(Some(wrong)) => wrong,
+            Err(error @ (OnlineError::TooMany { .. } | OnlineError::TooLong { .. })) => {
+                return Ok(Some(Finding::Undecided { operation: last, reason: error.to_string() }));
+            }
+            Err(error) => return Err(broken(&last, &error)),
+        };
+        let Some(returned) = self.unjudged.iter().find(|returned| returned.id == wrong.call) else {
+            return Err(broken(&last, &OnlineError::NotRunning));
+        };
+        let shown = |r: &Running| format!("{} {}", r.operation, r.call);
+        let waiting = self.waiting.values().filter_map(|call| call.running.as_ref());
+        let others = self.sessions.values().filter_map(|(running, _)| running.as_ref());
+        let mut running: Vec<String> = waiting.chain(others).map(shown).collect();
+        running.sort();
+        // What runs now is not what ran then.
+        if returned.operation != last {
+            running.clear();
+        }
+        Ok(Some(Finding::Violation {
+            operation: returned.operation.clone(),
+            call: returned.call.clone(),
+            line: returned.line,
+            possible: wrong.possible,
+            running,
+            explained: wrong.configurations,
+        }))
     }
 }
 

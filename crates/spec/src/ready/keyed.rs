@@ -1,10 +1,10 @@
 //! A store of texts by key, as the key-value logs of fault-injection tests have it.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use consistory_history::Value;
 
+use super::text::Text;
 use crate::signatures::signatures;
 use crate::specification::{CallRef, Goal, Method, Specification};
 
@@ -27,54 +27,98 @@ pub struct KeyValue {
     pub initial: Value,
 }
 
-impl Specification for KeyValue {
-    /// Holds only what differs from `initial`, so that equal contents are equal states.
-    type State = BTreeMap<Value, Value>;
+/// What a store holds: the keys whose content is not the initial one, sorted, so that equal
+/// contents are equal states.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Contents(Vec<(Value, Content)>);
 
-    fn initial(&self) -> Self::State {
-        BTreeMap::new()
+/// What a key holds; texts share what they have in common with others.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Content {
+    Text(Text),
+    Other(Value),
+}
+
+impl Content {
+    fn new(value: &Value) -> Self {
+        match value {
+            Value::Str(text) => Content::Text(Text::new(text)),
+            other => Content::Other(other.clone()),
+        }
     }
 
-    fn invoke(&self, store: &mut Self::State, method: &str, args: &[Value]) -> Option<Value> {
-        let current =
-            |store: &Self::State, key: &Value| store.get(key).unwrap_or(&self.initial).clone();
-        let mut set = |key: &Value, value: Value| {
-            if value == self.initial {
-                store.remove(key);
-            } else {
-                store.insert(key.clone(), value);
+    fn value(&self) -> Value {
+        match self {
+            Content::Text(text) => Value::Str(text.into()),
+            Content::Other(value) => value.clone(),
+        }
+    }
+
+    /// Appends to it; says whether that is possible.
+    fn append(&mut self, more: &Value) -> bool {
+        match (&mut *self, more) {
+            (Content::Text(text), Value::Str(more)) => text.push(more),
+            (Content::Other(Value::Null), Value::Str(_)) => *self = Content::new(more),
+            (Content::Other(Value::List(list)), more) => list.push(more.clone()),
+            (Content::Other(Value::Null), more) => {
+                *self = Content::Other(Value::List(vec![more.clone()]));
             }
-        };
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl Contents {
+    fn find(&self, key: &Value) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| known.cmp(key))
+    }
+
+    fn get(&self, key: &Value) -> Option<&Content> {
+        self.find(key).ok().map(|at| &self.0[at].1)
+    }
+}
+
+impl KeyValue {
+    fn current(&self, store: &Contents, key: &Value) -> Value {
+        store.get(key).map_or_else(|| self.initial.clone(), Content::value)
+    }
+
+    fn set(&self, store: &mut Contents, key: &Value, content: Content) {
+        let is_initial = content == Content::new(&self.initial);
+        match store.find(key) {
+            Ok(at) if is_initial => _ = store.0.remove(at),
+            Ok(at) => store.0[at].1 = content,
+            Err(_) if is_initial => {}
+            Err(at) => store.0.insert(at, (key.clone(), content)),
+        }
+    }
+}
+
+impl Specification for KeyValue {
+    type State = Contents;
+
+    fn initial(&self) -> Contents {
+        Contents::default()
+    }
+
+    fn invoke(&self, store: &mut Contents, method: &str, args: &[Value]) -> Option<Value> {
         match (method, args) {
-            ("get", [key]) => return Some(current(store, key)),
-            ("put", [key, value]) => set(key, value.clone()),
-            ("append", [key, value]) => {
-                let appended = match (store.get(key).unwrap_or(&self.initial), value) {
-                    (Value::Str(old), Value::Str(new)) => Value::Str(format!("{old}{new}").into()),
-                    (Value::Null, Value::Str(new)) => Value::Str(new.clone()),
-                    (Value::List(old), new) => {
-                        let mut list = old.clone();
-                        list.push(new.clone());
-                        Value::List(list)
-                    }
-                    (Value::Null, new) => Value::List(vec![new.clone()]),
-                    _ => return None,
-                };
-                if appended == self.initial {
-                    store.remove(key);
-                } else {
-                    store.insert(key.clone(), appended);
+            ("get", [key]) => return Some(self.current(store, key)),
+            ("put", [key, value]) => self.set(store, key, Content::new(value)),
+            ("append", [key, more]) => {
+                let known = store.get(key).cloned();
+                let mut content = known.unwrap_or_else(|| Content::new(&self.initial));
+                if !content.append(more) {
+                    return None;
                 }
+                self.set(store, key, content);
             }
-            ("delete", [key]) => set(key, self.initial.clone()),
+            ("delete", [key]) => self.set(store, key, Content::new(&self.initial)),
             ("cas", [key, expected, new]) => {
-                let is_equal = current(store, key) == *expected;
+                let is_equal = self.current(store, key) == *expected;
                 if is_equal {
-                    if *new == self.initial {
-                        store.remove(key);
-                    } else {
-                        store.insert(key.clone(), new.clone());
-                    }
+                    self.set(store, key, Content::new(new));
                 }
                 return Some(Value::Bool(is_equal));
             }
@@ -91,25 +135,50 @@ impl Specification for KeyValue {
         true
     }
 
-    fn can_reach(&self, store: &Self::State, goal: &Goal<'_>, by: &[CallRef<'_>]) -> bool {
+    /// What a `get` returns is what is there now, or what a `put` wrote, and then what was
+    /// appended: each by an `append` that is still to come.
+    fn can_reach(&self, store: &Contents, goal: &Goal<'_>, by: &[CallRef<'_>]) -> bool {
         let ("get", [key], Value::Str(wanted)) = (goal.method, goal.args, goal.returns) else {
             return true;
         };
-        let Value::Str(current) = store.get(key).unwrap_or(&self.initial) else { return true };
-        let mut texts = Vec::new();
+        let rest = match store.get(key) {
+            Some(Content::Text(current)) => current.rest_of(wanted),
+            None if matches!(&self.initial, Value::Str(initial) if initial.is_empty()) => {
+                Some(&**wanted)
+            }
+            _ => return true,
+        };
+        if rest == Some("") {
+            return true;
+        }
+        // What is left of the text behind each beginning, and what can be appended.
+        let mut rests: Vec<&str> = rest.into_iter().collect();
+        let mut texts: Vec<&str> = Vec::new();
         for &(method, args) in by.iter().filter(|(_, args)| args.first() == Some(key)) {
             match (method, args) {
-                ("append", [_, Value::Str(text)]) => texts.push(&**text),
+                ("append", [_, Value::Str(text)]) if text.is_empty() => {}
+                ("append", [_, Value::Str(text)]) => texts.push(text),
+                ("put", [_, Value::Str(text)]) => rests.extend(wanted.strip_prefix(&**text)),
                 ("get", _) => {}
                 _ => return true,
             }
         }
-        // Only appends are left: what is there stays, and one of them comes next.
-        match wanted.strip_prefix(&**current) {
-            Some("") => true,
-            Some(rest) => texts.iter().any(|text| rest.starts_with(*text)),
-            None => false,
+        // Every step takes a text away, and where it leads is looked at once.
+        let mut next = 0;
+        while let Some(&rest) = rests.get(next) {
+            if rest.is_empty() {
+                return true;
+            }
+            for text in &texts {
+                if let Some(less) = rest.strip_prefix(text)
+                    && !rests.iter().any(|known| known.len() == less.len())
+                {
+                    rests.push(less);
+                }
+            }
+            next += 1;
         }
+        false
     }
 
     fn methods(&self) -> &[Method] {

@@ -10,6 +10,7 @@ mod priority;
 mod register;
 mod sequence;
 mod set;
+mod text;
 mod transactions;
 
 pub use counter::Counter;

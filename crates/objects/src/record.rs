@@ -1,0 +1,458 @@
+//! The calls of a queue or a stack as they come, kept as long as they matter.
+//!
+//! Where elements go in at the same time, their order stays open until they come out, so there are
+//! far too many states to keep. But as long as no element is put in while an equal one may still be
+//! inside, the polynomial deciders ([`crate::monitors`]) judge the calls themselves, whatever their
+//! number. They are asked again and again, each time when an eighth of what is kept is new; the
+//! first return that is wrong is then found by bisection. In between, what can no longer matter is
+//! forgotten. Say that `T` is a time before which no call that is running now was made.
+//!
+//! *A queue* is wrong if of two elements one goes in before the other and comes out behind it, or
+//! if something is inside throughout a call that found it empty. An element that came out before
+//! `T` cannot be either of two that are found wrong later: an element that went in before it and is
+//! still inside comes out behind it, and that was wrong already. So it is forgotten, and so is a
+//! call that found the queue empty before `T`. (`T` is also before every call that found the queue
+//! empty and returned behind it, as what came out while that ran may matter to it.)
+//!
+//! *A stack.* Let `T` be moreover in no call that took an element out or found the stack empty.
+//! What came out before `T` is nested in itself: the ranges in which something of it is surely
+//! inside, joined where they overlap, are components, each of which was found right, whatever is
+//! outside of it. To what comes out behind `T` they matter only in that nothing that stays may go
+//! in during a component, as it would come out too early. So they are forgotten, and the insertion
+//! of an element that stays is cut to end before the component or to start behind it. Elements that
+//! may come out as soon as they go in are in nobody's way.
+//!
+//! ```text
+//!   ├ push(1) ┤                           ├ pop => 1 ┤
+//!               ├ push(2) ┤  ├ pop => 2 ┤                T
+//!                      ├────── push(3) ──────┤              3 goes in behind 1, so it starts here ^
+//! ```
+//!
+//! What is kept is what is inside, and a little more. A call to take out that nobody knows the end
+//! of keeps everything behind it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use consistory_history::{Action, Call, Details, History, HistoryBuilder, Interval, Value};
+use consistory_spec::{Family, Object, ObjectModel};
+use consistory_verdict::Budget;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::calls::Calls;
+use crate::court::is_explained;
+use crate::monitors::{Outcome, Unsuitable, monitor};
+use crate::online::RunningId;
+use crate::task::Task;
+
+/// How many calls are kept at most.
+pub(crate) const MOST_KEPT: usize = 1 << 20;
+/// How long the general search may take where the deciders do not know.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// How many values are tried to say what could have been returned.
+const TRIES: usize = 20;
+
+/// A time that has not come.
+const NEVER: i64 = i64::MAX;
+
+/// An element, numbered: equal ones that are put in again have other numbers.
+type Element = i64;
+
+/// A call that is kept.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    id: RunningId,
+    does: Does,
+    start: i64,
+    /// [`NEVER`] if nobody knows its end, or it is running.
+    end: i64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Does {
+    Insert(Element),
+    /// Takes out; what, is not known yet.
+    Remove,
+    Removed(Element),
+    FoundNothing,
+}
+
+/// What was found wrong.
+pub(crate) struct Wrong {
+    pub(crate) id: RunningId,
+    pub(crate) possible: Vec<Value>,
+}
+
+/// What the deciders say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Finding {
+    Fine,
+    Wrong,
+    Unknown,
+}
+
+/// The calls of a queue or a stack.
+pub(crate) struct Record {
+    object: Arc<dyn Object>,
+    is_stack: bool,
+    running: FxHashMap<RunningId, Kept>,
+    /// The calls that ended, and those that nobody knows the end of.
+    ended: Vec<Kept>,
+    values: FxHashMap<Element, Value>,
+    /// The element that was put in last of each value, and whether it was taken out.
+    last: FxHashMap<Value, (Element, bool)>,
+    next: Element,
+    clock: i64,
+    /// The returns since all was found right, with their calls.
+    returns: Vec<(i64, RunningId)>,
+    /// How many returns there were since the deciders were asked, and what was kept then.
+    since: usize,
+    before: usize,
+}
+
+impl Record {
+    /// Starts with nothing called, if the object is one that can be judged so.
+    pub(crate) fn new(object: &Arc<dyn Object>) -> Option<Self> {
+        let is_stack = match object.family()? {
+            Family::Queue => false,
+            Family::Stack => true,
+            _ => return None,
+        };
+        Some(Record {
+            object: Arc::clone(object),
+            is_stack,
+            running: FxHashMap::default(),
+            ended: Vec::new(),
+            values: FxHashMap::default(),
+            last: FxHashMap::default(),
+            next: 0,
+            clock: 0,
+            returns: Vec::new(),
+            since: 0,
+            before: 0,
+        })
+    }
+
+    fn tick(&mut self) -> i64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    /// Counts the calls that are kept.
+    pub(crate) fn len(&self) -> usize {
+        self.ended.len() + self.running.len()
+    }
+
+    /// Says whether nothing is inside and nothing is running.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes a call; says whether the calls can still be judged so.
+    #[must_use]
+    pub(crate) fn invoke(&mut self, id: RunningId, method: &str, args: &[Value]) -> bool {
+        let does = match (method, args) {
+            ("enqueue" | "offer" | "push", [value]) => {
+                let is_inside = matches!(self.last.get(value), Some((_, false)));
+                if is_inside || *value == Value::Null {
+                    return false;
+                }
+                self.next += 1;
+                self.values.insert(self.next, value.clone());
+                self.last.insert(value.clone(), (self.next, false));
+                Does::Insert(self.next)
+            }
+            ("dequeue" | "pop", []) => Does::Remove,
+            _ => return false,
+        };
+        let start = self.tick();
+        self.running.insert(id, Kept { id, does, start, end: NEVER });
+        true
+    }
+
+    /// Takes a return; says whether the calls can still be judged so.
+    #[must_use]
+    pub(crate) fn complete(&mut self, id: RunningId, returned: Option<&Value>) -> bool {
+        let Some(mut call) = self.running.remove(&id) else { return false };
+        call.does = match (call.does, returned) {
+            (Does::Insert(_), Some(Value::Bool(false))) | (Does::Remove, None) => return false,
+            (Does::Remove, Some(Value::Null)) => Does::FoundNothing,
+            (Does::Remove, Some(value)) => {
+                let fresh = self.next + 1;
+                let (element, is_removed) =
+                    self.last.entry(value.clone()).or_insert((fresh, false));
+                // What nobody put in has a number, too.
+                self.next = self.next.max(*element);
+                *is_removed = true;
+                self.values.entry(*element).or_insert_with(|| value.clone());
+                Does::Removed(*element)
+            }
+            (does, _) => does,
+        };
+        call.end = self.tick();
+        self.returns.push((call.end, id));
+        self.since += 1;
+        self.ended.push(call);
+        true
+    }
+
+    /// Takes that a call did not take effect.
+    pub(crate) fn fail(&mut self, id: RunningId) {
+        if let Some(Kept { does: Does::Insert(element), .. }) = self.running.remove(&id)
+            && let Some(value) = self.values.remove(&element)
+        {
+            self.last.remove(&value);
+        }
+    }
+
+    /// Takes that nobody will know the end of a call.
+    pub(crate) fn abandon(&mut self, id: RunningId) {
+        self.ended.extend(self.running.remove(&id));
+    }
+
+    /// Says whether enough is new to ask the deciders again.
+    pub(crate) fn is_due(&self) -> bool {
+        8 * self.since >= self.ended.len()
+    }
+
+    /// Says whether so much is kept that some of it should be forgotten.
+    pub(crate) fn is_large(&self) -> bool {
+        self.ended.len() >= 2 * self.before + 4096
+    }
+
+    /// Counts the returns that are not judged yet.
+    pub(crate) fn unjudged(&self) -> usize {
+        self.returns.len()
+    }
+
+    /// Asks the deciders; finds the first return that is wrong, if one is. `None` if the calls
+    /// cannot be judged so.
+    pub(crate) fn check(&mut self) -> Option<Option<Wrong>> {
+        self.since = 0;
+        match self.decide(NEVER, None)? {
+            Finding::Fine => {
+                self.returns.clear();
+                if self.is_stack {
+                    self.forget_of_stack()
+                } else {
+                    self.forget_of_queue()
+                }
+                self.before = self.ended.len();
+                return Some(None);
+            }
+            Finding::Unknown => {
+                self.before = self.ended.len();
+                return Some(None);
+            }
+            Finding::Wrong => {}
+        }
+        let (mut low, mut high) = (0, self.returns.len().checked_sub(1)?);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.decide(self.returns[middle].0, None)? {
+                Finding::Wrong => high = middle,
+                _ => low = middle + 1,
+            }
+        }
+        let (end, id) = self.returns[high];
+        Some(Some(Wrong { id, possible: self.possible(end, id) }))
+    }
+
+    /// Lists what a call could have returned.
+    fn possible(&self, end: i64, id: RunningId) -> Vec<Value> {
+        let is_removal = |call: &&Kept| call.id == id && !matches!(call.does, Does::Insert(_));
+        if !self.ended.iter().any(|call| is_removal(&call)) {
+            return Vec::new();
+        }
+        let calls = || self.ended.iter().chain(self.running.values());
+        let removed: FxHashSet<Element> = calls()
+            .filter(|call| call.end < end)
+            .filter_map(|call| match call.does {
+                Does::Removed(element) => Some(element),
+                _ => None,
+            })
+            .collect();
+        let mut inside: Vec<(i64, Element)> = calls()
+            .filter_map(|call| match call.does {
+                Does::Insert(element) if call.start < end => Some((call.start, element)),
+                _ => None,
+            })
+            .filter(|(_, element)| !removed.contains(element))
+            .collect();
+        inside.sort_unstable();
+        // A stack gives what was put in last.
+        if self.is_stack {
+            inside.reverse();
+        }
+        let elements = inside.into_iter().map(|(_, element)| Does::Removed(element)).take(TRIES);
+        let could = [Does::FoundNothing].into_iter().chain(elements);
+        let could = could.filter(|&does| self.decide(end, Some((id, does))) == Some(Finding::Fine));
+        let mut possible: Vec<Value> = could
+            .filter_map(|does| match does {
+                Does::Removed(element) => self.values.get(&element).cloned(),
+                _ => Some(Value::Null),
+            })
+            .collect();
+        possible.sort();
+        possible
+    }
+
+    /// Judges the calls up to a time, one of them perhaps with another return.
+    fn decide(&self, until: i64, instead: Option<(RunningId, Does)>) -> Option<Finding> {
+        let history = self.history(until, instead);
+        let calls = Calls::new(&history).ok()?;
+        match monitor(&calls, &*self.object) {
+            Outcome::Linearizable(_) => Some(Finding::Fine),
+            Outcome::Violation(_) => Some(Finding::Wrong),
+            Outcome::NotApplicable(Unsuitable::PendingRemovals) if until == NEVER => {
+                Some(Finding::Unknown)
+            }
+            Outcome::NotApplicable(Unsuitable::PendingRemovals) => {
+                let task = Task::new(calls, Arc::clone(&self.object)).ok()?;
+                let model = ObjectModel::named("linearizability")?;
+                let budget = Budget::unlimited().with_time(PATIENCE);
+                Some(match is_explained(&task, &model, &budget) {
+                    Ok(true) => Finding::Fine,
+                    Ok(false) => Finding::Wrong,
+                    Err(_) => Finding::Unknown,
+                })
+            }
+            Outcome::NotApplicable(_) => None,
+        }
+    }
+
+    fn history(&self, until: i64, instead: Option<(RunningId, Does)>) -> History {
+        let (insert, remove) = if self.is_stack { ("push", "pop") } else { ("enqueue", "dequeue") };
+        let mut builder = HistoryBuilder::new();
+        let session = builder.session("t");
+        let called = |call: &&Kept| call.start <= until;
+        for call in self.ended.iter().chain(self.running.values()).filter(called) {
+            let end = Some(call.end).filter(|&end| end != NEVER && end <= until);
+            let does = instead.filter(|(id, _)| *id == call.id).map_or(call.does, |(_, does)| does);
+            let call_of = match does {
+                Does::Insert(element) => {
+                    let args = vec![builder.int(element)];
+                    Call { method: insert.into(), args, returns: None }
+                }
+                _ => {
+                    let returns = match does {
+                        _ if end.is_none() => None,
+                        Does::Removed(element) => Some(builder.int(element)),
+                        _ => Some(builder.value(Value::Null)),
+                    };
+                    Call { method: remove.into(), args: Vec::new(), returns }
+                }
+            };
+            let action = Action::Call(builder.call(call_of));
+            let time = Some(Interval { start: call.start, end });
+            builder.push_with(session, action, Details { time, ..Details::default() });
+        }
+        builder.finish().expect("there are fewer calls than ids")
+    }
+
+    /// Gives the first start of the calls that run, or may still take something out.
+    fn first_open(&self, is_counted: impl Fn(&Kept) -> bool) -> i64 {
+        let open = self.running.values().chain(self.ended.iter().filter(|call| call.end == NEVER));
+        open.filter(|call| is_counted(call)).map(|call| call.start).min().unwrap_or(NEVER)
+    }
+
+    fn forget_of_queue(&mut self) {
+        let is_running = |call: &Kept| self.running.contains_key(&call.id);
+        let open = self.first_open(|call| is_running(call) || call.does == Does::Remove);
+        let empties = self.ended.iter().filter(|call| call.does == Does::FoundNothing);
+        let late = empties.filter(|call| call.end >= open).map(|call| call.start);
+        let past = late.min().unwrap_or(NEVER).min(open);
+        let gone: FxHashSet<Element> = self
+            .ended
+            .iter()
+            .filter(|call| call.end < past)
+            .filter_map(|call| match call.does {
+                Does::Removed(element) => Some(element),
+                _ => None,
+            })
+            .collect();
+        self.forget(&gone, open);
+    }
+
+    fn forget_of_stack(&mut self) {
+        let mut inserts: FxHashMap<Element, Kept> = FxHashMap::default();
+        for call in self.ended.iter().chain(self.running.values()) {
+            if let Does::Insert(element) = call.does {
+                inserts.insert(element, *call);
+            }
+        }
+        // Of each element that came out: when it was surely inside, if ever, and when that ended.
+        let mut gone: FxHashSet<Element> = FxHashSet::default();
+        // What came out though it is still going in, which is nobody's concern.
+        let mut free: FxHashSet<Element> = FxHashSet::default();
+        let mut zones: Vec<(Element, i64, Kept)> = Vec::new();
+        let mut removals: Vec<(i64, i64)> = Vec::new();
+        for call in &self.ended {
+            match call.does {
+                Does::Removed(element) => match inserts.get(&element) {
+                    Some(insert) if insert.end < call.start => {
+                        zones.push((element, insert.end, *call));
+                        removals.push((call.end, call.start));
+                    }
+                    Some(insert) if !self.running.contains_key(&insert.id) => {
+                        gone.insert(element);
+                    }
+                    _ => {
+                        free.insert(element);
+                    }
+                },
+                Does::FoundNothing => removals.push((call.end, call.start)),
+                _ => {}
+            }
+        }
+        let mut past = self.first_open(|call| call.does == Does::Remove);
+        removals.sort_unstable();
+        for &(end, start) in removals.iter().rev() {
+            if end >= past {
+                past = past.min(start);
+            }
+        }
+        zones.retain(|(_, _, removal)| removal.end < past);
+        zones.sort_unstable_by_key(|&(_, from, _)| from);
+        let mut components: Vec<(i64, i64)> = Vec::new();
+        for &(element, from, removal) in &zones {
+            gone.insert(element);
+            match components.last_mut() {
+                Some((_, to)) if from < *to => *to = (*to).max(removal.start),
+                _ => components.push((from, removal.start)),
+            }
+        }
+        let around = |time: i64| {
+            let at = components.partition_point(|&(from, _)| from < time).checked_sub(1)?;
+            Some(components[at]).filter(|&(_, to)| time < to)
+        };
+        for call in self.ended.iter_mut().chain(self.running.values_mut()) {
+            if let Does::Insert(element) = call.does
+                && !gone.contains(&element)
+                && !free.contains(&element)
+            {
+                call.start = around(call.start).map_or(call.start, |(_, to)| to);
+                if call.end != NEVER {
+                    call.end = around(call.end).map_or(call.end, |(from, _)| from);
+                }
+            }
+        }
+        self.forget(&gone, past);
+    }
+
+    /// Forgets elements, and the calls that found nothing before a time.
+    fn forget(&mut self, gone: &FxHashSet<Element>, past: i64) {
+        self.ended.retain(|call| match call.does {
+            Does::Insert(element) | Does::Removed(element) => !gone.contains(&element),
+            Does::FoundNothing => call.end >= past,
+            Does::Remove => true,
+        });
+        for element in gone {
+            if let Some(value) = self.values.remove(element)
+                && self.last.get(&value).is_some_and(|(last, _)| last == element)
+            {
+                self.last.remove(&value);
+            }
+        }
+    }
+}

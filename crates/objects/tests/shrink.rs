@@ -1,0 +1,89 @@
+//! What is left of a violating history violates the model by itself, and whatever the calls that
+//! went away may have returned.
+
+mod common;
+
+use common::{Chance, Recorded, Shape, history, random, shown};
+use consistory_history::{Interval, Status, Value};
+use consistory_objects::{
+    Calls, ObjectOptions, Task, decide_by_definition, judge_object, shrink_object,
+};
+use consistory_spec::{ObjectModel, find};
+use consistory_verdict::Verdict;
+
+const OBJECTS: [&str; 6] = ["register", "map", "kv", "queue", "stack", "set"];
+const MODELS: [&str; 3] = ["linearizability", "happens-before-visibility", "read-my-writes"];
+
+#[test]
+fn what_is_left_violates_the_model() {
+    let mut chance = Chance(5);
+    let (mut violations, mut smaller) = (0, 0);
+    for name in OBJECTS {
+        let object = find(name).unwrap();
+        for round in 0..30 {
+            let shape = Shape {
+                operations: 5,
+                sessions: 1 + chance.below(3),
+                is_timed: round % 4 != 0,
+                pending: [0, 5][chance.below(2)],
+                wrong: 3,
+            };
+            let calls = random(&*object, name, shape, &mut chance);
+            let whole = history(&calls);
+            let task = Task::new(Calls::new(&whole).unwrap(), object.clone()).unwrap();
+            for id in MODELS {
+                let model = ObjectModel::named(id).unwrap();
+                let options = ObjectOptions::default();
+                let judgement = judge_object(&task, &model, &options).judgement;
+                if judgement.verdict() != Verdict::Violation {
+                    continue;
+                }
+                let left = shrink_object(&task, &model, &judgement, &options);
+                let is_left = |place| left.contains(&task.calls().get(place).id);
+                let returned = |place| is_left(place) && !task.is_pending(place);
+                let context = || format!("{name}, {id}: {left:?} of\n{}", shown(&whole));
+                assert_eq!(
+                    decide_by_definition(&task.relaxed(returned), &model),
+                    None,
+                    "whatever the others returned: {}",
+                    context()
+                );
+                let keep: Vec<bool> = whole.ops().map(|op| left.contains(&op)).collect();
+                let part = consistory_check::subset(&whole, &keep);
+                let part = Task::new(Calls::new(&part).unwrap(), object.clone()).unwrap();
+                assert_eq!(decide_by_definition(&part, &model), None, "alone: {}", context());
+                violations += 1;
+                smaller += usize::from(left.len() < calls.len());
+            }
+        }
+    }
+    assert!(violations > 80 && smaller > 50, "{violations} {smaller}");
+}
+
+#[test]
+fn what_a_return_stems_from_is_left() {
+    let call = |session, method: &str, args: &[i64], returns: Option<i64>, start, end| Recorded {
+        session,
+        method: method.to_owned(),
+        args: args.iter().map(|&n| Value::Int(n)).collect(),
+        returns: returns.map(Value::Int),
+        time: Some(Interval { start, end: Some(end) }),
+        status: Status::Ok,
+    };
+    let calls = [
+        call(0, "enqueue", &[1], None, 1, 2),
+        call(0, "enqueue", &[4], None, 9, 10),
+        call(1, "enqueue", &[2], None, 3, 4),
+        call(1, "dequeue", &[], Some(2), 5, 8),
+        call(2, "enqueue", &[3], None, 3, 5),
+        call(2, "dequeue", &[], Some(3), 11, 12),
+    ];
+    let whole = history(&calls);
+    let task = Task::new(Calls::new(&whole).unwrap(), find("queue").unwrap()).unwrap();
+    let model = ObjectModel::named("linearizability").unwrap();
+    let options = ObjectOptions::default();
+    let judgement = judge_object(&task, &model, &options).judgement;
+    let left = shrink_object(&task, &model, &judgement, &options);
+    let names: Vec<String> = left.iter().map(|&op| whole.reference(op).to_string()).collect();
+    assert_eq!(names, ["t0:0", "t1:0", "t1:1"]);
+}
