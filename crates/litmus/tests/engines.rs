@@ -4,7 +4,7 @@
 mod random;
 
 use consistory_litmus::{
-    Bound, Redundant, Semantics, Shape, Table, Value, brute_force, shapes, witness,
+    Bound, Redundant, Semantics, Shape, Table, Value, brute_force, shapes, witnesses,
 };
 use consistory_verdict::Budget;
 
@@ -43,8 +43,10 @@ fn witnesses_have_the_outcome_that_they_are_of() {
     for shape in programs(&Bound { threads: 3, ..Bound::accesses(4) }) {
         let program = shape.program();
         for table in [Table::tso(), Table::rmo(), Table::npso()] {
-            for outcome in table.outcomes(&program, &budget).unwrap() {
-                let execution = witness(&program, &table, &outcome, &budget).unwrap().unwrap();
+            let outcomes = table.outcomes(&program, &budget).unwrap();
+            let all = witnesses(&program, &table, &budget).unwrap();
+            assert!(all.keys().eq(&outcomes), "{table}: {program:?}");
+            for (outcome, execution) in all {
                 let read: Vec<Value> = execution.events.iter().filter_map(|e| e.read).collect();
                 assert_eq!(read, outcome.0.to_vec(), "{table}: {program:?}");
                 // Each read takes the latest write that its order or its thread puts before it.
