@@ -10,7 +10,7 @@ use consistory_draw::{ExecutionArrow, ExecutionGraph, ExecutionNode, execution_s
 use consistory_litmus::operational::Explorer;
 use consistory_litmus::{
     Execution, Outcome, Outcomes, OutcomesError, Program, Quantifier, Test, definition_witnesses,
-    witnesses,
+    witnesses, write_table,
 };
 use consistory_verdict::Budget;
 use serde_json::{Map, Value, json};
@@ -166,14 +166,14 @@ fn row(ran: &Ran) -> Vec<String> {
     std::iter::once(ran.test.name.clone()).chain(ran.results.iter().map(cell)).collect()
 }
 
-/// Shows all about one of many tests, if how its outcomes come about was asked for.
+/// Shows all about one of many tests, if that was asked for.
 fn write_details(
     ran: &Ran,
     models: &[Model],
     args: &OutcomesArgs,
     output: &mut impl Write,
 ) -> Result<(), CliError> {
-    if ran.shown.is_empty() {
+    if ran.shown.is_empty() && !args.program {
         return Ok(());
     }
     let text = details(ran, models, args)? + "\n";
@@ -286,6 +286,10 @@ fn details(ran: &Ran, models: &[Model], args: &OutcomesArgs) -> Result<String, C
         })
         .collect();
     let mut text = format!("{}\n\n", test.name);
+    if args.program {
+        text += &write_table(&test.program, None);
+        text.push('\n');
+    }
     text += &table(&header, &rows);
     text.push('\n');
     for (model, (outcomes, _)) in models.iter().zip(&ran.results) {
