@@ -220,12 +220,15 @@ fn answered(tables: &Tables, state: &[u8], step: Step) -> Option<usize> {
     if is_late { None } else { operation.register }
 }
 
+/// A question, and for each answer what comes of it.
+type Question = (usize, Box<[(Small, Node)]>);
+
 /// Sets of outcomes.
 #[derive(Default)]
 struct Diagram {
     /// The questions and answers of nodes, from the third node on.
-    nodes: Vec<(usize, Box<[(Small, Node)]>)>,
-    known: FxHashMap<(usize, Box<[(Small, Node)]>), Node>,
+    nodes: Vec<Question>,
+    known: FxHashMap<Question, Node>,
     unions: FxHashMap<(Node, Node), Node>,
     answers: FxHashMap<(Node, usize, Small), Node>,
 }
@@ -235,7 +238,7 @@ impl Diagram {
         (128 * self.nodes.len() + 24 * (self.unions.len() + self.answers.len())) as u64
     }
 
-    fn get(&self, node: Node) -> Option<&(usize, Box<[(Small, Node)]>)> {
+    fn get(&self, node: Node) -> Option<&Question> {
         self.nodes.get((node as usize).wrapping_sub(2))
     }
 
