@@ -4,7 +4,7 @@
 //! in a state has nothing to do with what was read so far, and registers can be left out of states:
 //! each state is explored once, and what can still be read from it is remembered as a set. States
 //! are then few where outcomes are many. Two threads of eight accesses have up to 390,625 outcomes;
-//! with registers in them RMO's states are three million, without a few thousand.
+//! with registers in them RMO's states are three million.
 //!
 //! The sets are decision diagrams: a node asks what one read returned, and each answer leads to the
 //! node for the reads behind it; nodes that are alike are one. From a state on, the same reads are
