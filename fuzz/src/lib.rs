@@ -8,6 +8,7 @@
 //! | `formats` | a format and a text | every parser ends; what it reads comes back from every format that can express it |
 //! | `definitions` | a definition | the parser ends; evaluating what it reads ends within its budget, and the checker accepts what comes of it |
 //! | `words` | the same, made of words | the same |
+//! | `litmus` | a litmus test | the parser ends; what it reads is written and read back with the same outcomes, which axioms and machine agree on |
 //! | `check` | a history | CC, CCv, CM and SC agree with their certificates, with each other, and with their definitions |
 //! | `certificates` | a history and a certificate | what the checker accepts is true |
 //! | `certificate_json` | a certificate in JSON | reading ends; what is read is written and read back the same |

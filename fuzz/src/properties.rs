@@ -7,6 +7,8 @@ use std::time::Duration;
 use consistory_certify::{Rejection, certify_definition};
 use consistory_formats::{Format, ReadError, WriteError, parse_str, read_from, write_history};
 use consistory_history::{Action, History, Value};
+use consistory_litmus::operational::Machine;
+use consistory_litmus::{Program, Semantics, Table, read_test, write_test};
 use consistory_models::{EvaluateOptions, Style, evaluate, load};
 use consistory_verdict::Budget;
 
@@ -32,6 +34,37 @@ pub fn read_histories(bytes: Vec<u8>, format: Option<Format>) {
             }
         }
         Err(error) => drop(error.to_string()),
+    }
+}
+
+/// Reads a litmus test: it ends, what is read is written and read back with the same outcomes, and
+/// the machine of TSO finds those of its axioms.
+pub fn read_litmus(text: &str) {
+    let test = match read_test("input", text) {
+        Ok(test) => test,
+        Err(diagnostics) => {
+            assert!(!diagnostics.is_empty());
+            if diagnostics.count() <= RENDERED {
+                diagnostics.render(true);
+            }
+            return;
+        }
+    };
+    let budget = Budget::unlimited().with_time(Duration::from_millis(200));
+    let outcomes = |program: &Program| Table::tso().outcomes(program, &budget.renewed());
+    let Ok(expected) = outcomes(&test.program) else { return };
+    if let Ok(found) = Machine::TSO.outcomes(&test.program, &budget.renewed()) {
+        assert_eq!(found, expected, "{text}");
+    }
+    // Not all that can be read can be written, such as a register without a place in x86.
+    let Ok(written) = write_test(&test) else { return };
+    let back = match read_test("written", &written) {
+        Ok(back) => back,
+        Err(errors) => panic!("{}\n{written}\n{text}", errors.render(false)),
+    };
+    if let Ok(found) = outcomes(&back.program) {
+        assert_eq!(found, expected, "{written}\n{text}");
+        assert_eq!(back.holds(&found), test.holds(&expected), "{written}\n{text}");
     }
 }
 

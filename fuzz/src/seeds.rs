@@ -45,6 +45,9 @@ fn main() -> Result<()> {
             continue;
         }
         let content = fs::read(&path)?;
+        if path.extension().is_some_and(|extension| extension == "litmus") {
+            seeds.add("litmus", &content)?;
+        }
         let format = Format::from_path(&path);
         let place =
             Format::ALL.iter().position(|&f| Some(f) == format).unwrap_or(Format::ALL.len());

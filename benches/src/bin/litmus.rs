@@ -261,5 +261,20 @@ fn outcomes(aims: &mut Vec<Goal>) -> Result<(), Box<dyn Error>> {
             aims.push(goal(&aim, time, Duration::from_secs(1)));
         }
     }
+    // Where nearly nothing is forbidden the outcomes are hundreds of thousands.
+    let program = parse_notation(&two)?;
+    let (rmo, nrmo) = (Table::rmo(), Table::nrmo());
+    for (model, style) in [
+        (&rmo as &dyn Semantics, "axioms"),
+        (&nrmo, "axioms"),
+        (&Machine::RMO, "machine"),
+        (&Machine::NRMO, "machine"),
+    ] {
+        let (found, time) = once(|| model.outcomes(&program, &budget));
+        let count = show_count(found?.len() as u64);
+        let aim =
+            format!("the same two threads, {} by its {style}, {count} outcomes", model.name());
+        aims.push(goal(&aim, time, Duration::from_secs(1)));
+    }
     Ok(())
 }

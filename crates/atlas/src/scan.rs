@@ -9,10 +9,11 @@
 //! decided again.
 //!
 //! All cores take skeletons from one list. What is found does not depend on who is faster: the
-//! answer to a question is the first history of the first skeleton that has one.
+//! answer to a question is the first history of the first skeleton that has one. Nor does the count:
+//! what was looked at for a question that an earlier skeleton answered meanwhile is counted anew.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use consistory_check::Model;
 use consistory_history::{Action, History, HistoryBuilder};
@@ -118,7 +119,7 @@ pub(crate) fn scan_reduced(
                     next: AtomicUsize::new(0),
                     found_at: questions.iter().map(|_| AtomicUsize::new(usize::MAX)).collect(),
                     found: Mutex::new(Vec::new()),
-                    histories: AtomicU64::new(0),
+                    counts: Mutex::new(Vec::new()),
                     stopped: Mutex::new(None),
                 };
                 let jobs = options.jobs.clamp(1, skeletons.len().max(1));
@@ -128,7 +129,7 @@ pub(crate) fn scan_reduced(
                     }
                     group.work();
                 });
-                scan.histories += group.histories.into_inner();
+                scan.histories += group.histories();
                 let mut found = group.found.into_inner().expect("no thread panicked");
                 found.sort_by_key(|&(_, skeleton, _)| skeleton);
                 for (question, _, history) in found {
@@ -219,45 +220,53 @@ struct Group<'a> {
     /// The first skeleton with an answer, for each question.
     found_at: Vec<AtomicUsize>,
     found: Mutex<Vec<(usize, usize, History)>>,
-    histories: AtomicU64,
+    /// Each skeleton that was looked at, for how many questions, and how many histories it took.
+    counts: Mutex<Vec<(usize, usize, u64)>>,
     stopped: Mutex<Option<Stopped>>,
 }
 
 impl Group<'_> {
     /// Takes skeletons until there are none left.
     fn work(&self) {
-        let mut worker = Worker {
-            group: self,
-            machines: self.codes.iter().map(Machine::new).collect(),
-            skeleton: 0,
-            shape: None,
-            open: Vec::new(),
-            alive: vec![0],
-            histories: 0,
-            looks: 0,
-        };
+        let mut worker = Worker::new(self);
+        let mut counts = Vec::new();
         loop {
-            worker.skeleton = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(skeleton) = self.skeletons.get(worker.skeleton) else { break };
-            worker.open.clear();
-            worker.open.extend(self.open.iter().copied().filter(|&question| {
-                self.found_at[question].load(Ordering::Relaxed) > worker.skeleton
-            }));
-            let goes_on = worker.open.is_empty()
-                || skeleton.shapes(self.variables, &mut |shape, automorphisms| {
-                    if !self.reduction.needs_shape(shape) {
-                        return true;
-                    }
-                    worker.start(shape);
-                    worker.alive[0] == 0
-                        || choose(shape, automorphisms, &self.reduction, &mut worker)
-                });
+            let skeleton = self.next.fetch_add(1, Ordering::Relaxed);
+            if skeleton >= self.skeletons.len() {
+                break;
+            }
+            let is_open = |&q: &usize| self.found_at[q].load(Ordering::Relaxed) > skeleton;
+            let open: Vec<usize> = self.open.iter().copied().filter(is_open).collect();
+            let questions = open.len();
+            let goes_on = worker.look_at(skeleton, open);
+            counts.push((skeleton, questions, worker.histories));
             // A worker that goes no further has all answers or no time left.
             if !goes_on && self.stopped.lock().expect("no thread panicked").is_some() {
                 break;
             }
         }
-        self.histories.fetch_add(worker.histories, Ordering::Relaxed);
+        self.counts.lock().expect("no thread panicked").extend(counts);
+    }
+
+    /// Counts the histories that one thread alone would have decided.
+    fn histories(&self) -> u64 {
+        let counts = self.counts.lock().expect("no thread panicked");
+        let has_stopped = self.stopped.lock().expect("no thread panicked").is_some();
+        let mut total = 0;
+        for &(skeleton, questions, histories) in counts.iter() {
+            // What a skeleton before this one answers is not open here, which some thread may have
+            // learned too late.
+            let is_open = |&q: &usize| self.found_at[q].load(Ordering::Relaxed) >= skeleton;
+            let open: Vec<usize> = self.open.iter().copied().filter(is_open).collect();
+            if has_stopped || open.len() == questions {
+                total += histories;
+            } else if !open.is_empty() {
+                let mut worker = Worker::new(self);
+                worker.look_at(skeleton, open);
+                total += worker.histories;
+            }
+        }
+        total
     }
 }
 
@@ -273,11 +282,39 @@ struct Worker<'a> {
     open: Vec<usize>,
     /// The models that may allow a history, a bit each, for each number of chosen sources.
     alive: Vec<u32>,
+    /// How many histories of the skeleton were decided.
     histories: u64,
     looks: u32,
 }
 
-impl Worker<'_> {
+impl<'a> Worker<'a> {
+    fn new(group: &'a Group<'a>) -> Self {
+        Worker {
+            group,
+            machines: group.codes.iter().map(Machine::new).collect(),
+            skeleton: 0,
+            shape: None,
+            open: Vec::new(),
+            alive: vec![0],
+            histories: 0,
+            looks: 0,
+        }
+    }
+
+    /// Goes through the histories of a skeleton for some questions; says whether to go on.
+    fn look_at(&mut self, skeleton: usize, open: Vec<usize>) -> bool {
+        (self.skeleton, self.open, self.histories) = (skeleton, open, 0);
+        let Group { skeletons, variables, reduction, .. } = self.group;
+        self.open.is_empty()
+            || skeletons[skeleton].shapes(*variables, &mut |shape, automorphisms| {
+                if !reduction.needs_shape(shape) {
+                    return true;
+                }
+                self.start(shape);
+                self.alive[0] == 0 || choose(shape, automorphisms, reduction, self)
+            })
+    }
+
     fn start(&mut self, shape: &Shape<'_>) {
         self.shape = Some(Outline::of(shape));
         let wanted = self.wanted();

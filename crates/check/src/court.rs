@@ -165,7 +165,51 @@ pub fn judge(
         }
         Ok(Ruling { judgement, via: None, time: started.elapsed() })
     };
-    models.iter().zip(applies).map(|(model, applies)| applies.and_then(|()| rule(model))).collect()
+    let mut rulings: Vec<_> = models
+        .iter()
+        .zip(applies)
+        .map(|(model, applies)| applies.and_then(|()| rule(model)))
+        .collect();
+    settle(history, models, &mut rulings);
+    rulings
+}
+
+/// Settles what is undecided by what was decided of other models.
+fn settle(history: &History, models: &[Model], rulings: &mut [Result<Ruling, DoesNotApply>]) {
+    let is_open = |ruling: &Result<Ruling, DoesNotApply>| {
+        matches!(ruling, Ok(Ruling { judgement: Judgement::Undecided(_), .. }))
+    };
+    if !rulings.iter().any(is_open) {
+        return;
+    }
+    // The checker has rules of its own for these, so that their certificates do for other models.
+    let decided: Vec<(&'static models::Model, Judgement)> = models
+        .iter()
+        .zip(&*rulings)
+        .filter_map(|(model, ruling)| match (model, ruling) {
+            (Model::Catalogued(known), Ok(Ruling { judgement, via: None, .. }))
+                if model.has_decider(history) =>
+            {
+                Some((*known, judgement.clone()))
+            }
+            _ => None,
+        })
+        .collect();
+    for (model, ruling) in models.iter().zip(rulings) {
+        let (Model::Catalogued(open), Ok(ruling)) = (model, ruling) else { continue };
+        if !matches!(ruling.judgement, Judgement::Undecided(_)) {
+            continue;
+        }
+        let settling = decided.iter().find(|(other, judgement)| match judgement {
+            Judgement::Consistent(_) => implies(other.id, open.id).is_some(),
+            Judgement::Violation { .. } => implies(open.id, other.id).is_some(),
+            Judgement::Undecided(_) => false,
+        });
+        if let Some((other, judgement)) = settling {
+            ruling.judgement = judgement.clone();
+            ruling.via = Some(other.id);
+        }
+    }
 }
 
 /// Looks for a stronger model with a decider of its own that a history satisfies.
@@ -182,4 +226,34 @@ fn by_a_stronger_model(
         .filter(|(id, _)| history.finals().is_empty() && implies(id, weaker.id).is_some())
         .map(|(id, stronger)| (id, decide_stored(history, stronger, options).judgement))
         .find(|(_, judgement)| matches!(judgement, Judgement::Consistent(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use consistory_models::find;
+
+    #[test]
+    fn what_is_undecided_is_settled_by_what_is_not() {
+        let history = consistory_formats::parse_str(
+            "t0: w(x,1) r(x,1)\n",
+            consistory_formats::Format::Hist,
+            "settled",
+        );
+        let history = history.unwrap().remove(0);
+        let of = |id: &str| Model::Catalogued(find(id).unwrap());
+        let models = [of("ccm"), of("sc"), of("rmo")];
+        let mut rulings = judge(&history, &models, &Options::default());
+        for open in [0, 2] {
+            let ruling = rulings[open].as_mut().unwrap();
+            ruling.judgement = Judgement::Undecided(Stopped::Size { operations: 2, limit: 1 });
+        }
+        settle(&history, &models, &mut rulings);
+        for ruling in &rulings {
+            let ruling = ruling.as_ref().unwrap();
+            assert!(matches!(ruling.judgement, Judgement::Consistent(_)));
+        }
+        let via: Vec<_> = rulings.iter().map(|ruling| ruling.as_ref().unwrap().via).collect();
+        assert_eq!(via, [Some("sc"), None, Some("sc")]);
+    }
 }

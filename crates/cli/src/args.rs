@@ -787,8 +787,8 @@ pub(crate) struct OutcomesArgs {
     /// Files and folders of .litmus tests, or - for standard input.
     #[arg(value_name = "TEST", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Memory models: sc, ibm370, tso, pso, rmo, ntso, npso, nrmo, sober, four digits, paths to
-    /// definition files, or all.
+    /// Memory models: sc, ibm370, tso, pso, pslo, rmo, ntso, npso, nrmo, sober, four digits, paths
+    /// to definition files, or all.
     #[arg(long, short, value_name = "MODEL", value_delimiter = ',', required = true)]
     pub(crate) model: Vec<String>,
     /// How the models are specified.
@@ -800,7 +800,10 @@ pub(crate) struct OutcomesArgs {
     /// Show for each outcome an execution, or a run of the machine, that has it.
     #[arg(long)]
     pub(crate) witness: bool,
-    /// Draw an execution for each outcome as SVG into this folder; for one test.
+    /// Show the test's program as a table, a column a thread.
+    #[arg(long)]
+    pub(crate) program: bool,
+    /// Draw an execution for each outcome as SVG into this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) draw: Option<PathBuf>,
     /// How long each test may take for each model, such as 500ms, 30s, 5m.

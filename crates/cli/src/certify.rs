@@ -1,7 +1,7 @@
 //! `consistory certify`: check saved verdicts again, and how any verdict is checked.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use consistory_certify::{certify as certify_by_rules, certify_definition};
@@ -10,12 +10,15 @@ use consistory_formats::{Histories, Input, read};
 use consistory_history::History;
 use consistory_models::implies;
 use consistory_spec::{Object, ObjectModel};
-use consistory_verdict::{Budget, Certificate, Verdict, read_certificate, read_object_certificate};
+use consistory_verdict::{
+    Budget, Certificate, MAX_DEPTH, Verdict, read_certificate, read_object_certificate,
+};
 use serde_json::Value;
 
 use crate::args::CertifyArgs;
 use crate::error::{CliError, OK, UNREADABLE, VIOLATION, report};
 use crate::objects::{Named, accept_object, prepare};
+use crate::output::Output;
 use crate::select::select;
 
 /// Has the independent checker accept a certificate.
@@ -59,8 +62,25 @@ struct Tally {
     undecided: u64,
 }
 
+/// The stack that nested certificates are read on; only what is used of it takes memory.
+const STACK: usize = 512 << 20;
+/// How deep JSON may be nested: twice what a certificate may be, and what is around it.
+const MAX_NESTING: usize = 2 * MAX_DEPTH + 32;
+
 /// Checks every verdict of every file; says how many were accepted.
 pub(crate) fn certify(args: &CertifyArgs) -> Result<u8, CliError> {
+    // A premise may have a premise, and so on for long.
+    std::thread::scope(|scope| {
+        let reader = std::thread::Builder::new().stack_size(STACK);
+        let reader = reader.spawn_scoped(scope, || certify_all(args));
+        let reader = reader
+            .map_err(|error| CliError::Io { what: "cannot start a thread".to_owned(), error })?;
+        reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn certify_all(args: &CertifyArgs) -> Result<u8, CliError> {
+    let mut out = Output::open(None)?;
     let mut tally = Tally::default();
     let mut code = OK;
     for path in &args.verdicts {
@@ -76,16 +96,17 @@ pub(crate) fn certify(args: &CertifyArgs) -> Result<u8, CliError> {
             if line.trim().is_empty() {
                 continue;
             }
-            if let Err(problem) = docket.line(&line, &mut tally) {
+            let checked = docket.line(&line, &mut tally, &mut out).map_err(CliError::output)?;
+            if let Err(problem) = checked {
                 report(&CliError::usage(format!("{}:{}: {problem}", path.display(), number + 1)));
                 code = UNREADABLE;
             }
         }
     }
-    println!(
-        "{} accepted, {} rejected, {} undecided",
-        tally.accepted, tally.rejected, tally.undecided
-    );
+    let Tally { accepted, rejected, undecided } = tally;
+    writeln!(out, "{accepted} accepted, {rejected} rejected, {undecided} undecided")
+        .map_err(CliError::output)?;
+    out.finish()?;
     Ok(match code {
         OK if tally.rejected > 0 => VIOLATION,
         code => code,
@@ -108,9 +129,28 @@ struct Current {
 }
 
 impl Docket<'_> {
-    /// Checks the verdicts of one line.
-    fn line(&mut self, line: &str, tally: &mut Tally) -> Result<(), String> {
-        let line: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    /// Checks the verdicts of one line; what is rejected is said at once.
+    fn line(
+        &mut self,
+        line: &str,
+        tally: &mut Tally,
+        out: &mut Output,
+    ) -> io::Result<Result<(), String>> {
+        let mut rejections = Vec::new();
+        let checked = self.results(line, tally, &mut rejections);
+        for rejection in rejections {
+            writeln!(out, "{rejection}")?;
+        }
+        Ok(checked)
+    }
+
+    fn results(
+        &mut self,
+        line: &str,
+        tally: &mut Tally,
+        rejections: &mut Vec<String>,
+    ) -> Result<(), String> {
+        let line = parse(line.as_bytes())?;
         let text = |value: &Value, field: &str| {
             let found = value.get(field).and_then(Value::as_str).map(str::to_owned);
             found.ok_or_else(|| format!("the field {field:?} is missing or no text"))
@@ -169,7 +209,7 @@ impl Docket<'_> {
                 Ok(()) => tally.accepted += 1,
                 Err(rejection) => {
                     tally.rejected += 1;
-                    println!("{source} [{index}] {id}: rejected: {rejection}");
+                    rejections.push(format!("{source} [{index}] {id}: rejected: {rejection}"));
                 }
             }
         }
@@ -255,5 +295,42 @@ fn read_json(folder: &Path, file: &str) -> Result<Value, String> {
     let text = std::fs::read(file)
         .or_else(|_| std::fs::read(folder.join(file)))
         .map_err(|error| format!("cannot read {file}: {error}"))?;
-    serde_json::from_slice(&text).map_err(|error| format!("{file}: {error}"))
+    parse(&text).map_err(|error| format!("{file}: {error}"))
+}
+
+/// Parses JSON that may be nested deeper than the parser would go by itself.
+fn parse(text: &[u8]) -> Result<Value, String> {
+    let nesting = nesting(text);
+    if nesting > MAX_NESTING {
+        return Err(format!("it is nested {nesting} levels deep, {MAX_NESTING} are the most"));
+    }
+    let mut parser = serde_json::Deserializer::from_slice(text);
+    parser.disable_recursion_limit();
+    let mut values = parser.into_iter::<Value>();
+    match (values.next(), values.next()) {
+        (Some(Ok(value)), None) => Ok(value),
+        (Some(Err(error)), _) | (_, Some(Err(error))) => Err(error.to_string()),
+        (Some(Ok(_)), Some(Ok(_))) => Err("there is more than one value".to_owned()),
+        (None, _) => Err("there is no value".to_owned()),
+    }
+}
+
+/// Counts how deep brackets are nested, those in texts left out.
+fn nesting(text: &[u8]) -> usize {
+    let (mut depth, mut deepest) = (0usize, 0);
+    let (mut in_text, mut is_escaped) = (false, false);
+    for byte in text {
+        match (in_text, byte) {
+            (true, _) if is_escaped => is_escaped = false,
+            (true, b'\\') => is_escaped = true,
+            (_, b'"') => in_text = !in_text,
+            (false, b'[' | b'{') => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            (false, b']' | b'}') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }

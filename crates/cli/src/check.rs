@@ -18,10 +18,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::args::{CheckArgs, InputArgs, OutputFormat};
 use crate::certify::accept;
 use crate::convert::find_inputs;
+use crate::digest::{Digest, Page, page};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::objects::{self, ObjectCourt};
 use crate::pipeline;
-use crate::report::{Outcome, PRINTED_CERTIFICATE, Report, json, page};
+use crate::report::{Outcome, PRINTED_CERTIFICATE, Report, json};
 use crate::select::{Selection, select};
 
 /// A history to judge, or what could not be read.
@@ -38,7 +39,17 @@ enum AnyCourt<'a> {
 
 /// What to print of an item.
 pub(crate) enum Done {
-    Judged { text: Vec<u8>, code: u8, complaints: Vec<CliError> },
+    Judged {
+        text: Vec<u8>,
+        code: u8,
+        complaints: Vec<CliError>,
+    },
+    /// A page for people, and what becomes of it among many.
+    Page {
+        page: Page,
+        code: u8,
+        complaints: Vec<CliError>,
+    },
     Unreadable(CliError),
 }
 
@@ -62,6 +73,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
     refuse_terminal(&args.input)?;
     let jobs = jobs(args);
     let mut out = StandardOutput::open()?;
+    let mut digest = Digest::default();
     let progress = progress_bar();
     let mut code = OK;
     let mut broken = None;
@@ -77,24 +89,19 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
         },
         |done| {
             progress.inc(1);
-            match done {
-                Done::Unreadable(error) => {
-                    code = worse(code, UNREADABLE);
-                    progress.suspend(|| report(&error));
-                }
-                Done::Judged { text, code: new, complaints } => {
-                    code = worse(code, new);
-                    progress.suspend(|| complaints.iter().for_each(report));
-                    if let Err(error) = progress.suspend(|| out.write(&text, args.format)) {
-                        broken = Some(error);
-                        return false;
-                    }
-                }
-            }
-            true
+            let (text, new, complaints) = match done {
+                Done::Unreadable(error) => (Vec::new(), UNREADABLE, vec![error]),
+                Done::Judged { text, code, complaints } => (text, code, complaints),
+                Done::Page { page, code, complaints } => (digest.add(page), code, complaints),
+            };
+            code = worse(code, new);
+            progress.suspend(|| complaints.iter().for_each(report));
+            broken = progress.suspend(|| out.write(&text, args.format)).err();
+            broken.is_none()
         },
     );
     progress.finish_and_clear();
+    let broken = broken.or_else(|| out.write(&digest.finish(), args.format).err());
     match broken {
         Some(error) => Err(CliError::output(error)),
         None => Ok(code),
@@ -264,15 +271,14 @@ impl<'a> Court<'a> {
         }
         let strongest = strongest.as_deref();
         let report = Report { source, index, history, results: &results, strongest };
-        let text = match self.args.format {
-            OutputFormat::Text => page(&report).into_bytes(),
+        match self.args.format {
+            OutputFormat::Text => Done::Page { page: page(&report), code, complaints },
             OutputFormat::Json => {
-                let mut line = Vec::new();
-                json(&report, &mut line).expect("writing to memory does not fail");
-                line
+                let mut text = Vec::new();
+                json(&report, &mut text).expect("writing to memory does not fail");
+                Done::Judged { text, code, complaints }
             }
-        };
-        Done::Judged { text, code, complaints }
+        }
     }
 
     fn options(&self, jobs: usize) -> Options {

@@ -14,6 +14,9 @@ pub(crate) const UNREADABLE: u8 = 2;
 /// Something is undecided and nothing is a violation.
 pub(crate) const UNDECIDED: u8 = 3;
 
+/// Whoever read the output has gone: what a shell says of a program that the signal for it ended.
+pub(crate) const CLOSED: u8 = 141;
+
 /// What went wrong, and what to do about it.
 #[derive(Debug)]
 pub(crate) enum CliError {

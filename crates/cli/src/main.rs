@@ -6,6 +6,7 @@ mod certify;
 mod check;
 mod contrast;
 mod convert;
+mod digest;
 mod error;
 mod interrupt;
 mod kernel;
@@ -24,12 +25,13 @@ mod units;
 mod verify;
 mod watch;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
 use crate::args::{Cli, Command};
-use crate::error::{OK, UNREADABLE, report};
+use crate::error::{CLOSED, CliError, OK, UNREADABLE, report};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -49,17 +51,14 @@ fn main() -> ExitCode {
         Command::Atlas(args) => atlas::atlas(args),
         Command::Kernel(args) => kernel::kernels(args),
         Command::Completions { shell } => {
-            clap_complete::generate(
-                *shell,
-                &mut Cli::command(),
-                "consistory",
-                &mut std::io::stdout(),
-            );
-            Ok(OK)
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "consistory", &mut text);
+            std::io::stdout().write_all(&text).map_err(CliError::output).map(|()| OK)
         }
     };
     match result {
         Ok(code) => ExitCode::from(code),
+        Err(CliError::Closed) => ExitCode::from(CLOSED),
         Err(error) => {
             report(&error);
             ExitCode::from(UNREADABLE)

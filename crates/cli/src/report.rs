@@ -1,9 +1,9 @@
-//! What is printed of a judged history: a JSON line for programs, a page for people.
+//! What is printed of a judged history: a JSON line for programs; the page for people is a digest's.
 
 use std::io;
 
 use consistory_check::Ruling;
-use consistory_draw::{explain, explain_line, table};
+use consistory_draw::explain_line;
 use consistory_history::History;
 use consistory_verdict::{Certificate, Judgement, Verdict, write_certificate};
 
@@ -112,59 +112,6 @@ fn write_bounded(
 /// Writes a text as JSON has it.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
-}
-
-/// Gives the page for people.
-pub(crate) fn page(report: &Report<'_>) -> String {
-    let Report { source, index, history, results, strongest } = report;
-    let mut page = heading(source, *index, history);
-    let rows: Vec<Vec<String>> = results
-        .iter()
-        .map(|outcome| {
-            let time = outcome.ruling.time.as_secs_f64() * 1e3;
-            let detail = match (&outcome.ruling.judgement, outcome.ruling.via) {
-                (Judgement::Violation { pattern, .. }, Some(via)) => {
-                    format!("{pattern} (as {via})")
-                }
-                (Judgement::Violation { pattern, .. }, None) => pattern.clone(),
-                (Judgement::Undecided(stopped), _) => stopped.to_string(),
-                (Judgement::Consistent(_), _) => String::new(),
-            };
-            let verdict = outcome.verdict().as_str().to_owned();
-            vec![outcome.model.clone(), verdict, detail, format!("{time:.1} ms")]
-        })
-        .collect();
-    page += &coloured(&table(&["model", "verdict", "pattern", "time"], &rows));
-    if let Some(strongest) = strongest {
-        page += &match strongest {
-            [] => "\nNo model that was decided is satisfied.\n".to_owned(),
-            ids => format!("\nStrongest satisfied: {}\n", ids.join(", ")),
-        };
-    }
-    // Models that fall by the same proof are explained together.
-    let mut explained: Vec<&Judgement> = Vec::new();
-    for outcome in *results {
-        let judgement = &outcome.ruling.judgement;
-        if judgement.verdict() == Verdict::Violation && !explained.contains(&judgement) {
-            explained.push(judgement);
-            page += "\n";
-            page += &explain(history, outcome.ruling.via.unwrap_or(&outcome.model), judgement);
-        }
-        if let Some(shrunk) = &outcome.shrunk {
-            page += &format!("\nSmallest part that still violates {}:\n\n", outcome.model);
-            for line in shrunk.lines() {
-                page += &format!("    {line}\n");
-            }
-        }
-        if let Some(drawing) = &outcome.drawing {
-            page += &format!("\nDrawn in {drawing}\n");
-        }
-        if let Some(file) = &outcome.file {
-            page += &format!("\nCertificate for {} in {file}\n", outcome.model);
-        }
-    }
-    page += "\n";
-    page
 }
 
 /// Gives the line above the verdicts.

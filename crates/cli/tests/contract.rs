@@ -276,7 +276,77 @@ fn a_reader_that_leaves_early_is_no_error() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
-    assert!(output.status.code().is_some(), "it ended by itself");
+    assert_eq!(output.status.code(), Some(141), "as if the signal had ended it");
+}
+
+#[test]
+fn many_histories_take_a_line_each_and_a_table() {
+    let folder = Folder::new();
+    folder.write("a.hist", format!("{KEPT}---\n{KEPT}")).write("b.hist", LOST);
+    let ran = folder.run("check a.hist --model cc,ccv");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert_eq!(
+        ran.out,
+        "a.hist: 2 sessions, 4 operations, consistent\n\
+         a.hist [1]: 2 sessions, 4 operations, consistent\n\n\
+         2 histories\n\
+         model  consistent  violation  undecided\n\
+         ─────  ──────────  ─────────  ─────────\n\
+         cc              2          0          0\n\
+         ccv             2          0          0\n"
+    );
+    // What is violated is explained, unless only the strongest models are asked for.
+    let ran = folder.run("check a.hist b.hist --model cc");
+    assert_eq!(ran.code, 1);
+    assert!(ran.out.contains("consistent\n\nb.hist: 2 sessions"), "{}", ran.out);
+    assert!(ran.out.contains("WriteCOInitRead: a read returned"), "{}", ran.out);
+    assert!(ran.out.ends_with("cc              2          1          0\n"), "{}", ran.out);
+    let ran = folder.run("check a.hist b.hist --model strongest");
+    assert_eq!(ran.code, 1);
+    assert!(ran.out.contains("a.hist: 2 sessions, 4 operations, strongest sc\n"), "{}", ran.out);
+    assert!(ran.out.contains("undecided  strongest\n"), "{}", ran.out);
+    assert_eq!(ran.out.lines().count(), 3 + 2 + 2 + 11, "{}", ran.out);
+}
+
+#[test]
+fn proofs_that_are_nested_deep_are_read_again() {
+    let folder = Folder::new();
+    folder.write("lost.hist", LOST);
+    // Each premise rests on another that says the same, which proves nothing.
+    let edge = r#"{"from":"t0:0","to":"t0:1","relation":"po""#;
+    let line = |depth: usize| {
+        let (open, close) = (format!("{edge},\"because\":[").repeat(depth), "]}".repeat(depth));
+        let cycle = format!(r#"{{"kind":"cycle","edges":[{open}{edge}}}{close}]}}"#);
+        let result = format!(r#"{{"model":"cc","verdict":"violation","certificate":{cycle}}}"#);
+        format!(r#"{{"source":"lost.hist","index":0,"results":[{result}]}}"#)
+    };
+    folder.write("deep.jsonl", line(5_000));
+    let ran = folder.run("certify deep.jsonl");
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(ran.out.ends_with("0 accepted, 1 rejected, 0 undecided\n"), "{}", ran.out);
+    folder.write("deeper.jsonl", line(50_000));
+    let ran = folder.run("certify deeper.jsonl");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("nested 100"), "{}", ran.err);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_said_in_one_way() {
+    let folder = Folder::new();
+    for command in [
+        "check nothing.x --model cc",
+        "convert nothing.x --to jsonl",
+        "certify nothing.x",
+        "litmus outcomes nothing.x --model sc",
+        "contrast ./nothing.x sc",
+    ] {
+        let ran = folder.run(command);
+        assert_eq!(ran.code, 2);
+        let path = if command.contains("./") { "./nothing.x" } else { "nothing.x" };
+        let expected =
+            format!("error: cannot read {path}: No such file or directory (os error 2)\n");
+        assert_eq!(ran.err, expected, "{command}");
+    }
 }
 
 #[test]

@@ -62,8 +62,51 @@ fn contrast_says_by_its_exit_code_whether_models_differ() {
         folder.run("litmus contrast --left rmo --right rmo --right-style operational --bound 3");
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.contains("equal on all programs of up to 3 accesses"), "{}", ran.out);
+    for (left, right, relation, text) in [
+        ("4044", "tso", "equal", "they keep the same pairs in order"),
+        ("4041", "4141", "equal", "no program of two threads and six accesses tells them apart"),
+        ("ibm370", "tso", "equal-up-to-bound", "but not on all of 5 accesses"),
+        ("sober", "sober", "equal", "they keep the same pairs in order"),
+    ] {
+        let command = format!("litmus contrast --left {left} --right {right} --bound 3");
+        let ran = folder.run(&command);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(ran.out.contains(text), "{}", ran.out);
+        let ran = folder.run(&format!("{command} --format json"));
+        let report: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(report["relation"], relation);
+    }
     let ran = folder.run("litmus contrast --left tso --right tso --bound 6 --budget 1ms");
     assert_eq!(ran.code, 3, "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn every_style_shows_how_an_outcome_comes_about() {
+    let folder = Folder::new();
+    folder.write(
+        "SB.litmus",
+        "X86 SB\n{ }\n P0 | P1 ;\n MOV [x],$1 | MOV [y],$1 ;\n MOV EAX,[y] | MOV EAX,[x] ;\n\
+         exists (0:EAX=0 /\\ 1:EAX=0)\n",
+    );
+    folder.write("own.cat", "\"Own\"\nacyclic po-loc | rf | fr | co as Uniproc\n");
+    for (model, style, part) in [
+        ("tso", "axiomatic", "memory order: "),
+        ("npso", "axiomatic", "view of P1: "),
+        ("tso", "definition", "memory order: "),
+        ("npso", "definition", "view of P1: "),
+        ("tso", "operational", "x=1 goes into WQ[0]"),
+        ("own.cat", "definition", "P0:R y=0 reads the initial value"),
+    ] {
+        let command =
+            format!("litmus outcomes SB.litmus --model {model} --style {style} --witness");
+        let ran = folder.run(&command);
+        assert!(ran.out.contains(part), "{command}\n{}", ran.out);
+        assert_eq!(ran.out.matches(" allows ").count(), 4, "{command}\n{}", ran.out);
+        let line = folder.run(&format!("{command} --format json")).lines().remove(0);
+        let witnesses = line["witnesses"].as_array().unwrap();
+        assert_eq!(witnesses.len(), line["outcomes"].as_array().unwrap().len());
+        assert!(witnesses.iter().all(Value::is_object), "{command}");
+    }
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Executions of litmus tests as graphs: a column a thread, arrows for who reads from whom.
 //!
-//! Program order runs down each column. Arrows between columns are straight, those within a column
-//! bow out to its right. Behind each event stands its place in the order that allows the
-//! execution.
+//! Program order runs down each column. Arrows between columns are straight unless an event stands
+//! in their way: then they go through the lane between two rows. Those within a column bow out to
+//! its right. Above each event stands its place in the order that allows the execution.
 
 use crate::svg::{Anchor, Canvas, Font, INK, MUTED, Point, Rect, Stroke, at, num, pair};
 
@@ -92,11 +92,25 @@ pub fn execution_svg(graph: &ExecutionGraph) -> String {
         }
     }
     // Labels are set last, so that no line runs over them.
-    let mut labels = Vec::new();
+    let mut labels: Vec<(Rect, &str)> = Vec::new();
+    let mut lanes = 0;
     for arrow in &graph.arrows {
-        if let (Some(&from), Some(&to)) = (boxes.get(arrow.from), boxes.get(arrow.to)) {
-            labels.push((draw_arrow(&mut canvas, from, to, &arrow.relation), &arrow.relation));
-        }
+        let (Some(&from), Some(&to)) = (boxes.get(arrow.from), boxes.get(arrow.to)) else {
+            continue;
+        };
+        let others =
+            boxes.iter().enumerate().filter(|(at, _)| *at != arrow.from && *at != arrow.to);
+        let others: Vec<Rect> = others.map(|(_, &frame)| frame).collect();
+        let places = draw_arrow(&mut canvas, (from, to), &arrow.relation, &others, &mut lanes);
+        let font = Font::sans(12.0, colour(&arrow.relation)).bold();
+        let w = font.measure(&arrow.relation) + 6.0;
+        let spot = |place: &Point| Rect::around(*place, w, 15.0);
+        let is_free = |spot: &Rect| {
+            let taken = boxes.iter().chain(labels.iter().map(|(label, _)| label));
+            taken.into_iter().all(|other| !overlap(spot, other))
+        };
+        let found = places.iter().map(spot).find(is_free);
+        labels.push((found.unwrap_or_else(|| spot(&places[0])), &arrow.relation));
     }
     for (event, &frame) in graph.events.iter().zip(&boxes) {
         let stroke = Stroke { colour: INK, width: 1.2, dashes: "" };
@@ -104,15 +118,15 @@ pub fn execution_svg(graph: &ExecutionGraph) -> String {
         let middle = frame.centre();
         canvas.text(at(middle.x, middle.y + 4.5), font, &event.label);
         if let Some(place) = event.place {
-            let small = Font::sans(10.0, MUTED).anchored(Anchor::End);
-            canvas.text(at(frame.x - 4.0, frame.y + 10.0), small, &place.to_string());
+            let small = Font::sans(10.0, MUTED);
+            canvas.text(at(frame.x + 2.0, frame.y - 4.0), small, &place.to_string());
         }
     }
-    for (point, relation) in labels {
+    for (spot, relation) in labels {
         let font = Font::sans(12.0, colour(relation)).bold().anchored(Anchor::Middle);
-        let w = font.measure(relation) + 6.0;
-        canvas.rect(Rect::around(at(point.x, point.y - 4.0), w, 15.0), 3.0, "#ffffff", None);
-        canvas.text(point, font, relation);
+        canvas.rect(spot, 3.0, "#ffffff", None);
+        let middle = spot.centre();
+        canvas.text(at(middle.x, middle.y + 4.0), font, relation);
     }
     for (line, note) in graph.notes.iter().enumerate() {
         let y = height + 6.0 + 18.0 * line as f64;
@@ -130,8 +144,14 @@ pub fn execution_svg(graph: &ExecutionGraph) -> String {
     canvas.finish(total, bottom, &graph.title)
 }
 
-/// Draws one arrow; gives where its label goes.
-fn draw_arrow(canvas: &mut Canvas, from: Rect, to: Rect, relation: &str) -> Point {
+/// Draws one arrow; gives where its label may go, the best place first.
+fn draw_arrow(
+    canvas: &mut Canvas,
+    (from, to): (Rect, Rect),
+    relation: &str,
+    others: &[Rect],
+    lanes: &mut usize,
+) -> Vec<Point> {
     let colour = colour(relation);
     let stroke = Stroke { colour, width: 1.8, dashes: if relation == "fr" { "5 3" } else { "" } };
     if (from.x - to.x).abs() < 1.0 {
@@ -149,7 +169,7 @@ fn draw_arrow(canvas: &mut Canvas, from: Rect, to: Rect, relation: &str) -> Poin
         );
         canvas.path(&path, stroke);
         canvas.arrowhead(end, at(-1.0, 0.0), 9.0, colour);
-        return at(right + 27.0, (start.y + end.y) / 2.0 + 4.0);
+        return vec![at(right + 27.0, (start.y + end.y) / 2.0)];
     }
     let is_right = to.x > from.x;
     let side = |frame: Rect, is_right: bool| {
@@ -157,19 +177,91 @@ fn draw_arrow(canvas: &mut Canvas, from: Rect, to: Rect, relation: &str) -> Poin
     };
     // Several arrows may meet at one side of a box: each relation has a height of its own.
     let shift = match relation {
-        "rf" => -5.0,
-        "co" => 5.0,
+        "rf" => -6.0,
+        "co" => 6.0,
         _ => 0.0,
     };
     let start = at(side(from, is_right).x, side(from, is_right).y + shift);
     let end = at(side(to, !is_right).x, side(to, !is_right).y + shift);
+    if others.iter().any(|frame| crosses(start, end, frame)) {
+        return draw_through_lane(canvas, start, end, stroke, lanes);
+    }
     let (dx, dy) = (end.x - start.x, end.y - start.y);
     let length = (dx * dx + dy * dy).sqrt().max(1.0);
     let along = at(dx / length, dy / length);
     canvas.line(start, at(end.x - along.x * 6.0, end.y - along.y * 6.0), stroke);
     canvas.arrowhead(end, along, 9.0, colour);
     // Arrows that cross do so in the middle: the label stands a third of the way.
-    at(start.x + dx * 0.32, start.y + dy * 0.32 + 4.0)
+    [0.32, 0.24, 0.4, 0.5, 0.62, 0.7, 0.16]
+        .map(|part| at(start.x + dx * part, start.y + dy * part))
+        .to_vec()
+}
+
+/// Draws an arrow through the gap beside its start, the lane above the lower of its rows or below
+/// both if they are one, and the gap beside its end; no event stands in any of them.
+fn draw_through_lane(
+    canvas: &mut Canvas,
+    start: Point,
+    end: Point,
+    stroke: Stroke<'_>,
+    lanes: &mut usize,
+) -> Vec<Point> {
+    // Arrows that share a lane or a gap keep a little apart.
+    let apart = 5.0 * (*lanes % 4) as f64;
+    *lanes += 1;
+    let is_one_row = (start.y - end.y).abs() < BOX;
+    let row = ((start.y.max(end.y) - TOP) / ROW).floor();
+    let below = TOP + ROW * row + BOX + 8.0 + apart;
+    let y = if is_one_row { below } else { below - ROW };
+    let way = (end.x - start.x).signum();
+    let (first, last) = (start.x + way * (16.0 + apart), end.x - way * (22.0 + apart));
+    let corner = |from: Point, bend: Point, to: Point| {
+        let toward = |other: Point| {
+            let (dx, dy) = (other.x - bend.x, other.y - bend.y);
+            let length = (dx * dx + dy * dy).sqrt().max(1.0);
+            let radius = 6.0f64.min(length / 2.0);
+            at(bend.x + dx / length * radius, bend.y + dy / length * radius)
+        };
+        format!("L{}Q{} {}", pair(toward(from)), pair(bend), pair(toward(to)))
+    };
+    let bends = [at(first, start.y), at(first, y), at(last, y), at(last, end.y)];
+    let mut path = format!("M{}", pair(start));
+    for (i, &bend) in bends.iter().enumerate() {
+        let before = if i == 0 { start } else { bends[i - 1] };
+        let after = bends.get(i + 1).copied().unwrap_or(end);
+        path += &corner(before, bend, after);
+    }
+    path += &format!("L{}", pair(at(end.x - way * 6.0, end.y)));
+    let colour = stroke.colour;
+    canvas.path(&path, stroke);
+    canvas.arrowhead(end, at(way, 0.0), 9.0, colour);
+    let part = |part: f64| at(first + (last - first) * part, y);
+    [0.32, 0.5, 0.68, 0.2, 0.8, 0.41, 0.59].map(part).to_vec()
+}
+
+/// Says whether a line runs over a frame.
+fn crosses(start: Point, end: Point, frame: &Rect) -> bool {
+    let (mut enters, mut leaves) = (0.0f64, 1.0f64);
+    let sides = [
+        (start.x, end.x - start.x, frame.x, frame.x + frame.w),
+        (start.y, end.y - start.y, frame.y, frame.y + frame.h),
+    ];
+    for (from, delta, low, high) in sides {
+        if delta.abs() < 1e-9 {
+            if from < low || from > high {
+                return false;
+            }
+            continue;
+        }
+        let (a, b) = ((low - from) / delta, (high - from) / delta);
+        enters = enters.max(a.min(b));
+        leaves = leaves.min(a.max(b));
+    }
+    enters < leaves
+}
+
+fn overlap(a: &Rect, b: &Rect) -> bool {
+    a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h
 }
 
 fn colour(relation: &str) -> &'static str {
@@ -201,5 +293,14 @@ mod tests {
             assert!(svg.contains(part), "{part} is missing");
         }
         assert_eq!(svg.matches(">fr<").count(), 2);
+    }
+
+    #[test]
+    fn no_arrow_runs_over_an_event() {
+        let frame = Rect { x: 100.0, y: 0.0, w: 50.0, h: 30.0 };
+        assert!(crosses(at(0.0, 15.0), at(200.0, 15.0), &frame));
+        assert!(crosses(at(0.0, -30.0), at(200.0, 60.0), &frame));
+        assert!(!crosses(at(0.0, 40.0), at(200.0, 40.0), &frame));
+        assert!(!crosses(at(0.0, 15.0), at(90.0, 15.0), &frame));
     }
 }

@@ -35,7 +35,7 @@ use crate::plume::Plume;
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// It could not be read.
-    #[error("{}: {error}", path.display())]
+    #[error("cannot read {}: {error}", path.display())]
     Io {
         /// Where.
         path: PathBuf,

@@ -7,8 +7,9 @@
 use consistory_models::MemoryModel;
 use consistory_verdict::Budget;
 
-use crate::program::{LocationId, Outcomes, Program};
+use crate::program::{LocationId, Outcome, Outcomes, Program};
 use crate::relational::{Algebra, Choices, EvaluateError, evaluate, size};
+use crate::sat::Solution;
 use crate::semantics::{OutcomesError, Semantics};
 use crate::skeleton::{Skeleton, Source, skeletons};
 
@@ -20,17 +21,28 @@ pub fn try_candidates(
 ) -> Result<Outcomes, OutcomesError> {
     let mut outcomes = Outcomes::new();
     for skeleton in skeletons(program)? {
-        let events: Vec<usize> = (0..skeleton.events.len()).collect();
-        let definition = model.program();
-        let total = definition.has_memory_order() || definition.has_views();
-        let orders = if total { permutations(&events) } else { Vec::new() };
-        let mut search = Search { program, model, skeleton: &skeleton, orders, budget };
-        let reads: Vec<usize> =
-            events.iter().copied().filter(|&at| skeleton.events[at].reads()).collect();
-        let mut sources = vec![Source::Initial; events.len()];
-        search.read(&reads, &mut sources, &mut outcomes)?;
+        each_candidate(program, model, &skeleton, budget, &mut |outcome, _| {
+            outcomes.insert(outcome);
+        })?;
     }
     Ok(outcomes)
+}
+
+/// Tells of an execution for every outcome of a skeleton that a definition allows.
+pub(crate) fn each_candidate(
+    program: &Program,
+    model: &MemoryModel,
+    skeleton: &Skeleton,
+    budget: &Budget,
+    visit: &mut dyn FnMut(Outcome, &Solution<'_>),
+) -> Result<(), OutcomesError> {
+    let events: Vec<usize> = (0..skeleton.events.len()).collect();
+    let known = Outcomes::new();
+    let mut search = Search { program, model, skeleton, known, budget, visit };
+    let reads: Vec<usize> =
+        events.iter().copied().filter(|&at| skeleton.events[at].reads()).collect();
+    let mut sources = vec![Source::Initial; events.len()];
+    search.read(&reads, &mut sources)
 }
 
 /// Bits that are known, and whether all demands were met.
@@ -90,21 +102,15 @@ struct Search<'a> {
     program: &'a Program,
     model: &'a MemoryModel,
     skeleton: &'a Skeleton,
-    /// Every order of all events, if the definition quantifies over such.
-    orders: Vec<Vec<usize>>,
+    /// The outcomes that were told of.
+    known: Outcomes,
     budget: &'a Budget,
+    visit: &'a mut dyn FnMut(Outcome, &Solution<'_>),
 }
 
 impl Search<'_> {
-    fn read(
-        &mut self,
-        reads: &[usize],
-        sources: &mut Vec<Source>,
-        outcomes: &mut Outcomes,
-    ) -> Result<(), OutcomesError> {
-        let Some((&read, rest)) = reads.split_first() else {
-            return self.orders(sources, outcomes);
-        };
+    fn read(&mut self, reads: &[usize], sources: &mut Vec<Source>) -> Result<(), OutcomesError> {
+        let Some((&read, rest)) = reads.split_first() else { return self.orders(sources) };
         let location = self.skeleton.events[read].location;
         let mut candidates = vec![Source::Initial];
         if let Some(location) = location {
@@ -113,68 +119,73 @@ impl Search<'_> {
         }
         for source in candidates {
             sources[read] = source;
-            self.read(rest, sources, outcomes)?;
+            self.read(rest, sources)?;
         }
         Ok(())
     }
 
-    fn orders(&mut self, sources: &[Source], outcomes: &mut Outcomes) -> Result<(), OutcomesError> {
+    fn orders(&mut self, sources: &[Source]) -> Result<(), OutcomesError> {
         let definition = self.model.program();
+        let events = self.skeleton.events.len();
         if definition.has_memory_order() {
-            for at in 0..self.orders.len() {
-                let order = self.relation(&self.orders[at]);
-                let store = self.orders[at].clone();
-                self.execution(sources, &store, Some(order), Vec::new(), outcomes)?;
+            let mut order: Vec<usize> = (0..events).collect();
+            loop {
+                self.execution(sources, &order, std::slice::from_ref(&order))?;
+                if !next_permutation(&mut order) {
+                    return Ok(());
+                }
             }
-            return Ok(());
         }
-        let size = size(self.skeleton);
-        let writes: Vec<usize> = (0..self.skeleton.events.len())
-            .filter(|&at| self.skeleton.events[at].writes())
-            .collect();
-        let mut tried: Vec<Vec<bool>> = Vec::new();
-        for store in permutations(&writes) {
-            // Only the order of writes to one location matters.
-            let co = self.store_order(&store, size);
-            if tried.contains(&co) {
-                continue;
-            }
-            tried.push(co);
-            if definition.has_views() {
-                self.views(sources, &store, &mut Vec::new(), outcomes)?;
+        let mut store: Vec<usize> =
+            (0..events).filter(|&at| self.skeleton.events[at].writes()).collect();
+        let location = |at: usize| self.skeleton.events[at].location;
+        // Only the order of writes to one location matters: of neighbours that write different
+        // ones the earlier event comes first.
+        let is_canonical = |store: &[usize]| {
+            store.windows(2).all(|pair| pair[0] < pair[1] || location(pair[0]) == location(pair[1]))
+        };
+        loop {
+            if is_canonical(&store) {
+                if definition.has_views() {
+                    self.views(sources, &store, &mut Vec::new())?;
+                } else {
+                    self.execution(sources, &store, &[])?;
+                }
             } else {
-                self.execution(sources, &store, None, Vec::new(), outcomes)?;
+                self.budget.check()?;
+            }
+            if !next_permutation(&mut store) {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     fn views(
         &mut self,
         sources: &[Source],
         store: &[usize],
-        chosen: &mut Vec<usize>,
-        outcomes: &mut Outcomes,
+        chosen: &mut Vec<Vec<usize>>,
     ) -> Result<(), OutcomesError> {
         if chosen.len() == self.skeleton.threads.len() {
-            let views = chosen.iter().map(|&at| self.relation(&self.orders[at])).collect();
-            return self.execution(sources, store, None, views, outcomes);
+            return self.execution(sources, store, chosen);
         }
-        for at in 0..self.orders.len() {
-            chosen.push(at);
-            self.views(sources, store, chosen, outcomes)?;
+        let mut order: Vec<usize> = (0..self.skeleton.events.len()).collect();
+        loop {
+            chosen.push(order.clone());
+            self.views(sources, store, chosen)?;
             chosen.pop();
+            if !next_permutation(&mut order) {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
+    /// Tries one execution: `orders` is the memory order, or one view a thread, or nothing.
     fn execution(
         &mut self,
         sources: &[Source],
         store: &[usize],
-        memory_order: Option<Vec<bool>>,
-        views: Vec<Vec<bool>>,
-        outcomes: &mut Outcomes,
+        orders: &[Vec<usize>],
     ) -> Result<(), OutcomesError> {
         let Some(values) = self.skeleton.values(sources) else { return Ok(()) };
         let last = |location: LocationId| {
@@ -183,7 +194,7 @@ impl Search<'_> {
             last.map_or(Source::Initial, |&write| Source::Event(write))
         };
         let outcome = self.skeleton.outcome(self.program, &values, last);
-        if outcomes.contains(&outcome) {
+        if self.known.contains(&outcome) {
             return Ok(());
         }
         let size = size(self.skeleton);
@@ -199,6 +210,11 @@ impl Search<'_> {
                 rf[from * size + read] = true;
             }
         }
+        let mut relations = orders.iter().map(|order| self.relation(order));
+        let (memory_order, views) = match self.model.program().has_memory_order() {
+            true => (relations.next(), Vec::new()),
+            false => (None, relations.collect()),
+        };
         let choices = Choices { rf, co: self.store_order(store, size), memory_order, views };
         let mut known = Known { holds: true, budget: self.budget };
         evaluate(&mut known, self.model.program(), self.skeleton, &choices).map_err(|error| {
@@ -211,7 +227,11 @@ impl Search<'_> {
             }
         })?;
         if known.holds {
-            outcomes.insert(outcome);
+            let mut stores = store.to_vec();
+            stores.retain(|&at| self.skeleton.events[at].writes());
+            let (skeleton, sources, orders) = (self.skeleton, sources.to_vec(), orders.to_vec());
+            self.known.insert(outcome.clone());
+            (self.visit)(outcome, &Solution { skeleton, sources, stores, orders });
         }
         Ok(())
     }
@@ -245,20 +265,11 @@ impl Search<'_> {
     }
 }
 
-/// Gives every order of some events.
-fn permutations(events: &[usize]) -> Vec<Vec<usize>> {
-    let mut all: Vec<Vec<usize>> = vec![Vec::new()];
-    for &event in events {
-        let extend = |order: &Vec<usize>| {
-            (0..=order.len())
-                .map(|at| {
-                    let mut longer = order.clone();
-                    longer.insert(at, event);
-                    longer
-                })
-                .collect::<Vec<_>>()
-        };
-        all = all.iter().flat_map(extend).collect();
-    }
-    all
+/// Makes the next order of some events, in the order of a dictionary; says whether there is one.
+fn next_permutation(order: &mut [usize]) -> bool {
+    let Some(rise) = order.windows(2).rposition(|pair| pair[0] < pair[1]) else { return false };
+    let above = order.iter().rposition(|&at| at > order[rise]).unwrap_or(rise + 1);
+    order.swap(rise, above);
+    order[rise + 1..].reverse();
+    true
 }

@@ -14,7 +14,8 @@
 //! A program is redundant (section 4.3) if its conflict graph is not strongly connected: nodes are
 //! accesses, edges are program order and, both ways, pairs with one address of which one writes.
 //! Such a program falls into two that share no address, one before the other, and its outcomes are
-//! those of the parts combined.
+//! those of the parts combined. A dependency on what is behind a fence is redundant, too: the fence
+//! keeps the pair in order already.
 
 use crate::program::{
     Address, Expression, Instruction, Location, LocationId, Operator, Program, Register,
@@ -193,6 +194,15 @@ impl Shape {
         reach.iter().all(|&set| set == everything)
     }
 
+    /// Says whether an access depends on a read on the other side of a fence.
+    fn has_idle_dependency(&self) -> bool {
+        let is_idle = |thread: &Vec<Access>, at: usize| match usize::from(thread[at].depends) {
+            0 => false,
+            source => thread[source..=at].iter().any(|access| access.is_fenced),
+        };
+        self.threads.iter().any(|thread| (0..thread.len()).any(|at| is_idle(thread, at)))
+    }
+
     /// Gives the shapes with one fence, dependency or access less.
     pub(crate) fn smaller(&self) -> Vec<Shape> {
         let mut all = Vec::new();
@@ -237,14 +247,15 @@ pub fn shapes(bound: &Bound, accesses: usize, redundant: Redundant) -> Vec<Shape
     let mut all = Vec::new();
     each_core(bound, accesses, &mut |core| {
         if redundant == Redundant::Keep || core.is_connected() {
-            each_decoration(bound, core, &mut |shape| {
+            each_decoration(bound, core, redundant, &mut |shape| {
                 if shape.is_canonical() {
                     all.push(shape.clone());
                 }
             });
         }
     });
-    all.sort_by_cached_key(|shape| (shape.fences(), shape.threads.len(), shape.clone()));
+    let size = |shape: &Shape| (shape.fences(), shape.threads.len());
+    all.sort_unstable_by(|a, b| size(a).cmp(&size(b)).then_with(|| a.cmp(b)));
     all
 }
 
@@ -262,10 +273,10 @@ pub fn count(bound: &Bound, accesses: usize) -> Counts {
     let mut counts = Counts { plain: plain_count(bound, accesses), ..Counts::default() };
     each_core(bound, accesses, &mut |core| {
         let is_connected = core.is_connected();
-        each_decoration(bound, core, &mut |shape| {
+        each_decoration(bound, core, Redundant::Keep, &mut |shape| {
             if shape.is_canonical() {
                 counts.symmetric += 1;
-                counts.connected += u64::from(is_connected);
+                counts.connected += u64::from(is_connected && !shape.has_idle_dependency());
             }
         });
     });
@@ -279,7 +290,7 @@ pub fn plain_shapes(bound: &Bound, accesses: usize) -> Vec<Shape> {
         let _ = is_sorted;
         let mut shape = Shape { threads: vec![Vec::new(); lengths.len()] };
         fill(bound, lengths, Naming::Any, &mut shape, &mut |core| {
-            each_decoration(bound, core, &mut |shape| all.push(shape.clone()));
+            each_decoration(bound, core, Redundant::Keep, &mut |shape| all.push(shape.clone()));
         });
     });
     all
@@ -371,7 +382,12 @@ fn fill(
 }
 
 /// Visits every way to put fences and dependencies into a shape.
-fn each_decoration(bound: &Bound, core: &Shape, visit: &mut dyn FnMut(&Shape)) {
+fn each_decoration(
+    bound: &Bound,
+    core: &Shape,
+    redundant: Redundant,
+    visit: &mut dyn FnMut(&Shape),
+) {
     let places: Vec<(usize, usize)> = core
         .threads
         .iter()
@@ -379,12 +395,13 @@ fn each_decoration(bound: &Bound, core: &Shape, visit: &mut dyn FnMut(&Shape)) {
         .flat_map(|(thread, accesses)| (1..accesses.len()).map(move |at| (thread, at)))
         .collect();
     let mut shape = core.clone();
-    decorate(bound, &places, &mut shape, visit);
+    decorate(bound, &places, redundant, &mut shape, visit);
 }
 
 fn decorate(
     bound: &Bound,
     places: &[(usize, usize)],
+    redundant: Redundant,
     shape: &mut Shape,
     visit: &mut dyn FnMut(&Shape),
 ) {
@@ -397,13 +414,20 @@ fn decorate(
             continue;
         }
         shape.threads[thread][at].is_fenced = is_fenced;
-        decorate(bound, rest, shape, visit);
+        decorate(bound, rest, redundant, shape, visit);
         if bound.dependencies {
-            for source in
-                (0..at).filter(|&source| shape.threads[thread][source].is_read).collect::<Vec<_>>()
-            {
+            // The last access at or before this one that has a fence before it.
+            let fence = shape.threads[thread][..=at].iter().rposition(|access| access.is_fenced);
+            let first = match redundant {
+                Redundant::Keep => 0,
+                Redundant::Drop => fence.unwrap_or(0),
+            };
+            for source in first..at {
+                if !shape.threads[thread][source].is_read {
+                    continue;
+                }
                 shape.threads[thread][at].depends = source as u8 + 1;
-                decorate(bound, rest, shape, visit);
+                decorate(bound, rest, redundant, shape, visit);
             }
             shape.threads[thread][at].depends = 0;
         }

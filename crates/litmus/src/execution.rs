@@ -1,9 +1,14 @@
 //! Executions: what shows that a model allows an outcome.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use consistory_models::MemoryModel;
 use consistory_verdict::Budget;
 
 use crate::program::{LocationId, Outcome, Program, Value};
-use crate::saturate::find;
+use crate::sat::each_solution;
+use crate::saturate::each_found;
 use crate::semantics::OutcomesError;
 use crate::skeleton::{Event, Skeleton, Source};
 use crate::table::Table;
@@ -16,7 +21,12 @@ pub struct Execution {
     /// For each event the write that it reads from; nothing if it does not read, or reads the
     /// initial value.
     pub reads_from: Vec<Option<usize>>,
-    /// The memory order, or one view for each thread; partial fences are in none.
+    /// For each location its writes in the order in which they take effect, the initial one left
+    /// out.
+    pub coherence: Vec<Vec<usize>>,
+    /// The memory order, or one view for each thread, or nothing if the model has no such orders.
+    ///
+    /// Partial fences are in none of a [`Table`]'s.
     pub orders: Vec<Vec<usize>>,
 }
 
@@ -35,21 +45,63 @@ pub struct ExecutionEvent {
     pub written: Option<Value>,
 }
 
-/// Finds an execution that has the outcome, if the model allows it.
-pub fn witness(
+/// Finds every outcome that a model allows, each with an execution that has it.
+pub fn witnesses(
     program: &Program,
     table: &Table,
-    outcome: &Outcome,
     budget: &Budget,
-) -> Result<Option<Execution>, OutcomesError> {
-    let Some(found) = find(program, table, outcome, budget)? else { return Ok(None) };
-    Ok(execution(&found.skeleton, &found.sources, found.orders))
+) -> Result<BTreeMap<Outcome, Execution>, OutcomesError> {
+    let mut all = BTreeMap::new();
+    each_found(program, table, budget, &mut |outcome, found| {
+        if let Entry::Vacant(entry) = all.entry(outcome) {
+            // All views agree on the order of writes to one location.
+            let order = found.orders.first().map(Vec::as_slice).unwrap_or_default();
+            let coherence = coherence(found.skeleton, order);
+            let orders = found.orders.clone();
+            if let Some(shown) = execution(found.skeleton, &found.sources, coherence, orders) {
+                entry.insert(shown);
+            }
+        }
+    })?;
+    Ok(all)
+}
+
+/// Finds every outcome that a definition allows, each with an execution that has it.
+pub fn definition_witnesses(
+    program: &Program,
+    model: &MemoryModel,
+    budget: &Budget,
+) -> Result<BTreeMap<Outcome, Execution>, OutcomesError> {
+    let mut all = BTreeMap::new();
+    each_solution(program, model, budget, &mut |outcome, solution| {
+        if let Entry::Vacant(entry) = all.entry(outcome) {
+            let coherence = coherence(solution.skeleton, &solution.stores);
+            let orders = solution.orders.clone();
+            if let Some(shown) = execution(solution.skeleton, &solution.sources, coherence, orders)
+            {
+                entry.insert(shown);
+            }
+        }
+    })?;
+    Ok(all)
+}
+
+/// Gives each location's writes as an order of all of them has them.
+fn coherence(skeleton: &Skeleton, order: &[usize]) -> Vec<Vec<usize>> {
+    let of = |location: usize| {
+        let location = Some(LocationId::new(location));
+        let is_write =
+            |&at: &usize| skeleton.events[at].writes() && skeleton.events[at].location == location;
+        order.iter().copied().filter(is_write).collect()
+    };
+    (0..skeleton.locations()).map(of).collect()
 }
 
 /// Puts values to a skeleton whose sources are known.
-pub(crate) fn execution(
+fn execution(
     skeleton: &Skeleton,
     sources: &[Source],
+    coherence: Vec<Vec<usize>>,
     orders: Vec<Vec<usize>>,
 ) -> Option<Execution> {
     let values = skeleton.values(sources)?;
@@ -71,6 +123,7 @@ pub(crate) fn execution(
     Some(Execution {
         events: skeleton.events.iter().enumerate().map(event).collect(),
         reads_from: (0..sources.len()).map(reads_from).collect(),
+        coherence,
         orders,
     })
 }
@@ -80,16 +133,9 @@ impl Execution {
     /// each read's way to the write that overwrites what it read (`fr`).
     pub fn relations(&self) -> Vec<(usize, usize, &'static str)> {
         let mut all = Vec::new();
-        // All views agree on the order of writes to one location.
-        let order = self.orders.first().map(Vec::as_slice).unwrap_or_default();
-        let stores = |location| {
-            let writes = move |&at: &usize| {
-                self.events[at].written.is_some() && self.events[at].location == location
-            };
-            order.iter().copied().filter(writes).collect::<Vec<usize>>()
-        };
         for (at, event) in self.events.iter().enumerate() {
-            let writes = stores(event.location);
+            let Some(location) = event.location else { continue };
+            let writes = &self.coherence[location.index()];
             if event.read.is_some() {
                 all.extend(self.reads_from[at].map(|write| (write, at, "rf")));
                 let behind = match self.reads_from[at] {

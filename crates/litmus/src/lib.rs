@@ -62,7 +62,7 @@ pub use candidates::try_candidates;
 pub use condition::{Condition, Proposition, Quantifier};
 pub use contrast::{Contrast, ContrastOptions, Difference, Wanted, contrast, sufficient_bound};
 pub use enumerate::{Bound, Counts, Redundant, Shape, count, plain_shapes, shapes};
-pub use execution::{Execution, ExecutionEvent, witness};
+pub use execution::{Execution, ExecutionEvent, definition_witnesses, witnesses};
 pub use file::{Arch, ArchError, Test, read_test, write_table, write_test};
 pub use generate::{Side, tests_of};
 pub use notation::{NotationError, parse_notation};

@@ -15,8 +15,8 @@ use consistory_models::MemoryModel;
 use consistory_verdict::Budget;
 use rustc_hash::FxHashMap;
 
-use crate::candidates::try_candidates;
-use crate::program::{LocationId, Observable, Outcomes, Program};
+use crate::candidates::each_candidate;
+use crate::program::{LocationId, Observable, Outcome, Outcomes, Program};
 use crate::relational::{Algebra, Choices, EvaluateError, evaluate, size};
 use crate::semantics::{OutcomesError, Semantics};
 use crate::skeleton::{Node, Skeleton, Source, skeletons};
@@ -28,18 +28,42 @@ impl Semantics for MemoryModel {
 
     fn outcomes(&self, program: &Program, budget: &Budget) -> Result<Outcomes, OutcomesError> {
         let mut outcomes = Outcomes::new();
-        for skeleton in skeletons(program)? {
-            match Encoding::new(self, &skeleton, budget) {
-                Ok(mut encoding) => encoding.enumerate(program, &mut outcomes)?,
-                Err(EvaluateError::Stopped(stopped)) => return Err(stopped.into()),
-                // Candidates are known in full, so recursion over them settles.
-                Err(EvaluateError::OpenRecursion) => {
-                    return try_candidates(program, self, budget);
-                }
-            }
-        }
+        each_solution(program, self, budget, &mut |outcome, _| {
+            outcomes.insert(outcome);
+        })?;
         Ok(outcomes)
     }
+}
+
+/// An execution that a definition allows.
+pub(crate) struct Solution<'s> {
+    pub(crate) skeleton: &'s Skeleton,
+    /// Where each event that reads takes its value from.
+    pub(crate) sources: Vec<Source>,
+    /// All writes, those to one location in the order in which they take effect.
+    pub(crate) stores: Vec<usize>,
+    /// The memory order, or a view for each thread, or nothing.
+    pub(crate) orders: Vec<Vec<usize>>,
+}
+
+/// Tells of an execution for every outcome; one may be told of more than once.
+pub(crate) fn each_solution(
+    program: &Program,
+    model: &MemoryModel,
+    budget: &Budget,
+    visit: &mut dyn FnMut(Outcome, &Solution<'_>),
+) -> Result<(), OutcomesError> {
+    for skeleton in skeletons(program)? {
+        match Encoding::new(model, &skeleton, budget) {
+            Ok(mut encoding) => encoding.enumerate(program, visit)?,
+            Err(EvaluateError::Stopped(stopped)) => return Err(stopped.into()),
+            // Candidates are known in full, so recursion over them settles.
+            Err(EvaluateError::OpenRecursion) => {
+                each_candidate(program, model, &skeleton, budget, visit)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A bit that is known, or a literal.
@@ -263,7 +287,7 @@ impl<'a> Encoding<'a> {
     fn enumerate(
         &mut self,
         program: &Program,
-        outcomes: &mut Outcomes,
+        visit: &mut dyn FnMut(Outcome, &Solution<'_>),
     ) -> Result<(), OutcomesError> {
         let observed: Vec<LocationId> = program
             .observed
@@ -279,6 +303,7 @@ impl<'a> Encoding<'a> {
                 return Ok(());
             }
             let sources = self.sources();
+            let solution = self.solution(sources.clone());
             let lasts: Vec<Source> = observed.iter().map(|&at| self.last(at)).collect();
             let values = self.skeleton.values(&sources);
             let mut block = self.block(&sources, values.is_some());
@@ -290,10 +315,32 @@ impl<'a> Encoding<'a> {
                     let at = observed.iter().position(|&o| o == location);
                     at.map_or(Source::Initial, |at| lasts[at])
                 };
-                outcomes.insert(self.skeleton.outcome(program, &values, last));
+                let outcome = self.skeleton.outcome(program, &values, last);
+                visit(outcome, &solution);
             }
             self.solver.demand(&block);
         }
+    }
+
+    /// Reads the solver's present solution.
+    fn solution(&self, sources: Vec<Source>) -> Solution<'a> {
+        let events: Vec<usize> = (0..self.skeleton.events.len()).collect();
+        let order = |bits: &[Bit]| {
+            let mut order = events.clone();
+            let before = |at: usize| {
+                let is_before = |&&other: &&usize| self.value(bits[other * self.size + at]);
+                events.iter().filter(is_before).count()
+            };
+            order.sort_by_cached_key(|&at| before(at));
+            order
+        };
+        let orders = match &self.choices.memory_order {
+            Some(bits) => vec![order(bits)],
+            None => self.choices.views.iter().map(|bits| order(bits)).collect(),
+        };
+        let mut stores = order(&self.choices.co);
+        stores.retain(|&at| self.skeleton.events[at].writes());
+        Solution { skeleton: self.skeleton, sources, stores, orders }
     }
 
     fn value(&self, bit: Bit) -> bool {

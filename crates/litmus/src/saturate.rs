@@ -22,6 +22,10 @@ use crate::semantics::{OutcomesError, Semantics};
 use crate::skeleton::{Node, Skeleton, Source, skeletons};
 use crate::table::{Causality, FenceAgreement, Forwarding, Order, Table, bits};
 
+/// From how many events on views are tried only for what one memory order does not allow: views that
+/// are all that order keep every rule, and deciding what is open for one view takes less.
+const MANY: u32 = 12;
+
 impl Semantics for Table {
     fn name(&self) -> &str {
         &self.name
@@ -31,9 +35,16 @@ impl Semantics for Table {
         let mut outcomes = Outcomes::new();
         for skeleton in skeletons(program)? {
             let mut search = Search::new(program, self, &skeleton, budget);
+            if search.views > 1 && search.ordered.count_ones() > MANY {
+                let atomic = Table { order: Order::Memory(Forwarding::Plain), ..self.clone() };
+                let mut strong = Search::new(program, &atomic, &skeleton, budget);
+                strong.run(&mut |_, outcome| {
+                    outcomes.insert(outcome);
+                })?;
+                search.known = strong.known;
+            }
             search.run(&mut |_, outcome| {
                 outcomes.insert(outcome);
-                true
             })?;
         }
         Ok(outcomes)
@@ -42,39 +53,33 @@ impl Semantics for Table {
 
 /// An execution that has an outcome: what shows that a model allows it.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
-    pub(crate) skeleton: Skeleton,
+pub(crate) struct Found<'s> {
+    pub(crate) skeleton: &'s Skeleton,
     /// Where each event that reads takes its value from.
     pub(crate) sources: Vec<Source>,
     /// For each view, all events that it orders, in an order that keeps to the model.
     pub(crate) orders: Vec<Vec<usize>>,
 }
 
-/// Finds an execution with the given outcome.
-pub(crate) fn find(
+/// Tells of an execution for every outcome; one that comes of several skeletons is told of as often.
+pub(crate) fn each_found(
     program: &Program,
     table: &Table,
-    wanted: &Outcome,
     budget: &Budget,
-) -> Result<Option<Found>, OutcomesError> {
+    visit: &mut dyn FnMut(Outcome, &Found<'_>),
+) -> Result<(), OutcomesError> {
     for skeleton in skeletons(program)? {
-        let mut found = None;
         let mut search = Search::new(program, table, &skeleton, budget);
         search.run(&mut |search, outcome| {
-            if outcome == *wanted {
-                found = Some((search.sources(), search.linearize()));
-            }
-            found.is_none()
+            let (sources, orders) = (search.sources(), search.linearize());
+            visit(outcome, &Found { skeleton: &skeleton, sources, orders });
         })?;
-        if let Some((sources, orders)) = found {
-            return Ok(Some(Found { skeleton, sources, orders }));
-        }
     }
-    Ok(None)
+    Ok(())
 }
 
-/// What is told of each outcome; says whether to go on.
-type Visit<'v> = dyn FnMut(&Search<'_>, Outcome) -> bool + 'v;
+/// What is told of each outcome.
+type Visit<'v> = dyn FnMut(&Search<'_>, Outcome) + 'v;
 
 /// How the views hang together.
 #[derive(Clone, Copy)]
@@ -202,8 +207,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Gives a source to each read from the event `from` on; says whether to go on.
-    fn read(&mut self, from: usize, visit: &mut Visit<'_>) -> Result<bool, OutcomesError> {
+    /// Gives a source to each read from the event `from` on.
+    fn read(&mut self, from: usize, visit: &mut Visit<'_>) -> Result<(), OutcomesError> {
         self.steps += 1;
         if self.steps.is_multiple_of(1024) {
             self.budget.check()?;
@@ -215,23 +220,23 @@ impl<'a> Search<'a> {
         let read = rest.trailing_zeros() as usize;
         let candidates = self.same[read] & self.writes;
         self.push();
-        if self.read_initial(read) && !self.read(read + 1, visit)? {
-            return Ok(false);
+        if self.read_initial(read) {
+            self.read(read + 1, visit)?;
         }
         self.pop();
         for write in bits(candidates) {
             self.push();
-            if self.read_from(read, write) && !self.read(read + 1, visit)? {
-                return Ok(false);
+            if self.read_from(read, write) {
+                self.read(read + 1, visit)?;
             }
             self.pop();
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Chooses the last write of each observed location, then reports the outcome if it is new and
     /// what is open can be ordered.
-    fn finish(&mut self, from: usize, visit: &mut Visit<'_>) -> Result<bool, OutcomesError> {
+    fn finish(&mut self, from: usize, visit: &mut Visit<'_>) -> Result<(), OutcomesError> {
         let rest = self.program.observed.iter().enumerate().skip(from);
         let mut open = rest.filter_map(|(at, observable)| {
             let Observable::Location(location) = *observable else { return None };
@@ -244,27 +249,26 @@ impl<'a> Search<'a> {
             for other in bits(writes & !(1 << last)) {
                 self.queue.push((0, other, last));
             }
-            if self.propagate() && !self.finish(at + 1, visit)? {
-                return Ok(false);
+            if self.propagate() {
+                self.finish(at + 1, visit)?;
             }
             self.pop();
         }
-        Ok(true)
+        Ok(())
     }
 
-    fn leaf(&mut self, visit: &mut Visit<'_>) -> Result<bool, OutcomesError> {
-        let Some(outcome) = self.outcome() else { return Ok(true) };
+    fn leaf(&mut self, visit: &mut Visit<'_>) -> Result<(), OutcomesError> {
+        let Some(outcome) = self.outcome() else { return Ok(()) };
         if self.known.contains(&outcome) {
-            return Ok(true);
+            return Ok(());
         }
         self.push();
-        let mut go_on = true;
         if self.decide()? {
             self.known.insert(outcome.clone());
-            go_on = visit(self, outcome);
+            visit(self, outcome);
         }
         self.pop();
-        Ok(go_on)
+        Ok(())
     }
 
     /// Computes the outcome of the present sources and last writes.

@@ -133,6 +133,12 @@ impl Table {
         Table::new("PSO", PSO, ATOMIC)
     }
 
+    /// Makes partial store and load order: PSO whose reads may pass reads that they do not depend on.
+    pub fn pslo() -> Self {
+        let digits = [Keep::SameAddress, Keep::Free, Keep::Always, Keep::Dependent];
+        Table::new("PSLO", digits, ATOMIC)
+    }
+
     /// Makes relaxed memory order.
     pub fn rmo() -> Self {
         Table::new("RMO", RMO, ATOMIC)
@@ -180,6 +186,7 @@ impl Table {
             Table::ibm370(),
             Table::tso(),
             Table::pso(),
+            Table::pslo(),
             Table::rmo(),
             Table::ntso(),
             Table::npso(),
@@ -218,6 +225,12 @@ impl Table {
     /// Says whether all threads see one memory order.
     pub fn is_store_atomic(&self) -> bool {
         matches!(self.order, Order::Memory(_))
+    }
+
+    /// Says whether another model has the same rules, whatever it is called.
+    pub fn has_rules_of(&self, other: &Table) -> bool {
+        Table { name: String::new(), ..self.clone() }
+            == Table { name: String::new(), ..other.clone() }
     }
 
     /// Says whether dependencies matter to the model.

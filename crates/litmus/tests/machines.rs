@@ -6,23 +6,9 @@ use std::path::Path;
 
 use consistory_litmus::operational::Machine;
 use consistory_litmus::{
-    Bound, Forwarding, Keep, Order, OutcomesError, Redundant, Semantics, Shape, Table, read_test,
-    shapes,
+    Bound, OutcomesError, Redundant, Semantics, Shape, Table, read_test, shapes,
 };
 use consistory_verdict::Budget;
-
-/// PSLO, which has axioms in the paper's prose only: reads may pass reads, and nothing else that
-/// PSO does not allow.
-fn pslo() -> Table {
-    Table {
-        name: "PSLO".to_owned(),
-        write_write: Keep::SameAddress,
-        write_read: Keep::Free,
-        read_write: Keep::Always,
-        read_read: Keep::Free,
-        order: Order::Memory(Forwarding::Plain),
-    }
-}
 
 fn pairs() -> Vec<(Table, Machine)> {
     vec![
@@ -30,7 +16,7 @@ fn pairs() -> Vec<(Table, Machine)> {
         (Table::ibm370(), Machine::IBM370),
         (Table::tso(), Machine::TSO),
         (Table::pso(), Machine::PSO),
-        (pslo(), Machine::PSLO),
+        (Table::pslo(), Machine::PSLO),
         (Table::rmo(), Machine::RMO),
         (Table::ntso(), Machine::NTSO),
         (Table::npso(), Machine::NPSO),

@@ -66,8 +66,8 @@ macro_rules! embedded {
 }
 
 /// The ids of the models, from strong to weak, the store-atomic ones first.
-const MODELS: [(&str, &str); 9] =
-    embedded!["sc", "ibm370", "tso", "pso", "rmo", "ntso", "npso", "nrmo", "sober"];
+const MODELS: [(&str, &str); 10] =
+    embedded!["sc", "ibm370", "tso", "pso", "pslo", "rmo", "ntso", "npso", "nrmo", "sober"];
 
 /// What they include.
 const LIBRARY: [(&str, &str); 2] = embedded!["memory-order", "views"];

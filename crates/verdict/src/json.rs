@@ -32,7 +32,9 @@ use serde_json::{Map, Value};
 use crate::certificate::{Certificate, Edge, View};
 
 /// How deep cases and premises that are read may be nested.
-const MAX_DEPTH: usize = 1_000;
+///
+/// Reading takes about a kilobyte of stack a level.
+pub const MAX_DEPTH: usize = 10_000;
 
 /// How much is gathered before it is passed on, in bytes.
 const CHUNK: usize = 1 << 16;
@@ -790,25 +792,30 @@ mod tests {
             edge
         };
         let json = |depth: usize| {
-            let mut edge = serde_json::json!({"from": "t0:0", "to": "t0:1", "relation": "hb"});
-            for _ in 0..depth {
-                edge = serde_json::json!({"from": "t0:0", "to": "t0:1", "relation": "hb", "because": [edge]});
-            }
-            serde_json::json!({"kind": "cycle", "edges": [edge]})
+            let edge = r#"{"from":"t0:0","to":"t0:1","relation":"hb""#;
+            let open = format!("{edge},\"because\":[").repeat(depth);
+            let close = "]}".repeat(depth);
+            let text = format!(r#"{{"kind":"cycle","edges":[{open}{edge}}}{close}]}}"#);
+            let mut parser = serde_json::Deserializer::from_str(&text);
+            parser.disable_recursion_limit();
+            parser.into_iter::<Value>().next().unwrap().unwrap()
         };
         let history = history();
-        assert_eq!(
-            read_certificate(&history, &json(MAX_DEPTH - 1)),
-            Ok(Certificate::Cycle {
-                edges: vec![nest(MAX_DEPTH - 1)],
-                observer: None,
-                check: None
-            })
-        );
-        assert!(matches!(
-            read_certificate(&history, &json(MAX_DEPTH)),
-            Err(CertificateError::Depth { .. })
-        ));
+        let read_back = || {
+            let edges = vec![nest(MAX_DEPTH - 1)];
+            assert_eq!(
+                read_certificate(&history, &json(MAX_DEPTH - 1)),
+                Ok(Certificate::Cycle { edges, observer: None, check: None })
+            );
+            assert!(matches!(
+                read_certificate(&history, &json(MAX_DEPTH)),
+                Err(CertificateError::Depth { .. })
+            ));
+        };
+        std::thread::scope(|scope| {
+            let reader = std::thread::Builder::new().stack_size(256 << 20);
+            reader.spawn_scoped(scope, read_back).unwrap().join().unwrap();
+        });
         let deep = Certificate::Cycle { edges: vec![nest(3_000)], observer: None, check: None };
         assert_eq!(written(&history, &deep).matches("because").count(), 3_000);
     }

@@ -20,7 +20,6 @@ use crate::error::{CliError, OK, UNDECIDED, VIOLATION, report};
 pub(crate) fn contrast_models(args: &LitmusContrastArgs) -> Result<u8, CliError> {
     let left = find(&args.left, args.left_style)?;
     let right = find(&args.right, args.right_style)?;
-    let sufficient = left.table().zip(right.table()).and_then(|(l, r)| sufficient_bound(l, r));
     let knows_dependencies = |model: &Model| model.table().is_some_and(|t| t.knows_dependencies());
     let bound = Bound {
         accesses: args.bound,
@@ -45,23 +44,56 @@ pub(crate) fn contrast_models(args: &LitmusContrastArgs) -> Result<u8, CliError>
             return Ok(UNDECIDED);
         }
     };
-    // Two threads and six accesses are enough for some models, whatever the bound.
-    let is_proved = found.differences.is_empty()
-        && sufficient.is_some_and(|enough| {
-            let is_covered = bound.accesses >= enough.accesses
-                && bound.threads >= enough.threads
-                && bound.per_thread >= enough.accesses
-                && bound.locations >= enough.locations
-                && bound.fences
-                && (bound.dependencies || !enough.dependencies);
-            is_covered || left.table() == right.table()
-        });
+    let equality = match found.differences.is_empty() {
+        true => equality(&left, &right, &options),
+        false => Equality::Bounded,
+    };
     let text = match args.format {
-        OutputFormat::Text => text(args, &left, &right, &bound, &found, is_proved),
-        OutputFormat::Json => json_text(&left, &right, &bound, &found, is_proved),
+        OutputFormat::Text => text(args, &left, &right, &bound, &found, equality),
+        OutputFormat::Json => json_text(&left, &right, &bound, &found, equality),
     };
     std::io::stdout().write_all(text.as_bytes()).map_err(CliError::output)?;
     Ok(if found.differences.is_empty() { OK } else { VIOLATION })
+}
+
+/// How far the equality of two models goes that no program within the bound tells apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Equality {
+    /// They have the same rules.
+    SameRules,
+    /// No program of two threads and six accesses tells them apart, which is enough for them.
+    Proved,
+    /// A program of so many accesses, more than the bound allows, tells them apart.
+    Broken(usize),
+    /// Nothing is known beyond the bound.
+    Bounded,
+}
+
+/// Two threads and six accesses are enough for some models: runs those programs, too.
+fn equality(left: &Model, right: &Model, options: &ContrastOptions) -> Equality {
+    let Some((left, right)) = left.table().zip(right.table()) else { return Equality::Bounded };
+    if left.has_rules_of(right) {
+        return Equality::SameRules;
+    }
+    let Some(enough) = sufficient_bound(left, right) else { return Equality::Bounded };
+    let bound = options.bound;
+    let is_covered = bound.accesses >= enough.accesses
+        && bound.threads >= enough.threads
+        && bound.per_thread >= enough.accesses
+        && bound.locations >= enough.locations
+        && bound.fences
+        && (bound.dependencies || !enough.dependencies);
+    if is_covered {
+        return Equality::Proved;
+    }
+    let options = ContrastOptions { bound: enough, wanted: Wanted::First, ..options.clone() };
+    match contrast(left, right, &options) {
+        Ok(found) => match found.differences.first() {
+            Some(difference) => Equality::Broken(difference.shape.accesses()),
+            None => Equality::Proved,
+        },
+        Err(_) => Equality::Bounded,
+    }
 }
 
 fn text(
@@ -70,24 +102,29 @@ fn text(
     right: &Model,
     bound: &Bound,
     found: &Contrast,
-    is_proved: bool,
+    equality: Equality,
 ) -> String {
     let is_own = left.is_own() || right.is_own();
     let (left, right) = (left.title(), right.title());
     let mut text = String::new();
     if found.differences.is_empty() {
-        let _ = match is_proved {
-            true => writeln!(
+        let within = format!(
+            "{left} and {right} are equal on all programs of up to {} accesses and {} addresses",
+            bound.accesses, bound.locations
+        );
+        let _ = match equality {
+            Equality::SameRules => {
+                writeln!(text, "{left} and {right} are equal: they keep the same pairs in order")
+            }
+            Equality::Proved => writeln!(
                 text,
                 "{left} and {right} are equal: no program of two threads and six accesses tells \
                  them apart"
             ),
-            false => writeln!(
-                text,
-                "{left} and {right} are equal on all programs of up to {} accesses and {} \
-                 addresses",
-                bound.accesses, bound.locations
-            ),
+            Equality::Broken(accesses) => {
+                writeln!(text, "{within}, but not on all of {accesses} accesses")
+            }
+            Equality::Bounded => writeln!(text, "{within}"),
         };
     }
     if found.differences.is_empty() && !args.keep_redundant && is_own {
@@ -147,7 +184,7 @@ fn json_text(
     right: &Model,
     bound: &Bound,
     found: &Contrast,
-    is_proved: bool,
+    equality: Equality,
 ) -> String {
     let differences: Vec<Value> = found
         .differences
@@ -171,10 +208,10 @@ fn json_text(
             })
         })
         .collect();
-    let relation = match (found.differences.is_empty(), is_proved) {
+    let relation = match (found.differences.is_empty(), equality) {
         (false, _) => "different",
-        (true, true) => "equal",
-        (true, false) => "equal-up-to-bound",
+        (true, Equality::SameRules | Equality::Proved) => "equal",
+        (true, Equality::Broken(_) | Equality::Bounded) => "equal-up-to-bound",
     };
     let report = json!({
         "left": left.id,

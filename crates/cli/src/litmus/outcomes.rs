@@ -1,5 +1,6 @@
 //! `consistory litmus outcomes`: every outcome of a test, or a table of many tests.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -7,7 +8,10 @@ use std::time::Instant;
 
 use consistory_draw::{ExecutionArrow, ExecutionGraph, ExecutionNode, execution_svg, table};
 use consistory_litmus::operational::Explorer;
-use consistory_litmus::{Execution, Outcome, Outcomes, OutcomesError, Quantifier, Test, witness};
+use consistory_litmus::{
+    Execution, Outcome, Outcomes, OutcomesError, Program, Quantifier, Test, definition_witnesses,
+    witnesses, write_table,
+};
 use consistory_verdict::Budget;
 use serde_json::{Map, Value, json};
 
@@ -23,6 +27,15 @@ struct Ran {
     test: Test,
     /// For each model what it allows, and how long that took in milliseconds.
     results: Vec<(Result<Outcomes, OutcomesError>, f64)>,
+    /// For each model how each outcome comes about, if that was asked for.
+    shown: Vec<BTreeMap<Outcome, Witness>>,
+}
+
+/// How an outcome comes about.
+enum Witness {
+    Execution(Execution),
+    /// A machine's steps, a line each.
+    Run(Vec<String>),
 }
 
 /// Prints the outcomes of each test under each model.
@@ -32,8 +45,7 @@ pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
     let mut output = BufWriter::new(io::stdout());
     if let ([path], OutputFormat::Text) = (&paths[..], args.format) {
         let ran = run(path, &models, args)?;
-        let text = details(&ran, &models, args)?;
-        output.write_all(text.as_bytes()).map_err(CliError::output)?;
+        output.write_all(details(&ran, &models, args)?.as_bytes()).map_err(CliError::output)?;
         output.flush().map_err(CliError::output)?;
         return Ok(code(&ran));
     }
@@ -51,10 +63,10 @@ pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
                 Ok(ran) => {
                     worst = worst.max(code(&ran));
                     match args.format {
-                        OutputFormat::Json => write_json(&ran, &models, &mut output),
+                        OutputFormat::Json => write_json(&ran, &models, args, &mut output),
                         OutputFormat::Text => {
                             rows.push(row(&ran));
-                            Ok(())
+                            write_details(&ran, &models, args, &mut output)
                         }
                     }
                 }
@@ -98,7 +110,34 @@ fn run(path: &Path, models: &[Model], args: &OutcomesArgs) -> Result<Ran, CliErr
             (outcomes, start.elapsed().as_secs_f64() * 1e3)
         })
         .collect();
-    Ok(Ran { source: path.to_owned(), test, results })
+    let shown = if args.witness || args.draw.is_some() {
+        let shown = |model: &Model| show(&test.program, model, &budget.renewed());
+        models.iter().map(shown).collect()
+    } else {
+        Vec::new()
+    };
+    Ok(Ran { source: path.to_owned(), test, results, shown })
+}
+
+/// Finds out how each outcome comes about; nothing if the budget does not suffice.
+fn show(program: &Program, model: &Model, budget: &Budget) -> BTreeMap<Outcome, Witness> {
+    let executions = |found: Result<BTreeMap<Outcome, Execution>, OutcomesError>| {
+        let found = found.unwrap_or_default().into_iter();
+        found.map(|(outcome, shown)| (outcome, Witness::Execution(shown))).collect()
+    };
+    match &model.kind {
+        Kind::Table(table) => executions(witnesses(program, table, budget)),
+        Kind::Definition(definition) => {
+            executions(definition_witnesses(program, definition, budget))
+        }
+        Kind::Machine(machine) => {
+            let runs = Explorer::new().outcomes(program, machine, budget).unwrap_or_default();
+            let lines = |text: String| text.lines().map(str::to_owned).collect();
+            runs.into_iter()
+                .map(|(outcome, run)| (outcome, Witness::Run(lines(run.narrate(program, machine)))))
+                .collect()
+        }
+    }
 }
 
 fn code(ran: &Ran) -> u8 {
@@ -127,13 +166,32 @@ fn row(ran: &Ran) -> Vec<String> {
     std::iter::once(ran.test.name.clone()).chain(ran.results.iter().map(cell)).collect()
 }
 
-fn write_json(ran: &Ran, models: &[Model], output: &mut impl Write) -> Result<(), CliError> {
+/// Shows all about one of many tests, if that was asked for.
+fn write_details(
+    ran: &Ran,
+    models: &[Model],
+    args: &OutcomesArgs,
+    output: &mut impl Write,
+) -> Result<(), CliError> {
+    if ran.shown.is_empty() && !args.program {
+        return Ok(());
+    }
+    let text = details(ran, models, args)? + "\n";
+    output.write_all(text.as_bytes()).map_err(CliError::output)
+}
+
+fn write_json(
+    ran: &Ran,
+    models: &[Model],
+    args: &OutcomesArgs,
+    output: &mut impl Write,
+) -> Result<(), CliError> {
     let names = ran.test.program.observed_names();
     let object = |outcome: &Outcome| {
         let pairs = names.iter().cloned().zip(outcome.0.iter().map(|&value| json!(value)));
         Value::Object(pairs.collect::<Map<String, Value>>())
     };
-    for (model, (outcomes, millis)) in models.iter().zip(&ran.results) {
+    for (at, (model, (outcomes, millis))) in models.iter().zip(&ran.results).enumerate() {
         // Written piece by piece, so that keys come in an order that people can read.
         let mut line = format!(
             "{{\"test\":{},\"model\":{},\"style\":{}",
@@ -148,6 +206,14 @@ fn write_json(ran: &Ran, models: &[Model], output: &mut impl Write) -> Result<()
                 if let Some(verdict) = verdict(&ran.test, outcomes) {
                     let _ = write!(line, ",\"condition\":{}", json!(verdict));
                 }
+                if args.witness {
+                    let shown = |outcome: &Outcome| match ran.shown[at].get(outcome) {
+                        Some(witness) => witness_json(&ran.test.program, witness),
+                        None => Value::Null,
+                    };
+                    let all: Vec<Value> = ran.test.filtered(outcomes).map(shown).collect();
+                    let _ = write!(line, ",\"witnesses\":{}", Value::Array(all));
+                }
             }
             Err(error) => {
                 let _ = write!(line, ",\"undecided\":{}", json!(error.to_string()));
@@ -157,7 +223,32 @@ fn write_json(ran: &Ran, models: &[Model], output: &mut impl Write) -> Result<()
         let _ = write!(line, ",\"source\":{source},\"millis\":{:.3}}}", millis);
         writeln!(output, "{line}").map_err(CliError::output)?;
     }
+    if let Some(folder) = &args.draw {
+        draw(ran, models, folder)?;
+    }
     Ok(())
+}
+
+fn witness_json(program: &Program, witness: &Witness) -> Value {
+    let execution = match witness {
+        Witness::Run(lines) => return json!({ "run": lines }),
+        Witness::Execution(execution) => execution,
+    };
+    let names = |events: &Vec<usize>| -> Vec<String> {
+        events.iter().map(|&event| event_name(program, execution, event)).collect()
+    };
+    let reads = (0..execution.events.len()).filter(|&at| execution.events[at].read.is_some());
+    let source = |read: usize| match execution.reads_from[read] {
+        Some(write) => json!(event_name(program, execution, write)),
+        None => Value::Null,
+    };
+    let sources = reads
+        .map(|read| json!({ "read": event_name(program, execution, read), "from": source(read) }));
+    json!({
+        "reads_from": sources.collect::<Vec<_>>(),
+        "coherence": execution.coherence.iter().map(names).collect::<Vec<_>>(),
+        "orders": execution.orders.iter().map(names).collect::<Vec<_>>(),
+    })
 }
 
 /// Shows all about one test.
@@ -195,6 +286,10 @@ fn details(ran: &Ran, models: &[Model], args: &OutcomesArgs) -> Result<String, C
         })
         .collect();
     let mut text = format!("{}\n\n", test.name);
+    if args.program {
+        text += &write_table(&test.program, None);
+        text.push('\n');
+    }
     text += &table(&header, &rows);
     text.push('\n');
     for (model, (outcomes, _)) in models.iter().zip(&ran.results) {
@@ -210,36 +305,34 @@ fn details(ran: &Ran, models: &[Model], args: &OutcomesArgs) -> Result<String, C
         };
     }
     if args.witness {
-        for (model, (outcomes, _)) in models.iter().zip(&ran.results) {
+        for (at, (model, (outcomes, _))) in models.iter().zip(&ran.results).enumerate() {
             for outcome in outcomes.iter().flat_map(|outcomes| test.filtered(outcomes)) {
-                text.push('\n');
-                text += &show_witness(test, model, outcome, args)?;
+                let _ = writeln!(text, "\n{} allows {}:", model.title(), assignment(test, outcome));
+                match ran.shown[at].get(outcome) {
+                    Some(witness) => text += &witness_text(&test.program, witness),
+                    None => text += "  (the budget did not suffice to show how)\n",
+                }
             }
         }
     }
     if let Some(folder) = &args.draw {
-        draw(ran, models, args, folder)?;
+        draw(ran, models, folder)?;
     }
     Ok(text)
 }
 
-/// Draws an execution for each outcome of each model that has axioms.
-fn draw(ran: &Ran, models: &[Model], args: &OutcomesArgs, folder: &Path) -> Result<(), CliError> {
+/// Draws an execution for each outcome of each model that has executions.
+fn draw(ran: &Ran, models: &[Model], folder: &Path) -> Result<(), CliError> {
     std::fs::create_dir_all(folder).map_err(|error| CliError::file("create", folder, error))?;
-    let budget = Budget::unlimited().with_time(args.budget);
-    for (model, (outcomes, _)) in models.iter().zip(&ran.results) {
-        let Some(table) = model.table() else { continue };
+    for (at, (model, (outcomes, _))) in models.iter().zip(&ran.results).enumerate() {
         for outcome in outcomes.iter().flat_map(|outcomes| ran.test.filtered(outcomes)) {
-            let execution = witness(&ran.test.program, table, outcome, &budget)
-                .map_err(|error| CliError::usage(error.to_string()))?;
-            if let Some(execution) = execution {
-                let graph = graph(&ran.test, model, outcome, &execution);
-                let values: Vec<String> = outcome.0.iter().map(ToString::to_string).collect();
-                let name = format!("{}-{}-{}.svg", ran.test.name, model.id, values.join("-"));
-                let path = folder.join(name.replace(['/', '\\'], "_"));
-                std::fs::write(&path, execution_svg(&graph))
-                    .map_err(|error| CliError::file("write", &path, error))?;
-            }
+            let Some(Witness::Execution(execution)) = ran.shown[at].get(outcome) else { continue };
+            let graph = graph(&ran.test, model, outcome, execution);
+            let values: Vec<String> = outcome.0.iter().map(ToString::to_string).collect();
+            let name = format!("{}-{}-{}.svg", ran.test.name, model.id, values.join("-"));
+            let path = folder.join(name.replace(['/', '\\'], "_"));
+            std::fs::write(&path, execution_svg(&graph))
+                .map_err(|error| CliError::file("write", &path, error))?;
         }
     }
     Ok(())
@@ -262,15 +355,16 @@ fn graph(test: &Test, model: &Model, outcome: &Outcome, execution: &Execution) -
         place: place(event),
     };
     let note = match execution.orders.len() {
-        1 => "The numbers are places in memory order.",
-        _ => "The numbers are places in the view of the event's own thread.",
+        0 => None,
+        1 => Some("The numbers are places in memory order.".to_owned()),
+        _ => Some("The numbers are places in the view of the event's own thread.".to_owned()),
     };
     ExecutionGraph {
         title: format!("{} under {}: {}", test.name, model.title(), assignment(test, outcome)),
         threads: (0..test.program.threads.len()).map(|thread| format!("P{thread}")).collect(),
         events: (0..execution.events.len()).map(node).collect(),
         arrows: execution.relations().into_iter().map(arrow).collect(),
-        notes: vec![note.to_owned()],
+        notes: note.into_iter().collect(),
     }
 }
 
@@ -281,49 +375,56 @@ fn assignment(test: &Test, outcome: &Outcome) -> String {
     pairs.collect::<Vec<_>>().join(" ")
 }
 
-/// Shows how a model comes to an outcome.
-fn show_witness(
-    test: &Test,
-    model: &Model,
-    outcome: &Outcome,
-    args: &OutcomesArgs,
-) -> Result<String, CliError> {
-    let budget = Budget::unlimited().with_time(args.budget);
-    let mut text = format!("{} allows {}:\n", model.title(), assignment(test, outcome));
-    match &model.kind {
-        Kind::Table(table) => {
-            let execution = witness(&test.program, table, outcome, &budget)
-                .map_err(|error| CliError::usage(error.to_string()))?;
-            if let Some(execution) = execution {
-                for (view, order) in execution.orders.iter().enumerate() {
-                    let steps: Vec<String> = order
-                        .iter()
-                        .map(|&event| {
-                            let thread = execution.events[event].thread;
-                            format!("P{thread}:{}", execution.show(&test.program, event))
-                        })
-                        .collect();
-                    let who = match table.is_store_atomic() {
-                        true => "memory order".to_owned(),
-                        false => format!("view of P{view}"),
-                    };
-                    let _ = writeln!(text, "  {who}: {}", steps.join(", "));
-                }
+/// Names an event, such as `P0:W x=1`.
+fn event_name(program: &Program, execution: &Execution, event: usize) -> String {
+    format!("P{}:{}", execution.events[event].thread, execution.show(program, event))
+}
+
+/// Shows how an outcome comes about.
+fn witness_text(program: &Program, witness: &Witness) -> String {
+    let mut text = String::new();
+    let execution = match witness {
+        Witness::Run(lines) => {
+            for line in lines {
+                let _ = writeln!(text, "  {line}");
             }
+            return text;
         }
-        Kind::Definition(_) => text += "  (a definition shows no execution)\n",
-        Kind::Machine(machine) => {
-            let runs = Explorer::new()
-                .outcomes(&test.program, machine, &budget)
-                .map_err(|error| CliError::usage(error.to_string()))?;
-            if let Some((_, run)) = runs.iter().find(|(found, _)| found == outcome) {
-                for line in run.narrate(&test.program, machine).lines() {
-                    let _ = writeln!(text, "  {line}");
-                }
-            }
+        Witness::Execution(execution) => execution,
+    };
+    let names = |events: &[usize]| {
+        let all = events.iter().map(|&event| event_name(program, execution, event));
+        all.collect::<Vec<_>>().join(", ")
+    };
+    let has_views = execution.orders.len() > 1;
+    for (view, order) in execution.orders.iter().enumerate() {
+        let who = if has_views { format!("view of P{view}") } else { "memory order".to_owned() };
+        let _ = writeln!(text, "  {who}: {}", names(order));
+    }
+    if !execution.orders.is_empty() {
+        return text;
+    }
+    // No order of all events, so it takes who reads from whom, and the order of writes.
+    for (read, event) in execution.events.iter().enumerate() {
+        if event.read.is_some() {
+            let from = match execution.reads_from[read] {
+                Some(write) => event_name(program, execution, write),
+                None => "the initial value".to_owned(),
+            };
+            let _ = writeln!(text, "  {} reads {from}", event_name(program, execution, read));
         }
     }
-    Ok(text)
+    for (location, writes) in program.locations.iter().zip(&execution.coherence) {
+        if writes.len() > 1 {
+            let _ = writeln!(
+                text,
+                "  {} is written by {}, in this order",
+                location.name,
+                names(writes)
+            );
+        }
+    }
+    text
 }
 
 impl Style {

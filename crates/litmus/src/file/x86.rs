@@ -271,7 +271,8 @@ fn is_register(name: &str) -> bool {
     let base = upper.strip_prefix(['E', 'R']).unwrap_or(&upper);
     matches!(base, "AX" | "BX" | "CX" | "DX" | "SI" | "DI" | "BP" | "SP")
         || matches!(upper.as_str(), "AL" | "BL" | "CL" | "DL")
-        || upper.strip_prefix('R').is_some_and(|digits| {
+        || upper.strip_prefix('R').is_some_and(|rest| {
+            let digits = rest.strip_suffix('D').unwrap_or(rest);
             digits.parse::<u8>().is_ok_and(|number| (8..16).contains(&number))
         })
 }

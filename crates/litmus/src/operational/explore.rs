@@ -10,7 +10,8 @@
 //!
 //! Cost: the reachable states, which are exponential in threads and in writes on their way; the
 //! outcomes of a test of six accesses take some microseconds. The search stops without an answer
-//! when its budget is spent.
+//! when its budget is spent. Where reads are many and nothing depends on them, `future.rs` finds the
+//! outcomes instead.
 
 use std::hash::Hasher;
 
@@ -20,13 +21,14 @@ use rustc_hash::{FxHashMap, FxHasher};
 use crate::operational::MachineError;
 use crate::operational::compile::Tables;
 use crate::operational::component::Small;
+use crate::operational::future;
 use crate::operational::machine::Machine;
 use crate::operational::run::{Run, RunStep};
 use crate::operational::step::{Choice, Step};
 use crate::program::{Outcome, Outcomes, Program};
 
 /// How many states are visited between two looks at the budget.
-const PATIENCE: u64 = 1024;
+pub(super) const PATIENCE: u64 = 1024;
 
 /// Explores programs on machines, one after the other, and keeps its tables in between.
 #[derive(Debug, Default)]
@@ -94,6 +96,9 @@ impl Explorer {
         budget: &Budget,
     ) -> Result<Outcomes, MachineError> {
         let mut tables = Tables::new(program, machine)?;
+        if future::pays(&tables) {
+            return Ok(future::outcomes(&mut tables, &mut self.seen, budget)?.0);
+        }
         self.search(&mut tables, false, budget)?;
         Ok(self.found.keys().map(|outcome| decode(&tables, outcome)).collect())
     }
@@ -106,6 +111,9 @@ impl Explorer {
         budget: &Budget,
     ) -> Result<Effort, MachineError> {
         let mut tables = Tables::new(program, machine)?;
+        if future::pays(&tables) {
+            return Ok(future::outcomes(&mut tables, &mut self.seen, budget)?.1);
+        }
         self.search(&mut tables, false, budget)
     }
 
@@ -228,7 +236,7 @@ fn decode(tables: &Tables, outcome: &[Small]) -> Outcome {
 
 /// The states that were seen, each with the steps that slept there whenever it was met.
 #[derive(Debug, Default)]
-struct Seen {
+pub(super) struct Seen {
     size: usize,
     rows: Vec<u8>,
     sleeps: Vec<u128>,
@@ -237,7 +245,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn clear(&mut self, size: usize) {
+    pub(super) fn clear(&mut self, size: usize) {
         self.size = size;
         self.rows.clear();
         self.sleeps.clear();
@@ -245,16 +253,16 @@ impl Seen {
         self.table.resize(256, 0);
     }
 
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.sleeps.len()
     }
 
-    fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         (self.rows.len() + 16 * self.sleeps.len() + 4 * self.table.len()) as u64
     }
 
     /// Finds a state or adds it; says whether it is new.
-    fn insert(&mut self, state: &[u8], sleep: u128) -> (usize, bool) {
+    pub(super) fn insert(&mut self, state: &[u8], sleep: u128) -> (usize, bool) {
         let mask = self.table.len() - 1;
         let mut at = hash(state) & mask;
         loop {

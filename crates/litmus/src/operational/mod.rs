@@ -29,6 +29,7 @@ mod compile;
 mod component;
 mod diagram;
 mod explore;
+mod future;
 mod machine;
 mod run;
 mod step;

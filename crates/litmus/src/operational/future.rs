@@ -1,0 +1,319 @@
+//! All outcomes of a program on a machine, where nothing looks at what reads returned.
+//!
+//! In most tests no write, address or jump depends on a register. Then what a machine can still do
+//! in a state has nothing to do with what was read so far, and registers can be left out of states:
+//! each state is explored once, and what can still be read from it is remembered as a set. States
+//! are then few where outcomes are many. Two threads of eight accesses have up to 390,625 outcomes;
+//! with registers in them RMO's states are three million.
+//!
+//! The sets are decision diagrams: a node asks what one read returned, and each answer leads to the
+//! node for the reads behind it; nodes that are alike are one. From a state on, the same reads are
+//! still to be answered whatever happens, since there are no jumps, so all its outcomes ask about
+//! the same reads. Persistent sets keep all outcomes of a state and are used here too; sleep sets
+//! do not, they leave to one state what another finds.
+//!
+//! Cost: the states without registers, and for each step of each a union of diagrams, which takes
+//! at most the product of their sizes and mostly far less.
+
+use consistory_verdict::Budget;
+use rustc_hash::FxHashMap;
+
+use crate::operational::MachineError;
+use crate::operational::compile::{Kind, Operand, Source, Tables};
+use crate::operational::component::{PENDING, Small};
+use crate::operational::explore::{Effort, PATIENCE, Seen};
+use crate::operational::step::{Actor, Step};
+use crate::program::{Outcome, Outcomes};
+
+/// From how many reads on remembering sets pays.
+const MANY_READS: usize = 6;
+
+/// Says whether it is worth it: there are many reads, and nothing looks at them.
+pub(super) fn pays(tables: &Tables) -> bool {
+    let reads = tables.operations.iter().filter(|operation| operation.register.is_some());
+    reads.count() >= MANY_READS && is_for(tables)
+}
+
+/// Says whether a program is of the kind that this is for: nothing looks at what reads return.
+pub(super) fn is_for(tables: &Tables) -> bool {
+    let mut slots = Vec::new();
+    let is_plain = tables.operations.iter().all(|operation| {
+        let is_new = operation.register.is_none_or(|slot| !slots.contains(&slot));
+        slots.extend(operation.register);
+        let is_constant = matches!(operation.value, Operand::Constant(_));
+        let is_straight = !matches!(operation.kind, Kind::Assign | Kind::Jump { .. });
+        is_new && is_constant && is_straight && operation.needs.is_empty()
+    });
+    let observes_reads = tables.observed.iter().all(|source| matches!(source, Source::Register(_)));
+    is_plain && observes_reads
+}
+
+/// Finds every outcome of a program that [`is_for`] accepts.
+pub(super) fn outcomes(
+    tables: &mut Tables,
+    seen: &mut Seen,
+    budget: &Budget,
+) -> Result<(Outcomes, Effort), MachineError> {
+    let mut search = Search::new(tables);
+    let (root, taken) = search.run(tables, seen, budget)?;
+    let mut all = Vec::new();
+    search.diagram.each(root, &mut vec![0; search.observed], &mut |answers| {
+        let value = |source: &Source| {
+            let Source::Register(slot) = source else { return 0 };
+            let small = search.levels[*slot].map_or(tables.initial[*slot], |l| answers[l]);
+            tables.values.value(small)
+        };
+        all.push(Outcome(tables.observed.iter().map(value).collect()));
+    });
+    Ok((all.into_iter().collect(), Effort { states: seen.len(), steps: taken }))
+}
+
+/// A set of outcomes, as a place in a [`Diagram`].
+type Node = u32;
+
+/// No outcome.
+const NONE: Node = 0;
+/// The one outcome in which there is nothing left to read.
+const DONE: Node = 1;
+
+struct Search {
+    diagram: Diagram,
+    /// For each byte of a state that is a register, which question of a diagram it answers.
+    levels: Vec<Option<usize>>,
+    observed: usize,
+    /// The bytes that are registers.
+    slots: Vec<usize>,
+    /// What can still come of each state that was left.
+    results: Vec<Node>,
+    states: Vec<u8>,
+    frames: Vec<Frame>,
+    steps: Vec<Step>,
+}
+
+struct Frame {
+    entry: usize,
+    next: usize,
+    start: usize,
+    end: usize,
+    /// What the last step answered.
+    answer: Option<(usize, Small)>,
+    found: Node,
+}
+
+impl Search {
+    fn new(tables: &Tables) -> Self {
+        let mut levels = vec![None; tables.size];
+        let mut observed = 0;
+        for source in &tables.observed {
+            let Source::Register(slot) = *source else { continue };
+            let is_read = tables.operations.iter().any(|o| o.register == Some(slot));
+            if is_read && levels[slot].is_none() {
+                levels[slot] = Some(observed);
+                observed += 1;
+            }
+        }
+        Search {
+            diagram: Diagram::default(),
+            levels,
+            observed,
+            slots: tables.slots.iter().flatten().copied().collect(),
+            results: Vec::new(),
+            states: Vec::new(),
+            frames: Vec::new(),
+            steps: Vec::new(),
+        }
+    }
+
+    fn run(
+        &mut self,
+        tables: &mut Tables,
+        seen: &mut Seen,
+        budget: &Budget,
+    ) -> Result<(Node, u64), MachineError> {
+        seen.clear(tables.size);
+        let size = tables.size;
+        self.states.extend_from_slice(&tables.initial);
+        let mut taken = 0;
+        let mut root = self.enter(tables, seen);
+        while let Some(frame) = self.frames.last_mut() {
+            if frame.next == frame.end {
+                let Frame { entry, start, found, .. } = *frame;
+                self.results[entry] = found;
+                self.frames.pop();
+                self.steps.truncate(start);
+                self.states.truncate(self.states.len() - size);
+                match self.frames.is_empty() {
+                    true => root = Some(found),
+                    false => self.add(found),
+                }
+                continue;
+            }
+            let step = self.steps[frame.next];
+            frame.next += 1;
+            let top = self.states.len() - size;
+            let slot = answered(tables, &self.states[top..], step);
+            self.states.extend_from_within(top..);
+            tables.apply(&mut self.states[top + size..], step);
+            let level = slot.and_then(|slot| Some((self.levels[slot]?, slot)));
+            frame.answer = level.map(|(level, slot)| (level, self.states[top + size + slot]));
+            taken += 1;
+            if taken % PATIENCE == 0 {
+                budget.check()?;
+                budget.reserve(seen.bytes() + self.diagram.bytes())?;
+            }
+            if tables.values.overflowed() {
+                return Err(tables.too_many_values());
+            }
+            if let Some(found) = self.enter(tables, seen) {
+                self.add(found);
+            }
+        }
+        Ok((root.unwrap_or(NONE), taken))
+    }
+
+    /// Looks at the state on top: gives what can come of it if that is known, or opens a frame.
+    fn enter(&mut self, tables: &mut Tables, seen: &mut Seen) -> Option<Node> {
+        let top = self.states.len() - tables.size;
+        for &slot in &self.slots {
+            self.states[top + slot] = 0;
+        }
+        let state = &self.states[top..];
+        if tables.is_final(state) {
+            self.states.truncate(top);
+            return Some(DONE);
+        }
+        let (entry, is_new) = seen.insert(state, 0);
+        if !is_new {
+            self.states.truncate(top);
+            return Some(self.results[entry]);
+        }
+        self.results.push(NONE);
+        let start = self.steps.len();
+        let mut listed = Vec::new();
+        tables.steps(state, true, &mut listed);
+        self.steps.extend(listed);
+        let end = self.steps.len();
+        self.frames.push(Frame { entry, next: start, start, end, answer: None, found: NONE });
+        None
+    }
+
+    /// Adds what comes of the last step to what comes of the state that it was taken in.
+    fn add(&mut self, found: Node) {
+        let Some(frame) = self.frames.last_mut() else { return };
+        let found = match frame.answer {
+            Some((level, value)) => self.diagram.answered(found, level, value),
+            None => found,
+        };
+        frame.found = self.diagram.union(frame.found, found);
+    }
+}
+
+/// Gives the register that a step fills, if it does.
+fn answered(tables: &Tables, state: &[u8], step: Step) -> Option<usize> {
+    let at = match step.actor {
+        Actor::Processor(thread) => tables.program_counter(state, usize::from(thread)),
+        Actor::Waiting { operation, .. } => usize::from(operation),
+        Actor::Queue(_) | Actor::View(_) => return None,
+    };
+    let operation = &tables.operations[at];
+    let is_late = operation.kind == Kind::Read && step.choice == PENDING;
+    if is_late { None } else { operation.register }
+}
+
+/// A question, and for each answer what comes of it.
+type Question = (usize, Box<[(Small, Node)]>);
+
+/// Sets of outcomes.
+#[derive(Default)]
+struct Diagram {
+    /// The questions and answers of nodes, from the third node on.
+    nodes: Vec<Question>,
+    known: FxHashMap<Question, Node>,
+    unions: FxHashMap<(Node, Node), Node>,
+    answers: FxHashMap<(Node, usize, Small), Node>,
+}
+
+impl Diagram {
+    fn bytes(&self) -> u64 {
+        (128 * self.nodes.len() + 24 * (self.unions.len() + self.answers.len())) as u64
+    }
+
+    fn get(&self, node: Node) -> Option<&Question> {
+        self.nodes.get((node as usize).wrapping_sub(2))
+    }
+
+    fn make(&mut self, level: usize, children: Vec<(Small, Node)>) -> Node {
+        let key = (level, children.into_boxed_slice());
+        if let Some(&node) = self.known.get(&key) {
+            return node;
+        }
+        let node = self.nodes.len() as Node + 2;
+        self.nodes.push(key.clone());
+        self.known.insert(key, node);
+        node
+    }
+
+    /// Unites two sets of outcomes that answer the same questions.
+    fn union(&mut self, a: Node, b: Node) -> Node {
+        if a == b || b == NONE {
+            return a;
+        }
+        if a == NONE {
+            return b;
+        }
+        let key = (a.min(b), a.max(b));
+        if let Some(&known) = self.unions.get(&key) {
+            return known;
+        }
+        let (Some((level, left)), Some((_, right))) = (self.get(a).cloned(), self.get(b).cloned())
+        else {
+            unreachable!("of two sets of outcomes only both or none have something left to read")
+        };
+        let mut children: Vec<(Small, Node)> = left.into_vec();
+        for &(value, node) in &right {
+            match children.binary_search_by_key(&value, |child| child.0) {
+                Ok(at) => children[at].1 = self.union(children[at].1, node),
+                Err(at) => children.insert(at, (value, node)),
+            }
+        }
+        let node = self.make(level, children);
+        self.unions.insert(key, node);
+        node
+    }
+
+    /// Adds the answer to a question to each outcome of a set.
+    fn answered(&mut self, node: Node, level: usize, value: Small) -> Node {
+        if node == NONE {
+            return NONE;
+        }
+        if let Some(&known) = self.answers.get(&(node, level, value)) {
+            return known;
+        }
+        let result = match self.get(node).cloned() {
+            Some((above, children)) if above < level => {
+                let below = |(answer, child): &(Small, Node)| {
+                    (*answer, self.answered(*child, level, value))
+                };
+                let children = children.iter().map(below).collect();
+                self.make(above, children)
+            }
+            _ => self.make(level, vec![(value, node)]),
+        };
+        self.answers.insert((node, level, value), result);
+        result
+    }
+
+    /// Visits every outcome of a set; `answers` holds them, a place a question.
+    fn each(&self, node: Node, answers: &mut Vec<Small>, visit: &mut dyn FnMut(&[Small])) {
+        match self.get(node) {
+            Some((level, children)) => {
+                for &(value, child) in children {
+                    answers[*level] = value;
+                    self.each(child, answers, visit);
+                }
+            }
+            None if node == DONE => visit(answers),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Litmus tests: any text is read or refused, and what is read comes back as it was written.
+
+#![no_main]
+
+use consistory_fuzz::properties::read_litmus;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| read_litmus(&String::from_utf8_lossy(data)));
