@@ -66,6 +66,12 @@ fn contrast_says_by_its_exit_code_whether_models_differ() {
         ("4044", "tso", "equal", "they keep the same pairs in order"),
         ("4041", "4141", "equal", "no program of two threads and six accesses tells them apart"),
         ("ibm370", "tso", "equal-up-to-bound", "but not on all of 5 accesses"),
+        (
+            "rmo",
+            "1010",
+            "equal-up-to-bound",
+            "but not on all of 3 accesses with any fences and dependencies (--dependencies)",
+        ),
         ("sober", "sober", "equal", "they keep the same pairs in order"),
     ] {
         let command = format!("litmus contrast --left {left} --right {right} --bound 3");

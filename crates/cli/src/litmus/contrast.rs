@@ -122,7 +122,12 @@ fn text(
                  them apart"
             ),
             Equality::Broken(accesses) => {
-                writeln!(text, "{within}, but not on all of {accesses} accesses")
+                // A difference within the bound was left out by what else was asked for.
+                let which = match accesses > bound.accesses {
+                    true => "",
+                    false => " with any fences and dependencies (--dependencies)",
+                };
+                writeln!(text, "{within}, but not on all of {accesses} accesses{which}")
             }
             Equality::Bounded => writeln!(text, "{within}"),
         };
