@@ -92,6 +92,7 @@ pub use campaign::{Campaign, CampaignError};
 pub use harness::{Harness, HarnessError};
 pub use judge::{Fault, Promise};
 pub use outcome::Outcome;
+pub use pin::{cores, pin};
 pub use program::{Call, Program, ProgramError};
 pub use programs::Programs;
 pub use report::{Failure, Report};

@@ -2,7 +2,7 @@
 
 /// Lists the cores that this process may use.
 #[cfg(target_os = "linux")]
-pub(crate) fn cores() -> Vec<usize> {
+pub fn cores() -> Vec<usize> {
     use rustix::thread::{CpuSet, sched_getaffinity};
     match sched_getaffinity(None) {
         Ok(set) => (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect(),
@@ -12,7 +12,7 @@ pub(crate) fn cores() -> Vec<usize> {
 
 /// Keeps the calling thread on a core; says whether that worked.
 #[cfg(target_os = "linux")]
-pub(crate) fn pin(core: usize) -> bool {
+pub fn pin(core: usize) -> bool {
     use rustix::thread::{CpuSet, sched_setaffinity};
     let mut set = CpuSet::new();
     set.set(core);
@@ -21,12 +21,12 @@ pub(crate) fn pin(core: usize) -> bool {
 
 /// Lists the cores that this process may use; here nobody can say.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn cores() -> Vec<usize> {
+pub fn cores() -> Vec<usize> {
     Vec::new()
 }
 
 /// Keeps the calling thread on a core; here that is not possible.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn pin(_core: usize) -> bool {
+pub fn pin(_core: usize) -> bool {
     false
 }

@@ -23,9 +23,9 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use consistory_harness::{cores, pin};
 use consistory_history::{Action, History, HistoryBuilder};
 
-use crate::pin::{cores, pin};
 use crate::program::{Deed, Step, write_program};
 
 /// How to run the processor.

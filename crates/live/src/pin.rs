@@ -1,30 +1,11 @@
-//! Keeping a thread on a core.
-
-/// Lists the cores that this process may use.
-#[cfg(target_os = "linux")]
-pub(crate) fn cores() -> Vec<usize> {
-    use rustix::thread::{CpuSet, sched_getaffinity};
-    match sched_getaffinity(None) {
-        Ok(set) => (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect(),
-        Err(_) => Vec::new(),
-    }
-}
-
-/// Keeps the calling thread on a core; says whether that worked.
-#[cfg(target_os = "linux")]
-pub(crate) fn pin(core: usize) -> bool {
-    use rustix::thread::{CpuSet, sched_setaffinity};
-    let mut set = CpuSet::new();
-    set.set(core);
-    sched_setaffinity(None, &set).is_ok()
-}
+//! Keeping the threads of another process on cores.
 
 /// Keeps threads of another process on a core each, those with the names `prefix0`, `prefix1` and
 /// so on; a thread that cannot be found or kept goes where it likes.
 #[cfg(target_os = "linux")]
 pub(crate) fn pin_named(process: u32, prefix: &str) {
     use rustix::thread::{CpuSet, Pid, sched_setaffinity};
-    let cores = cores();
+    let cores = consistory_harness::cores();
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{process}/task")) else { return };
     for task in tasks.flatten() {
         let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
@@ -41,15 +22,3 @@ pub(crate) fn pin_named(process: u32, prefix: &str) {
 /// Keeps threads of another process on cores; here that is not possible.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn pin_named(_process: u32, _prefix: &str) {}
-
-/// Lists the cores that this process may use; here nobody can say.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn cores() -> Vec<usize> {
-    Vec::new()
-}
-
-/// Keeps the calling thread on a core; here that is not possible.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn pin(_core: usize) -> bool {
-    false
-}
