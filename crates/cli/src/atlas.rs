@@ -13,7 +13,7 @@ use consistory_models::{catalogue, lattice};
 use consistory_verdict::{Budget, Judgement};
 
 use crate::args::{AtlasArgs, AtlasFormat};
-use crate::check::{cores, write_file};
+use crate::check::write_file;
 use crate::contrast::shown;
 use crate::convert::find_inputs;
 use crate::error::{CliError, OK, UNDECIDED, report};
@@ -31,10 +31,8 @@ pub(crate) fn atlas(args: &AtlasArgs) -> Result<u8, CliError> {
             known.push((name.clone(), history?));
         }
     }
-    let options = ScanOptions {
-        budget: Budget::unlimited().with_time(args.budget),
-        jobs: args.jobs.map_or_else(cores, usize::from),
-    };
+    let options =
+        ScanOptions { budget: Budget::unlimited().with_time(args.budget), jobs: args.jobs.count() };
     let survey = match survey(bounds, &known, &options) {
         Ok(survey) => survey,
         Err(stopped) => {

@@ -71,7 +71,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
         None => AnyCourt::Registers(Court::new(args)?),
     };
     refuse_terminal(&args.input)?;
-    let jobs = jobs(args);
+    let jobs = args.jobs.count();
     let mut out = StandardOutput::open()?;
     let mut digest = Digest::default();
     let progress = progress_bar();
@@ -163,11 +163,6 @@ pub(crate) fn produce(args: &InputArgs, push: &mut dyn FnMut(Item, usize) -> boo
     }
 }
 
-/// Gives how many threads work.
-pub(crate) fn jobs(args: &CheckArgs) -> usize {
-    args.jobs.map_or_else(cores, usize::from)
-}
-
 /// Makes the folders that are written to.
 pub(crate) fn create_folders(args: &CheckArgs) -> Result<(), CliError> {
     for folder in [&args.draw, &args.certificates].into_iter().flatten() {
@@ -207,7 +202,7 @@ impl<'a> Court<'a> {
         }
         let selection = select(&args.model)?;
         create_folders(args)?;
-        Ok(Court { args, selection, jobs: jobs(args), at_work: AtomicUsize::new(0) })
+        Ok(Court { args, selection, jobs: args.jobs.count(), at_work: AtomicUsize::new(0) })
     }
 
     fn judge(&self, source: &str, number: usize, index: u64, history: &History) -> Done {
@@ -383,11 +378,6 @@ impl Place<'_> {
         let Place { source, number, index, model } = self;
         format!("{number:04}-{}.{index}.{}.{extension}", plain(source), plain(model))
     }
-}
-
-/// Counts the cores.
-pub(crate) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
 /// Writes a file beside its place and moves it there when it is complete.

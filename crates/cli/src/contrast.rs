@@ -12,7 +12,7 @@ use consistory_verdict::{Budget, Verdict};
 
 use crate::args::{ContrastArgs, OutputFormat};
 use crate::certify::accept;
-use crate::check::{cores, write_file};
+use crate::check::write_file;
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::output::Output;
 use crate::report::{Outcome, Report, json, quoted};
@@ -39,7 +39,7 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<u8, CliError> {
     }
     let started = std::time::Instant::now();
     let budget = Budget::unlimited().with_time(args.budget);
-    let options = ScanOptions { budget, jobs: args.jobs.map_or_else(cores, usize::from) };
+    let options = ScanOptions { budget, jobs: args.jobs.count() };
     let found = compare(&models, &space, &options);
     let millis = started.elapsed().as_secs_f64() * 1e3;
     let mut code = OK;

@@ -9,7 +9,7 @@ use consistory_history::History;
 use consistory_verdict::{Budget, Judgement};
 
 use crate::args::{KernelArgs, OutputFormat};
-use crate::check::{Item, StandardOutput, cores, produce, progress_bar, refuse_terminal, worse};
+use crate::check::{Item, StandardOutput, produce, progress_bar, refuse_terminal, worse};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::pipeline;
 use crate::report::{heading, quoted};
@@ -33,7 +33,7 @@ const FINDERS: [&str; 3] = ["ccv", "ccm", "wsc"];
 /// Finds the kernel of every history of every input, in input order.
 pub(crate) fn kernels(args: &KernelArgs) -> Result<u8, CliError> {
     refuse_terminal(&args.input)?;
-    let jobs = args.jobs.map_or_else(cores, usize::from);
+    let jobs = args.jobs.count();
     let mut out = StandardOutput::open()?;
     let progress = progress_bar();
     let mut totals = Totals::default();

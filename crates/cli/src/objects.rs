@@ -22,7 +22,7 @@ use consistory_verdict::{
 };
 
 use crate::args::{CheckArgs, OutputFormat};
-use crate::check::{Done, Place, StandardOutput, create_folders, jobs, worse, write_file};
+use crate::check::{Done, Place, StandardOutput, create_folders, worse, write_file};
 use crate::convert::find_inputs;
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::report::{PRINTED_CERTIFICATE, coloured, heading, quoted};
@@ -454,7 +454,7 @@ fn task<'h>(history: &'h History, object: &Arc<dyn Object>) -> Result<Task<'h>, 
 
 fn options(args: &CheckArgs) -> ObjectOptions {
     let budget = Budget::unlimited().with_time(args.budget).with_memory(args.memory);
-    ObjectOptions { budget, jobs: jobs(args), ..ObjectOptions::default() }
+    ObjectOptions { budget, jobs: args.jobs.count(), ..ObjectOptions::default() }
 }
 
 fn code_of(verdict: Verdict) -> u8 {

@@ -188,8 +188,7 @@ fn verify_protocol(
     interrupt: &Arc<AtomicBool>,
 ) -> Result<Report, CliError> {
     let model = read_model(path)?;
-    let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
-    let jobs = args.jobs.map_or_else(cores, usize::from);
+    let jobs = args.jobs.count();
     let is_plain = args.plain || !model.is_marked();
     // With labels in the place of data a store may change nothing, which is no deadlock.
     let options = Options {

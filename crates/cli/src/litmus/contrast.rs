@@ -11,7 +11,6 @@ use consistory_litmus::{
 use consistory_verdict::Budget;
 use serde_json::{Map, Value, json};
 
-use super::outcomes::default_jobs;
 use super::select::{Model, find};
 use crate::args::{LitmusContrastArgs, OutputFormat};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION, report};
@@ -35,7 +34,7 @@ pub(crate) fn contrast_models(args: &LitmusContrastArgs) -> Result<u8, CliError>
         redundant: if args.keep_redundant { Redundant::Keep } else { Redundant::Drop },
         wanted: if args.all { Wanted::Minimal } else { Wanted::First },
         budget: Budget::unlimited().with_time(args.budget),
-        jobs: args.jobs.map_or_else(default_jobs, usize::from),
+        jobs: args.jobs.count(),
     };
     let found = match contrast(left.semantics(), right.semantics(), &options) {
         Ok(found) => found,

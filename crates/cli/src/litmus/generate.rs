@@ -7,7 +7,6 @@ use consistory_litmus::{
 };
 use consistory_verdict::Budget;
 
-use super::outcomes::default_jobs;
 use super::select::find;
 use crate::args::{Style, SuiteArgs, TestLanguage};
 use crate::error::{CliError, OK, UNDECIDED, report};
@@ -21,7 +20,7 @@ pub(crate) fn generate(args: &SuiteArgs) -> Result<u8, CliError> {
         redundant: Redundant::Drop,
         wanted: Wanted::Minimal,
         budget: Budget::unlimited().with_time(args.budget),
-        jobs: args.jobs.map_or_else(default_jobs, usize::from),
+        jobs: args.jobs.count(),
     };
     let found = match contrast(against.semantics(), model.semantics(), &options) {
         Ok(found) => found,

@@ -49,7 +49,7 @@ pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
         output.flush().map_err(CliError::output)?;
         return Ok(code(&ran));
     }
-    let jobs = args.jobs.map_or_else(default_jobs, usize::from);
+    let jobs = args.jobs.count();
     let mut rows: Vec<Vec<String>> = Vec::new();
     let (mut worst, mut failure) = (OK, None);
     pipeline::run(
@@ -93,10 +93,6 @@ pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
     }
     output.flush().map_err(CliError::output)?;
     Ok(worst)
-}
-
-pub(super) fn default_jobs() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn run(path: &Path, models: &[Model], args: &OutcomesArgs) -> Result<Ran, CliError> {

@@ -1,0 +1,173 @@
+//! What the commands that judge recorded histories take.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use consistory_check::Engine;
+use consistory_formats::Format;
+
+use super::{JobsArgs, OutputFormat};
+use crate::units;
+
+pub(super) const CHECK_HELP: &str = "\
+Examples:
+  consistory check trace.hist --model cc,ccv,cm
+  consistory check runs/ --model strongest
+  zcat big.jsonl.gz | consistory check - --model ccv --format json
+  consistory check trace.hist --model my-model.cat --shrink
+  consistory check calls.jsonl --object map --model linearizability --draw pictures
+  consistory check calls.jsonl --object map --axioms 'vis >= po; vis >= vis ; vis'
+
+Exit code: 0 all consistent, 1 some violation, 2 bad usage or unreadable input,
+3 some undecided and no violation.";
+
+pub(super) const KERNEL_HELP: &str = "\
+For each history that is sequentially consistent: how many pairs of writes of one
+variable there are, how many of them every witnessing store order has the same way round
+(the kernel), and how many of these the rules of ccv, ccm and wsc find. Then the same for
+all histories together, on average.
+
+Examples:
+  consistory kernel trace.hist --pairs
+  consistory generate --count 200 --operations 200 | consistory kernel -
+
+Exit code: 0 all kernels are known, 1 some history is not sequentially consistent,
+2 bad usage or unreadable input, 3 some kernel is not known and nothing is a violation.";
+
+pub(super) const CERTIFY_HELP: &str = "\
+Examples:
+  consistory check runs/ --model sc --format json > verdicts.jsonl
+  consistory certify verdicts.jsonl
+
+Exit code: 0 all certificates accepted, 1 some rejected, 2 bad usage or unreadable input.";
+
+#[derive(Debug, Args)]
+pub(crate) struct InputArgs {
+    /// Files, folders, or - for standard input; plain, gzip or zstd.
+    #[arg(value_name = "PATH", default_value = "-")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The format of the inputs, instead of detecting it: hist, jsonl, axe, dbcop, dbcop-json,
+    /// plume, awdit, edn, jepsen, limo, fastlin, fptlin.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<Format>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// Models: ids from `consistory models`, paths to definition files, `all` or `strongest`.
+    #[arg(long, short, value_name = "MODEL", value_delimiter = ',')]
+    pub(crate) model: Vec<String>,
+    #[command(flatten)]
+    pub(crate) objects: ObjectArgs,
+    /// How to print verdicts.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
+    /// How long each history may take for each model, such as 500ms, 30s, 5m.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
+    pub(crate) budget: Duration,
+    /// How much memory the tables for one history may take, such as 512MiB.
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = units::size)]
+    pub(crate) memory: u64,
+    /// How SC, TSO and PSO are completed where the forced order leaves something open.
+    #[arg(long, value_enum, default_value_t = EngineName::Auto)]
+    pub(crate) engine: EngineName,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+    /// Reduce each violating history to one from which no operation can be taken away.
+    #[arg(long)]
+    pub(crate) shrink: bool,
+    /// Draw each violation as SVG into this folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) draw: Option<PathBuf>,
+    /// Write certificates that are too large to print into this folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) certificates: Option<PathBuf>,
+    /// Do not have the independent checker accept each verdict before it is printed.
+    #[arg(long)]
+    pub(crate) no_certify: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KernelArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// List the pairs of each kernel, with the weakest model whose rules find it.
+    #[arg(long)]
+    pub(crate) pairs: bool,
+    /// How to print kernels.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
+    /// How long each history may take, such as 500ms, 30s, 5m.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
+    pub(crate) budget: Duration,
+    /// How much memory the tables for one history may take, such as 512MiB.
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = units::size)]
+    pub(crate) memory: u64,
+    /// How witnesses are searched for.
+    #[arg(long, value_enum, default_value_t = EngineName::Auto)]
+    pub(crate) engine: EngineName,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+}
+
+/// An engine that completes what saturation leaves open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum EngineName {
+    /// All of them side by side; the first answer counts.
+    Auto,
+    /// Cases: two writes that are not ordered come in one order or in the other.
+    Split,
+    /// The frontier search: how far each session has come; cases only to write down a refutation.
+    Frontier,
+    /// A SAT solver that learns from contradictions; cases only to write down a refutation.
+    Sat,
+}
+
+impl From<EngineName> for Engine {
+    fn from(name: EngineName) -> Self {
+        match name {
+            EngineName::Auto => Engine::Auto,
+            EngineName::Split => Engine::Split,
+            EngineName::Frontier => Engine::Frontier,
+            EngineName::Sat => Engine::Sat,
+        }
+    }
+}
+
+/// What `check` takes for histories of an object's calls.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Objects")]
+pub(crate) struct ObjectArgs {
+    /// The object that the histories are calls of: register, cas-register, counter, map, kv, set,
+    /// list, queue, stack, deque, priority-queue, lock, log or transactions, some with a parameter
+    /// as in `register(0)`; or a path to an object file [default, for models of objects: what a line
+    /// `# object: NAME` of the file says, or the one that has all the methods].
+    #[arg(long, value_name = "OBJECT")]
+    pub(crate) object: Option<String>,
+    /// A model of axioms, such as "vis >= po; vis >= vis ; vis".
+    #[arg(long, value_name = "AXIOMS", requires = "object")]
+    pub(crate) axioms: Vec<String>,
+    /// A model in which methods have visibility levels of their own (weak, self, monotonic, peer,
+    /// causal, complete), such as "size=weak,get=monotonic"; the other methods are complete.
+    #[arg(long, value_name = "LEVELS", requires = "object")]
+    pub(crate) levels: Option<String>,
+    /// Report the strongest visibility level that each method kept in all the histories.
+    #[arg(long, requires = "object", conflicts_with_all = ["model", "axioms", "levels"])]
+    pub(crate) infer_levels: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CertifyArgs {
+    /// Files of verdicts as `check --format json` prints them, or - for standard input.
+    #[arg(value_name = "VERDICTS", default_value = "-")]
+    pub(crate) verdicts: Vec<PathBuf>,
+    /// The input that was judged, if it is not where the verdicts say.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) history: Option<PathBuf>,
+    /// The format of the histories, instead of detecting it.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<Format>,
+}

@@ -1,0 +1,237 @@
+//! What the commands about litmus tests take.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{JobsArgs, OutputFormat};
+use crate::units;
+
+#[derive(Debug, Args)]
+pub(crate) struct LitmusArgs {
+    #[command(subcommand)]
+    pub(crate) command: LitmusCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LitmusCommand {
+    /// Find every outcome of tests under memory models.
+    #[command(after_help = OUTCOMES_HELP)]
+    Outcomes(OutcomesArgs),
+    /// Find the smallest test that tells two memory models apart.
+    #[command(after_help = LITMUS_CONTRAST_HELP)]
+    Contrast(LitmusContrastArgs),
+    /// Write the minimal tests that show what one memory model allows and another does not.
+    #[command(after_help = SUITE_HELP)]
+    Generate(SuiteArgs),
+    /// Run tests on this machine's processor, and count what is seen.
+    #[command(after_help = RUN_HELP)]
+    Run(RunArgs),
+    /// Show the machines behind the operational style.
+    Machines(MachinesArgs),
+}
+
+pub(super) const OUTCOMES_HELP: &str = "\
+Examples:
+  consistory litmus outcomes SB.litmus --model sc,tso
+  consistory litmus outcomes tests/ --model all
+  consistory litmus outcomes SB.litmus --model tso --style operational --witness
+
+Exit code: 0 all found, 2 bad usage or unreadable input, 3 some undecided.";
+
+pub(super) const RUN_HELP: &str = "\
+Examples:
+  consistory litmus run SB.litmus
+  consistory litmus run tests/ --runs 10000000 --format json
+  consistory litmus run SB.litmus --model sc
+
+Exit code: 0 the model allows all that was seen, 1 it forbids some of it, 2 bad usage or unreadable
+input, 3 undecided.";
+
+pub(super) const LITMUS_CONTRAST_HELP: &str = "\
+Examples:
+  consistory litmus contrast --left tso --right pso --bound 6
+  consistory litmus contrast --left tso --right tso --right-style operational --bound 5
+  consistory litmus contrast --left ibm370 --right tso --all --explain
+
+Exit code: 0 no difference, 1 some difference, 2 bad usage, 3 undecided.";
+
+pub(super) const SUITE_HELP: &str = "\
+Examples:
+  consistory litmus generate --model tso --output suite
+  consistory litmus generate --model rmo --against tso --bound 5 --output suite
+
+Each test's condition is what the model allows and the other forbids.";
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Style {
+    /// By axioms: total orders of events.
+    Axiomatic,
+    /// By a machine of components.
+    Operational,
+    /// By the definition under models/litmus, with a SAT solver.
+    Definition,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OutcomesArgs {
+    /// Files and folders of .litmus tests, or - for standard input.
+    #[arg(value_name = "TEST", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Memory models: sc, ibm370, tso, pso, pslo, rmo, ntso, npso, nrmo, sober, four digits, paths
+    /// to definition files, or all.
+    #[arg(long, short, value_name = "MODEL", value_delimiter = ',', required = true)]
+    pub(crate) model: Vec<String>,
+    /// How the models are specified.
+    #[arg(long, value_enum, default_value_t = Style::Axiomatic)]
+    pub(crate) style: Style,
+    /// How to print outcomes.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
+    /// Show for each outcome an execution, or a run of the machine, that has it.
+    #[arg(long)]
+    pub(crate) witness: bool,
+    /// Show the test's program as a table, a column a thread.
+    #[arg(long)]
+    pub(crate) program: bool,
+    /// Draw an execution for each outcome as SVG into this folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) draw: Option<PathBuf>,
+    /// How long each test may take for each model, such as 500ms, 30s, 5m.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
+    pub(crate) budget: Duration,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Files and folders of .litmus tests, or - for standard input.
+    #[arg(value_name = "TEST", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The memory model that the processor is held to [default: tso on x86-64, rmo on AArch64].
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// How often each test is run.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) runs: u64,
+    /// The seed that memory layouts and timings are drawn from.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How to print what was seen.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
+    /// How long each test may run, such as 500ms, 30s, 5m.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
+    pub(crate) budget: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MachinesArgs {
+    /// The machine to draw; without one, all are listed.
+    #[arg(value_name = "MACHINE")]
+    pub(crate) machine: Option<String>,
+    /// How to draw it.
+    #[arg(long, value_enum, default_value_t = DiagramFormat::Text)]
+    pub(crate) format: DiagramFormat,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum DiagramFormat {
+    /// For the terminal.
+    Text,
+    /// As a picture, for two threads and two locations.
+    Svg,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LitmusContrastArgs {
+    /// A memory model.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) left: String,
+    /// Another memory model.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) right: String,
+    /// How the left model is specified.
+    #[arg(long, value_enum, default_value_t = Style::Axiomatic)]
+    pub(crate) left_style: Style,
+    /// How the right model is specified.
+    #[arg(long, value_enum, default_value_t = Style::Axiomatic)]
+    pub(crate) right_style: Style,
+    /// How many reads and writes a program may have; fences do not count.
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = bound)]
+    pub(crate) bound: usize,
+    /// How many threads a program may have [default: any number].
+    #[arg(long, value_name = "N", value_parser = bound)]
+    pub(crate) threads: Option<usize>,
+    /// How many reads and writes a thread may have [default: any number].
+    #[arg(long, value_name = "N", value_parser = bound)]
+    pub(crate) per_thread: Option<usize>,
+    /// How many addresses a program may have.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = bound)]
+    pub(crate) locations: usize,
+    /// Try programs without fences only.
+    #[arg(long)]
+    pub(crate) no_fences: bool,
+    /// Try dependencies too, if one of the models knows them.
+    #[arg(long)]
+    pub(crate) dependencies: bool,
+    /// Run programs too that the conflict graph calls redundant.
+    #[arg(long)]
+    pub(crate) keep_redundant: bool,
+    /// List every minimal difference up to the bound.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Count the programs of each size that each reduction leaves.
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// How to print differences.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
+    /// How long it may take, such as 500ms, 30s, 5m.
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = units::duration)]
+    pub(crate) budget: Duration,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SuiteArgs {
+    /// The memory model whose relaxations are wanted.
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) model: String,
+    /// The memory model that does not have them.
+    #[arg(long, value_name = "MODEL", default_value = "sc")]
+    pub(crate) against: String,
+    /// How many reads and writes a test may have; fences do not count.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = bound)]
+    pub(crate) bound: usize,
+    /// The language of the tests.
+    #[arg(long, value_enum, default_value_t = TestLanguage::X86)]
+    pub(crate) arch: TestLanguage,
+    /// The folder to write the tests into.
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+    /// How long it may take, such as 500ms, 30s, 5m.
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = units::duration)]
+    pub(crate) budget: Duration,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum TestLanguage {
+    /// Intel's syntax.
+    X86,
+    /// herd's neutral language.
+    Lisa,
+}
+
+/// Reads a bound of programs: beyond a dozen nobody waits for the end.
+fn bound(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number @ 1..=12) => Ok(number),
+        _ => Err("a bound is a number from 1 to 12".to_owned()),
+    }
+}

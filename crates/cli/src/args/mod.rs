@@ -1,0 +1,109 @@
+//! The command line, as clap reads it.
+
+mod calls;
+mod check;
+mod litmus;
+mod make;
+mod models;
+mod protocol;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use self::calls::{TEST_HELP, WATCH_HELP};
+pub(crate) use self::calls::{TestArgs, TestClock, WatchArgs};
+use self::check::{CERTIFY_HELP, CHECK_HELP, KERNEL_HELP};
+pub(crate) use self::check::{CertifyArgs, CheckArgs, InputArgs, KernelArgs};
+pub(crate) use self::litmus::{
+    DiagramFormat, LitmusArgs, LitmusCommand, LitmusContrastArgs, MachinesArgs, OutcomesArgs,
+    RunArgs, Style, SuiteArgs, TestLanguage,
+};
+pub(crate) use self::make::{ConvertArgs, GenerateArgs, RecordArgs, RecordCommand, RecordCpuArgs};
+use self::models::{ATLAS_HELP, CONTRAST_HELP};
+pub(crate) use self::models::{
+    AtlasArgs, AtlasFormat, ContrastArgs, LatticeFormat, ModelsArgs, ModelsCommand,
+};
+use self::protocol::{SIMULATE_HELP, VERIFY_HELP};
+pub(crate) use self::protocol::{SimulateArgs, VerifyArgs};
+
+/// A court for histories: decides whether what a concurrent system did is what its consistency
+/// model allows, and shows why.
+#[derive(Debug, Parser)]
+#[command(name = "consistory", version, max_term_width = 100, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Decide whether recorded histories satisfy consistency models.
+    #[command(after_help = CHECK_HELP)]
+    Check(CheckArgs),
+    /// Check saved verdicts of `check --format json` again, certificate by certificate.
+    #[command(after_help = CERTIFY_HELP)]
+    Certify(CertifyArgs),
+    /// Convert histories between formats.
+    Convert(ConvertArgs),
+    /// Make histories: random clients on a simulated memory or object.
+    Generate(GenerateArgs),
+    /// Record what a real system does.
+    Record(RecordArgs),
+    /// Run litmus tests under memory models, and find what tells two models apart.
+    Litmus(LitmusArgs),
+    /// Judge an object's calls as they come, and stop at the first that nothing explains.
+    #[command(after_help = WATCH_HELP)]
+    Watch(WatchArgs),
+    /// Run random client programs of a real collection, and judge and shrink what they did.
+    #[command(after_help = TEST_HELP)]
+    Test(TestArgs),
+    /// Prove that every run of a coherence protocol is sequentially consistent.
+    #[command(after_help = VERIFY_HELP)]
+    Verify(VerifyArgs),
+    /// Make histories: random runs of a coherence protocol.
+    #[command(after_help = SIMULATE_HELP)]
+    Simulate(SimulateArgs),
+    /// Show the catalogue of models.
+    Models(ModelsArgs),
+    /// Find smallest histories that one model allows and another forbids.
+    #[command(after_help = CONTRAST_HELP)]
+    Contrast(ContrastArgs),
+    /// Contrast all pairs of the catalogue.
+    #[command(after_help = ATLAS_HELP)]
+    Atlas(AtlasArgs),
+    /// Find the pairs of writes that every witness of sequential consistency agrees on.
+    #[command(after_help = KERNEL_HELP)]
+    Kernel(KernelArgs),
+    /// Print a script that completes this command line in a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// How much of the machine a command takes.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct JobsArgs {
+    /// How many threads work [default: one a core].
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+}
+
+impl JobsArgs {
+    /// Returns the number of threads.
+    pub(crate) fn count(self) -> usize {
+        self.jobs.map_or_else(cores, usize::from)
+    }
+}
+
+/// Returns the number of cores.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line for each history.
+    Json,
+}

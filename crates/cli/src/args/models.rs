@@ -1,0 +1,131 @@
+//! What the commands about the models themselves take.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{JobsArgs, OutputFormat};
+use crate::units;
+
+pub(super) const CONTRAST_HELP: &str = "\
+Goes through all histories by size, each once up to the names of sessions, variables
+and values; no value is written twice. Of models of the catalogue, operations that
+cannot make a difference are left out.
+
+Examples:
+  consistory contrast tso sc
+  consistory contrast ccv cm --bound 8 --draw pictures/
+  consistory contrast tso my-model.cat --bound 5 --fences
+
+Exit code: 0 no difference up to the bound, 1 a difference, 2 bad usage,
+3 undecided because the budget ran out.";
+
+pub(super) const ATLAS_HELP: &str = "\
+For each two models of the catalogue: a proof that the first implies the second, or a
+smallest history that tells them apart, or how far it was looked.
+
+Exit code: 0 done, 2 bad usage, 3 the budget ran out.";
+
+#[derive(Debug, Args)]
+pub(crate) struct ContrastArgs {
+    /// A model's id, or a path to a definition file.
+    #[arg(value_name = "A")]
+    pub(crate) first: String,
+    /// Another.
+    #[arg(value_name = "B")]
+    pub(crate) second: String,
+    /// How many operations a history has at most.
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=12))]
+    pub(crate) bound: u16,
+    /// How many sessions at most.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) sessions: Option<u16>,
+    /// How many variables at most; operations and variables together are at most 16.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) variables: Option<u16>,
+    /// Have fences.
+    #[arg(long)]
+    pub(crate) fences: bool,
+    /// Have read-modify-writes.
+    #[arg(long)]
+    pub(crate) rmws: bool,
+    /// How to print what is found.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
+    /// How long it may take, such as 500ms, 30s, 5m.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
+    pub(crate) budget: Duration,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+    /// Draw each violation as SVG into this folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) draw: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AtlasArgs {
+    /// How many operations a history of reads and writes has at most.
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=12))]
+    pub(crate) bound: u16,
+    /// How many operations a history with fences and read-modify-writes has at most.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=12))]
+    pub(crate) extended: u16,
+    /// Files or folders with histories to ask where nothing smaller is found.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) known: Vec<PathBuf>,
+    /// How to print it.
+    #[arg(long, value_enum, default_value_t = AtlasFormat::Text)]
+    pub(crate) format: AtlasFormat,
+    /// Write the smallest histories into this folder, with what is expected of them.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) histories: Option<PathBuf>,
+    /// How long it may take, such as 30s, 5m.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = units::duration)]
+    pub(crate) budget: Duration,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum AtlasFormat {
+    /// A line a pair.
+    Text,
+    /// A page, as in the documentation.
+    Markdown,
+    /// A picture of the lattice with what separates its models.
+    Svg,
+    /// One JSON object a line for each pair.
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ModelsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// Show a model's definition.
+    Show {
+        /// The model's id, or a path to a definition file.
+        model: String,
+    },
+    /// Show which models imply which.
+    Lattice {
+        /// How to show it.
+        #[arg(long, value_enum, default_value_t = LatticeFormat::Text)]
+        format: LatticeFormat,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum LatticeFormat {
+    /// For the terminal.
+    Text,
+    /// For Graphviz.
+    Dot,
+    /// As a picture.
+    Svg,
+}

@@ -1,0 +1,110 @@
+//! What the commands about coherence protocols take.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use consistory_formats::Format;
+
+use super::{JobsArgs, OutputFormat};
+use crate::units;
+
+pub(super) const SIMULATE_HELP: &str = "\
+Examples:
+  consistory simulate msi.m -n 200 --count 100 | consistory check - --model sc
+  consistory simulate msi.m -n 5000 --descriptor | consistory verify --descriptor -
+
+Exit code: 0 histories written, 2 bad usage or unreadable input.";
+
+pub(super) const VERIFY_HELP: &str = "\
+A protocol is a description in Murphi. Comments say which type is data and which rules load and
+store; they leave the file valid for other Murphi tools:
+  --@ data Value
+  --@ load proc=p block=a from=cache[p][a].data
+  --@ store proc=p block=a
+  --@ serialize block=a from=memory[a]     (if stores do not take effect as they happen)
+
+Examples:
+  consistory verify msi.m
+  consistory verify msi.m --draw pictures
+  consistory verify protocols/ --format json
+  consistory verify large.m --budget 1h --checkpoint large.ckpt
+  consistory verify large.m --budget 1h --resume large.ckpt --checkpoint large.ckpt
+  my-simulator | consistory verify --descriptor -
+
+Exit code: 0 all proved, 1 some violation, 2 bad usage or unreadable input,
+3 some undecided and no violation.";
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// Descriptions in Murphi, or folders of .m files; with --descriptor recorded descriptors, or -
+    /// for standard input.
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Check recorded descriptors of constraint graphs, symbol by symbol.
+    #[arg(long, conflicts_with_all = ["plain", "show_tracking", "draw", "checkpoint", "resume"])]
+    pub(crate) descriptor: bool,
+    /// Only the ordinary checks, with data as it is: invariants, assertions, undefined values,
+    /// deadlock.
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Show the locations that hold data and what is left out, and explore nothing.
+    #[arg(long)]
+    pub(crate) show_tracking: bool,
+    /// How to print verdicts.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
+    /// How long each protocol may take, such as 30s, 10m.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = units::duration)]
+    pub(crate) budget: Duration,
+    /// How much memory the visited states may take, such as 512MiB.
+    #[arg(long, value_name = "SIZE", default_value = "8GiB", value_parser = units::size)]
+    pub(crate) memory: u64,
+    /// How many states may be visited.
+    #[arg(long, value_name = "N")]
+    pub(crate) states: Option<u64>,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+    /// Tell states apart that differ by a renaming of scalarset values only.
+    #[arg(long)]
+    pub(crate) no_symmetry: bool,
+    /// Keep only 64 bits of each state; the probability that a state was missed is printed.
+    #[arg(long)]
+    pub(crate) compaction: bool,
+    /// Write how far the search got into this file, every minute or so and when the budget ends or
+    /// it is interrupted.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Go on from a checkpoint of the same protocol and options; budgets and threads may differ.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) resume: Option<PathBuf>,
+    /// Draw a run that goes wrong, and its history if it is not sequentially consistent, as SVG
+    /// into this folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) draw: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    /// A description in Murphi whose loads and stores are marked.
+    #[arg(value_name = "FILE")]
+    pub(crate) path: PathBuf,
+    /// How many loads and stores a run performs.
+    #[arg(long, short = 'n', default_value_t = 50)]
+    pub(crate) operations: usize,
+    /// How many runs.
+    #[arg(long, short, default_value_t = 1)]
+    pub(crate) count: u64,
+    /// The seed of the first run; the next one has the next seed.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// The format to write [default: hist].
+    #[arg(long, value_name = "FORMAT", conflicts_with = "descriptor")]
+    pub(crate) to: Option<Format>,
+    /// Write the constraint graph of a run as a descriptor instead of its history.
+    #[arg(long)]
+    pub(crate) descriptor: bool,
+    /// Where to write, instead of standard output.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
