@@ -30,12 +30,7 @@ pub(crate) struct Awdit {
 impl Parse for Awdit {
     fn line(&mut self, line: Line<'_>, sink: &mut Sink) {
         self.last_line = line.number;
-        let text = line.text.split('#').next().unwrap_or_default().trim_end();
-        let mut cursor = Cursor::new(text);
-        cursor.skip_spaces();
-        if cursor.is_done() {
-            return;
-        }
+        let Some(mut cursor) = line.content() else { return };
         let is_all = |c| cursor.rest().chars().all(|other| other == c);
         if is_all('-') {
             self.close();

@@ -41,12 +41,7 @@ struct Access {
 impl Parse for Axe {
     fn line(&mut self, line: Line<'_>, sink: &mut Sink) {
         self.last_line = line.number;
-        let text = line.text.split('#').next().unwrap_or_default().trim_end();
-        let mut cursor = Cursor::new(text);
-        cursor.skip_spaces();
-        if cursor.is_done() {
-            return;
-        }
+        let Some(mut cursor) = line.content() else { return };
         if cursor.rest() == "check" {
             self.finals.clear();
             return sink.finish(&mut self.builder, line);

@@ -29,12 +29,7 @@ pub(crate) struct Limo {
 impl Parse for Limo {
     fn line(&mut self, line: Line<'_>, sink: &mut Sink) {
         self.last_line = line.number;
-        let text = line.text.split('#').next().unwrap_or_default().trim_end();
-        let mut cursor = Cursor::new(text);
-        cursor.skip_spaces();
-        if cursor.is_done() {
-            return;
-        }
+        let Some(mut cursor) = line.content() else { return };
         if let Err(fault) = self.event(&mut cursor, line.number) {
             sink.report(line, fault);
         }

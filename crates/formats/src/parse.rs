@@ -26,6 +26,16 @@ pub(crate) struct Line<'a> {
     pub(crate) text: &'a str,
 }
 
+impl<'a> Line<'a> {
+    /// Returns a cursor at what the line says, unless it says nothing; a comment starts with `#`.
+    pub(crate) fn content(self) -> Option<Cursor<'a>> {
+        let text = self.text.split('#').next().unwrap_or_default().trim_end();
+        let mut cursor = Cursor::new(text);
+        cursor.skip_spaces();
+        (!cursor.is_done()).then_some(cursor)
+    }
+}
+
 /// What is wrong at some bytes of a line.
 pub(crate) struct Fault {
     pub(crate) span: Range<usize>,
