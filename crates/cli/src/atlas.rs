@@ -13,11 +13,10 @@ use consistory_models::{catalogue, lattice};
 use consistory_verdict::{Budget, Judgement};
 
 use crate::args::{AtlasArgs, AtlasFormat};
-use crate::check::write_file;
 use crate::contrast::shown;
 use crate::convert::find_inputs;
 use crate::error::{CliError, OK, UNDECIDED, report};
-use crate::output::Output;
+use crate::output::{Output, write_file};
 use crate::report::quoted;
 
 /// Contrasts all pairs and prints what is known.

@@ -1,18 +1,14 @@
 //! `consistory check`: judge histories and print the verdicts.
 
-use std::fs::File;
-use std::io::{self, IsTerminal, Write};
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use consistory_check::{Options, Ruling, judge, shrink};
-use consistory_draw::{DrawOptions, history_svg};
 use consistory_formats::{Format, read, write_history};
 use consistory_history::History;
 use consistory_models::{DoesNotApply, strongest};
-use consistory_verdict::{Budget, Judgement, Stopped, Verdict, write_certificate};
+use consistory_verdict::{Budget, Judgement, Stopped, Verdict};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::{CheckArgs, InputArgs, OutputFormat};
@@ -20,9 +16,11 @@ use crate::certify::accept;
 use crate::convert::find_inputs;
 use crate::digest::{Digest, Page, page};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
+use crate::finding::Finding;
 use crate::objects::{self, ObjectCourt};
+use crate::output::StandardOutput;
 use crate::pipeline;
-use crate::report::{Outcome, PRINTED_CERTIFICATE, Report, json};
+use crate::report::{Outcome, Place, Report, json};
 use crate::select::{Selection, select};
 
 /// A history to judge, or what could not be read.
@@ -51,6 +49,31 @@ pub(crate) enum Done {
         complaints: Vec<CliError>,
     },
     Unreadable(CliError),
+}
+
+impl Done {
+    /// Writes a report down.
+    pub(crate) fn of(report: &Report<'_>, format: OutputFormat, complaints: Vec<CliError>) -> Self {
+        let mut code = report.results.iter().fold(OK, |code, outcome| {
+            let new = match outcome.verdict() {
+                Verdict::Consistent => OK,
+                Verdict::Violation => VIOLATION,
+                Verdict::Undecided => UNDECIDED,
+            };
+            worse(code, new)
+        });
+        if !complaints.is_empty() && code != VIOLATION {
+            code = worse(code, UNDECIDED);
+        }
+        match format {
+            OutputFormat::Text => Done::Page { page: page(report), code, complaints },
+            OutputFormat::Json => {
+                let mut text = Vec::new();
+                json(report, &mut text).expect("writing to memory does not fail");
+                Done::Judged { text, code, complaints }
+            }
+        }
+    }
 }
 
 /// Judges every history of every input, in input order.
@@ -253,27 +276,9 @@ impl<'a> Court<'a> {
             .selection
             .strongest
             .then(|| strongest(&satisfied).into_iter().map(ToString::to_string).collect());
-        let mut code = results.iter().fold(OK, |code, outcome| {
-            let new = match outcome.verdict() {
-                Verdict::Consistent => OK,
-                Verdict::Violation => VIOLATION,
-                Verdict::Undecided => UNDECIDED,
-            };
-            worse(code, new)
-        });
-        if !complaints.is_empty() && code != VIOLATION {
-            code = worse(code, UNDECIDED);
-        }
-        let strongest = strongest.as_deref();
-        let report = Report { source, index, history, results: &results, strongest };
-        match self.args.format {
-            OutputFormat::Text => Done::Page { page: page(&report), code, complaints },
-            OutputFormat::Json => {
-                let mut text = Vec::new();
-                json(&report, &mut text).expect("writing to memory does not fail");
-                Done::Judged { text, code, complaints }
-            }
-        }
+        let (results, strongest) = (&results[..], strongest.as_deref());
+        let report = Report { source, index, history, object: None, results, strongest };
+        Done::of(&report, self.args.format, complaints)
     }
 
     fn options(&self, jobs: usize) -> Options {
@@ -289,38 +294,14 @@ impl<'a> Court<'a> {
         place: Place<'_>,
         complaints: &mut Vec<CliError>,
     ) -> Outcome {
-        let mut outcome = Outcome {
-            model: place.model.to_owned(),
-            ruling,
-            file: None,
-            shrunk: None,
-            drawing: None,
-        };
-        let mut attempt = || -> Result<(), CliError> {
-            let judgement = &outcome.ruling.judgement;
-            if let (Some(folder), Some(certificate)) =
-                (&self.args.certificates, judgement.certificate())
-                && certificate.size() > PRINTED_CERTIFICATE
+        let Ruling { judgement, via, time } = ruling;
+        let finding = Finding::Registers(judgement);
+        let mut outcome = Outcome::new(place.model, finding, via, time);
+        let mut attempt = || {
+            outcome.write_files(history, self.args, place)?;
+            if let Finding::Registers(judgement @ Judgement::Violation { .. }) = &outcome.finding
+                && self.args.shrink
             {
-                let path = folder.join(place.file_name("json"));
-                write_file(&path, |out| {
-                    write_certificate(history, certificate, out)?;
-                    out.write_all(b"\n")
-                })?;
-                outcome.file = Some(path.display().to_string());
-            }
-            if judgement.verdict() != Verdict::Violation {
-                return Ok(());
-            }
-            if let Some(folder) = &self.args.draw {
-                let path = folder.join(place.file_name("svg"));
-                let model = outcome.ruling.via.unwrap_or(&outcome.model).to_owned();
-                let options = DrawOptions { model, ..DrawOptions::default() };
-                let svg = history_svg(history, judgement, &options);
-                write_file(&path, |out| out.write_all(svg.as_bytes()))?;
-                outcome.drawing = Some(path.display().to_string());
-            }
-            if self.args.shrink {
                 outcome.shrunk = Some(self.shrunk(history, judgement, place.model)?);
             }
             Ok(())
@@ -354,74 +335,6 @@ impl<'a> Court<'a> {
 fn does_not_apply(source: &str, index: u64, model: &str, reason: &DoesNotApply) -> Done {
     let message = format!("{source} [{index}]: {model} does not apply: {reason}");
     Done::Unreadable(CliError::usage(message))
-}
-
-/// Which verdict a file is about.
-#[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
-    pub(crate) source: &'a str,
-    pub(crate) number: usize,
-    pub(crate) index: u64,
-    pub(crate) model: &'a str,
-}
-
-impl Place<'_> {
-    /// Gives a file name that no other verdict of the run has.
-    pub(crate) fn file_name(self, extension: &str) -> String {
-        let plain = |text: &str| -> String {
-            let stem = Path::new(text).file_name().unwrap_or_default().to_string_lossy();
-            stem.chars()
-                .map(|c| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '_' })
-                .take(80)
-                .collect()
-        };
-        let Place { source, number, index, model } = self;
-        format!("{number:04}-{}.{index}.{}.{extension}", plain(source), plain(model))
-    }
-}
-
-/// Writes a file beside its place and moves it there when it is complete.
-pub(crate) fn write_file(
-    path: &Path,
-    write: impl FnOnce(&mut io::BufWriter<File>) -> io::Result<()>,
-) -> Result<(), CliError> {
-    let mut partial = PathBuf::from(path);
-    partial.add_extension("partial");
-    let attempt = || {
-        let mut out = io::BufWriter::with_capacity(1 << 16, File::create(&partial)?);
-        write(&mut out)?;
-        out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        std::fs::rename(&partial, path)
-    };
-    attempt().map_err(|error| {
-        let _ = std::fs::remove_file(&partial);
-        CliError::file("write", path, error)
-    })
-}
-
-/// Standard output without a buffer: what is printed is printed line by complete line, whatever
-/// ends the process.
-pub(crate) struct StandardOutput {
-    file: File,
-    is_terminal: bool,
-}
-
-impl StandardOutput {
-    pub(crate) fn open() -> Result<Self, CliError> {
-        let stdout = io::stdout();
-        let file = stdout.as_fd().try_clone_to_owned().map_err(CliError::output)?.into();
-        let is_terminal = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
-        Ok(StandardOutput { file, is_terminal })
-    }
-
-    pub(crate) fn write(&mut self, text: &[u8], format: OutputFormat) -> io::Result<()> {
-        if format == OutputFormat::Json || self.is_terminal {
-            return self.file.write_all(text);
-        }
-        let mut plain = anstream::StripStream::new(Vec::new());
-        plain.write_all(text)?;
-        self.file.write_all(&plain.into_inner())
-    }
 }
 
 /// Makes a progress bar on a terminal, and a hidden one elsewhere.

@@ -4,17 +4,16 @@ use std::io::Write;
 use std::path::Path;
 
 use consistory_atlas::{ScanOptions, Side, Space, contrast as compare};
-use consistory_check::{Model, Options, judge};
-use consistory_draw::{DrawOptions, explain, history_svg};
+use consistory_check::{Model, Options, Ruling, judge};
 use consistory_formats::{Format, write_history};
 use consistory_history::History;
 use consistory_verdict::{Budget, Verdict};
 
 use crate::args::{ContrastArgs, OutputFormat};
 use crate::certify::accept;
-use crate::check::write_file;
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
-use crate::output::Output;
+use crate::finding::Finding;
+use crate::output::{Output, write_file};
 use crate::report::{Outcome, Report, json, quoted};
 use crate::select::select;
 
@@ -113,7 +112,8 @@ fn separation(
                 defect(&format!("the certificate was rejected: {rejection}"))
             })?;
         }
-        let mut drawing = None;
+        let Ruling { judgement, via, time } = ruling;
+        let mut outcome = Outcome::new(model.id(), Finding::Registers(judgement), via, time);
         if let (Some(folder), Verdict::Violation) = (&args.draw, verdict) {
             let plain = |id: &str| Path::new(id).file_stem().unwrap_or_default().to_os_string();
             let mut name = plain(allows.id());
@@ -121,14 +121,11 @@ fn separation(
             name.push(plain(forbids.id()));
             name.push(".svg");
             let path = folder.join(name);
-            let shown = ruling.via.unwrap_or(model.id()).to_owned();
-            let options = DrawOptions { model: shown, ..DrawOptions::default() };
-            let svg = history_svg(history, &ruling.judgement, &options);
+            let svg = outcome.finding.picture(history, outcome.proved());
             write_file(&path, |out| out.write_all(svg.as_bytes()))?;
-            drawing = Some(path.display().to_string());
+            outcome.drawing = Some(path.display().to_string());
         }
-        let model = model.id().to_owned();
-        results.push(Outcome { model, ruling, file: None, shrunk: None, drawing });
+        results.push(outcome);
     }
     let results = <[Outcome; 2]>::try_from(results).ok().expect("two models, two results");
     Ok(Separation { text: shown(history), results })
@@ -186,9 +183,8 @@ fn page(sides: &[Shown<'_>], space: &Space, histories: u64) -> String {
                 page += &format!("    {line}\n");
             }
             for outcome in results {
-                let model = outcome.ruling.via.unwrap_or(&outcome.model);
                 page += "\n";
-                page += &explain(history, model, &outcome.ruling.judgement);
+                page += &outcome.finding.story(history, outcome.proved());
                 if let Some(drawing) = &outcome.drawing {
                     page += &format!("\nDrawn in {drawing}\n");
                 }
@@ -222,9 +218,14 @@ fn line(sides: &[Shown<'_>], space: &Space, histories: u64, millis: f64) -> Stri
                 write(&mut line, "\"separated\"".to_owned());
                 if let Some(Separation { text, results }) = separation {
                     write(&mut line, format!(",\"history\":{},\"judged\":", quoted(text)));
-                    let source = "contrast";
-                    let report =
-                        Report { source, index: i as u64, history, results, strongest: None };
+                    let report = Report {
+                        source: "contrast",
+                        index: i as u64,
+                        history,
+                        object: None,
+                        results,
+                        strongest: None,
+                    };
                     json(&report, &mut line).expect("writing to memory does not fail");
                     // The report ends its line.
                     line.pop();

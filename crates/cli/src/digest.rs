@@ -1,10 +1,10 @@
 //! What people read of histories: a page for one, and for many a line each, a page for what is
 //! violated, and a table of counts at the end.
 
-use consistory_check::Ruling;
-use consistory_draw::{explain, table};
-use consistory_verdict::{Judgement, Verdict};
+use consistory_draw::table;
+use consistory_verdict::Verdict;
 
+use crate::finding::Finding;
 use crate::report::{Outcome, Report, coloured, heading};
 
 /// What people may read of a history.
@@ -120,7 +120,7 @@ pub(crate) fn page(report: &Report<'_>) -> Page {
 }
 
 fn short(report: &Report<'_>) -> String {
-    let Report { source, index, history, results, strongest } = report;
+    let Report { source, index, history, results, strongest, .. } = report;
     let mut line = heading(source, *index, history).trim_end().to_owned();
     line += &match strongest {
         Some([]) => ", no model satisfied".to_owned(),
@@ -131,30 +131,26 @@ fn short(report: &Report<'_>) -> String {
         None => String::new(),
     };
     for outcome in *results {
-        if let Ruling { judgement: Judgement::Undecided(stopped), .. } = &outcome.ruling {
-            line += &format!(", {} \u{1b}[33mundecided\u{1b}[0m: {stopped}", outcome.model);
+        if outcome.verdict() == Verdict::Undecided {
+            let (model, why) = (&outcome.model, outcome.finding.pattern(history));
+            line += &format!(", {model} \u{1b}[33mundecided\u{1b}[0m: {why}");
         }
     }
     line
 }
 
 fn full(report: &Report<'_>) -> String {
-    let Report { source, index, history, results, strongest } = report;
+    let Report { source, index, history, results, strongest, .. } = report;
     let mut page = heading(source, *index, history);
     let rows: Vec<Vec<String>> = results
         .iter()
         .map(|outcome| {
-            let time = outcome.ruling.time.as_secs_f64() * 1e3;
-            let detail = match (&outcome.ruling.judgement, outcome.ruling.via) {
-                (Judgement::Violation { pattern, .. }, Some(via)) => {
-                    format!("{pattern} (as {via})")
-                }
-                (Judgement::Violation { pattern, .. }, None) => pattern.clone(),
-                (Judgement::Undecided(stopped), _) => stopped.to_string(),
-                (Judgement::Consistent(_), _) => String::new(),
-            };
-            let verdict = outcome.verdict().as_str().to_owned();
-            vec![outcome.model.clone(), verdict, detail, format!("{time:.1} ms")]
+            let mut pattern = outcome.finding.pattern(history);
+            if let (Some(via), Verdict::Violation) = (outcome.via, outcome.verdict()) {
+                pattern += &format!(" (as {via})");
+            }
+            let time = format!("{:.1} ms", outcome.time.as_secs_f64() * 1e3);
+            vec![outcome.model.clone(), outcome.verdict().as_str().to_owned(), pattern, time]
         })
         .collect();
     page += &coloured(&table(&["model", "verdict", "pattern", "time"], &rows));
@@ -165,13 +161,12 @@ fn full(report: &Report<'_>) -> String {
         };
     }
     // Models that fall by the same proof are explained together.
-    let mut explained: Vec<&Judgement> = Vec::new();
+    let mut explained: Vec<&Finding> = Vec::new();
     for outcome in *results {
-        let judgement = &outcome.ruling.judgement;
-        if judgement.verdict() == Verdict::Violation && !explained.contains(&judgement) {
-            explained.push(judgement);
+        if outcome.verdict() == Verdict::Violation && !explained.contains(&&outcome.finding) {
+            explained.push(&outcome.finding);
             page += "\n";
-            page += &explain(history, outcome.ruling.via.unwrap_or(&outcome.model), judgement);
+            page += &outcome.finding.story(history, outcome.proved());
         }
         if let Some(shrunk) = &outcome.shrunk {
             page += &format!("\nSmallest part that still violates {}:\n\n", outcome.model);

@@ -9,8 +9,9 @@ use consistory_history::History;
 use consistory_verdict::{Budget, Judgement};
 
 use crate::args::{KernelArgs, OutputFormat};
-use crate::check::{Item, StandardOutput, produce, progress_bar, refuse_terminal, worse};
+use crate::check::{Item, produce, progress_bar, refuse_terminal, worse};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
+use crate::output::StandardOutput;
 use crate::pipeline;
 use crate::report::{heading, quoted};
 

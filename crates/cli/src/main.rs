@@ -8,6 +8,7 @@ mod contrast;
 mod convert;
 mod digest;
 mod error;
+mod finding;
 mod interrupt;
 mod kernel;
 mod litmus;

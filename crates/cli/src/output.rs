@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+use crate::args::OutputFormat;
 use crate::error::CliError;
 
 /// Standard output, or a file.
@@ -64,5 +66,40 @@ impl Write for Output {
             Output::Stdout(out) => out.flush(),
             Output::File { file, .. } => file.flush(),
         }
+    }
+}
+
+/// Writes a whole file.
+pub(crate) fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut Output) -> io::Result<()>,
+) -> Result<(), CliError> {
+    let mut out = Output::open(Some(path))?;
+    write(&mut out).map_err(|error| CliError::file("write", path, error))?;
+    out.finish()
+}
+
+/// Standard output without a buffer: what is printed is printed line by complete line, whatever
+/// ends the process.
+pub(crate) struct StandardOutput {
+    file: File,
+    is_terminal: bool,
+}
+
+impl StandardOutput {
+    pub(crate) fn open() -> Result<Self, CliError> {
+        let stdout = io::stdout();
+        let file = stdout.as_fd().try_clone_to_owned().map_err(CliError::output)?.into();
+        let is_terminal = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
+        Ok(StandardOutput { file, is_terminal })
+    }
+
+    pub(crate) fn write(&mut self, text: &[u8], format: OutputFormat) -> io::Result<()> {
+        if format == OutputFormat::Json || self.is_terminal {
+            return self.file.write_all(text);
+        }
+        let mut plain = anstream::StripStream::new(Vec::new());
+        plain.write_all(text)?;
+        self.file.write_all(&plain.into_inner())
     }
 }

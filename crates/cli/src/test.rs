@@ -16,9 +16,9 @@ use consistory_verdict::{Budget, Verdict, write_object_certificate};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::{OutputFormat, TestArgs, TestClock};
-use crate::check::{StandardOutput, write_file};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::objects::{known_method, unknown_model};
+use crate::output::{StandardOutput, write_file};
 use crate::report::quoted;
 
 /// How long a violation may be shrunk.
