@@ -1,7 +1,8 @@
 //! CC, CCv and CM of a history whose `wr` is settled, as far as it is settled.
 //!
-//! The three models share the causal order and the scan of the reads ([`crate::causal_order`]);
-//! each then needs little more. With a partial `wr` a violation stands whatever the rest of `wr`
+//! The three models share a sweep along all operations ([`crate::sweep`]), which decides CC. CCv
+//! mostly needs no more than to line the operations up anew; CM, and explanations, need the causal
+//! order with all its clocks ([`crate::causal_order`]), which is built when it is first asked for. With a partial `wr` a violation stands whatever the rest of `wr`
 //! is, because every relation here only grows with `wr`; that is what lets
 //! [`crate::choices`] cut a branch short.
 //!
@@ -11,20 +12,20 @@
 //! (POPL 2017) and Zennou's thesis; a history may hold several, and the one that is reported is the
 //! first that applies in the order of the thesis's table.
 
+use std::cell::OnceCell;
+
 use consistory_history::{History, OpId};
-use consistory_order::{Chains, Edge as OrderEdge, Paths, Step, topological_order};
+use consistory_order::{Edge as OrderEdge, Paths, Step, topological_order};
 use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped};
 
 use crate::causal_memory::{self, Scope};
-use crate::causal_order::{CausalOrder, Overwritten};
+use crate::causal_order::CausalOrder;
 use crate::reads_from::Source;
 use crate::registers::{Registers, WR};
+use crate::sweep::{Arbitration, Look, Overwritten, Swept, sweep};
 
 /// How many steps the search for a shortest cycle may take before it settles for the best so far.
 const CYCLE_SEARCH_STEPS: u64 = 20_000_000;
-
-/// How many times conflicts are added that an order does not agree with, before all are added.
-const LAZY_ROUNDS: usize = 8;
 
 /// How many overwriters of a session are tried for one bad read.
 const TRIED_OVERWRITERS: usize = 32;
@@ -49,40 +50,38 @@ pub(crate) struct Causal<'h> {
     jobs: usize,
     budget: &'h Budget,
     state: State,
+    order: OnceCell<CausalOrder>,
 }
 
 enum State {
     /// No causal model can hold.
     Refuted(Judgement),
-    /// CC holds; with the conflicts that the extension does not agree with.
-    Ordered(Box<CausalOrder>, Vec<OrderEdge>),
+    /// CC holds.
+    Swept(Box<Swept>),
 }
 
 impl<'h> Causal<'h> {
-    /// Builds the causal order and scans the reads.
+    /// Sweeps along the operations; for CC alone it is enough to look between.
     pub(crate) fn prepare(
         history: &'h History,
         source: &'h [Source],
+        look: Look,
         jobs: usize,
         budget: &'h Budget,
     ) -> Result<Self, Stopped> {
         let registers = Registers::new(history, source);
-        let edges = registers.wr_edges();
-        let state = match future_read(history, &edges) {
-            Some(judgement) => State::Refuted(judgement),
-            None => match CausalOrder::build(&registers, edges, budget)? {
-                Err(cyclic) => State::Refuted(cyclic_co(&cyclic.chains, &cyclic.edges)),
-                Ok(order) => {
-                    let looked = order.look_between(&registers, &order.extension, jobs, budget)?;
-                    if looked.overwritten.is_empty() {
-                        State::Ordered(Box::new(order), looked.conflicts)
-                    } else {
-                        State::Refuted(overwritten(&registers, &order, &looked.overwritten))
-                    }
-                }
-            },
+        let state = match sweep(&registers, look, jobs, budget)? {
+            // A read of the future is a cycle that has a name of its own.
+            None => {
+                State::Refuted(future_read(&registers).unwrap_or_else(|| cyclic_co(&registers)))
+            }
+            Some(swept) if swept.overwritten.is_empty() => State::Swept(Box::new(swept)),
+            Some(swept) => {
+                let order = CausalOrder::build(&registers, budget)?;
+                State::Refuted(overwritten(&registers, &order, &swept.overwritten))
+            }
         };
-        Ok(Causal { registers, jobs, budget, state })
+        Ok(Causal { registers, jobs, budget, state, order: OnceCell::new() })
     }
 
     /// Decides a model; `wr` is what a certificate of consistency lists as chosen.
@@ -92,30 +91,40 @@ impl<'h> Causal<'h> {
         scope: Scope,
         wr: &[(OpId, OpId)],
     ) -> Result<Judgement, Stopped> {
-        let (order, disagreeing) = match &self.state {
+        let swept = match &self.state {
             State::Refuted(judgement) => return Ok(judgement.clone()),
-            State::Ordered(order, disagreeing) => (order, disagreeing),
+            State::Swept(swept) => swept,
         };
         self.budget.check()?;
         match model {
-            CausalModel::Cc => Ok(self.consistent_by(&order.extension, wr)),
-            CausalModel::Ccv => Ok(match self.arbitration(order, disagreeing)? {
-                Some(arbitration) => self.consistent_by(&arbitration, wr),
-                None => self.cyclic_cf(order)?,
-            }),
+            CausalModel::Cc => Ok(self.consistent_by(&swept.line, wr)),
+            CausalModel::Ccv => match self.arbitration(swept)? {
+                Some(arbitration) => Ok(self.consistent_by(&arbitration, wr)),
+                None => self.cyclic_cf(),
+            },
             CausalModel::Cm => {
                 // The arbitration order agrees with most of what CM asks for, if there is one.
-                let arbitration = self.arbitration(order, disagreeing)?;
+                let arbitration = self.arbitration(swept)?;
+                let order = self.order()?;
                 let memory = causal_memory::CausalMemory {
                     registers: &self.registers,
                     order: &order.order,
                     conflicts: &order.conflicts(&self.registers, self.jobs, self.budget)?,
-                    base: arbitration.as_deref().unwrap_or(&order.extension),
+                    base: arbitration.as_deref().unwrap_or(&swept.line),
                     scope,
                 };
                 memory.judge(self.jobs, self.budget, wr)
             }
         }
+    }
+
+    /// Gives the causal order.
+    fn order(&self) -> Result<&CausalOrder, Stopped> {
+        if let Some(order) = self.order.get() {
+            return Ok(order);
+        }
+        let order = CausalOrder::build(&self.registers, self.budget)?;
+        Ok(self.order.get_or_init(|| order))
     }
 
     fn consistent_by(&self, order: &[u32], wr: &[(OpId, OpId)]) -> Judgement {
@@ -124,34 +133,20 @@ impl<'h> Causal<'h> {
     }
 
     /// Orders all operations so that `po`, `wr` and `cf` go forward, if that is possible.
-    ///
-    /// Conflicts are added lazily: those that the order so far does not agree with. A few rounds
-    /// are enough mostly; after that all conflicts are added at once.
-    fn arbitration(
-        &self,
-        order: &CausalOrder,
-        disagreeing: &[OrderEdge],
-    ) -> Result<Option<Vec<u32>>, Stopped> {
-        if disagreeing.is_empty() {
-            return Ok(Some(order.extension.clone()));
-        }
-        let chains = order.order.chains();
-        let mut edges = order.order.edges().to_vec();
-        edges.extend(disagreeing);
-        for _ in 0..LAZY_ROUNDS {
-            let Some(arbitration) = topological_order(chains, &edges) else { return Ok(None) };
-            let looked =
-                order.look_between(&self.registers, &arbitration, self.jobs, self.budget)?;
-            if looked.conflicts.is_empty() {
-                return Ok(Some(arbitration));
+    fn arbitration(&self, swept: &Swept) -> Result<Option<Vec<u32>>, Stopped> {
+        match swept.arbitration(&self.registers) {
+            Arbitration::Order(order) => Ok(Some(order)),
+            Arbitration::Cyclic => Ok(None),
+            Arbitration::Open => {
+                let edges = self.cf_edges()?;
+                Ok(topological_order(self.order()?.order.chains(), &edges))
             }
-            edges.extend(looked.conflicts);
         }
-        Ok(topological_order(chains, &self.cf_edges(order)?))
     }
 
     /// Gives the edges of `wr`, then those of `cf` between concurrent writes.
-    fn cf_edges(&self, order: &CausalOrder) -> Result<Vec<OrderEdge>, Stopped> {
+    fn cf_edges(&self) -> Result<Vec<OrderEdge>, Stopped> {
+        let order = self.order()?;
         let mut edges = order.order.edges().to_vec();
         let conflicts = order.conflicts(&self.registers, self.jobs, self.budget)?;
         edges.extend(conflicts.iter().flatten());
@@ -159,9 +154,10 @@ impl<'h> Causal<'h> {
     }
 
     /// Explains why there is no arbitration order.
-    fn cyclic_cf(&self, order: &CausalOrder) -> Result<Judgement, Stopped> {
+    fn cyclic_cf(&self) -> Result<Judgement, Stopped> {
+        let order = self.order()?;
         let chains = order.order.chains();
-        let mut edges = self.cf_edges(order)?;
+        let mut edges = self.cf_edges()?;
         if self.registers.history.len() <= SMALL {
             self.add_all_conflicts(order, &mut edges);
         }
@@ -207,23 +203,29 @@ impl<'h> Causal<'h> {
 }
 
 /// Finds a read of a write that follows it in its own session; a shortest such span.
-pub(crate) fn future_read(history: &History, wr: &[OrderEdge]) -> Option<Judgement> {
-    let (read, write) = wr
-        .iter()
-        .map(|edge| (OpId(edge.to), OpId(edge.from)))
-        .filter(|&(read, write)| {
-            read < write && history.session_of(read) == history.session_of(write)
+pub(crate) fn future_read(registers: &Registers<'_>) -> Option<Judgement> {
+    let history = registers.history;
+    let (read, write) = history
+        .sessions()
+        .flat_map(|session| {
+            let ops = history.session_ops(session);
+            let end = history.op_at(session, ops.len() as u32);
+            ops.filter_map(move |read| {
+                let write = registers.source[read.index()].get()?;
+                (read < write && write < end).then_some((read, write))
+            })
         })
         .min_by_key(|&(read, write)| write.0 - read.0)?;
     let edges = vec![Edge::given(read, write, "po"), Edge::given(write, read, "wr")];
     Some(violation("FutureRead", edges, None))
 }
 
-fn cyclic_co(chains: &Chains, edges: &[OrderEdge]) -> Judgement {
-    let cycle = Paths::new(chains, edges)
+fn cyclic_co(registers: &Registers<'_>) -> Judgement {
+    let edges = registers.wr_edges();
+    let cycle = Paths::new(&registers.chains(), &edges)
         .shortest_cycle(CYCLE_SEARCH_STEPS)
         .expect("what has no topological order has a cycle");
-    violation("CyclicCO", co_edges(cycle, edges), None)
+    violation("CyclicCO", co_edges(cycle, &edges), None)
 }
 
 /// Explains the bad read with the shortest cycle: the overwriter reaches the read, and the read

@@ -25,7 +25,7 @@
 //! ```
 //!
 //! The modules, in reading order: `reads_from` finds what each read may have read from,
-//! `registers` prepares a history, `causal_order` builds the causal order and scans the reads,
+//! `registers` prepares a history, `sweep` goes along it once, `causal_order` builds the causal order,
 //! `causal` decides CC and CCv, `causal_memory` CM; `stored` decides the models with a store order, by
 //! way of `layers`, `saturation` (with its `agenda`) and `completion`, whose engines are `frontier`,
 //! `split` and `sat` (which learns from `reasons`), all of them in a `portfolio`, which first tries
@@ -55,6 +55,7 @@ mod saturation;
 mod shrink;
 mod split;
 mod stored;
+mod sweep;
 mod views;
 
 use std::time::{Duration, Instant};
@@ -74,6 +75,7 @@ pub use stored::StoreModel;
 use crate::causal::Causal;
 use crate::reads_from::Candidates;
 use crate::replay::Memory;
+use crate::sweep::Look;
 
 /// How to decide.
 #[derive(Clone, Debug)]
@@ -128,7 +130,8 @@ pub fn decide(history: &History, models: &[CausalModel], options: &Options) -> V
             };
             let memories = [own, Memory::Single];
             choices::search(history, &candidates, &memories, budget, |source, wr| {
-                Causal::prepare(history, source, *jobs, budget)?.judge(model, *scope, wr)
+                Causal::prepare(history, source, look(&[model]), *jobs, budget)?
+                    .judge(model, *scope, wr)
             })
         })
     }
@@ -188,11 +191,20 @@ fn decide_differentiated(
     options: &Options,
     started: Instant,
 ) -> Vec<Timed> {
-    let causal = Causal::prepare(history, &candidates.source, options.jobs, &options.budget);
+    let Options { budget, jobs, .. } = options;
+    let causal = Causal::prepare(history, &candidates.source, look(models), *jobs, budget);
     timed(started, models, |model| match &causal {
         Ok(causal) => causal.judge(model, options.scope, &[]),
         Err(stopped) => Err(stopped.clone()),
     })
+}
+
+/// Says where reads have to look for these models.
+fn look(models: &[CausalModel]) -> Look {
+    match models.iter().all(|&model| model == CausalModel::Cc) {
+        true => Look::Between,
+        false => Look::Around,
+    }
 }
 
 /// Judges model by model, the first from `started` on.

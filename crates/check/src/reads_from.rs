@@ -2,11 +2,13 @@
 //!
 //! A candidate of a read is a write of the same key and value; the initial write counts, a write
 //! that failed does not, and one of unknown status does. In a differentiated history every read has
-//! one candidate at most and `wr` follows from the values. Writes are grouped by value, and within
-//! a value sorted by key, so that finding the candidates of all reads is about linear: recorders
-//! either never repeat a value, or count up for each key.
+//! one candidate at most and `wr` follows from the values. Reads and writes are grouped by key, and
+//! key by key a table has the writes of each value, so that all candidates are found in linear time,
+//! whether a recorder never repeats a value or counts up for each key.
 
-use consistory_history::{History, KeyId, OpId, ValueId};
+use std::iter::successors;
+
+use consistory_history::{Action, History, KeyId, OpId, ValueId};
 
 /// The candidates of every read.
 #[derive(Debug)]
@@ -39,76 +41,115 @@ impl Source {
 
 /// Finds the candidates of every read.
 pub(crate) fn candidates(history: &History) -> Candidates {
-    let index = WritesByValue::new(history);
     let mut found = Candidates {
         source: vec![Source::NONE; history.len()],
         ambiguous: Vec::new(),
         thin_air: None,
     };
-    for read in history.ops() {
-        let Some((key, value)) = history.reads(read) else { continue };
-        let initial = (history.initial_value(key) == value).then(|| history.initial_write(key));
-        // A read-modify-write that writes what it reads does not read from itself.
-        let mut written = index.find(key, value).iter().map(|w| w.op).filter(|&op| op != read);
-        let first = initial.or_else(|| written.next());
-        let rest: Vec<OpId> = written.collect();
-        match (first, rest.is_empty()) {
-            (None, _) => found.thin_air = found.thin_air.or(Some(read)),
-            (Some(write), true) => found.source[read.index()] = Source::new(write),
-            (Some(write), false) => {
-                found.ambiguous.push((read, std::iter::once(write).chain(rest).collect()));
+    let accesses = Accesses::new(history);
+    // Of the current key: the first write of each value, and of each write the next of its value.
+    let mut first = vec![NONE; history.values().len()];
+    let mut next = Vec::new();
+    let some = |at: u32| (at != NONE).then_some(at);
+    for key in history.keys() {
+        let (writes, reads) = (accesses.of(Kind::Write, key), accesses.of(Kind::Read, key));
+        next.clear();
+        next.resize(writes.len(), NONE);
+        for (at, write) in writes.iter().enumerate().rev() {
+            next[at] = std::mem::replace(&mut first[write.value.index()], at as u32);
+        }
+        for &Access { op: read, value } in reads {
+            let initial = (history.initial_value(key) == value).then(|| history.initial_write(key));
+            // A read-modify-write that writes what it reads does not read from itself.
+            let mut written = successors(some(first[value.index()]), |&at| some(next[at as usize]))
+                .map(|at| writes[at as usize].op)
+                .filter(|&op| op != read);
+            let one = initial.or_else(|| written.next());
+            let rest: Vec<OpId> = written.collect();
+            match (one, rest.is_empty()) {
+                (None, _) => {
+                    found.thin_air = Some(found.thin_air.map_or(read, |other| other.min(read)));
+                }
+                (Some(write), true) => found.source[read.index()] = Source::new(write),
+                (Some(write), false) => {
+                    found.ambiguous.push((read, std::iter::once(write).chain(rest).collect()));
+                }
             }
         }
+        for write in writes {
+            first[write.value.index()] = NONE;
+        }
     }
+    found.ambiguous.sort_unstable_by_key(|&(read, _)| read);
     found
 }
 
-/// Recorded writes grouped by value and sorted by key, then by operation.
-struct WritesByValue {
+/// No write.
+const NONE: u32 = u32::MAX;
+
+/// Writes by key, then reads by key, each group in the order of operations.
+struct Accesses {
+    keys: usize,
+    /// Where each group starts, and behind the last where it ends.
     starts: Vec<u32>,
-    writes: Vec<KeyedWrite>,
+    accesses: Vec<Access>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct KeyedWrite {
-    key: KeyId,
+#[derive(Clone, Copy)]
+enum Kind {
+    Write,
+    Read,
+}
+
+#[derive(Clone, Copy)]
+struct Access {
     op: OpId,
+    value: ValueId,
 }
 
-impl WritesByValue {
+impl Accesses {
     fn new(history: &History) -> Self {
-        let mut starts = vec![0u32; history.values().len() + 1];
-        for op in history.ops() {
-            if let Some((_, value)) = history.writes(op) {
-                starts[value.index() + 1] += 1;
-            }
-        }
-        for value in 1..starts.len() {
-            starts[value] += starts[value - 1];
+        let keys = history.key_count();
+        let mut starts = vec![0u32; 2 * keys + 1];
+        each_access(history, |kind, key, _| starts[kind as usize * keys + key.index() + 1] += 1);
+        for group in 1..starts.len() {
+            starts[group] += starts[group - 1];
         }
         let mut next = starts.clone();
-        let nothing = KeyedWrite { key: KeyId(0), op: OpId(0) };
-        let mut writes = vec![nothing; starts[starts.len() - 1] as usize];
-        for op in history.ops() {
-            if let Some((key, value)) = history.writes(op) {
-                let slot = &mut next[value.index()];
-                writes[*slot as usize] = KeyedWrite { key, op };
-                *slot += 1;
-            }
-        }
-        for range in starts.windows(2) {
-            if range[1] - range[0] > 1 {
-                writes[range[0] as usize..range[1] as usize].sort_unstable();
-            }
-        }
-        WritesByValue { starts, writes }
+        let nothing = Access { op: OpId(0), value: ValueId(0) };
+        let mut accesses = vec![nothing; starts[2 * keys] as usize];
+        each_access(history, |kind, key, access| {
+            let slot = &mut next[kind as usize * keys + key.index()];
+            accesses[*slot as usize] = access;
+            *slot += 1;
+        });
+        Accesses { keys, starts, accesses }
     }
 
-    fn find(&self, key: KeyId, value: ValueId) -> &[KeyedWrite] {
-        let group = &self.writes
-            [self.starts[value.index()] as usize..self.starts[value.index() + 1] as usize];
-        let start = group.partition_point(|write| write.key < key);
-        let length = group[start..].iter().take_while(|write| write.key == key).count();
-        &group[start..start + length]
+    fn of(&self, kind: Kind, key: KeyId) -> &[Access] {
+        let group = kind as usize * self.keys + key.index();
+        &self.accesses[self.starts[group] as usize..self.starts[group + 1] as usize]
+    }
+}
+
+/// Calls `visit` for every read that counts and every write that may.
+fn each_access(history: &History, mut visit: impl FnMut(Kind, KeyId, Access)) {
+    for op in history.ops() {
+        let action = history.action(op);
+        // Plain reads and writes take one way, without a branch that cannot be foretold.
+        if let Action::Read { key, value } | Action::Write { key, value } = action
+            && history.is_certain(op)
+        {
+            let is_read = matches!(action, Action::Read { .. });
+            let kind = if is_read { Kind::Read } else { Kind::Write };
+            visit(kind, key, Access { op, value });
+            continue;
+        }
+        if let Some((key, value)) = history.reads(op) {
+            visit(Kind::Read, key, Access { op, value });
+        }
+        if let Some((key, value)) = history.writes(op) {
+            visit(Kind::Write, key, Access { op, value });
+        }
     }
 }

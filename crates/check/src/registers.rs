@@ -1,8 +1,9 @@
 //! A register history as the deciders see it: chains, sources, and the writes of each key.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
-use consistory_history::{History, KeyId, OpId};
+use consistory_history::{Action, History, KeyId, OpId};
 use consistory_order::{Chains, Edge, Growth};
 
 use crate::reads_from::Source;
@@ -20,7 +21,10 @@ pub(crate) struct Registers<'h> {
     pub(crate) source: &'h [Source],
     /// The key that each operation counts as writing, or `NO_KEY`.
     written: Vec<u32>,
-    by_session: Segments,
+    /// How many writes of smaller keys there are, for each key and behind the last.
+    starts: Vec<u32>,
+    /// Made when it is first asked for.
+    by_session: OnceLock<Segments>,
 }
 
 /// The writes of each key, chain by chain: the chains are the sessions, or parts of them.
@@ -56,30 +60,27 @@ pub(crate) struct Segment {
 impl<'h> Registers<'h> {
     /// Prepares a history; a write of unknown status counts if some source names it.
     pub(crate) fn new(history: &'h History, source: &'h [Source]) -> Self {
-        let mut written = vec![NO_KEY; history.len()];
         let mut uncertain = false;
-        for op in history.ops() {
-            if let Some((key, _)) = history.writes(op) {
-                if history.is_certain(op) {
-                    written[op.index()] = key.0;
-                } else {
-                    uncertain = true;
-                }
+        let counted = |op: OpId| {
+            let key = match history.action(op) {
+                Action::Write { key, .. } | Action::Rmw { key, .. } => key.0,
+                _ => NO_KEY,
+            };
+            if history.is_certain(op) {
+                return key;
             }
-        }
+            uncertain = true;
+            NO_KEY
+        };
+        let mut written: Vec<u32> = history.ops().map(counted).collect();
         if uncertain {
             for op in source.iter().filter_map(|s| s.get()).filter(|&w| !history.is_initial(w)) {
                 let (key, _) = history.writes(op).expect("a source is a write");
                 written[op.index()] = key.0;
             }
         }
-        let by_session = Segments::new(
-            history.key_count(),
-            &written,
-            |op| history.session_of(OpId(op)).0,
-            |op| history.index_in_session(OpId(op)),
-        );
-        Registers { history, source, written, by_session }
+        let starts = starts_by_key(history.key_count(), &written);
+        Registers { history, source, written, starts, by_session: OnceLock::new() }
     }
 
     /// Gives the sessions as chains.
@@ -97,6 +98,11 @@ impl<'h> Registers<'h> {
             .filter(|&(_, write)| write < recorded)
             .map(|(read, write)| Edge { from: write, to: read, reason: WR })
             .collect()
+    }
+
+    /// Counts the writes of smaller keys, for each key and behind the last.
+    pub(crate) fn starts(&self) -> &[u32] {
+        &self.starts
     }
 
     /// Gives the key that an operation counts as writing.
@@ -118,6 +124,7 @@ impl<'h> Registers<'h> {
     }
 
     /// Gives the key of a read.
+    #[inline]
     pub(crate) fn read_key(&self, read: u32) -> KeyId {
         self.history.reads(OpId(read)).expect("an operation with a source is a read").0
     }
@@ -144,52 +151,56 @@ impl<'h> Registers<'h> {
 
     /// Says whether an operation counts for anything.
     pub(crate) fn counts(&self, op: u32) -> bool {
-        self.written[op as usize] != NO_KEY || self.history.is_certain(OpId(op))
+        self.history.is_certain(OpId(op)) || self.written[op as usize] != NO_KEY
+    }
+
+    fn by_session(&self) -> &Segments {
+        self.by_session.get_or_init(|| {
+            Segments::new(
+                &self.starts,
+                &self.written,
+                |op| self.history.session_of(OpId(op)).0,
+                |op| self.history.index_in_session(OpId(op)),
+            )
+        })
     }
 
     /// Gives the segments of a key, one for each session that writes it.
     #[inline]
     pub(crate) fn segments(&self, key: KeyId) -> &[Segment] {
-        self.by_session.of(key)
+        self.by_session().of(key)
     }
 
     /// Gives the writes of a segment in program order.
     #[inline]
     pub(crate) fn writes(&self, segment: Segment) -> &[u32] {
-        self.by_session.writes(segment)
+        self.by_session().writes(segment)
     }
 
     /// Gives the places of a segment's writes in their session.
     #[inline]
     pub(crate) fn places(&self, segment: Segment) -> &[u32] {
-        self.by_session.places(segment)
+        self.by_session().places(segment)
     }
 
     /// Gives the writes of each key by the chains of an order other than program order.
     pub(crate) fn segments_by(&self, chains: &Chains) -> Segments {
-        let keys = self.history.key_count();
-        Segments::new(keys, &self.written, |op| chains.chain_of(op), |op| chains.place_of(op))
-            .by_column(chains)
+        let (chain_of, place_of) = (|op| chains.chain_of(op), |op| chains.place_of(op));
+        Segments::new(&self.starts, &self.written, chain_of, place_of).by_column(chains)
     }
 }
 
 impl Segments {
-    /// Groups the writes; `written` gives the key that each operation counts as writing.
+    /// Groups the writes; `written` gives the key that each operation counts as writing, and `starts`
+    /// how many writes of smaller keys there are.
     fn new(
-        keys: usize,
+        starts: &[u32],
         written: &[u32],
         chain_of: impl Fn(u32) -> u32,
         place_of: impl Fn(u32) -> u32,
     ) -> Self {
-        let mut starts = vec![0u32; keys + 1];
-        for &key in written.iter().filter(|&&key| key != NO_KEY) {
-            starts[key as usize + 1] += 1;
-        }
-        for key in 1..starts.len() {
-            starts[key] += starts[key - 1];
-        }
-        let mut next = starts.clone();
-        let mut writes = vec![0u32; starts[keys] as usize];
+        let mut next = starts.to_vec();
+        let mut writes = vec![0u32; starts[starts.len() - 1] as usize];
         for (op, &key) in (0u32..).zip(written) {
             if key != NO_KEY {
                 let slot = &mut next[key as usize];
@@ -283,6 +294,19 @@ impl Segments {
     pub(crate) fn places(&self, segment: Segment) -> &[u32] {
         &self.places[segment.start as usize..segment.end as usize]
     }
+}
+
+fn starts_by_key(keys: usize, written: &[u32]) -> Vec<u32> {
+    // What is no write is counted behind the last key, rather than asked about.
+    let mut starts = vec![0u32; keys + 2];
+    for &key in written {
+        starts[(key as usize).min(keys) + 1] += 1;
+    }
+    starts.truncate(keys + 1);
+    for key in 1..starts.len() {
+        starts[key] += starts[key - 1];
+    }
+    starts
 }
 
 /// Counts the places before one; looks near a guess first.

@@ -61,7 +61,7 @@ pub(crate) fn judge(
     wr: &[(OpId, OpId)],
 ) -> Result<Judgement, Stopped> {
     let registers = &Registers::new(history, source);
-    if let Some(judgement) = future_read(history, &registers.wr_edges()) {
+    if let Some(judgement) = future_read(registers) {
         return Ok(judgement);
     }
     let sequential = |order: Vec<u32>| {

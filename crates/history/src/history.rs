@@ -248,6 +248,7 @@ impl History {
     }
 
     /// Says whether an operation took effect, its transaction considered.
+    #[inline(never)] // Rarely asked where it matters, and large: callers stay small.
     pub fn status(&self, op: OpId) -> Status {
         let own = self.own_status(op);
         if self.transactions.is_empty() || own == Status::Fail {

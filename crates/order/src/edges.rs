@@ -1,8 +1,7 @@
 //! Edges between chains, with the reason for each, and their adjacency.
 
-use std::collections::VecDeque;
-
 use crate::chains::Chains;
+use crate::turns::{Awaited, take_turns};
 
 /// An edge between two nodes, on top of the chains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,58 +56,26 @@ pub fn topological_order(chains: &Chains, edges: &[Edge]) -> Option<Vec<u32>> {
     visit_in_order(chains, edges, &incoming, |node| order.push(node)).then_some(order)
 }
 
-/// Calls `visit` on the nodes in an order in which chains and edges go forward; says whether it
-/// reached them all, that is, whether there is no cycle.
-///
-/// The chains take turns, a node each, so that the order is about that in which chains that run side
-/// by side would have come along. Each chain waits for at most one edge at a time.
+/// Calls `visit` on the nodes in an order in which chains and edges go forward, the chains taking
+/// turns, a node each; says whether it reached them all, that is, whether there is no cycle.
 pub(crate) fn visit_in_order(
     chains: &Chains,
     edges: &[Edge],
     incoming: &Adjacency,
     mut visit: impl FnMut(u32),
 ) -> bool {
-    const NOBODY: u32 = u32::MAX;
-    let k = chains.len();
-    let mut next = vec![0u32; k];
-    // `waiting[c]` heads the list of chains that wait for chain c to pass a place.
-    let mut waiting = vec![NOBODY; k];
-    let mut waiting_next = vec![NOBODY; k];
-    let mut waits_for_place = vec![0u32; k];
-    let mut turns: VecDeque<u32> = (0..k as u32).collect();
-    let mut visited = 0;
-    'turns: while let Some(chain) = turns.pop_front() {
-        let at = next[chain as usize];
-        let Some(&node) = chains.members(chain).get(at as usize) else { continue };
+    let lengths: Vec<u32> =
+        (0..chains.len() as u32).map(|chain| chains.members(chain).len() as u32).collect();
+    take_turns(&lengths, 1, |chain, place, taken| {
+        let node = chains.members(chain)[place as usize];
         for &edge in incoming.at(node) {
             let from = edges[edge as usize].from;
-            let (source, place) = (chains.chain_of(from), chains.place_of(from));
-            if next[source as usize] <= place {
-                if source == chain {
-                    return false;
-                }
-                waits_for_place[chain as usize] = place;
-                waiting_next[chain as usize] = waiting[source as usize];
-                waiting[source as usize] = chain;
-                continue 'turns;
+            let (chain, place) = (chains.chain_of(from), chains.place_of(from));
+            if taken[chain as usize] <= place {
+                return Err(Awaited { chain, place });
             }
         }
         visit(node);
-        visited += 1;
-        next[chain as usize] = at + 1;
-        turns.push_back(chain);
-        // Wake the chains whose edge starts at this node.
-        let mut waiter = std::mem::replace(&mut waiting[chain as usize], NOBODY);
-        while waiter != NOBODY {
-            let following = waiting_next[waiter as usize];
-            if waits_for_place[waiter as usize] <= at {
-                turns.push_back(waiter);
-            } else {
-                waiting_next[waiter as usize] = waiting[chain as usize];
-                waiting[chain as usize] = waiter;
-            }
-            waiter = following;
-        }
-    }
-    visited == chains.nodes()
+        Ok(())
+    })
 }

@@ -31,9 +31,11 @@ mod clocks;
 mod edges;
 mod matrix;
 mod paths;
+mod turns;
 
 pub use chains::Chains;
 pub use clocks::{ChainOrder, Cyclic, Growth, Inserted, Mark};
 pub use edges::{Edge, topological_order};
 pub use matrix::{Matrix, Set};
 pub use paths::{Paths, Step};
+pub use turns::{Awaited, take_turns};
