@@ -52,6 +52,7 @@ mod registers;
 mod replay;
 mod sat;
 mod saturation;
+mod schedule;
 mod shrink;
 mod split;
 mod stored;

@@ -26,6 +26,7 @@ use crate::greedy::sequential_order;
 use crate::registers::Registers;
 use crate::sat::Search;
 use crate::saturation::Saturation;
+use crate::schedule::schedule;
 use crate::split::Split;
 
 /// How many dead ends the SAT engine meets before the others join it.
@@ -47,6 +48,9 @@ impl Complete for Portfolio {
         saturation: &mut Saturation<'_>,
         budget: &Budget,
     ) -> Result<Completed, Stopped> {
+        if let Some(order) = schedule(registers, saturation, budget)? {
+            return Ok(Completed::Order(order));
+        }
         let mut search = Search::new(registers, saturation);
         if self.threads < 2 {
             return search.complete(budget);

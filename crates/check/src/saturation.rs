@@ -59,7 +59,7 @@ const STEPS_PER_CHECK: u32 = 4_096;
 #[derive(Clone)]
 pub(crate) struct Saturation<'a> {
     pub(crate) registers: &'a Registers<'a>,
-    readers: &'a Readers,
+    pub(crate) readers: &'a Readers,
     /// The relations that must have no cycle; the first is that of the whole program order.
     pub(crate) layers: Vec<Saturated>,
     /// Operations to look at again.
