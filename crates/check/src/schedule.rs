@@ -92,6 +92,14 @@ enum Wait {
     Key(usize),
 }
 
+/// That a write came before another of its variable, which now waits for it.
+struct Guess {
+    /// When it ran.
+    ran: u32,
+    holding: u32,
+    waiting: u32,
+}
+
 impl<'s, 'a> Run<'s, 'a> {
     fn new(registers: &'s Registers<'s>, saturation: &'s mut Saturation<'a>) -> Self {
         let history = registers.history;
@@ -121,8 +129,6 @@ impl<'s, 'a> Run<'s, 'a> {
     fn run(&mut self, budget: &Budget) -> Result<bool, Stopped> {
         let all = self.registers.history.len();
         let mut may_take_back = TAKEN_BACK * all;
-        let mut repairs = 0;
-        let mut taken = 0;
         loop {
             while let Some(chain) = self.awake.pop() {
                 self.advance(chain);
@@ -139,22 +145,17 @@ impl<'s, 'a> Run<'s, 'a> {
                 continue;
             }
             if self.ran.len() == all {
-                eprintln!("scheduled: {repairs} repairs, {taken} taken back of {all}");
                 return Ok(true);
             }
             budget.check()?;
             let before = self.ran.len();
             if !self.repair(budget)? {
-                eprintln!("failed: {repairs} repairs, {taken} taken back of {all} at {before}");
                 return Ok(false);
             }
-            repairs += 1;
-            let back = before - self.ran.len();
-            taken += back;
-            let Some(left) = may_take_back.checked_sub(back) else {
-                eprintln!("gave up: {repairs} repairs, {taken} taken back of {all} at {before}");
-                return Ok(false) };
-            may_take_back = left;
+            match may_take_back.checked_sub(before - self.ran.len()) {
+                Some(left) => may_take_back = left,
+                None => return Ok(false),
+            }
         }
     }
 
@@ -252,11 +253,10 @@ impl<'s, 'a> Run<'s, 'a> {
     /// Puts right a guess that operations wait for in a circle; says whether that can be.
     fn repair(&mut self, budget: &Budget) -> Result<bool, Stopped> {
         let mut guesses = self.circle();
-        guesses.sort_unstable_by_key(|&(holding, _)| Reverse(self.when.get(holding as usize).copied()));
-        for (holding, waiting) in guesses {
-            if holding as usize >= self.when.len() { continue; }
+        guesses.sort_unstable_by_key(|&Guess { ran, .. }| Reverse(ran));
+        for Guess { ran, holding, waiting } in guesses {
             let before = self.saturation.mark();
-            let known: Vec<usize> = self.saturation.layers.iter().map(|l| l.layer.order.edges().len()).collect();
+            let known = self.saturation.layer().order.edges().len();
             let mut put = self.saturation.put(waiting, holding);
             if put.is_ok() {
                 put = self.saturation.saturate(budget)?;
@@ -265,50 +265,42 @@ impl<'s, 'a> Run<'s, 'a> {
                 self.saturation.undo(before);
                 continue;
             }
-            // Everything that ran before something that is now before it.
-            let mut keep = self.when[holding as usize];
-            for edge in &self.saturation.layer().order.edges()[known[0]..] {
-                let (from, to) = (self.when[edge.from as usize], self.when[edge.to as usize]);
-                if to < from {
-                    keep = keep.min(to);
-                }
-            }
+            // What ran before something that must be before it goes back too.
+            let new = &self.saturation.layer().order.edges()[known..];
+            let ends = new.iter().map(|edge| [edge.from, edge.to].map(|op| self.when[op as usize]));
+            let wrong = ends.filter(|[from, to]| to < from).map(|[_, to]| to);
+            let keep = wrong.fold(ran, u32::min);
             self.undo(keep as usize);
             return Ok(true);
         }
         Ok(false)
     }
 
-    /// Finds operations that wait for each other in a circle, and lists the writes that hold a
-    /// variable there, each with a write that waits for it.
-    fn circle(&mut self) -> Vec<(u32, u32)> {
-        let mut step_of = vec![NEVER; self.heads.len()];
-        let mut guesses: Vec<(u32, u32, u32)> = Vec::new();
+    /// Finds operations that wait for each other in a circle, and lists the guesses there: the
+    /// forced order alone has no circle.
+    fn circle(&mut self) -> Vec<Guess> {
+        let mut seen = vec![NEVER; self.heads.len()];
+        let mut guesses: Vec<Guess> = Vec::new();
         let mut chain = (0..self.heads.len() as u32)
             .find(|&chain| self.head(chain).is_some())
             .expect("something has not run");
-        for step in 0.. {
-            if step_of[chain as usize] != NEVER {
-                let first = step_of[chain as usize];
-                guesses.retain(|&(at, ..)| at >= first);
-                break;
-            }
-            step_of[chain as usize] = step;
-            let op = self.head(chain).expect("a chain at its end holds nothing up");
-            let next = match self.wait(chain, op).expect("nothing can run") {
-                Wait::Order { chain: other, .. } => other,
+        while seen[chain as usize] == NEVER {
+            seen[chain as usize] = guesses.len() as u32;
+            let op = self.head(chain).expect("nothing waits for a chain that is at its end");
+            chain = match self.wait(chain, op).expect("nothing can run") {
+                Wait::Order { chain, .. } => chain,
                 Wait::Key(key) => {
                     let holding = self.memory[key];
-                    guesses.push((step, holding, op));
-                    let readers = self.saturation.readers.of(holding).iter();
-                    let unread = readers.copied().find(|&read| self.when[read as usize] == NEVER && read != op);
-                    let read = unread.expect("a variable is held for a read");
+                    let ran = self.when[holding as usize];
+                    guesses.push(Guess { ran, holding, waiting: op });
+                    let mut readers = self.saturation.readers.of(holding).iter().copied();
+                    let read = readers.find(|&read| self.when[read as usize] == NEVER && read != op);
+                    let read = read.expect("a variable is held for a read");
                     self.saturation.layer().order.chains().chain_of(read)
                 }
             };
-            chain = next;
         }
-        guesses.into_iter().map(|(_, holding, waiting)| (holding, waiting)).collect()
+        guesses.split_off(seen[chain as usize] as usize)
     }
 
     /// Takes back what ran behind a point, and wakes everything.
