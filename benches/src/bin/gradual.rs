@@ -22,7 +22,9 @@ use consistory_benches::measure::{mean, once, ratio, show_ratio, show_time};
 use consistory_benches::plain::{Plain, PlainModel, by_encoding, by_frontier};
 use consistory_benches::publish::{Docs, Goal, Machine, goals, markdown, provenance};
 use consistory_certify::certify;
-use consistory_check::{Engine, Options, StoreModel, decide_stored};
+use consistory_check::{
+    ConvergentModel, Engine, Options, StoreModel, decide_convergent, decide_stored,
+};
 use consistory_draw::{Plot, Series, line_plot, table};
 use consistory_generate::{
     Memory, PlantOptions, Plants, Tangle, Workload, generate, plant, tangle,
@@ -154,6 +156,8 @@ struct Cell {
     x: u32,
     encoding: Baseline,
     search: Baseline,
+    /// wCCM, where the figure has it.
+    convergent: Option<Duration>,
     /// Saturation alone: wSC or wTSO.
     weak: Duration,
     /// The mean of each engine, as in [`ENGINES`].
@@ -233,7 +237,7 @@ impl Bench {
             };
             let histories: Vec<History> =
                 (0..self.args.histories).map(|seed| figure.history(&workload(seed))).collect();
-            let cell = self.measure(figure.model, x, &histories, &mut over)?;
+            let cell = self.measure(figure, x, &histories, &mut over)?;
             eprintln!("{}: {}", figure.name, rows(std::slice::from_ref(&cell))[0].join("  "));
             cells.push(cell);
         }
@@ -242,22 +246,23 @@ impl Bench {
 
     fn measure(
         &self,
-        model: PlainModel,
+        figure: &Figure,
         x: u32,
         histories: &[History],
         over: &mut [bool; 2],
     ) -> Result<Cell, Box<dyn Error>> {
+        let model = figure.model;
         let (strong, weak, id) = match model {
             PlainModel::Sc => (StoreModel::Sc, StoreModel::Wsc, "sc"),
             PlainModel::Tso => (StoreModel::Tso, StoreModel::Wtso, "tso"),
         };
-        let mut weak_times = Vec::new();
+        let (mut weak_times, mut convergent_times) = (Vec::new(), Vec::new());
         let mut times = [const { Vec::new() }; 4];
         let mut verdicts = Vec::new();
         for history in histories {
             // The engines take turns, so that whatever else this machine does meets all of them.
             let mut fastest = [Duration::MAX; 4];
-            let mut fastest_weak = Duration::MAX;
+            let (mut fastest_weak, mut fastest_convergent) = (Duration::MAX, Duration::MAX);
             let mut seen: Option<Verdict> = None;
             let started = Instant::now();
             for turn in 0..MOST_TURNS.max(self.args.repeat) {
@@ -266,6 +271,11 @@ impl Bench {
                 }
                 let (_, time) = once(|| decide_stored(history, weak, &Options::default()));
                 fastest_weak = fastest_weak.min(time);
+                if figure.has_convergent() {
+                    let wccm = ConvergentModel::Wccm;
+                    let (_, time) = once(|| decide_convergent(history, wccm, &Options::default()));
+                    fastest_convergent = fastest_convergent.min(time);
+                }
                 for ((name, engine), fastest) in ENGINES.into_iter().zip(&mut fastest) {
                     let options = Options { engine, jobs: self.jobs, ..Options::default() };
                     let (timed, time) = once(|| decide_stored(history, strong, &options));
@@ -281,6 +291,7 @@ impl Bench {
                 }
             }
             weak_times.push(fastest_weak);
+            convergent_times.push(fastest_convergent);
             times.iter_mut().zip(fastest).for_each(|(times, fastest)| times.push(fastest));
             verdicts.push(seen == Some(Verdict::Consistent));
         }
@@ -324,6 +335,7 @@ impl Bench {
             x,
             encoding,
             search,
+            convergent: figure.has_convergent().then(|| mean(&convergent_times)),
             weak: mean(&weak_times),
             auto_there: mean(&times[3][..times[3].len().min(self.args.baseline_histories)]),
             engines: times.map(|times| mean(&times)),
@@ -416,21 +428,20 @@ impl Figure {
         format!("Figure {}: {}, {}, {rest}", self.name, self.model(), self.kind())
     }
 
-    fn header(&self) -> [&'static str; 11] {
-        let weak = if self.model == PlainModel::Sc { "wSC" } else { "wTSO" };
-        [
-            self.x,
-            "plain SAT",
-            "plain search",
-            weak,
-            "split",
-            "frontier",
-            "sat",
-            "auto",
-            "auto to fastest",
-            "plain SAT to auto",
-            "violations",
-        ]
+    /// Says whether the thesis has wCCM in this figure.
+    fn has_convergent(&self) -> bool {
+        self.name.starts_with("5.10")
+    }
+
+    fn header(&self) -> Vec<&'static str> {
+        let mut header = vec![self.x, "plain SAT", "plain search"];
+        if self.has_convergent() {
+            header.push("wCCM");
+        }
+        header.push(if self.model == PlainModel::Sc { "wSC" } else { "wTSO" });
+        header.extend(ENGINES.map(|(name, _)| name));
+        header.extend(["auto to fastest", "plain SAT to auto", "violations"]);
+        header
     }
 
     fn history(&self, workload: &Workload) -> History {
@@ -462,6 +473,7 @@ fn spoilt(history: &History, seed: u64, model: PlainModel) -> History {
 fn rows(cells: &[Cell]) -> Vec<Vec<String>> {
     let row = |cell: &Cell| {
         let mut row = vec![cell.x.to_string(), cell.encoding.to_string(), cell.search.to_string()];
+        row.extend(cell.convergent.map(show_time));
         row.push(show_time(cell.weak));
         row.extend(cell.engines.iter().map(|&time| show_time(time)));
         row.push(show_ratio(cell.lag()));
@@ -491,6 +503,11 @@ fn plot(figure: &Figure, cells: &[Cell]) -> String {
     let mut series = vec![baseline("plain SAT", &|cell| cell.encoding)];
     if figure.model == PlainModel::Sc {
         series.push(baseline("plain search", &|cell| cell.search));
+    }
+    if figure.has_convergent() {
+        let points = |cell: &Cell| Some((f64::from(cell.x), cell.convergent?.as_secs_f64()));
+        let points = cells.iter().filter_map(points).collect();
+        series.push(Series { name: "wCCM".to_owned(), points, missing: None });
     }
     series.extend(ENGINES.iter().enumerate().map(|(at, (name, _))| Series {
         name: (*name).to_owned(),

@@ -35,9 +35,10 @@ use rustc_hash::FxHashSet;
 
 use crate::causal::{future_read, violation};
 use crate::causal_order::{in_parallel, worthy};
+use crate::latest::Latest;
 use crate::layers::{Layer, Memory, Names, PPO, layers};
 use crate::reads_from::Source;
-use crate::registers::{Registers, Segments, WR, passed};
+use crate::registers::{Registers, Segments, WR};
 use crate::saturation::Readers;
 use crate::stored::cyclic_from_the_start;
 use crate::views::{Forced, Incoming, Views};
@@ -250,13 +251,13 @@ impl Convergent<'_> {
         let union = union.as_ref().unwrap_or(&happens_before[0]);
         let mut conflicts = Vec::new();
         for (at, order) in happens_before.iter().enumerate() {
-            let look = |latest: &mut Latest<'_>, op, derived: &mut Derived| {
+            let look = |latest: &mut Look<'_>, op, derived: &mut Derived| {
                 self.look_at_read(latest, op, derived);
             };
             let derived = self.look(at, order, jobs, budget, look)?;
             conflicts.push(derived.conflicts);
         }
-        let look = |latest: &mut Latest<'_>, op, derived: &mut Derived| {
+        let look = |latest: &mut Look<'_>, op, derived: &mut Derived| {
             self.look_at_write(latest, op, derived);
         };
         let mut derived = self.look(0, union, jobs, budget, look)?;
@@ -304,7 +305,7 @@ impl Convergent<'_> {
         order: &ChainOrder,
         jobs: usize,
         budget: &Budget,
-        look: impl Fn(&mut Latest<'_>, u32, &mut Derived) + Sync,
+        look: impl Fn(&mut Look<'_>, u32, &mut Derived) + Sync,
     ) -> Result<Derived, Stopped> {
         let size = self.registers.history.len();
         let layer = &self.layers[at].layer;
@@ -312,7 +313,9 @@ impl Convergent<'_> {
         let length = CHUNK.max(layer.segments.len());
         let pieces = in_parallel(size.div_ceil(length), worthy(self.registers, jobs), |chunk| {
             budget.check()?;
-            let mut latest = Latest::new(order, layer);
+            let keys = self.registers.history.key_count();
+            let latest = Latest::new(order.chains(), &layer.segments, keys);
+            let mut latest = Look { order, segments: &layer.segments, latest };
             let mut derived = Derived::default();
             for op in chunk * length..((chunk + 1) * length).min(size) {
                 look(&mut latest, op as u32, &mut derived);
@@ -329,7 +332,7 @@ impl Convergent<'_> {
     }
 
     /// Puts the latest writes before a read before the one that it reads from.
-    fn look_at_read(&self, latest: &mut Latest<'_>, read: u32, derived: &mut Derived) {
+    fn look_at_read(&self, latest: &mut Look<'_>, read: u32, derived: &mut Derived) {
         let history = self.registers.history;
         let Some(source) = self.registers.source[read as usize].get() else { return };
         // What is before a read of the initial value closes a cycle anyway.
@@ -339,19 +342,19 @@ impl Convergent<'_> {
         {
             return;
         }
-        latest.find(self.registers.read_key(read), read);
-        for &write in &latest.writes {
-            if write != source.0 && !latest.order.before(write, source.0) {
+        let order = latest.order;
+        for &write in latest.find(self.registers.read_key(read), read) {
+            if write != source.0 && !order.before(write, source.0) {
                 derived.conflicts.push(OrderEdge { from: write, to: source.0, reason: read });
             }
         }
     }
 
     /// Puts the readers of the latest writes before a write before it.
-    fn look_at_write(&self, latest: &mut Latest<'_>, write: u32, derived: &mut Derived) {
+    fn look_at_write(&self, latest: &mut Look<'_>, write: u32, derived: &mut Derived) {
         let Some(key) = self.registers.written_key(write) else { return };
-        latest.find(key, write);
-        for &overwritten in &latest.writes {
+        let found = latest.find(key, write);
+        for &overwritten in found {
             self.put_readers_before(overwritten, write, None, &mut derived.overwritten);
             if self.layers.len() > 1 {
                 let (from, to) = (overwritten, write);
@@ -359,7 +362,7 @@ impl Convergent<'_> {
             }
         }
         // The initial write is before every write; what follows another write follows.
-        if latest.writes.is_empty() {
+        if found.is_empty() {
             let initial = self.registers.history.initial_write(key);
             self.put_readers_before(initial.0, write, None, &mut derived.overwritten);
         }
@@ -432,50 +435,17 @@ fn given_edge(edge: OrderEdge, names: &Names) -> Edge {
     Edge::given(OpId(edge.from), OpId(edge.to), relation)
 }
 
-/// Finds the writes of a key that are before an operation and before no other such write.
-pub(crate) struct Latest<'a> {
+/// A look at the latest writes of an order.
+struct Look<'a> {
     order: &'a ChainOrder,
     segments: &'a Segments,
-    /// For each segment how many writes had passed when it was looked at last.
-    cursors: Vec<u32>,
-    pub(crate) writes: Vec<u32>,
+    latest: Latest,
 }
 
-impl<'a> Latest<'a> {
-    /// Starts for an order that has the chains of a layer.
-    pub(crate) fn new(order: &'a ChainOrder, layer: &'a Layer) -> Self {
-        let cursors = vec![0; layer.segments.len()];
-        Latest { order, segments: &layer.segments, cursors, writes: Vec::new() }
-    }
-
-    pub(crate) fn find(&mut self, key: KeyId, op: u32) {
-        let Latest { order, segments, cursors, writes } = self;
-        let chains = order.chains();
-        writes.clear();
-        let row = order.row(op);
-        let (own, place) = (chains.chain_of(op), chains.place_of(op));
-        for number in segments.numbers(key) {
-            let segment = segments.numbered(number);
-            let known = match row {
-                _ if segment.chain == own => place,
-                Some(row) => row[chains.column_of(segment.chain) as usize],
-                None => 0,
-            };
-            if known == 0 {
-                continue;
-            }
-            let passed = passed(segments.places(segment), known, cursors[number] as usize);
-            cursors[number] = passed as u32;
-            if passed == 0 {
-                continue;
-            }
-            let write = segments.writes(segment)[passed - 1];
-            if writes.iter().any(|&other| order.before(write, other)) {
-                continue;
-            }
-            writes.retain(|&other| !order.before(other, write));
-            writes.push(write);
-        }
+impl Look<'_> {
+    /// Gives the latest writes of a key before an operation.
+    fn find(&mut self, key: KeyId, op: u32) -> &[u32] {
+        self.latest.find(self.order, self.segments, key, op)
     }
 }
 

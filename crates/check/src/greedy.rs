@@ -2,13 +2,14 @@
 //!
 //! A history of few sessions that a memory really produced can often just be run again. Reads run as
 //! soon as memory has what they read, and so do read-modify-writes, whose source nobody else may
-//! overwrite. A write runs when all reads of what it replaces have run. Where several could, one
-//! that a session waits for is taken, else one of the session that is least far; when nothing can
-//! run, the last choice is taken back.
+//! overwrite. A write runs when all reads of what it replaces have run; it runs at once if all its
+//! reads can run right behind it, since its variable is then as free as before, and whatever order
+//! the rest has, it still has. Where several others could run, one that a session waits for is taken,
+//! else one of the session that is least far; when nothing can run, the last choice is taken back.
 //!
-//! Mistakes show late where there are many sessions, so it is for three at most, and it gives up once
-//! it has taken back half of the operations, with three sessions as many as there are. It costs about as much as reading the
-//! history, much less than saturation, and it never says that there is no order.
+//! Mistakes show late where there are many sessions, so it is for four at most, and it gives up once
+//! it has taken back half of the operations for each session but the first. It costs about as much as
+//! reading the history, much less than saturation, and it never says that there is no order.
 
 use std::cmp::Reverse;
 
@@ -17,7 +18,7 @@ use consistory_history::OpId;
 use crate::registers::Registers;
 
 /// How many sessions a history may have to be run on the spur of the moment.
-const MOST_SESSIONS: usize = 3;
+const MOST_SESSIONS: usize = 4;
 
 /// Looks for an order of all operations in which each read takes the last write before it.
 pub(crate) fn sequential_order(registers: &Registers<'_>) -> Option<Vec<u32>> {
@@ -83,7 +84,7 @@ impl<'r> Run<'r> {
             left.extend((0..self.heads.len() as u32).filter(|&s| self.may_write(s)));
             left[start..].sort_unstable_by_key(|&s| {
                 let (head, begin) = (self.heads[s as usize], self.starts[s as usize]);
-                (self.is_awaited(head), Reverse(head - begin))
+                (self.awaiting(head) > 0, Reverse(head - begin))
             });
             choices.push(Choice { ran: self.ran.len(), start });
             loop {
@@ -128,7 +129,10 @@ impl<'r> Run<'r> {
                 self.memory[key.index()] == source.0
                     && (written.is_none() || self.unread[source.index()] == 1)
             }
-            None => written.is_none(),
+            None => written.is_none_or(|key| {
+                let here = self.memory[key.index()];
+                self.unread[here as usize] == 0 && self.awaiting(op) == self.unread[op as usize]
+            }),
         }
     }
 
@@ -143,12 +147,13 @@ impl<'r> Run<'r> {
             })
     }
 
-    /// Says whether a session cannot go on without a write.
-    fn is_awaited(&self, write: u32) -> bool {
-        self.heads.iter().zip(&self.ends).any(|(&head, &end)| {
+    /// Counts the sessions that cannot go on without a write.
+    fn awaiting(&self, write: u32) -> u32 {
+        let waits = |(&head, &end): (&u32, &u32)| {
             head < end
                 && self.registers.source[head as usize].get().is_some_and(|read| read.0 == write)
-        })
+        };
+        self.heads.iter().zip(&self.ends).filter(|&ends| waits(ends)).count() as u32
     }
 
     fn execute(&mut self, session: usize) {

@@ -23,7 +23,8 @@ use consistory_order::{ChainOrder, Edge as OrderEdge};
 use consistory_verdict::{Budget, Judgement, Stopped};
 
 use crate::completion::{Complete, Completed};
-use crate::convergent::{Latest, happens_before};
+use crate::convergent::happens_before;
+use crate::latest::Latest;
 use crate::layers::{Layer, Memory, layers, variables};
 use crate::reads_from::{self, Source};
 use crate::registers::{Registers, Segments};
@@ -260,19 +261,21 @@ fn ranks(witness: &[u32]) -> Vec<u32> {
 
 /// Gives `(R_WW | cf[R])+` for an order R, as an order of the writes of each key.
 fn order_of_writes(registers: &Registers<'_>, layer: &Layer, order: &ChainOrder) -> Order {
-    let mut latest = Latest::new(order, layer);
+    let segments = &layer.segments;
+    let keys = registers.history.key_count();
+    let mut latest = Latest::new(order.chains(), segments, keys);
     let mut edges = Vec::new();
     for op in 0..registers.history.len() as u32 {
         if let Some(source) = registers.source[op as usize].get()
             && !registers.history.is_initial(source)
         {
-            latest.find(registers.read_key(op), op);
-            let conflicting = latest.writes.iter().filter(|&&write| write != source.0);
+            let found = latest.find(order, segments, registers.read_key(op), op);
+            let conflicting = found.iter().filter(|&&write| write != source.0);
             edges.extend(conflicting.map(|&from| OrderEdge { from, to: source.0, reason: op }));
         }
         if let Some(key) = registers.written_key(op) {
-            latest.find(key, op);
-            edges.extend(latest.writes.iter().map(|&from| OrderEdge { from, to: op, reason: op }));
+            let found = latest.find(order, segments, key, op);
+            edges.extend(found.iter().map(|&from| OrderEdge { from, to: op, reason: op }));
         }
     }
     let chains = variables(registers);

@@ -27,9 +27,9 @@
 //! The modules, in reading order: `reads_from` finds what each read may have read from,
 //! `registers` prepares a history, `sweep` goes along it once, `causal_order` builds the causal order,
 //! `causal` decides CC and CCv, `causal_memory` CM; `stored` decides the models with a store order, by
-//! way of `layers`, `saturation` (with its `agenda`) and `completion`, whose engines are `frontier`,
-//! `split` and `sat` (which learns from `reasons`), all of them in a `portfolio`, which first tries
-//! to be `greedy`; `convergent` decides CCM and wCCM from the `views` of the sessions, and `kernel` finds
+//! way of `layers`, `saturation` (with its `agenda` and the `latest` writes) and `completion`, whose
+//! engines are `frontier`, `split` and `sat` (which learns from `reasons`), all of them in a
+//! `portfolio`, which first tries to be `greedy`, then to make a `schedule`; `convergent` decides CCM and wCCM from the `views` of the sessions, and `kernel` finds
 //! what all witnesses of SC agree on; `choices` searches when values repeat, `replay` guesses for it,
 //! `court` judges by any models, and `shrink` makes a violating history minimal.
 
@@ -44,6 +44,7 @@ mod court;
 mod frontier;
 mod greedy;
 mod kernel;
+mod latest;
 mod layers;
 mod portfolio;
 mod reads_from;
@@ -52,6 +53,7 @@ mod registers;
 mod replay;
 mod sat;
 mod saturation;
+mod schedule;
 mod shrink;
 mod split;
 mod stored;

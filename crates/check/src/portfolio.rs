@@ -2,13 +2,14 @@
 //!
 //! Which engine is fastest is not to be seen from a history: the frontier search bounds its states
 //! where there are few sessions, the SAT engine learns where there are many, cases refute soon what
-//! few cases refute. Most histories are easy for all of them though, and what threads cost would
-//! show. So the SAT engine starts alone, and the others join it, each on a copy of the saturated
-//! order and a thread of its own, once it has come to a number of dead ends. As soon as one
-//! answers, the others are told to stop.
+//! few cases refute. Most histories are easy though. For SC an order is looked for before anything is
+//! saturated ([`crate::greedy`]), which costs little and often suffices where there are few sessions.
+//! From the saturated order a schedule is made ([`crate::schedule`]), which does for most of what a
+//! memory really produced.
 //!
-//! For SC an order is looked for before anything is saturated ([`crate::greedy`]), which costs little
-//! and often suffices where there are few sessions.
+//! For the rest the SAT engine starts alone, since what threads cost would show, and the others join
+//! it, each on a copy of the saturated order and a thread of its own, once it has come to a number of
+//! dead ends. As soon as one answers, the others are told to stop.
 //!
 //! With one thread the SAT engine goes on alone, with two the frontier search joins it, with more
 //! cases do.
@@ -26,6 +27,7 @@ use crate::greedy::sequential_order;
 use crate::registers::Registers;
 use crate::sat::Search;
 use crate::saturation::Saturation;
+use crate::schedule::schedule;
 use crate::split::Split;
 
 /// How many dead ends the SAT engine meets before the others join it.
@@ -47,6 +49,9 @@ impl Complete for Portfolio {
         saturation: &mut Saturation<'_>,
         budget: &Budget,
     ) -> Result<Completed, Stopped> {
+        if let Some(order) = schedule(registers, saturation, budget)? {
+            return Ok(Completed::Order(order));
+        }
         let mut search = Search::new(registers, saturation);
         if self.threads < 2 {
             return search.complete(budget);

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use consistory_history::{Action, History, KeyId, OpId};
-use consistory_order::{Chains, Edge, Growth};
+use consistory_order::{Chains, Edge};
 
 use crate::reads_from::Source;
 
@@ -246,17 +246,12 @@ impl Segments {
         self
     }
 
-    /// Says whether a write of a key is among the nodes that a clock grew by, as far as it is known.
+    /// Gives the number of a key's segment in a column of a clock, if there is one, and if that is
+    /// known.
     #[inline]
-    pub(crate) fn may_gain(&self, key: KeyId, growth: Growth, cursors: &[u32]) -> bool {
-        let at = key.index() * self.width + growth.column as usize;
-        let Some(&number) = self.in_column.get(at) else { return true };
-        if number == NONE {
-            return false;
-        }
-        let places = self.places(self.segments[number as usize]);
-        let first = passed(places, growth.had, cursors[number as usize] as usize);
-        places.get(first).is_some_and(|&place| place < growth.has)
+    pub(crate) fn in_column(&self, key: KeyId, column: u32) -> Option<Option<usize>> {
+        let number = *self.in_column.get(key.index() * self.width + column as usize)?;
+        Some((number != NONE).then_some(number as usize))
     }
 
     /// Gives the segments of a key, one for each chain that writes it.

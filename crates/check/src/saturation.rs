@@ -32,16 +32,15 @@
 //! other: for each write the last one of each chain before it. Such an edge rests on those of the
 //! other layer that were there when it was put in.
 
-use std::cmp::Reverse;
-
 use consistory_history::{KeyId, OpId};
 use consistory_order::{Edge as OrderEdge, Inserted, Mark, Paths, Step};
 use consistory_verdict::{Budget, Edge, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::agenda::Agenda;
+use crate::latest::Latest;
 use crate::layers::{Layer, Layers, PPO, is_given};
-use crate::registers::{Registers, WR, passed};
+use crate::registers::{Registers, WR};
 
 /// The reason of an edge between writes that a case assumes.
 pub(crate) const ASSUMED: u32 = u32::MAX - 1;
@@ -59,13 +58,11 @@ const STEPS_PER_CHECK: u32 = 4_096;
 #[derive(Clone)]
 pub(crate) struct Saturation<'a> {
     pub(crate) registers: &'a Registers<'a>,
-    readers: &'a Readers,
+    pub(crate) readers: &'a Readers,
     /// The relations that must have no cycle; the first is that of the whole program order.
     pub(crate) layers: Vec<Saturated>,
     /// Operations to look at again.
     agenda: Agenda,
-    /// The writes that the last look found.
-    latest: Vec<u32>,
     /// The layer that has a cycle, if one has.
     pub(crate) cyclic: usize,
 }
@@ -75,9 +72,7 @@ pub(crate) struct Saturated {
     pub(crate) layer: Layer,
     /// For each edge how many the other layer had when it was put in.
     pub(crate) seen_of_other: Vec<u32>,
-    /// For each segment how many writes had passed when it was looked at last: a guess at the next
-    /// time.
-    cursors: Vec<u32>,
+    latest: Latest,
     overwritten: Overwritten,
 }
 
@@ -131,22 +126,33 @@ pub(crate) struct Readers {
 impl Readers {
     pub(crate) fn new(registers: &Registers<'_>) -> Self {
         let history = registers.history;
-        let mut last: Vec<(u32, u32, u32)> = (0u32..)
-            .zip(registers.source)
-            .filter_map(|(read, source)| {
-                Some((source.get()?.0, history.session_of(OpId(read)).0, read))
+        // Reads come session by session, each in program order.
+        let reads = || {
+            (0u32..).zip(registers.source).filter_map(|(read, source)| {
+                Some((read, source.get()?.index(), history.session_of(OpId(read))))
             })
-            .collect();
-        last.sort_unstable_by_key(|&(write, session, read)| (write, session, Reverse(read)));
-        last.dedup_by_key(|&mut (write, session, _)| (write, session));
-        let mut starts = vec![0u32; history.len() + history.key_count() + 1];
-        for &(write, ..) in &last {
-            starts[write as usize + 1] += 1;
+        };
+        let writes = history.len() + history.key_count();
+        let mut starts = vec![0u32; writes + 1];
+        let mut last = vec![None; writes];
+        for (_, write, session) in reads() {
+            if last[write].replace(session) != Some(session) {
+                starts[write + 1] += 1;
+            }
         }
         for write in 1..starts.len() {
             starts[write] += starts[write - 1];
         }
-        Readers { starts, reads: last.into_iter().map(|(.., read)| read).collect() }
+        let mut next = starts.clone();
+        let mut last_reads = vec![0u32; starts[writes] as usize];
+        last.fill(None);
+        for (read, write, session) in reads() {
+            if last[write].replace(session) != Some(session) {
+                next[write] += 1;
+            }
+            last_reads[next[write] as usize - 1] = read;
+        }
+        Readers { starts, reads: last_reads }
     }
 
     pub(crate) fn of(&self, write: u32) -> &[u32] {
@@ -163,14 +169,15 @@ impl<'a> Saturation<'a> {
         Layers { layers, order }: Layers,
     ) -> Self {
         let agenda = Agenda::new(order, layers.len());
+        let keys = registers.history.key_count();
         let saturated = |layer: Layer| Saturated {
             seen_of_other: vec![0; layer.order.edges().len()],
-            cursors: vec![0; layer.segments.len()],
+            latest: Latest::new(layer.order.chains(), &layer.segments, keys),
             overwritten: Overwritten::default(),
             layer,
         };
         let layers = layers.into_iter().map(saturated).collect();
-        Saturation { registers, readers, layers, agenda, latest: Vec::new(), cyclic: 0 }
+        Saturation { registers, readers, layers, agenda, cyclic: 0 }
     }
 
     /// Gives the layer of the whole program order.
@@ -275,44 +282,17 @@ impl<'a> Saturation<'a> {
         }
     }
 
-    /// Finds the writes of a key that are before an operation and before no other such write.
-    fn find_latest(&mut self, at: usize, key: KeyId, op: u32) {
-        let Saturated { layer: Layer { order, segments, .. }, cursors, .. } = &mut self.layers[at];
-        self.latest.clear();
-        let row = order.row(op);
-        let (own, place) = (order.chains().chain_of(op), order.chains().place_of(op));
-        for number in segments.numbers(key) {
-            let segment = segments.numbered(number);
-            // The operation itself is not before itself.
-            let known = match row {
-                _ if segment.chain == own => place,
-                Some(row) => row[order.chains().column_of(segment.chain) as usize],
-                None => 0,
-            };
-            if known == 0 {
-                continue;
-            }
-            let cursor = &mut cursors[number];
-            let passed = passed(segments.places(segment), known, *cursor as usize);
-            *cursor = passed as u32;
-            if passed == 0 {
-                continue;
-            }
-            let write = segments.writes(segment)[passed - 1];
-            if self.latest.iter().any(|&other| order.before(write, other)) {
-                continue;
-            }
-            self.latest.retain(|&other| !order.before(other, write));
-            self.latest.push(write);
-        }
+    /// Finds the latest writes of a key before an operation; gives how many there are.
+    fn find_latest(&mut self, at: usize, key: KeyId, op: u32) -> usize {
+        let Saturated { layer: Layer { order, segments, .. }, latest, .. } = &mut self.layers[at];
+        latest.find(order, segments, key, op).len()
     }
 
     /// Puts the writes that a read has behind it before the one that it reads from.
     fn look_at_read(&mut self, at: usize, read: u32, source: u32) -> Result<(), Contradiction> {
         let recorded = self.registers.history.len() as u32;
-        self.find_latest(at, self.registers.read_key(read), read);
-        for i in 0..self.latest.len() {
-            let write = self.latest[i];
+        for i in 0..self.find_latest(at, self.registers.read_key(read), read) {
+            let write = self.layers[at].latest.writes[i];
             if source >= recorded {
                 // The initial write is before this one, and so is the read.
                 self.insert(at, read, write, read)?;
@@ -325,16 +305,16 @@ impl<'a> Saturation<'a> {
 
     /// Puts the readers of the writes that a write has behind it before it.
     fn look_at_write(&mut self, at: usize, key: KeyId, write: u32) -> Result<(), Contradiction> {
-        self.find_latest(at, key, write);
-        for i in 0..self.latest.len() {
-            let overwritten = self.latest[i];
+        let found = self.find_latest(at, key, write);
+        for i in 0..found {
+            let overwritten = self.layers[at].latest.writes[i];
             self.put_readers_before(at, overwritten, write)?;
             if self.layers.len() > 1 {
                 self.insert(1 - at, overwritten, write, OTHER_LAYER)?;
             }
         }
         // The initial write is behind every write; what follows another write follows.
-        if self.latest.is_empty() {
+        if found == 0 {
             let initial = self.registers.history.initial_write(key);
             self.put_readers_before(at, initial.0, write)?;
         }
@@ -368,13 +348,13 @@ impl<'a> Saturation<'a> {
             1 => 0,
             _ => self.layers[1 - at].layer.order.edges().len() as u32,
         };
-        let Saturated { layer: Layer { order, segments, .. }, seen_of_other, cursors, .. } =
+        let Saturated { layer: Layer { order, segments, .. }, seen_of_other, latest, .. } =
             &mut self.layers[at];
         let (agenda, registers) = (&mut self.agenda, self.registers);
         // An operation has to be looked at again if there is another write of its key before it.
         let inserted = order.insert_and_tell(OrderEdge { from, to, reason }, |node, growth| {
             if let Some(key) = registers.accessed_key(node)
-                && growth.iter().any(|&growth| segments.may_gain(key, growth, cursors))
+                && growth.iter().any(|&growth| latest.may_gain(segments, key, growth))
             {
                 agenda.add(node, at);
             }

@@ -73,6 +73,8 @@ pub struct ChainOrder {
     outgoing: Option<Outgoing>,
     /// What insertions changed, newest last, once it is wanted.
     trail: Option<Vec<Change>>,
+    /// Room for the nodes that an insertion still has to tell, and for what grew.
+    scratch: (Vec<u32>, Vec<Growth>),
 }
 
 /// A change that can be taken back.
@@ -153,9 +155,18 @@ impl ChainOrder {
     }
 
     fn without_nodes(chains: Chains, edges: Vec<Edge>, row_of: Vec<u32>, rows: Vec<u32>) -> Self {
-        let admitted = vec![0; chains.len()];
-        let (incoming, outgoing, trail) = (None, None, None);
-        ChainOrder { chains, edges, row_of, rows, admitted, incoming, outgoing, trail }
+        let chains_len = chains.len();
+        ChainOrder {
+            chains,
+            edges,
+            row_of,
+            rows,
+            admitted: vec![0; chains_len],
+            incoming: None,
+            outgoing: None,
+            trail: None,
+            scratch: Default::default(),
+        }
     }
 
     /// Admits a node whose predecessor in its chain is admitted, and so is where each of its edges
@@ -300,14 +311,14 @@ impl ChainOrder {
     /// A node that knows `from` already knows the rest, and so does what is behind it.
     fn propagate(&mut self, edge: Edge, mut grew: impl FnMut(u32, &[Growth])) {
         let (source, at) = (self.chains.chain_of(edge.from), self.chains.place_of(edge.from));
-        let mut told = vec![edge.to];
-        let mut growth = Vec::new();
+        let (mut told, mut growth) = std::mem::take(&mut self.scratch);
+        told.push(edge.to);
         while let Some(node) = told.pop() {
             if self.count_until(node, source) > at {
                 continue;
             }
             let row = self.own_row(node);
-            self.join(edge.from, row, &mut growth);
+            self.join(edge.from, node, row, &mut growth);
             // All nodes up to the next row share this one.
             let members = self.present(self.chains.chain_of(node));
             let outgoing = self.outgoing.as_ref().expect("insertion made it");
@@ -324,29 +335,35 @@ impl ChainOrder {
                 }
             }
         }
+        self.scratch = (told, growth);
     }
 
-    /// Puts a node and its clock into a row of another chain, and lists where the row grew.
-    fn join(&mut self, from: u32, row: u32, growth: &mut Vec<Growth>) {
+    /// Puts a node and its clock into the row of a node of another chain, and lists where the row
+    /// grew.
+    fn join(&mut self, from: u32, node: u32, row: u32, growth: &mut Vec<Growth>) {
         let k = self.chains.width();
+        let column_of = |node: u32| self.chains.column_of(self.chains.chain_of(node));
+        let (source, own) = (column_of(from), column_of(node));
         growth.clear();
-        let into = row as usize * k;
-        let own = self.chains.column_of(self.chains.chain_of(from));
         let from_row = self.row_of[from as usize];
-        for column in 0..k as u32 {
-            let had = self.rows[into + column as usize];
-            let has = match from_row {
-                _ if column == own => self.chains.place_of(from) + 1,
-                NO_ROW => 0,
-                from_row => self.rows[from_row as usize * k + column as usize],
-            };
-            if has > had {
-                growth.push(Growth { column, had, has });
-                self.rows[into + column as usize] = has;
+        if from_row != NO_ROW {
+            let (into, joined) = two_rows(&mut self.rows, k, row, from_row);
+            for (column, (entry, &has)) in (0u32..).zip(into.iter_mut().zip(joined)) {
+                if has > *entry && column != source && column != own {
+                    growth.push(Growth { column, had: *entry, has });
+                    *entry = has;
+                }
             }
         }
+        let entry = &mut self.rows[row as usize * k + source as usize];
+        let has = self.chains.place_of(from) + 1;
+        if has > *entry {
+            growth.push(Growth { column: source, had: *entry, has });
+            *entry = has;
+        }
         if let Some(trail) = &mut self.trail {
-            let change = |g: &Growth| Change::Entry { at: into + g.column as usize, had: g.had };
+            let at = |column: u32| row as usize * k + column as usize;
+            let change = |g: &Growth| Change::Entry { at: at(g.column), had: g.had };
             trail.extend(growth.iter().map(change));
         }
     }
@@ -452,15 +469,20 @@ fn join_row(rows: &mut [u32], k: usize, into: u32, from: u32) {
     if from == NO_ROW || from == into {
         return;
     }
+    let (into, from) = two_rows(rows, k, into, from);
+    for (x, y) in into.iter_mut().zip(from) {
+        *x = (*x).max(*y);
+    }
+}
+
+/// Gives two different rows, the first to be changed.
+fn two_rows(rows: &mut [u32], k: usize, into: u32, from: u32) -> (&mut [u32], &[u32]) {
     let (into, from) = (into as usize * k, from as usize * k);
-    let (a, b) = if into < from {
+    if into < from {
         let (head, tail) = rows.split_at_mut(from);
         (&mut head[into..into + k], &tail[..k])
     } else {
         let (head, tail) = rows.split_at_mut(into);
         (&mut tail[..k], &head[from..from + k])
-    };
-    for (x, y) in a.iter_mut().zip(b) {
-        *x = (*x).max(*y);
     }
 }

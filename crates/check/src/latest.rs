@@ -1,0 +1,152 @@
+//! The latest writes of a key before an operation: those that are before no other such write.
+//!
+//! That is what the rules of saturation ask for, again and again. Of each chain only the last write
+//! before the operation counts, and a clock says how far the chain has come. Operations that are
+//! looked at one after another are near each other in time, so a cursor remembers for each segment
+//! which write was the last and for which entries of a clock it is: mostly it is the same one again,
+//! and the cursors of a key stand side by side, however many writes there are. Where the latest
+//! write was found last time is looked first, since it is behind most others.
+
+use consistory_history::KeyId;
+use consistory_order::{ChainOrder, Chains, Growth};
+
+use crate::registers::{Segments, passed};
+
+/// Finds the latest writes of a key before an operation.
+#[derive(Clone)]
+pub(crate) struct Latest {
+    /// A cursor for each segment.
+    cursors: Vec<Cursor>,
+    /// For each key the segment to look at first.
+    first: Vec<u32>,
+    found: Vec<Found>,
+    /// The writes that the last look found.
+    pub(crate) writes: Vec<u32>,
+}
+
+#[derive(Clone, Copy)]
+struct Cursor {
+    chain: u32,
+    column: u32,
+    /// How many of the segment's writes have passed, and the last of them, if there is one, while
+    /// the chain has come at least so far and at most so far.
+    passed: u32,
+    write: u32,
+    from: u32,
+    until: u32,
+}
+
+/// A write that may be among the latest.
+#[derive(Clone, Copy)]
+struct Found {
+    write: u32,
+    column: usize,
+    place: u32,
+    segment: u32,
+}
+
+impl Found {
+    /// Says whether this write is before another one, of another chain.
+    fn is_before(&self, order: &ChainOrder, other: &Found) -> bool {
+        order.row(other.write).is_some_and(|row| row[self.column] > self.place)
+    }
+}
+
+impl Latest {
+    /// Starts for the segments of some chains and so many keys.
+    pub(crate) fn new(chains: &Chains, segments: &Segments, keys: usize) -> Self {
+        let cursor = |number: usize| {
+            let segment = segments.numbered(number);
+            let column = chains.column_of(segment.chain);
+            let until = segments.places(segment)[0];
+            Cursor { chain: segment.chain, column, passed: 0, write: 0, from: 0, until }
+        };
+        let first = (0..keys as u32).map(|key| segments.numbers(KeyId(key)).start as u32);
+        Latest {
+            cursors: (0..segments.len()).map(cursor).collect(),
+            first: first.collect(),
+            found: Vec::new(),
+            writes: Vec::new(),
+        }
+    }
+
+    /// Finds the writes of a key that are before an operation and before no other such write.
+    pub(crate) fn find(
+        &mut self,
+        order: &ChainOrder,
+        segments: &Segments,
+        key: KeyId,
+        op: u32,
+    ) -> &[u32] {
+        let Latest { cursors, first, found, writes } = self;
+        let row = order.row(op);
+        let (own, place) = (order.chains().chain_of(op), order.chains().place_of(op));
+        let numbers = segments.numbers(key);
+        let middle = first[key.index()] as usize;
+        found.clear();
+        for number in (middle..numbers.end).chain(numbers.start..middle) {
+            let cursor = &mut cursors[number];
+            // The operation itself is not before itself.
+            let known = match row {
+                _ if cursor.chain == own => place,
+                Some(row) => row[cursor.column as usize],
+                None => 0,
+            };
+            if known == 0 {
+                continue;
+            }
+            if !(cursor.from..=cursor.until).contains(&known) {
+                cursor.go(segments, number, known);
+            }
+            if cursor.passed == 0 {
+                continue;
+            }
+            let new = Found {
+                write: cursor.write,
+                column: cursor.column as usize,
+                place: cursor.from - 1,
+                segment: number as u32,
+            };
+            if found.iter().any(|other| new.is_before(order, other)) {
+                continue;
+            }
+            found.retain(|other| !other.is_before(order, &new));
+            found.push(new);
+        }
+        if let Some(last) = found.last() {
+            first[key.index()] = last.segment;
+        }
+        writes.clear();
+        writes.extend(found.iter().map(|found| found.write));
+        writes
+    }
+
+    /// Says whether a write of a key is among the nodes that a clock grew by, as far as it is known.
+    #[inline]
+    pub(crate) fn may_gain(&self, segments: &Segments, key: KeyId, growth: Growth) -> bool {
+        let Some(number) = segments.in_column(key, growth.column) else { return true };
+        let Some(number) = number else { return false };
+        let cursor = &self.cursors[number];
+        if (cursor.from..=cursor.until).contains(&growth.had) {
+            return cursor.until < growth.has;
+        }
+        let places = segments.places(segments.numbered(number));
+        let first = passed(places, growth.had, cursor.passed as usize);
+        places.get(first).is_some_and(|&place| place < growth.has)
+    }
+}
+
+impl Cursor {
+    /// Goes to where so much of the chain has passed.
+    fn go(&mut self, segments: &Segments, number: usize, known: u32) {
+        let segment = segments.numbered(number);
+        let (places, writes) = (segments.places(segment), segments.writes(segment));
+        let count = passed(places, known, self.passed as usize);
+        self.passed = count as u32;
+        self.until = places.get(count).copied().unwrap_or(u32::MAX);
+        (self.from, self.write) = match count.checked_sub(1) {
+            Some(last) => (places[last] + 1, writes[last]),
+            None => (0, 0),
+        };
+    }
+}
