@@ -203,11 +203,16 @@ pub(crate) fn is_explained(
         let found = explain(task, model, Strategy::default(), Visibility::default(), budget)?;
         return Ok(matches!(found, Explanation::Found(_)));
     }
-    if let Some(decided) = monitor_large(task) {
+    // No certificate is asked for, so the deciders do for small histories too.
+    if let Some(decided) = by_monitor(task) {
         return Ok(decided.is_ok());
     }
     for part in parts(task) {
-        if !matches!(decide(&part.task, budget)?, Decided::Linearizable(_)) {
+        let is_linearizable = match by_monitor(&part.task) {
+            Some(decided) => decided.is_ok(),
+            None => matches!(linearize(&part.task, budget)?, Linearization::Found(_)),
+        };
+        if !is_linearizable {
             return Ok(false);
         }
     }
@@ -278,73 +283,81 @@ fn prefix<'h>(task: &Task<'h>, is_before: impl Fn(Place) -> bool) -> Part<'h> {
     Part { task, places }
 }
 
-/// What is found of a prefix: a linearization, or what a polynomial decider has against it. Places
-/// are those of the whole history.
-type Found = Result<Vec<Place>, Option<Violation>>;
-
-/// Asks a polynomial decider about a prefix; `None` if none applies.
-fn find_by_monitor(prefix: &Part<'_>) -> Option<Found> {
+/// Asks a polynomial decider about a prefix; `None` if none applies. Places are those of the whole
+/// history.
+fn find_by_monitor(prefix: &Part<'_>) -> Option<Result<Vec<Place>, Violation>> {
     let places = |some: Vec<Place>| some.into_iter().map(|place| prefix.place(place)).collect();
     let wrong = |wrong: Violation| Violation { core: places(wrong.core), ..wrong };
-    let decided = by_monitor(&prefix.task)?;
-    Some(decided.map(places).map_err(|violation| Some(wrong(violation))))
+    Some(by_monitor(&prefix.task)?.map(places).map_err(wrong))
 }
 
-/// Looks for a linearization of a prefix by its parts.
-fn find_by_parts(prefix: &Part<'_>, parts: &[Part<'_>], budget: &Budget) -> Result<Found, Stopped> {
+/// Looks for a linearization of a prefix by its parts; `None` if there is none.
+fn find_by_parts(prefix: &Part<'_>, budget: &Budget) -> Result<Option<Vec<Place>>, Stopped> {
     let mut found: Vec<(Place, Place)> = Vec::with_capacity(prefix.task.len());
-    for part in parts {
-        let Decided::Linearizable(order) = decide(&part.task, budget)? else {
-            return Ok(Err(None));
-        };
+    let parts = parts(&prefix.task);
+    for part in &parts {
+        let Decided::Linearizable(order) = decide(&part.task, budget)? else { return Ok(None) };
         found.extend(order.iter().map(|&(op, at)| (part.place(op), part.place(at))));
     }
     if parts.len() > 1 {
         found.sort_by_key(|&(_, at)| return_key(&prefix.task, at));
     }
-    Ok(Ok(found.into_iter().map(|(place, _)| prefix.place(place)).collect()))
+    Ok(Some(found.into_iter().map(|(place, _)| prefix.place(place)).collect()))
 }
 
-/// How often a shorter prefix than that of a core is looked for.
-const SHORTER: usize = 16;
+/// How often the end of a shortest prefix is guessed from a core before it is found by bisection.
+const GUESSES: usize = 8;
+/// How many operations a history has at most whose shortest prefix is looked for: every step decides
+/// all of it.
+const LONGEST: usize = 200_000;
 
-/// Makes a judgement of a core, for the shortest prefix if that is found.
-fn refuted(task: &Task<'_>, violation: Violation, budget: &Budget) -> ObjectJudgement {
-    let core = |violation: &Violation, prefix| {
-        let pattern = violation.pattern.name().to_owned();
-        let operations = ids(task, &violation.core);
-        ObjectJudgement::Refuted(Core { pattern, operations, prefix })
-    };
-    let ends = |place: Place| task.calls().get(place).end;
-    let mut earliest = violation.clone();
-    let mut until = i64::MAX;
-    for _ in 0..SHORTER {
-        let returned = earliest.core.iter().copied();
-        let returned = returned.filter(|&p| !task.is_pending(p) && ends(p) <= until);
-        let Some(last) = returned.max_by_key(|&place| ends(place)) else { break };
-        let before = prefix(task, |place| ends(place) < ends(last));
-        let found = match find_by_monitor(&before) {
-            Some(found) => found,
-            None => match parts(&before.task) {
-                // Where the deciders do not know, a search may take too long.
-                parts if parts.len() == 1 && before.task.len() > SMALL => break,
-                parts => find_by_parts(&before, &parts, budget).unwrap_or(Err(None)),
-            },
-        };
-        match found {
-            Ok(order) => {
-                let before = LinearizationCertificate { order: ids(task, &order), vis: None };
-                let prefix = Prefix { last: task.calls().get(last).id, before };
-                return core(&earliest, Some(prefix));
-            }
-            Err(Some(earlier)) => {
-                earliest = earlier;
-                until = ends(last) - 1;
-            }
-            Err(None) => break,
+/// Makes a judgement of a core, for the shortest prefix if the deciders know all prefixes that are
+/// asked for.
+fn refuted(task: &Task<'_>, violation: &Violation) -> ObjectJudgement {
+    match shortest_refuted(task, violation) {
+        Some((violation, prefix)) => core(task, &violation, Some(prefix)),
+        None => core(task, violation, None),
+    }
+}
+
+fn core(task: &Task<'_>, violation: &Violation, prefix: Option<Prefix>) -> ObjectJudgement {
+    let pattern = violation.pattern.name().to_owned();
+    let operations = ids(task, &violation.core);
+    ObjectJudgement::Refuted(Core { pattern, operations, prefix })
+}
+
+fn shortest_refuted(task: &Task<'_>, violation: &Violation) -> Option<(Violation, Prefix)> {
+    let calls = task.calls();
+    if task.len() > LONGEST {
+        return None;
+    }
+    let returned = |place: &Place| !task.is_pending(*place);
+    let end = |place: Place| calls.get(place).end;
+    let mut ends: Vec<i64> = calls.places().filter(returned).map(end).collect();
+    ends.sort_unstable();
+    ends.dedup();
+    // Up to the end with this number all is wrong; up to the one before `low` all is explained.
+    let mut wrong = (ends.len().checked_sub(1)?, violation.clone());
+    let (mut low, mut explained) = (0, Vec::new());
+    let mut guesses = 0;
+    while low < wrong.0 {
+        let core = wrong.1.core.iter().copied().filter(returned).map(end);
+        let last = core.filter(|&end| end <= ends[wrong.0]).max().unwrap_or(ends[wrong.0]);
+        let guess = ends.partition_point(|&end| end < last).min(wrong.0 - 1);
+        let middle = low + (wrong.0 - low) / 2;
+        let probe = if guess >= low && guesses < GUESSES { guess } else { middle };
+        guesses += 1;
+        match find_by_monitor(&prefix(task, |place| end(place) <= ends[probe]))? {
+            Ok(order) => (low, explained) = (probe + 1, order),
+            Err(violation) => wrong = (probe, violation),
         }
     }
-    core(&violation, None)
+    let (at, violation) = wrong;
+    let is_last = |place: &Place| !task.is_pending(*place) && end(*place) == ends[at];
+    let in_core = violation.core.iter().copied().find(is_last);
+    let last = in_core.or_else(|| calls.places().find(is_last))?;
+    let before = LinearizationCertificate { order: ids(task, &explained), vis: None };
+    Some((violation, Prefix { last: calls.get(last).id, before }))
 }
 
 fn judge_linearizability(
@@ -357,7 +370,7 @@ fn judge_linearizability(
             let certificate = LinearizationCertificate { order: ids(task, &order), vis: None };
             return Ok(ObjectJudgement::Consistent(certificate));
         }
-        Some(Err(violation)) => return Ok(refuted(task, violation, budget)),
+        Some(Err(violation)) => return Ok(refuted(task, &violation)),
         None => {}
     }
     let parts = parts(task);
@@ -375,7 +388,7 @@ fn judge_linearizability(
             Ok(Decided::Stuck { stuck, suspect }) => failing.push((stuck, suspect, part)),
             Ok(Decided::Refuted(mut violation)) => {
                 violation.core.iter_mut().for_each(|place| *place = part.place(*place));
-                return Ok(refuted(task, violation, budget));
+                return Ok(core(task, &violation, None));
             }
             Err(stopped) => undecided = Some(stopped),
         }
@@ -420,10 +433,10 @@ fn judge_linearizability(
     let (last, mut unexplained) = shortest.expect("a part fails");
     let before = prefix(task, |place| key(place) < key(last));
     let found = match find_by_monitor(&before) {
-        Some(found) => Ok(found),
-        None => find_by_parts(&before, &self::parts(&before.task), budget),
+        Some(found) => Ok(found.ok()),
+        None => find_by_parts(&before, budget),
     };
-    if let Ok(Ok(order)) = found {
+    if let Ok(Some(order)) = found {
         unexplained.before = Some(LinearizationCertificate { order: ids(task, &order), vis: None });
     }
     Ok(ObjectJudgement::Violation(unexplained))

@@ -143,7 +143,7 @@ fn all_small_histories() {
                     let gets = count - writes;
                     for choice in 0..texts.len().pow(gets as u32) << writes {
                         turn += 1;
-                        if count == 4 && turn % 29 != 0 {
+                        if count == 4 && turn % 71 != 0 {
                             continue;
                         }
                         let (mut choice, mut pending, mut written) = (choice >> writes, choice, 0);
@@ -258,7 +258,7 @@ fn random(chance: &mut Chance, is_list: bool, calls: usize, keys: usize) -> Vec<
 
 #[test]
 fn random_histories() {
-    let rounds = std::env::var("CONSISTORY_ROUNDS").map_or(400, |n| n.parse().unwrap());
+    let rounds = std::env::var("CONSISTORY_ROUNDS").map_or(250, |n| n.parse().unwrap());
     let mut chance = Chance(5);
     for is_list in [false, true] {
         let store = find(if is_list { "kv(null)" } else { "kv" }).unwrap();

@@ -45,7 +45,11 @@ pub(crate) fn refuted(
         let op = view.name(pair[0]);
         return Err(ObjectRejection::Misplaced { part: "operations", op });
     }
-    let outside = (0..view.events.len()).filter(|event| !inside.contains(event));
+    // What was called behind every return comes last in a linearization, if at all.
+    let last_end = view.events.iter().filter_map(|event| event.end).max();
+    let is_too_late = |event: &Event| event.is_pending && event.start > last_end;
+    let outside = (0..view.events.len())
+        .filter(|event| !inside.contains(event) && !is_too_late(&view.events[*event]));
     let can_go = match family {
         Family::Register(_) => register(view, &kept),
         Family::Set => set(view, &kept),
