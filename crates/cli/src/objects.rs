@@ -243,7 +243,7 @@ impl<'a> ObjectCourt<'a> {
 }
 
 impl ObjectCourt<'_> {
-    /// Shrinks a violating history and writes it as text.
+    /// Shrinks a violating history and writes it as text; says if it need not be minimal.
     fn shrunk(
         &self,
         task: &Task<'_>,
@@ -252,10 +252,14 @@ impl ObjectCourt<'_> {
     ) -> Result<String, CliError> {
         let history = task.calls().history();
         let mut keep = vec![false; history.len()];
-        for op in shrink_object(task, model, violation, &options(self.args)) {
+        let shrunk = shrink_object(task, model, violation, &options(self.args));
+        for op in shrunk.operations {
             keep[op.index()] = true;
         }
         let mut text = Vec::new();
+        if !shrunk.is_minimal {
+            text.extend(b"# The budget ended before it was clear that no call can be left out.\n");
+        }
         write_history(&subset(history, &keep), Format::Hist, &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
