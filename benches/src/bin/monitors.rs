@@ -170,7 +170,8 @@ fn certify(
         }
         Outcome::Violation(violation) => {
             let pattern = violation.pattern.to_string();
-            ObjectCertificate::Core(Core { pattern, operations: ids(&violation.core) })
+            let operations = ids(&violation.core);
+            ObjectCertificate::Core(Core { pattern, operations, prefix: None })
         }
         Outcome::NotApplicable(reason) => return Err(reason.clone().into()),
     };

@@ -195,7 +195,7 @@ impl<'a> ObjectCourt<'a> {
         outcome
     }
 
-    /// Shrinks a violating history and writes it as text.
+    /// Shrinks a violating history and writes it as text; says if it need not be minimal.
     fn shrunk(
         &self,
         task: &Task<'_>,
@@ -204,10 +204,14 @@ impl<'a> ObjectCourt<'a> {
     ) -> Result<String, CliError> {
         let history = task.calls().history();
         let mut keep = vec![false; history.len()];
-        for op in shrink_object(task, model, violation, &options(self.args)) {
+        let shrunk = shrink_object(task, model, violation, &options(self.args));
+        for op in shrunk.operations {
             keep[op.index()] = true;
         }
         let mut text = Vec::new();
+        if !shrunk.is_minimal {
+            text.extend(b"# The budget ended before it was clear that no call can be left out.\n");
+        }
         write_history(&subset(history, &keep), Format::Hist, &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }

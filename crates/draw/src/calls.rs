@@ -53,7 +53,12 @@ pub fn explain_calls(
         }
         ObjectJudgement::Refuted(core) => {
             let pattern = clean(&core.pattern, 60);
-            text += &format!("{model}: violation, {pattern}. These calls show it:\n\n");
+            let culprit = core.prefix.as_ref().map_or_else(String::new, |prefix| {
+                let (last, before) = (quoted(history, prefix.last), &prefix.before.order);
+                let before = counted(before.len(), "call");
+                format!("Nothing explains {last} after what explains all before it, {before}. ")
+            });
+            text += &format!("{model}: violation, {pattern}. {culprit}These calls show it:\n\n");
             text += &calls_text(history, judgement);
         }
         ObjectJudgement::Undecided(stopped) => text += &format!("{model}: undecided, {stopped}.\n"),

@@ -58,6 +58,7 @@ pub(crate) fn shown_attempt(judgement: &ObjectJudgement) -> Option<&Attempt> {
 pub(crate) fn diagram(history: &History, judgement: &ObjectJudgement, most: usize) -> Diagram {
     let mut looks: HashMap<OpId, Look> = HashMap::new();
     let mut order: &[OpId] = &[];
+    let own: Vec<OpId>;
     match judgement {
         ObjectJudgement::Consistent(Linearization { order: found, .. }) => {
             order = found;
@@ -73,9 +74,27 @@ pub(crate) fn diagram(history: &History, judgement: &ObjectJudgement, most: usiz
                 looks.insert(last, Look::Failing);
             }
         }
-        ObjectJudgement::Refuted(core) => {
-            looks.extend(core.operations.iter().map(|&op| (op, Look::Failing)));
-        }
+        ObjectJudgement::Refuted(core) => match &core.prefix {
+            None => looks.extend(core.operations.iter().map(|&op| (op, Look::Failing))),
+            Some(prefix) => {
+                let end_of = |op: OpId| history.time(op).and_then(|time| time.end);
+                let last = end_of(prefix.last);
+                let look = |op: OpId| match end_of(op) {
+                    _ if op == prefix.last => Look::Failing,
+                    end if end.is_some() && end <= last => Look::Returned,
+                    _ => Look::Open,
+                };
+                looks.extend(core.operations.iter().map(|&op| (op, look(op))));
+                own = prefix
+                    .before
+                    .order
+                    .iter()
+                    .copied()
+                    .filter(|op| looks.contains_key(op))
+                    .collect();
+                order = &own;
+            }
+        },
         ObjectJudgement::Undecided(_) => {
             looks.extend(history.ops().map(|op| (op, Look::Returned)));
         }

@@ -11,7 +11,9 @@
 //! that satisfy a model are closed under prefixes (an operation that has not returned in the
 //! prefix counts as pending), so a prefix can be found by bisection. The search gives where to
 //! start: its furthest point fails if what returns later is taken into account, and most often
-//! without that too.
+//! without that too. A core from a polynomial decider is of some prefix; what returned before its
+//! last return is decided again, until that is linearizable. That a prefix is shortest is shown by
+//! what explains all that returned before its end.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -19,15 +21,15 @@ use std::time::{Duration, Instant};
 use consistory_history::{OpId, Value};
 use consistory_spec::{NAMED, ObjectModel, object_model_implies};
 use consistory_verdict::{
-    Attempt, Budget, Core, Linearization as LinearizationCertificate, ObjectJudgement, Stopped,
-    Unexplained,
+    Attempt, Budget, Core, Linearization as LinearizationCertificate, ObjectJudgement, Prefix,
+    Stopped, Unexplained,
 };
 use rustc_hash::FxHashMap;
 
 use crate::calls::Place;
 use crate::definition::Execution;
 use crate::linearize::{Linearization, linearize};
-use crate::monitors::{Outcome, monitor};
+use crate::monitors::{Outcome, Violation, monitor};
 use crate::task::Task;
 use crate::visibility::{Explanation, Strategy, Visibility, explain};
 
@@ -169,7 +171,7 @@ fn judge_by_axioms(
     };
     let places: Vec<Place> = task.calls().places().collect();
     let returns = by_return(task, &places);
-    let (_, unexplained) =
+    let (last, mut unexplained) =
         shortest_prefix(task, &returns, stuck, None, |task| match search(task)? {
             Explanation::Found(_) => Ok(None),
             Explanation::Stuck { stuck, attempts } => {
@@ -179,6 +181,11 @@ fn judge_by_axioms(
                 Ok(Some(attempts.into_iter().map(attempt).collect()))
             }
         })?;
+    let key = |place: Place| return_key(task, place);
+    let before = task.relaxed(|place| key(place) < key(last));
+    if let Ok(Explanation::Found(execution)) = search(&before) {
+        unexplained.before = Some(certificate(execution));
+    }
     Ok(ObjectJudgement::Violation(unexplained))
 }
 
@@ -196,19 +203,161 @@ pub(crate) fn is_explained(
         let found = explain(task, model, Strategy::default(), Visibility::default(), budget)?;
         return Ok(matches!(found, Explanation::Found(_)));
     }
-    if task.len() > SMALL {
-        match monitor(task.calls(), task.object()) {
-            Outcome::Linearizable(_) => return Ok(true),
-            Outcome::Violation(_) => return Ok(false),
-            Outcome::NotApplicable(_) => {}
-        }
+    // No certificate is asked for, so the deciders do for small histories too.
+    if let Some(decided) = by_monitor(task) {
+        return Ok(decided.is_ok());
     }
     for part in parts(task) {
-        if matches!(linearize(&part.task, budget)?, Linearization::Stuck { .. }) {
+        let is_linearizable = match by_monitor(&part.task) {
+            Some(decided) => decided.is_ok(),
+            None => matches!(linearize(&part.task, budget)?, Linearization::Found(_)),
+        };
+        if !is_linearizable {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// Asks a polynomial decider about a history that is not small; `None` if none applies.
+fn monitor_large(task: &Task<'_>) -> Option<Result<Vec<Place>, Violation>> {
+    if task.len() > SMALL { by_monitor(task) } else { None }
+}
+
+fn by_monitor(task: &Task<'_>) -> Option<Result<Vec<Place>, Violation>> {
+    match monitor(task.calls(), task.object()) {
+        Outcome::Linearizable(order) => Some(Ok(order)),
+        Outcome::Violation(violation) => Some(Err(violation)),
+        Outcome::NotApplicable(_) => None,
+    }
+}
+
+/// What is decided of a part of a history.
+enum Decided {
+    /// The operations in order, each with the operation at whose return it was linearized.
+    Linearizable(Vec<(Place, Place)>),
+    /// The search ended there, with the operation that an attempt did not explain.
+    Stuck { stuck: Place, suspect: Option<Place> },
+    /// A polynomial decider refuted it.
+    Refuted(Violation),
+}
+
+/// Decides whether a part is linearizable, by a polynomial decider if one applies.
+fn decide(task: &Task<'_>, budget: &Budget) -> Result<Decided, Stopped> {
+    match monitor_large(task) {
+        Some(Ok(order)) => return Ok(Decided::Linearizable(with_returns(task, &order))),
+        Some(Err(violation)) => return Ok(Decided::Refuted(violation)),
+        None => {}
+    }
+    Ok(match linearize(task, budget)? {
+        Linearization::Found(order) => Decided::Linearizable(order),
+        Linearization::Stuck { stuck, attempts } => {
+            let suspect = attempts.first().map(|&(_, unexplained)| unexplained);
+            Decided::Stuck { stuck, suspect }
+        }
+    })
+}
+
+/// Gives with each operation of a linearization the one that returns first of it and those behind
+/// it; pending operations at the end are left out.
+fn with_returns(task: &Task<'_>, order: &[Place]) -> Vec<(Place, Place)> {
+    let mut first: Option<Place> = None;
+    let mut found = Vec::with_capacity(order.len());
+    for &place in order.iter().rev() {
+        let returned = (!task.is_pending(place)).then_some(place);
+        first = first.into_iter().chain(returned).min_by_key(|&place| return_key(task, place));
+        found.extend(first.map(|first| (place, first)));
+    }
+    found.reverse();
+    found
+}
+
+/// Gives what was called before the last of some returns, with only these looked at.
+fn prefix<'h>(task: &Task<'h>, is_before: impl Fn(Place) -> bool) -> Part<'h> {
+    let calls = task.calls();
+    let returned = calls.places().filter(|&place| !task.is_pending(place) && is_before(place));
+    let last = returned.map(|place| calls.get(place).end).max().unwrap_or(i64::MIN);
+    let places: Vec<Place> =
+        calls.places().filter(|&place| calls.get(place).start <= last).collect();
+    let task = task.restricted(&places).relaxed(|place| is_before(places[place.index()]));
+    Part { task, places }
+}
+
+/// Asks a polynomial decider about a prefix; `None` if none applies. Places are those of the whole
+/// history.
+fn find_by_monitor(prefix: &Part<'_>) -> Option<Result<Vec<Place>, Violation>> {
+    let places = |some: Vec<Place>| some.into_iter().map(|place| prefix.place(place)).collect();
+    let wrong = |wrong: Violation| Violation { core: places(wrong.core), ..wrong };
+    Some(by_monitor(&prefix.task)?.map(places).map_err(wrong))
+}
+
+/// Looks for a linearization of a prefix by its parts; `None` if there is none.
+fn find_by_parts(prefix: &Part<'_>, budget: &Budget) -> Result<Option<Vec<Place>>, Stopped> {
+    let mut found: Vec<(Place, Place)> = Vec::with_capacity(prefix.task.len());
+    let parts = parts(&prefix.task);
+    for part in &parts {
+        let Decided::Linearizable(order) = decide(&part.task, budget)? else { return Ok(None) };
+        found.extend(order.iter().map(|&(op, at)| (part.place(op), part.place(at))));
+    }
+    if parts.len() > 1 {
+        found.sort_by_key(|&(_, at)| return_key(&prefix.task, at));
+    }
+    Ok(Some(found.into_iter().map(|(place, _)| prefix.place(place)).collect()))
+}
+
+/// How often the end of a shortest prefix is guessed from a core before it is found by bisection.
+const GUESSES: usize = 8;
+/// How many operations a history has at most whose shortest prefix is looked for: every step decides
+/// all of it.
+const LONGEST: usize = 200_000;
+
+/// Makes a judgement of a core, for the shortest prefix if the deciders know all prefixes that are
+/// asked for.
+fn refuted(task: &Task<'_>, violation: &Violation) -> ObjectJudgement {
+    match shortest_refuted(task, violation) {
+        Some((violation, prefix)) => core(task, &violation, Some(prefix)),
+        None => core(task, violation, None),
+    }
+}
+
+fn core(task: &Task<'_>, violation: &Violation, prefix: Option<Prefix>) -> ObjectJudgement {
+    let pattern = violation.pattern.name().to_owned();
+    let operations = ids(task, &violation.core);
+    ObjectJudgement::Refuted(Core { pattern, operations, prefix })
+}
+
+fn shortest_refuted(task: &Task<'_>, violation: &Violation) -> Option<(Violation, Prefix)> {
+    let calls = task.calls();
+    if task.len() > LONGEST {
+        return None;
+    }
+    let returned = |place: &Place| !task.is_pending(*place);
+    let end = |place: Place| calls.get(place).end;
+    let mut ends: Vec<i64> = calls.places().filter(returned).map(end).collect();
+    ends.sort_unstable();
+    ends.dedup();
+    // Up to the end with this number all is wrong; up to the one before `low` all is explained.
+    let mut wrong = (ends.len().checked_sub(1)?, violation.clone());
+    let (mut low, mut explained) = (0, Vec::new());
+    let mut guesses = 0;
+    while low < wrong.0 {
+        let core = wrong.1.core.iter().copied().filter(returned).map(end);
+        let last = core.filter(|&end| end <= ends[wrong.0]).max().unwrap_or(ends[wrong.0]);
+        let guess = ends.partition_point(|&end| end < last).min(wrong.0 - 1);
+        let middle = low + (wrong.0 - low) / 2;
+        let probe = if guess >= low && guesses < GUESSES { guess } else { middle };
+        guesses += 1;
+        match find_by_monitor(&prefix(task, |place| end(place) <= ends[probe]))? {
+            Ok(order) => (low, explained) = (probe + 1, order),
+            Err(violation) => wrong = (probe, violation),
+        }
+    }
+    let (at, violation) = wrong;
+    let is_last = |place: &Place| !task.is_pending(*place) && end(*place) == ends[at];
+    let in_core = violation.core.iter().copied().find(is_last);
+    let last = in_core.or_else(|| calls.places().find(is_last))?;
+    let before = LinearizationCertificate { order: ids(task, &explained), vis: None };
+    Some((violation, Prefix { last: calls.get(last).id, before }))
 }
 
 fn judge_linearizability(
@@ -216,20 +365,13 @@ fn judge_linearizability(
     budget: &Budget,
     jobs: usize,
 ) -> Result<ObjectJudgement, Stopped> {
-    if task.len() > SMALL {
-        match monitor(task.calls(), task.object()) {
-            Outcome::Linearizable(order) => {
-                let order = ids(task, &order);
-                let certificate = LinearizationCertificate { order, vis: None };
-                return Ok(ObjectJudgement::Consistent(certificate));
-            }
-            Outcome::Violation(violation) => {
-                let pattern = violation.pattern.name().to_owned();
-                let operations = ids(task, &violation.core);
-                return Ok(ObjectJudgement::Refuted(Core { pattern, operations }));
-            }
-            Outcome::NotApplicable(_) => {}
+    match monitor_large(task) {
+        Some(Ok(order)) => {
+            let certificate = LinearizationCertificate { order: ids(task, &order), vis: None };
+            return Ok(ObjectJudgement::Consistent(certificate));
         }
+        Some(Err(violation)) => return Ok(refuted(task, &violation)),
+        None => {}
     }
     let parts = parts(task);
     // What was linearized, each with the operation at whose return that happened; operations of
@@ -238,14 +380,15 @@ fn judge_linearizability(
     let mut failing: Vec<(Place, Option<Place>, &Part<'_>)> = Vec::new();
     let mut undecided = None;
     let jobs = if task.len() < LARGE { 1 } else { jobs };
-    for (part, linearization) in parts.iter().zip(linearize_all(&parts, budget, jobs)) {
-        match linearization {
-            Ok(Linearization::Found(order)) => {
+    for (part, decided) in parts.iter().zip(decide_all(&parts, budget, jobs)) {
+        match decided {
+            Ok(Decided::Linearizable(order)) => {
                 found.extend(order.iter().map(|&(op, at)| (part.place(op), part.place(at))));
             }
-            Ok(Linearization::Stuck { stuck, attempts }) => {
-                let suspect = attempts.first().map(|&(_, unexplained)| unexplained);
-                failing.push((stuck, suspect, part));
+            Ok(Decided::Stuck { stuck, suspect }) => failing.push((stuck, suspect, part)),
+            Ok(Decided::Refuted(mut violation)) => {
+                violation.core.iter_mut().for_each(|place| *place = part.place(*place));
+                return Ok(core(task, &violation, None));
             }
             Err(stopped) => undecided = Some(stopped),
         }
@@ -287,33 +430,37 @@ fn judge_linearizability(
             shortest = Some((last, unexplained));
         }
     }
-    let (_, unexplained) = shortest.expect("a part fails");
+    let (last, mut unexplained) = shortest.expect("a part fails");
+    let before = prefix(task, |place| key(place) < key(last));
+    let found = match find_by_monitor(&before) {
+        Some(found) => Ok(found.ok()),
+        None => find_by_parts(&before, budget),
+    };
+    if let Ok(Some(order)) = found {
+        unexplained.before = Some(LinearizationCertificate { order: ids(task, &order), vis: None });
+    }
     Ok(ObjectJudgement::Violation(unexplained))
 }
 
 /// How many operations a history has at least whose parts are worth a thread each.
 const LARGE: usize = 1000;
 
-/// Searches for a linearization of each part, on several threads.
-fn linearize_all(
-    parts: &[Part<'_>],
-    budget: &Budget,
-    jobs: usize,
-) -> Vec<Result<Linearization, Stopped>> {
+/// Decides each part, on several threads.
+fn decide_all(parts: &[Part<'_>], budget: &Budget, jobs: usize) -> Vec<Result<Decided, Stopped>> {
     let jobs = jobs.min(parts.len());
     if jobs <= 1 {
-        return parts.iter().map(|part| linearize(&part.task, budget)).collect();
+        return parts.iter().map(|part| decide(&part.task, budget)).collect();
     }
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         while let Some(i) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < parts.len())
         {
-            done.push((i, linearize(&parts[i].task, budget)));
+            done.push((i, decide(&parts[i].task, budget)));
         }
         done
     };
-    let mut done: Vec<(usize, Result<Linearization, Stopped>)> = std::thread::scope(|scope| {
+    let mut done: Vec<(usize, Result<Decided, Stopped>)> = std::thread::scope(|scope| {
         let others: Vec<_> = (1..jobs).map(|_| scope.spawn(work)).collect();
         let mut done = work();
         for other in others {
@@ -322,7 +469,7 @@ fn linearize_all(
         done
     });
     done.sort_unstable_by_key(|&(i, _)| i);
-    done.into_iter().map(|(_, linearization)| linearization).collect()
+    done.into_iter().map(|(_, decided)| decided).collect()
 }
 
 /// Finds the shortest prefix that fails; one that ends before the return of `stuck` does not, and
@@ -359,7 +506,7 @@ fn shortest_prefix(
         }
     }
     let returned = ids(task, &returns[..=high]);
-    Ok((returns[high], Unexplained { returned, attempts: failed }))
+    Ok((returns[high], Unexplained { returned, attempts: failed, before: None }))
 }
 
 /// Sorts the completed operations among some by return.

@@ -36,6 +36,6 @@ pub use levels::{Inference, Levels, infer_levels};
 pub use monitors::{Outcome, Pattern, Unsuitable, Violation, monitor};
 pub use online::{Inexplicable, Online, OnlineError, OnlineOptions, OnlineSize, RunningId};
 pub use registers::calls_of_registers;
-pub use shrink::shrink_object;
+pub use shrink::{Shrunk, shrink_object};
 pub use task::{Invocation, Task, TaskError};
 pub use visibility::{Instead, Strategy, Visibility, instead};

@@ -19,7 +19,10 @@
 //! would have put the 2 there.
 //!
 //! Cost: a judgement for each step, about `k log n` steps where `k` calls are left. One that stops
-//! without an answer takes nothing away, and then the result need not be minimal.
+//! without an answer takes nothing away, and once the time is over none does: then the result is the
+//! least that was found, and says that it need not be minimal.
+
+use std::cell::Cell;
 
 use consistory_history::OpId;
 use consistory_spec::ObjectModel;
@@ -33,19 +36,31 @@ use crate::task::Task;
 /// Into how many parts the time is divided, one for each step: one that is hard must not end it all.
 const STEPS: u32 = 200;
 
-/// Shrinks a history that violates a model; gives the operations that are left.
+/// What is left of a history that violates a model.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shrunk {
+    /// The operations.
+    pub operations: Vec<OpId>,
+    /// Whether none of them can be taken away; not so if the budget ended before that was clear.
+    pub is_minimal: bool,
+}
+
+/// Shrinks a history that violates a model.
 ///
 /// `violation` is what was found; it says where to start.
-pub fn shrink_object(
-    task: &Task<'_>,
+pub fn shrink_object<'h>(
+    task: &Task<'h>,
     model: &ObjectModel,
     violation: &ObjectJudgement,
     options: &ObjectOptions,
-) -> Vec<OpId> {
+) -> Shrunk {
     let listed: FxHashSet<OpId> = match violation {
         ObjectJudgement::Violation(unexplained) => unexplained.returned.iter().copied().collect(),
         ObjectJudgement::Refuted(core) => core.operations.iter().copied().collect(),
-        _ => return task.calls().operations().iter().map(|op| op.id).collect(),
+        _ => {
+            let operations = task.calls().operations().iter().map(|op| op.id).collect();
+            return Shrunk { operations, is_minimal: false };
+        }
     };
     let is_listed = |task: &Task<'_>, place: Place| listed.contains(&task.calls().get(place).id);
     let last = task.calls().operations().iter().filter(|op| listed.contains(&op.id));
@@ -67,11 +82,17 @@ pub fn shrink_object(
     };
     let places = task.calls().places().filter(|&p| is_listed(task, p) || may_matter(p));
     let task = task.restricted(&places.collect::<Vec<_>>());
-    let is_over = || options.budget.check().is_err();
-    let mut violates = |returned: &[bool]| {
-        let relaxed = task.relaxed(|place| returned[place.index()]);
-        !is_over() && is_explained(&relaxed, model, &options.budget.share(STEPS)) == Ok(false)
+    // What is asked when the time is over, or is not decided in time, counts as no.
+    let is_minimal = Cell::new(true);
+    let decide = |make: &dyn Fn() -> Task<'h>, model: &ObjectModel, expected: bool| {
+        let over = options.budget.check();
+        let decided =
+            over.and_then(|()| is_explained(&make(), model, &options.budget.share(STEPS)));
+        is_minimal.set(is_minimal.get() && decided.is_ok());
+        decided == Ok(expected)
     };
+    let mut violates =
+        |returned: &[bool]| decide(&|| task.relaxed(|place| returned[place.index()]), model, false);
     let has_returned = |place| is_listed(&task, place) && !task.is_pending(place);
     let mut returned: Vec<bool> = task.calls().places().map(has_returned).collect();
     for part in parts(&task) {
@@ -82,10 +103,11 @@ pub fn shrink_object(
     // What no return stems from.
     let linearizability = ObjectModel::named("linearizability").expect("it has a name");
     let stems = |kept: &[bool], of: Place| {
-        let left: Vec<Place> = task.calls().places().filter(|p| kept[p.index()]).collect();
-        let timeless = task.relaxed(|place| place == of).restricted(&left).timeless();
-        !is_over()
-            && is_explained(&timeless, &linearizability, &options.budget.share(STEPS)) == Ok(true)
+        let timeless = || {
+            let left: Vec<Place> = task.calls().places().filter(|p| kept[p.index()]).collect();
+            task.relaxed(|place| place == of).restricted(&left).timeless()
+        };
+        decide(&timeless, &linearizability, true)
     };
     let may_be_source = |place: Place| returned[place.index()] || !task.is_read_only(place);
     let mut kept: Vec<bool> = task.calls().places().map(may_be_source).collect();
@@ -94,7 +116,8 @@ pub fn shrink_object(
     let mut all_stem = |kept: &[bool]| stemming.iter().all(|&place| stems(kept, place));
     minimize_but(&mut kept, &returned, &mut all_stem);
     let left = task.calls().places().filter(|place| kept[place.index()]);
-    left.map(|place| task.calls().get(place).id).collect()
+    let operations = left.map(|place| task.calls().get(place).id).collect();
+    Shrunk { operations, is_minimal: is_minimal.get() }
 }
 
 /// Lists the calls of each part of the object, if there are several.

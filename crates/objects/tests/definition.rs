@@ -21,7 +21,7 @@ const ENGINES: [Engine; 5] = [
     Engine::Paper { strategy: Strategy::JustInTime, visibility: Visibility::All },
 ];
 
-const OBJECTS: [&str; 14] = [
+const OBJECTS: [&str; 15] = [
     "register",
     "cas-register",
     "counter",
@@ -36,6 +36,7 @@ const OBJECTS: [&str; 14] = [
     "lock",
     "log",
     "transactions",
+    "list",
 ];
 
 fn object(name: &str) -> Arc<dyn Object> {
@@ -79,7 +80,11 @@ fn compare(history: &History, object: Arc<dyn Object>, chance: &mut Chance) -> u
         // Whether it can be explained the checker finds out for itself, of all that returned.
         let completed = task.calls().places().filter(|&place| !task.is_pending(place));
         let returned = completed.map(|place| task.calls().get(place).id).collect();
-        let all = ObjectCertificate::Unexplained(Unexplained { returned, attempts: vec![] });
+        let all = ObjectCertificate::Unexplained(Unexplained {
+            returned,
+            attempts: vec![],
+            before: None,
+        });
         let accepted = certify_object(history, task.object(), &model, &all, &budget);
         match expected {
             Verdict::Violation => assert_eq!(accepted, Ok(()), "{}", shown(history)),
@@ -123,6 +128,7 @@ fn is_shortest(task: &Task<'_>, model: &ObjectModel, unexplained: &Unexplained) 
         shown(task.calls().history())
     );
     assert!(!unexplained.attempts.is_empty());
+    assert!(unexplained.before.is_some());
 }
 
 #[test]

@@ -53,6 +53,9 @@ fn planted_violations_are_found_and_the_checker_accepts_their_cores() {
             let ruling = judge_object(&task, &model, &ObjectOptions::default());
             let ObjectJudgement::Refuted(core) = &ruling.judgement else { continue };
             assert!(core.operations.len() <= 32, "{object}, seed {seed}: {core:?}");
+            // Which values the calls took that are pending in the prefix is not always decided.
+            let is_exact = !matches!(object, SharedObject::Stack | SharedObject::PriorityQueue);
+            assert!(core.prefix.is_some() || !is_exact, "{object}, seed {seed}: {core:?}");
             let certificate = ruling.judgement.certificate().unwrap();
             certify_object(&history, &*spec, &model, &certificate, &Budget::default())
                 .unwrap_or_else(|error| panic!("{object}, seed {seed}: {error} {core:?}"));

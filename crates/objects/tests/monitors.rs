@@ -182,7 +182,8 @@ fn compare(subject: &Subject, sketches: &[Sketch], tally: &mut Tally) {
             if tally.violations.is_multiple_of(4) {
                 let operations = violation.core.iter().map(|&p| calls.get(p).id).collect();
                 let pattern = violation.pattern.to_string();
-                let certificate = ObjectCertificate::Core(Core { pattern, operations });
+                let certificate =
+                    ObjectCertificate::Core(Core { pattern, operations, prefix: None });
                 assert_eq!(certify(&history, object, &certificate), Ok(()), "{}", show());
             }
             tally.violations += 1;
@@ -443,7 +444,7 @@ fn the_checker_rejects_a_core_that_is_not_closed_or_can_be_linearized() {
     let ops: Vec<_> = history.ops().collect();
     let verdict = |places: &[usize]| {
         let operations = places.iter().map(|&i| ops[i]).collect();
-        let core = Core { pattern: "out-of-order".into(), operations };
+        let core = Core { pattern: "out-of-order".into(), operations, prefix: None };
         certify(&history, &*queue, &ObjectCertificate::Core(core))
     };
     let not_closed = |op: &str| Err(ObjectRejection::NotClosed { op: op.into() });

@@ -38,7 +38,9 @@ fn what_is_left_violates_the_model() {
                 if judgement.verdict() != Verdict::Violation {
                     continue;
                 }
-                let left = shrink_object(&task, &model, &judgement, &options);
+                let shrunk = shrink_object(&task, &model, &judgement, &options);
+                assert!(shrunk.is_minimal);
+                let left = shrunk.operations;
                 let is_left = |place| left.contains(&task.calls().get(place).id);
                 let returned = |place| is_left(place) && !task.is_pending(place);
                 let context = || format!("{name}, {id}: {left:?} of\n{}", shown(&whole));
@@ -83,7 +85,7 @@ fn what_a_return_stems_from_is_left() {
     let model = ObjectModel::named("linearizability").unwrap();
     let options = ObjectOptions::default();
     let judgement = judge_object(&task, &model, &options).judgement;
-    let left = shrink_object(&task, &model, &judgement, &options);
+    let left = shrink_object(&task, &model, &judgement, &options).operations;
     let names: Vec<String> = left.iter().map(|&op| whole.reference(op).to_string()).collect();
     assert_eq!(names, ["t0:0", "t1:0", "t1:1"]);
 }

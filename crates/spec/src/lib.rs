@@ -22,6 +22,7 @@
 
 // Objects.
 mod catalogue;
+mod lexicon;
 mod ready;
 mod script;
 mod signatures;
@@ -33,6 +34,7 @@ mod model;
 
 pub use axioms::{Atom, Axiom, Left, parse_axioms};
 pub use catalogue::{Entry, ObjectError, catalogue, find};
+pub use lexicon::Lexicon;
 pub use model::{Level, NAMED, ObjectModel, object_model_implies, parse_levels};
 pub use ready::{
     CasRegister, Counter, Deque, KeyValue, List, Lock, Log, Map, PriorityOrder, PriorityQueue,

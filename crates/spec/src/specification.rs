@@ -110,6 +110,9 @@ pub enum Family {
     LeastFirst,
     /// A priority queue that gives the greatest element first.
     GreatestFirst,
+    /// A store of texts, lists or other values by key, with this initial value: `put`, `append` and
+    /// `get`.
+    Store(Value),
 }
 
 /// A call: its method and its arguments.

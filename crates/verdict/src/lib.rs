@@ -18,7 +18,7 @@ pub use budget::{Budget, Stopped};
 pub use certificate::{Certificate, Edge, Relation, View};
 pub use json::{CertificateError, MAX_DEPTH, read_certificate, write_certificate};
 pub use objects::{
-    Attempt, Core, Linearization, ObjectCertificate, ObjectJudgement, Unexplained,
+    Attempt, Core, Linearization, ObjectCertificate, ObjectJudgement, Prefix, Unexplained,
     read_object_certificate, write_object_certificate,
 };
 

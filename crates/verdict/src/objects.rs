@@ -5,11 +5,14 @@
 //! ```json
 //! {"kind":"linearization","order":["t0:0","t1:0"],"vis":{"t0:0":[],"t1:0":["t0:0"]}}
 //! {"kind":"unexplained","returned":["t0:0","t1:0"],
-//!   "attempts":[{"order":["t0:0"],"vis":{"t0:0":[]},"unexplained":"t1:0"}]}
-//! {"kind":"core","pattern":"out-of-order","operations":["t0:0","t0:1","t1:0","t1:1"]}
+//!   "attempts":[{"order":["t0:0"],"vis":{"t0:0":[]},"unexplained":"t1:0"}],
+//!   "before":{"order":["t0:0"]}}
+//! {"kind":"core","pattern":"out-of-order","operations":["t0:0","t0:1","t1:0","t1:1"],
+//!   "last":"t1:1","before":{"order":["t0:0","t0:1","t1:0"]}}
 //! ```
 //!
-//! Without `vis` each operation sees all that comes before it in the order.
+//! Without `vis` each operation sees all that comes before it in the order. `last` and `before` may
+//! be missing.
 
 use std::io;
 
@@ -91,7 +94,7 @@ impl ObjectCertificate {
     pub fn size(&self) -> usize {
         match self {
             ObjectCertificate::Linearization(linearization) => linearization.size(),
-            ObjectCertificate::Unexplained(Unexplained { returned, attempts }) => {
+            ObjectCertificate::Unexplained(Unexplained { returned, attempts, .. }) => {
                 let attempts = attempts.iter().map(|attempt| 1 + attempt.linearization.size());
                 returned.len() + attempts.sum::<usize>()
             }
@@ -128,6 +131,9 @@ pub struct Unexplained {
     pub returned: Vec<OpId>,
     /// Some attempts that came as far as possible.
     pub attempts: Vec<Attempt>,
+    /// What explains all that returned before the last of these, in the whole history: so no
+    /// shorter prefix fails. `None` if that was not found out.
+    pub before: Option<Linearization>,
 }
 
 /// A linearization that cannot be extended to an operation that should come next.
@@ -149,6 +155,19 @@ pub struct Core {
     pub pattern: String,
     /// The operations.
     pub operations: Vec<OpId>,
+    /// The shortest prefix of the history that they refute; `None` if that was not found out, and
+    /// they refute the history.
+    pub prefix: Option<Prefix>,
+}
+
+/// The shortest prefix of a history that is not linearizable: what returned later counts as
+/// pending.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Prefix {
+    /// The operation whose return is its end.
+    pub last: OpId,
+    /// What explains all that returned before.
+    pub before: Linearization,
 }
 
 /// Writes a certificate as one line of JSON, without a line break.
@@ -164,7 +183,7 @@ pub fn write_object_certificate(
             w.write_all(br#"{"kind":"linearization","#)?;
             write_linearization(history, linearization, w)?;
         }
-        ObjectCertificate::Unexplained(Unexplained { returned, attempts }) => {
+        ObjectCertificate::Unexplained(Unexplained { returned, attempts, before }) => {
             w.write_all(br#"{"kind":"unexplained","returned":"#)?;
             write_ops(history, returned, w)?;
             w.write_all(br#","attempts":["#)?;
@@ -176,17 +195,34 @@ pub fn write_object_certificate(
                 w.write_all(b"}")?;
             }
             w.write_all(b"]")?;
+            write_before(history, before.as_ref(), w)?;
         }
-        ObjectCertificate::Core(Core { pattern, operations }) => {
+        ObjectCertificate::Core(Core { pattern, operations, prefix }) => {
             let mut name = String::new();
             quote(pattern, &mut name);
             write!(w, r#"{{"kind":"core","pattern":{name},"operations":"#)?;
             write_ops(history, operations, w)?;
+            if let Some(Prefix { last, before }) = prefix {
+                w.write_all(br#","last":"#)?;
+                write_op(history, *last, w)?;
+                write_before(history, Some(before), w)?;
+            }
         }
     }
     use io::Write;
     w.write_all(b"}")?;
     w.flush()
+}
+
+fn write_before(
+    history: &History,
+    before: Option<&Linearization>,
+    out: &mut impl io::Write,
+) -> io::Result<()> {
+    let Some(before) = before else { return Ok(()) };
+    out.write_all(br#","before":{"#)?;
+    write_linearization(history, before, out)?;
+    out.write_all(b"}")
 }
 
 fn write_linearization(
@@ -250,15 +286,32 @@ pub fn read_object_certificate(
                 Ok(Attempt { linearization, unexplained })
             };
             let attempts = list.iter().enumerate().map(read).collect::<Result<_, _>>()?;
-            Ok(ObjectCertificate::Unexplained(Unexplained { returned, attempts }))
+            let before = read_before(history, object)?;
+            Ok(ObjectCertificate::Unexplained(Unexplained { returned, attempts, before }))
         }
         "core" => {
             let pattern = text(field(object, "", "pattern")?, "pattern")?.to_owned();
             let operations = read_ops(history, field(object, "", "operations")?, "operations")?;
-            Ok(ObjectCertificate::Core(Core { pattern, operations }))
+            let prefix = match read_before(history, object)? {
+                Some(before) => {
+                    let last = read_op(history, field(object, "", "last")?, "last")?;
+                    Some(Prefix { last, before })
+                }
+                None => None,
+            };
+            Ok(ObjectCertificate::Core(Core { pattern, operations, prefix }))
         }
         kind => Err(CertificateError::Kind { path: "kind".into(), kind: kind.into() }),
     }
+}
+
+fn read_before(
+    history: &History,
+    object: &Map<String, Value>,
+) -> Result<Option<Linearization>, CertificateError> {
+    let Some(before) = object.get("before") else { return Ok(None) };
+    let before = before.as_object().ok_or_else(|| wrong("before", "an object"))?;
+    read_linearization(history, before, "before.").map(Some)
 }
 
 fn read_linearization(
@@ -346,6 +399,12 @@ mod tests {
         round_trip(r#"{"kind":"unexplained","returned":["t0:0"],"attempts":[]}"#);
         round_trip(r#"{"kind":"core","pattern":"thin-air","operations":["t0:0"]}"#);
         round_trip(
+            r#"{"kind":"core","pattern":"thin-air","operations":["t0:0"],"last":"t0:0","before":{"order":["t1:0"]}}"#,
+        );
+        round_trip(
+            r#"{"kind":"unexplained","returned":["t0:0"],"attempts":[],"before":{"order":[]}}"#,
+        );
+        round_trip(
             r#"{"kind":"unexplained","returned":["t0:0","t1:0"],"attempts":[{"order":["t0:0"],"vis":{"t0:0":[]},"unexplained":"t1:0"}]}"#,
         );
     }
@@ -367,6 +426,14 @@ mod tests {
             (
                 r#"{"kind":"linearization","order":["t0:0"],"vis":{"t1:0":[]}}"#,
                 "`vis.t0:0` is missing",
+            ),
+            (
+                r#"{"kind":"core","pattern":"","operations":[],"before":{"order":[]}}"#,
+                "`last` is missing",
+            ),
+            (
+                r#"{"kind":"unexplained","returned":[],"attempts":[],"before":{}}"#,
+                "`before.order` is missing",
             ),
             (
                 r#"{"kind":"unexplained","returned":[],"attempts":[{"order":[]}]}"#,

@@ -6,7 +6,8 @@
 //! linearized when it can be, a pending one only if it changes the state, and a configuration gives
 //! way to one that differs from it only in having used up fewer pending operations. A fourth one is
 //! the specification's to say: a configuration is dropped if an operation that changes no state can
-//! no longer return what it did, whichever operations that are not linearized come before it.
+//! no longer return what it did, whichever operations that are not linearized come before it. That
+//! is asked for operations that are open and for some that return next.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -38,13 +39,13 @@ pub(crate) fn is_linearizable(
     frontier.insert((view.object.initial(), BTreeSet::new()), vec![BTreeSet::new()]);
     let mut returned: HashSet<usize> = HashSet::new();
     let mut steps = 0u64;
-    for &next in &returns {
+    for (at, &next) in returns.iter().enumerate() {
         let open: Vec<usize> = relevant
             .iter()
             .copied()
             .filter(|i| !returned.contains(i) && !view.happens_before(next, *i))
             .collect();
-        let goals = goals(view, relevant, &open, &returned);
+        let goals = goals(view, relevant, &open, &returns[at..], &returned);
         let mut passed: Frontier = Frontier::new();
         let mut seen: Frontier = Frontier::new();
         let mut work: Vec<(State, Ahead)> = Vec::new();
@@ -152,11 +153,16 @@ struct Aim<'a> {
     before: Vec<usize>,
 }
 
-/// Lists the open operations that change no state, if the specification looks ahead.
+/// How many operations that change no state and are not open yet are looked at.
+const AHEAD: usize = 8;
+
+/// Lists the open operations that change no state and some that return next, if the specification
+/// looks ahead.
 fn goals<'a>(
     view: &'a View<'_>,
     relevant: &[usize],
     open: &[usize],
+    returning: &[usize],
     returned: &HashSet<usize>,
 ) -> Vec<Aim<'a>> {
     if !view.object.looks_ahead() {
@@ -166,8 +172,10 @@ fn goals<'a>(
         let event = &view.events[event];
         view.object.is_read_only(&event.method, event.returns.as_ref())
     };
+    let is_open: HashSet<usize> = open.iter().copied().collect();
+    let coming = returning.iter().filter(|&&event| is_reader(event) && !is_open.contains(&event));
     let mut aims = Vec::new();
-    for &event in open.iter().filter(|&&event| is_reader(event)) {
+    for &event in open.iter().filter(|&&event| is_reader(event)).chain(coming.take(AHEAD)) {
         let call = &view.events[event];
         let Some(returns) = &call.returns else { continue };
         let is_before = |&other: &usize| {

@@ -7,6 +7,11 @@
 //!   stays returns was put there by the last write before it, which has that value and stays.
 //! - A set: whatever changes nothing, and all calls of an element: elements are objects of their
 //!   own. Of an element that stays every call stays that may have changed something.
+//! - A store: whatever concerns another key; any `get`; a `put` that no `get` that stays can begin
+//!   with, and an `append` of what none contains. What a `get` that stays returns was made by the
+//!   last `put` before it and the appends behind that, so all of these stay. Of the calls of a key
+//!   all must be texts, or all lists and their elements, or none may be an `append`, so that no
+//!   `append` is ever impossible.
 //! - Queues, stacks and priority queues: a value with all calls that put it in or took it out, as
 //!   no other value comes out sooner or later for it; a removal that found nothing; and whatever
 //!   only looks. A pending removal that took a value that stays can't be left out; none did if
@@ -40,10 +45,15 @@ pub(crate) fn refuted(
         let op = view.name(pair[0]);
         return Err(ObjectRejection::Misplaced { part: "operations", op });
     }
-    let outside = (0..view.events.len()).filter(|event| !inside.contains(event));
+    // What was called behind every return comes last in a linearization, if at all.
+    let last_end = view.events.iter().filter_map(|event| event.end).max();
+    let is_too_late = |event: &Event| event.is_pending && event.start > last_end;
+    let outside = (0..view.events.len())
+        .filter(|event| !inside.contains(event) && !is_too_late(&view.events[*event]));
     let can_go = match family {
         Family::Register(_) => register(view, &kept),
         Family::Set => set(view, &kept),
+        Family::Store(initial) => store(view, &kept, &initial).ok_or(ObjectRejection::NoCore)?,
         Family::Queue => collection(view, &kept, &["enqueue", "offer"], "dequeue"),
         Family::Stack => collection(view, &kept, &["push"], "pop"),
         Family::LeastFirst | Family::GreatestFirst => {
@@ -86,6 +96,68 @@ fn set<'a>(view: &'a View<'_>, kept: &[usize]) -> CanGo<'a> {
         };
         changes_nothing || !elements.contains(&event.args.first())
     })
+}
+
+/// Gives `None` if appends may be impossible, or methods are called of which nothing is known here.
+fn store<'a>(view: &'a View<'_>, kept: &[usize], initial: &Value) -> Option<CanGo<'a>> {
+    let keys: HashSet<Option<&Value>> = kept.iter().map(|&i| view.events[i].args.first()).collect();
+    let of_keys = || view.events.iter().filter(|event| keys.contains(&event.args.first()));
+    let arguments = |method: &'static str| {
+        of_keys().filter(move |event| &*event.method == method).map(|event| &event.args[1])
+    };
+    let is_known = |event: &Event| matches!(&*event.method, "get" | "put" | "append");
+    let is_text = |value: &Value| matches!(value, Value::Str(_));
+    let is_list = |value: &Value| matches!(value, Value::List(_));
+    let is_null = *initial == Value::Null;
+    let are_texts =
+        (is_null || is_text(initial)) && arguments("put").chain(arguments("append")).all(is_text);
+    let are_lists = (is_null || is_list(initial))
+        && arguments("put").all(is_list)
+        && !arguments("append").any(is_text);
+    if !of_keys().all(is_known) || !(arguments("append").count() == 0 || are_texts || are_lists) {
+        return None;
+    }
+    let read: Vec<&Value> = kept.iter().filter_map(|&i| view.events[i].returns.as_ref()).collect();
+    let lengths: HashSet<usize> = arguments("append").filter_map(text).map(str::len).collect();
+    // All that is as long as something that was appended, and in something that was read.
+    let mut parts: HashSet<&str> = HashSet::new();
+    let mut elements: HashSet<&Value> = HashSet::new();
+    for &value in &read {
+        match value {
+            Value::Str(text) => {
+                parts.extend(lengths.iter().flat_map(|length| {
+                    (0..=text.len()).filter_map(move |i| text.get(i..i + length))
+                }))
+            }
+            Value::List(list) => elements.extend(list),
+            _ => {}
+        }
+    }
+    Some(Box::new(move |event| {
+        let is_elsewhere = !keys.contains(&event.args.first());
+        is_elsewhere
+            || match &*event.method {
+                "put" => !read.iter().any(|read| match (read, &event.args[1]) {
+                    (Value::Str(read), Value::Str(put)) => read.starts_with(&**put),
+                    (Value::List(read), Value::List(put)) => read.starts_with(put),
+                    (_, Value::Null) => true,
+                    (read, put) => *read == put,
+                }),
+                "append" => {
+                    let appended = &event.args[1];
+                    !elements.contains(appended)
+                        && !text(appended).is_some_and(|text| parts.contains(text))
+                }
+                _ => true,
+            }
+    }))
+}
+
+fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::Str(text) => Some(text),
+        _ => None,
+    }
 }
 
 fn collection<'a>(

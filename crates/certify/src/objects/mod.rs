@@ -17,6 +17,9 @@
 //!   outside of it must be such that leaving it out turns linearizations into linearizations, and
 //!   what is inside is searched as above.
 //!
+//! That the prefix of a history which a violation is about is the shortest that fails is accepted
+//! if the certificate explains all that returned before its last return.
+//!
 //! Leaving out operations that nobody can notice is sound for every model, because the axioms
 //! still hold for what remains: those that change no state and whose return is not looked at, those
 //! that started after everything that is looked at, and those confined to other parts of the object
@@ -29,9 +32,11 @@ mod replay;
 mod sets;
 mod view;
 
-use consistory_history::History;
+use std::collections::BTreeSet;
+
+use consistory_history::{History, OpId};
 use consistory_spec::{Object, ObjectModel};
-use consistory_verdict::{Budget, ObjectCertificate, Stopped, Unexplained};
+use consistory_verdict::{Budget, ObjectCertificate, Prefix, Stopped, Unexplained};
 
 use view::View;
 
@@ -121,12 +126,32 @@ pub fn certify_object(
 ) -> Result<(), ObjectRejection> {
     let view = View::new(history, object)?;
     match certificate {
-        ObjectCertificate::Core(core) => core::refuted(&view, model, core, budget),
+        ObjectCertificate::Core(core) => match &core.prefix {
+            None => core::refuted(&view, model, core, budget),
+            Some(Prefix { last, before }) => {
+                let end = view.events[view.find("last", *last)?].end;
+                if end.is_none() {
+                    let op = history.reference(*last).to_string();
+                    return Err(ObjectRejection::Misplaced { part: "last", op });
+                }
+                let shorter = view.relaxed(&view.ended(|other| other < end))?;
+                replay::consistent(&shorter, model, before)?;
+                let prefix = view.relaxed(&view.ended(|other| other <= end))?;
+                core::refuted(&prefix, model, core, budget)
+            }
+        },
         ObjectCertificate::Linearization(linearization) => {
             replay::consistent(&view, model, linearization)
         }
-        ObjectCertificate::Unexplained(Unexplained { returned, attempts }) => {
+        ObjectCertificate::Unexplained(Unexplained { returned, attempts, before }) => {
             let relaxed = view.relaxed(returned)?;
+            if let (Some(before), Some((&last, others))) = (before, returned.split_last()) {
+                let end = view.events[view.find("returned", last)?].end;
+                let earlier = view.ended(|other| other < end && end.is_some());
+                let shorter: BTreeSet<OpId> = others.iter().copied().chain(earlier).collect();
+                let shorter: Vec<OpId> = shorter.into_iter().collect();
+                replay::consistent(&view.relaxed(&shorter)?, model, before)?;
+            }
             for (index, attempt) in attempts.iter().enumerate() {
                 replay::stuck(&relaxed, model, attempt, index, budget)?;
             }

@@ -174,6 +174,12 @@ impl<'a> View<'a> {
         Ok(View { history, object, events, at: self.at.clone(), is_timed })
     }
 
+    /// Lists the operations that returned at certain times.
+    pub(crate) fn ended(&self, at: impl Fn(Option<i64>) -> bool) -> Vec<OpId> {
+        let ended = self.events.iter().filter(|event| event.end.is_some() && at(event.end));
+        ended.map(|event| event.op).collect()
+    }
+
     /// Lists the operations that something may depend on.
     pub(crate) fn relevant(&self) -> Vec<usize> {
         let completed = || self.events.iter().filter(|event| !event.is_pending);

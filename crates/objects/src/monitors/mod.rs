@@ -11,6 +11,7 @@
 //! | queue | `enqueue`, `offer`, `dequeue` | O(n log n) | exact |
 //! | stack | `push`, `pop` | O(n log n) | pending pops in two cases of three |
 //! | priority queue | `insert`, `offer`, `poll` | O(n log n) | pending polls in two cases of three |
+//! | key-value store | `get`, `put`, `append` | O(n log n), and to read all that was returned | exact |
 //!
 //! Each module proves what it does. All of them first replace times by ranks ([`Intervals`]), and
 //! all use the same view: a linearization is a choice of one point in each call's interval.
@@ -35,7 +36,9 @@ mod queue;
 mod register;
 mod set;
 mod stack;
+mod store;
 mod trees;
+mod zones;
 
 use std::fmt;
 
@@ -83,6 +86,15 @@ pub enum Unsuitable {
         /// The value.
         value: Value,
     },
+    /// What was read may have been made in several ways.
+    #[error("{value} can be made of what was put and appended in several ways")]
+    Ambiguous {
+        /// What was read.
+        value: Value,
+    },
+    /// What was put and appended is neither all text nor all lists and their elements.
+    #[error("texts and other values are appended to one key")]
+    Mixed,
     /// A call's return was not recorded or is of no use.
     #[error("what a `{method}` returned is not recorded, or not what such a call returns")]
     Return {
@@ -99,6 +111,8 @@ pub enum Unsuitable {
 /// A linearization stays one when calls are taken away as follows, so a core to which nothing
 /// could be added by undoing it refutes the whole history.
 /// - A register or set: any read; and a write, or all calls of an element, with all its reads.
+/// - A store: all calls of a key, any `get`, a `put` of what no `get` in the core begins with, and an
+///   `append` of what no `get` in the core contains.
 /// - A collection: all calls of a value together, and a removal that found nothing. A pending
 ///   removal may have removed a value that no other call did, so if the core has such a value it
 ///   has the pending removals too, except those that start behind the end of every call in it.
@@ -135,6 +149,10 @@ pub enum Pattern {
     NoBottom,
     /// Something that comes first is in the object whenever a value may have come out.
     Overtaken,
+    /// Two reads disagree about what was appended to what.
+    Forked,
+    /// Something is read behind the end of what was appended to it.
+    Stale,
 }
 
 impl Pattern {
@@ -152,6 +170,8 @@ impl Pattern {
             Pattern::EmptyThoughNot => "empty-though-not",
             Pattern::NoBottom => "no-bottom",
             Pattern::Overtaken => "overtaken",
+            Pattern::Forked => "forked",
+            Pattern::Stale => "stale",
         }
     }
 
@@ -177,6 +197,8 @@ impl Pattern {
             Pattern::Overtaken => {
                 "something that comes first is in the object whenever a value may have come out"
             }
+            Pattern::Forked => "two reads disagree about what was appended to what",
+            Pattern::Stale => "something is read though more had been appended to it before",
         }
     }
 }
@@ -196,6 +218,7 @@ pub fn monitor(calls: &Calls<'_>, object: &dyn Object) -> Outcome {
         let intervals = Intervals::new(calls)?;
         match family {
             Family::Register(initial) => register::decide(calls, object, &initial, &intervals),
+            Family::Store(initial) => store::decide(calls, object, &initial, &intervals),
             Family::Set => set::decide(calls, object, &intervals),
             Family::Queue => queue::decide(calls, object, &intervals),
             Family::Stack => stack::decide(calls, object, &intervals),

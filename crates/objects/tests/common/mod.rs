@@ -117,6 +117,14 @@ pub(crate) fn alphabet(object: &str) -> Vec<(&'static str, Vec<Value>)> {
             ("contains", vec![int(2)]),
             ("size", vec![]),
         ],
+        "list" => vec![
+            ("add", vec![int(1)]),
+            ("addIfAbsent", vec![int(2)]),
+            ("set", vec![int(0), int(3)]),
+            ("removeAt", vec![int(0)]),
+            ("indexOf", vec![int(2)]),
+            ("toArray", vec![]),
+        ],
         "queue" => vec![
             ("enqueue", vec![int(1)]),
             ("enqueue", vec![int(2)]),

@@ -1,12 +1,14 @@
 //! A store of texts by key, as the key-value logs of fault-injection tests have it.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use consistory_history::Value;
 
 use super::text::Text;
+use crate::lexicon::Lexicon;
 use crate::signatures::signatures;
-use crate::specification::{CallRef, Goal, Method, Specification};
+use crate::specification::{CallRef, Family, Goal, Method, Specification};
 
 static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     signatures(
@@ -138,47 +140,56 @@ impl Specification for KeyValue {
     /// What a `get` returns is what is there now, or what a `put` wrote, and then what was
     /// appended: each by an `append` that is still to come.
     fn can_reach(&self, store: &Contents, goal: &Goal<'_>, by: &[CallRef<'_>]) -> bool {
-        let ("get", [key], Value::Str(wanted)) = (goal.method, goal.args, goal.returns) else {
-            return true;
-        };
-        let rest = match store.get(key) {
-            Some(Content::Text(current)) => current.rest_of(wanted),
-            None if matches!(&self.initial, Value::Str(initial) if initial.is_empty()) => {
-                Some(&**wanted)
-            }
-            _ => return true,
-        };
-        if rest == Some("") {
+        let ("get", [key]) = (goal.method, goal.args) else { return true };
+        let of_key = || by.iter().filter(|(_, args)| args.first() == Some(key));
+        if of_key().any(|(method, _)| !matches!(*method, "get" | "put" | "append")) {
             return true;
         }
-        // What is left of the text behind each beginning, and what can be appended.
-        let mut rests: Vec<&str> = rest.into_iter().collect();
-        let mut texts: Vec<&str> = Vec::new();
-        for &(method, args) in by.iter().filter(|(_, args)| args.first() == Some(key)) {
-            match (method, args) {
-                ("append", [_, Value::Str(text)]) if text.is_empty() => {}
-                ("append", [_, Value::Str(text)]) => texts.push(text),
-                ("put", [_, Value::Str(text)]) => rests.extend(wanted.strip_prefix(&**text)),
-                ("get", _) => {}
-                _ => return true,
+        let puts = || of_key().filter(|(method, _)| *method == "put").map(|(_, args)| &args[1]);
+        let appended =
+            || of_key().filter(|(method, _)| *method == "append").map(|(_, args)| &args[1]);
+        let current = store.get(key);
+        match goal.returns {
+            Value::Str(wanted) => {
+                let rest = match current {
+                    Some(Content::Text(current)) => current.rest_of(wanted),
+                    None if self.initial == Value::Null => Some(&**wanted),
+                    None if matches!(&self.initial, Value::Str(text) if text.is_empty()) => {
+                        Some(&**wanted)
+                    }
+                    _ => return true,
+                };
+                let put = puts().filter_map(|value| match value {
+                    Value::Str(text) => wanted.strip_prefix(&**text),
+                    Value::Null => Some(&**wanted),
+                    _ => None,
+                });
+                let texts = appended().filter_map(|value| match value {
+                    Value::Str(text) if !text.is_empty() => Some(&**text),
+                    _ => None,
+                });
+                rest == Some("") || is_made_of(rest.into_iter().chain(put), texts, wanted.len())
             }
-        }
-        // Every step takes a text away, and where it leads is looked at once.
-        let mut next = 0;
-        while let Some(&rest) = rests.get(next) {
-            if rest.is_empty() {
-                return true;
-            }
-            for text in &texts {
-                if let Some(less) = rest.strip_prefix(text)
-                    && !rests.iter().any(|known| known.len() == less.len())
-                {
-                    rests.push(less);
+            Value::List(wanted) => {
+                let rest = match current {
+                    Some(Content::Other(Value::List(current))) => {
+                        wanted.strip_prefix(current.as_slice())
+                    }
+                    None if self.initial == Value::Null => Some(wanted.as_slice()),
+                    _ => return true,
+                };
+                let mut rests = rest.into_iter().chain(puts().filter_map(|value| match value {
+                    Value::List(list) => wanted.strip_prefix(list.as_slice()),
+                    Value::Null => Some(wanted.as_slice()),
+                    _ => None,
+                }));
+                rest.is_some_and(<[Value]>::is_empty) || {
+                    let elements: HashSet<&Value> = appended().collect();
+                    rests.any(|rest| rest.iter().all(|element| elements.contains(element)))
                 }
             }
-            next += 1;
+            _ => true,
         }
-        false
     }
 
     fn methods(&self) -> &[Method] {
@@ -188,4 +199,29 @@ impl Specification for KeyValue {
     fn part(&self, _method: &str, args: &[Value]) -> Option<Value> {
         args.first().cloned()
     }
+
+    fn family(&self) -> Option<Family> {
+        Some(Family::Store(self.initial.clone()))
+    }
+}
+
+/// Says whether one of some ends of a text of the given length is made of some other texts.
+fn is_made_of<'a>(
+    rests: impl Iterator<Item = &'a str>,
+    texts: impl Iterator<Item = &'a str>,
+    length: usize,
+) -> bool {
+    let lexicon = Lexicon::new(texts);
+    // Every step takes a text away, and where it leads is looked at once.
+    let mut rests: Vec<&str> = rests.collect();
+    let mut is_seen = vec![false; length + 1];
+    while let Some(rest) = rests.pop() {
+        if rest.is_empty() {
+            return true;
+        }
+        if !std::mem::replace(&mut is_seen[rest.len()], true) {
+            rests.extend(lexicon.beginnings(rest).map(|(_, text)| &rest[text.len()..]));
+        }
+    }
+    false
 }
