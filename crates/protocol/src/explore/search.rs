@@ -251,7 +251,7 @@ impl<'a> Search<'a> {
             product,
             options,
             budget,
-            shards: (0..jobs).map(|_| Shard::new(product.words(), options.compaction)).collect(),
+            shards: (0..jobs).map(|_| Shard::new(product.width(), options.compaction)).collect(),
             levels: Vec::new(),
             progress: Progress::default(),
             started: Instant::now(),
