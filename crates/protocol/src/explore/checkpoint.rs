@@ -246,6 +246,12 @@ impl Snapshot<'_> {
         self.is_last
     }
 
+    /// Says whether a search that goes on from here would come to the same verdict: not if
+    /// something was found in what it would not look at again.
+    pub fn is_whole(&self) -> bool {
+        !self.search.has_found
+    }
+
     /// Writes a checkpoint.
     pub fn write(&self, writer: &mut dyn Write) -> io::Result<()> {
         let Search { product, options, shards, levels, progress, .. } = self.search;
