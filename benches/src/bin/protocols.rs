@@ -208,7 +208,7 @@ fn rumur(path: &Path, symmetry: bool, runs: usize) -> Result<Plain, Box<dyn Erro
     best.ok_or_else(|| "nothing was run".into())
 }
 
-/// What observer and checker add to what a state costs.
+/// What observer and checker make of what a state costs.
 fn product(args: &Args, aims: &mut Vec<Goal>) -> Result<String, Box<dyn Error>> {
     let cases = [
         ("directory", "PROCS: 2", "PROCS: 2"),
@@ -217,6 +217,8 @@ fn product(args: &Args, aims: &mut Vec<Goal>) -> Result<String, Box<dyn Error>> 
         ("mesi", "PROCS: 2", "PROCS: 4"),
         ("moesi", "PROCS: 2", "PROCS: 3"),
         ("msi", "PROCS: 2", "PROCS: 4"),
+        ("msi-invalidation-queue", "PROCS: 2", "PROCS: 2"),
+        ("store-buffers-drained", "PROCS: 2", "PROCS: 2"),
     ];
     let mut rows = Vec::new();
     let mut worst = [0f64; 2];
@@ -250,22 +252,24 @@ fn product(args: &Args, aims: &mut Vec<Goal>) -> Result<String, Box<dyn Error>> 
     for (with, worst) in [("on", worst[1]), ("off", worst[0])] {
         aims.push(Goal {
             aim: format!(
-                "symmetry {with}: observer and checker add at most 4 times to what a state costs"
+                "symmetry {with}: with observer and checker a state costs at most 4 times as much"
             ),
-            measured: show_ratio(worst - 1.0),
-            reached: Some(worst <= 5.0),
+            measured: show_ratio(worst),
+            reached: Some(worst <= 4.0),
         });
     }
     let header =
         ["protocol", "symmetry", "states", "each", "states of the product", "each", "factor"];
     Ok(format!(
         "\nWhat a state costs alone, with data as it is, and with observer and checker in its place; \
-         one thread, 2 blocks, the first 300,000 states or all. Processor time.\n\n{}",
+         one thread, 2 blocks, the first 300,000 states or all. Processor time, divided by the \
+         states whose successors were computed: those that wait when the limit is reached have cost \
+         nothing yet.\n\n{}",
         markdown(&header, &rows)
     ))
 }
 
-/// Gives the states of an exploration and what each costs.
+/// Gives the states of an exploration and what each costs whose successors were computed.
 fn cost(
     system: &System,
     with_observer: bool,
@@ -281,17 +285,18 @@ fn cost(
     // A few states are explored often enough to be measured.
     let mut rounds = 1;
     loop {
-        let (states, time) = quickest(runs, || {
-            let mut states = 0;
+        let ((states, expanded), time) = quickest(runs, || {
+            let (mut states, mut expanded) = (0, 0);
             for _ in 0..rounds {
                 let companion = witness.as_ref().map(|w| w as _);
                 let found = explore(system, companion, options, &Budget::unlimited(), &mut |_| {});
                 states += found.progress.states;
+                expanded += found.progress.expanded;
             }
-            states
+            (states, expanded)
         })?;
         if time > Duration::from_millis(400) || rounds > 10_000 {
-            return Ok((states / rounds, time.div_f64(states as f64)));
+            return Ok((states / rounds, time.div_f64(expanded as f64)));
         }
         rounds *= 4;
     }

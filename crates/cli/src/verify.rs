@@ -14,7 +14,7 @@ use consistory_check::{StoreModel, decide_stored};
 use consistory_draw::{DrawOptions, history_svg};
 use consistory_history::History;
 use consistory_protocol::{
-    Checkpoint, Model, Options, Outcome, Run, Sequential, System, explore_from, verify_from,
+    Checkpoint, Model, Options, Outcome, Run, Sequential, Snapshot, System, explore_from, verify_judged,
 };
 use consistory_verdict::{Budget, Judgement, Stopped, Verdict};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report as tel
 use crate::{interrupt, run};
 use checkpoint::Keeper;
 use report::{
-    Line, counts, proved, refused, run_json, tracking, undecided, what_is_wrong, without_faults,
+    Failed, Line, counts, proved, refused, run_json, tracking, undecided, what_is_wrong, without_faults,
     wrong,
 };
 
@@ -254,10 +254,15 @@ impl Task<'_> {
     fn prove(mut self, system: &System, from: Option<Checkpoint>) -> Result<Report, CliError> {
         let (options, budget) = (&self.options, &self.budget);
         let mut progress = Line::new(self.path);
-        let verification = verify_from(from, system, options, budget, &mut |snapshot| {
+        let report = &mut |snapshot: &Snapshot<'_>| {
             progress.show(snapshot.progress());
             self.keeper.keep(snapshot);
-        });
+        };
+        // A run that is sequentially consistent after all does not end the search.
+        let judge = &mut |history: &History| {
+            judge(history, budget).verdict() != Verdict::Consistent
+        };
+        let verification = verify_judged(from, system, options, budget, report, judge);
         drop(progress);
         let verification = verification.map_err(|error| self.refusal(&error.to_string()))?;
         let mut counts =
@@ -274,13 +279,14 @@ impl Task<'_> {
                 self.draw_run(system, run, &what_is_wrong(violation))?;
                 wrong(violation, run, &verification.progress, counts)
             }
-            Sequential::Refused { run, failure, history } => {
+            Sequential::Refused { run, failure, history, passed } => {
                 counts["run"] = run_json(run);
                 counts["failure"] = failure.to_string().into();
                 self.draw_run(system, run, &failure.to_string())?;
                 let judged = self.settle(history)?;
                 let progress = &verification.progress;
-                refused(run, &failure.to_string(), history, &judged, progress, counts)?
+                let failed = Failed { run, failure: &failure.to_string(), history, passed };
+                refused(&failed, &judged, progress, counts)?
             }
         })
     }
@@ -304,16 +310,9 @@ impl Task<'_> {
         }
     }
 
-    /// Judges the history of a run; a proof that the independent checker rejects does not count.
+    /// Judges the history of a run, and draws it if it is not sequentially consistent.
     fn settle(&self, history: &History) -> Result<Judgement, CliError> {
-        let budget = self.budget.renewed();
-        let options = consistory_check::Options { budget, ..Default::default() };
-        let judgement = decide_stored(history, StoreModel::Sc, &options).judgement;
-        if let Some(certificate) = judgement.certificate()
-            && certify(history, "sc", judgement.verdict(), certificate).is_err()
-        {
-            return Ok(Judgement::Undecided(Stopped::Rejected));
-        }
+        let judgement = judge(history, &self.budget);
         if let (Some(folder), Verdict::Violation) = (&self.args.draw, judgement.verdict()) {
             std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
             let name = self.path.with_extension("svg");
@@ -323,5 +322,17 @@ impl Task<'_> {
                 .map_err(|e| CliError::file("write", &place, e))?;
         }
         Ok(judgement)
+    }
+}
+
+/// Judges the history of a run; a proof that the independent checker rejects does not count.
+fn judge(history: &History, budget: &Budget) -> Judgement {
+    let options = consistory_check::Options { budget: budget.renewed(), ..Default::default() };
+    let judgement = decide_stored(history, StoreModel::Sc, &options).judgement;
+    match judgement.certificate() {
+        Some(certificate) if certify(history, "sc", judgement.verdict(), certificate).is_err() => {
+            Judgement::Undecided(Stopped::Rejected)
+        }
+        _ => judgement,
     }
 }

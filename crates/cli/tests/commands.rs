@@ -191,6 +191,22 @@ fn a_store_order_that_does_not_fit_is_no_violation() {
     assert_eq!(ran.code, 3, "{}", ran.out);
     let meaning = ran.lines()[0]["meaning"].as_str().unwrap().to_owned();
     assert!(meaning.contains("the store order does not fit"), "{meaning}");
+    let beside = ran.lines()[0]["beside"].as_str().unwrap().to_owned();
+    assert!(beside.starts_with("The search went on"), "{beside}");
+}
+
+/// What fails first is fine, but store buffering shows behind it: the search goes on to there.
+#[test]
+fn a_violation_is_found_behind_runs_that_do_not_fit() {
+    let folder = Folder::new();
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/protocols");
+    let buffers = std::fs::read_to_string(format!("{corpus}/store-buffers.m")).unwrap();
+    let unmarked = buffers.lines().filter(|line| !line.contains("--@ serialize"));
+    folder.write("buffers.m", unmarked.collect::<Vec<_>>().join("\n"));
+    let ran = folder.run("verify buffers.m");
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    assert!(ran.out.contains("a run that is not:"), "{}", ran.out);
+    assert!(ran.out.contains("the store order does not fit either"), "{}", ran.out);
 }
 
 #[test]

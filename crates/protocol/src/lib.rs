@@ -28,10 +28,10 @@ mod simulate;
 mod verify;
 
 pub use explore::{
-    Checkpoint, CheckpointError, Exploration, Mismatch, Options, Outcome, Progress, Run, Snapshot,
-    Step, Unfinished, Violation, explore, explore_from,
+    Checkpoint, CheckpointError, Exploration, Mismatch, Options, Outcome, Passed, Progress, Run,
+    Snapshot, Step, Unfinished, Violation, explore, explore_from,
 };
 pub use machine::FaultKind;
 pub use simulate::{Simulation, simulate};
 pub use system::{Entry, Fault, Model, Position, System};
-pub use verify::{Sequential, Verification, VerifyError, verify, verify_from};
+pub use verify::{Sequential, Verification, VerifyError, verify, verify_from, verify_judged};

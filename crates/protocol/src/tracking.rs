@@ -69,8 +69,12 @@ pub struct Effect {
 impl Effect {
     /// Says whether nothing happened that a companion could see.
     pub fn is_silent(&self) -> bool {
-        self.operations.is_empty()
-            && self.sources.iter().zip(0..).all(|(&source, at)| source == Source::Location(at))
+        self.operations.is_empty() && self.copies_nothing()
+    }
+
+    /// Says whether every location holds what it held before.
+    pub fn copies_nothing(&self) -> bool {
+        self.sources.iter().zip(0..).all(|(&source, at)| source == Source::Location(at))
     }
 }
 
@@ -119,4 +123,66 @@ pub trait Companion: Sync {
 
     /// Writes the same state under other names; `renamed` is all zeros.
     fn rename(&self, state: &[u8], renaming: &Renaming, renamed: &mut [u8]);
+
+    /// Gives what computes many steps from one state, if that is better done at once.
+    fn follower(&self) -> Option<Box<dyn Follower + '_>> {
+        None
+    }
+}
+
+/// A companion that keeps the state it is in, with memory of its own; one a thread.
+pub trait Follower: Send {
+    /// Writes the state behind a start state of the protocol; `state` is all zeros.
+    fn start(&mut self, effect: &Effect, state: &mut [u8]) -> Result<(), Rejected>;
+
+    /// Takes up a state, from which steps are computed one by one.
+    fn load(&mut self, state: &[u8]);
+
+    /// Goes on from the state that was taken up by what a rule did; `after` is all zeros.
+    fn step(&mut self, effect: &Effect, after: &mut [u8]) -> Result<(), Rejected>;
+
+    /// Writes the state behind the last step, or the one that was taken up if there was none since,
+    /// under other names; `renamed` is all zeros.
+    fn rename(&mut self, renaming: &Renaming, renamed: &mut [u8]);
+}
+
+/// Follows a companion that has no follower of its own.
+pub(crate) struct ByBytes<'a> {
+    companion: &'a dyn Companion,
+    loaded: Vec<u8>,
+    reached: Vec<u8>,
+}
+
+impl<'a> ByBytes<'a> {
+    pub(crate) fn new(companion: &'a dyn Companion) -> Self {
+        let nothing = vec![0; companion.width()];
+        ByBytes { companion, loaded: nothing.clone(), reached: nothing }
+    }
+}
+
+impl Follower for ByBytes<'_> {
+    fn start(&mut self, effect: &Effect, state: &mut [u8]) -> Result<(), Rejected> {
+        self.companion.start(effect, state)?;
+        self.reached.copy_from_slice(state);
+        Ok(())
+    }
+
+    fn load(&mut self, state: &[u8]) {
+        self.loaded.copy_from_slice(state);
+        self.reached.copy_from_slice(state);
+    }
+
+    fn step(&mut self, effect: &Effect, after: &mut [u8]) -> Result<(), Rejected> {
+        if effect.is_silent() {
+            after.copy_from_slice(&self.loaded);
+        } else {
+            self.companion.step(&self.loaded, effect, after)?;
+        }
+        self.reached.copy_from_slice(after);
+        Ok(())
+    }
+
+    fn rename(&mut self, renaming: &Renaming, renamed: &mut [u8]) {
+        self.companion.rename(&self.reached, renaming, renamed);
+    }
 }

@@ -4,8 +4,8 @@ use consistory_history::History;
 use consistory_verdict::Budget;
 
 use crate::explore::{
-    Checkpoint, Mismatch, Options, Outcome, Progress, Run, Snapshot, Unfinished, Violation,
-    explore_from,
+    Checkpoint, Mismatch, Options, Outcome, Passed, Progress, Run, Snapshot, Unfinished, Violation,
+    explore_judged,
 };
 use crate::observer::{Failure, Monitor, Witness, WitnessError};
 use crate::system::System;
@@ -43,6 +43,8 @@ pub enum Sequential {
         failure: Failure,
         /// The history of its loads and stores.
         history: Box<History>,
+        /// What became of the runs that a judge let pass, see [`verify_judged`].
+        passed: Passed,
     },
     /// Something else is wrong: an invariant, an assertion, an undefined value.
     Wrong {
@@ -93,22 +95,45 @@ pub fn verify_from(
     budget: &Budget,
     report: &mut dyn FnMut(&Snapshot<'_>),
 ) -> Result<Verification, VerifyError> {
+    verify_judged(checkpoint, system, options, budget, report, &mut |_| true)
+}
+
+/// Explores a system together with observer and checker; a judge says of the history of a run that
+/// is refused whether it really is not sequentially consistent.
+///
+/// If not, the store order does not fit, and the search goes on behind that run, for a run that is
+/// not. If it finds none, the outcome is the first that was refused.
+pub fn verify_judged(
+    checkpoint: Option<Checkpoint>,
+    system: &System,
+    options: &Options,
+    budget: &Budget,
+    report: &mut dyn FnMut(&Snapshot<'_>),
+    judge: &mut dyn FnMut(&History) -> bool,
+) -> Result<Verification, VerifyError> {
     let shape = system.shape().ok_or(VerifyError::Untracked)?;
     let homes = system.location_homes();
     let witness = Witness::new(shape)?.with_homes(&homes);
-    let exploration = explore_from(checkpoint, system, Some(&witness), options, budget, report)?;
+    let names = TraceNames { procs: system.proc_names(), blocks: system.block_names() };
+    let history_of = |run: &Run| {
+        history(&names, run.steps.iter().map(|step| &step.effect))
+            .expect("a run that was found fits into a history")
+    };
+    let failure_of = |run: &Run| {
+        let mut monitor = Monitor::new(shape).with_homes(&homes);
+        run.steps.iter().find_map(|step| monitor.step(&step.effect).err())
+    };
+    // A run that the monitor does not refuse shows that the witness gave up.
+    let stands = &mut |run: &Run| failure_of(run).is_none() || judge(&history_of(run));
+    let (exploration, passed) =
+        explore_judged(checkpoint, system, Some(&witness), options, budget, report, stands)?;
     let outcome = match exploration.outcome {
         Outcome::Holds => Sequential::Proved,
         Outcome::Undecided { reason } => Sequential::Undecided { reason },
         Outcome::Violated { violation: Violation::Rejected { .. }, run } => {
-            let mut monitor = Monitor::new(shape).with_homes(&homes);
-            let mut steps = run.steps.iter();
-            let failure = steps.find_map(|step| monitor.step(&step.effect).err());
-            let failure = failure.ok_or(VerifyError::TooManyValues)?;
-            let names = TraceNames { procs: system.proc_names(), blocks: system.block_names() };
-            let history = history(&names, run.steps.iter().map(|step| &step.effect))
-                .expect("a run that was found fits into a history");
-            Sequential::Refused { run, failure, history: Box::new(history) }
+            let failure = failure_of(&run).ok_or(VerifyError::TooManyValues)?;
+            let history = Box::new(history_of(&run));
+            Sequential::Refused { run, failure, history, passed }
         }
         Outcome::Violated { violation, run } => Sequential::Wrong { violation, run },
     };

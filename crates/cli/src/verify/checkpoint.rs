@@ -33,7 +33,9 @@ impl Keeper {
     /// Writes a checkpoint if it is time to; a failure is reported, and the search goes on.
     pub(super) fn keep(&mut self, snapshot: &Snapshot<'_>) {
         let Some(path) = &self.path else { return };
-        if !snapshot.is_last() && self.last.elapsed() < self.pause {
+        let is_time = snapshot.is_last() || self.last.elapsed() >= self.pause;
+        // What was found already would be missed by a search that goes on from here.
+        if !is_time || !snapshot.is_whole() {
             return;
         }
         let started = Instant::now();

@@ -7,7 +7,7 @@ use consistory_formats::{Format, write_history};
 use consistory_history::History;
 use consistory_protocol::tracking::Operation;
 use consistory_protocol::{
-    Exploration, Progress, Run, System, Unfinished, Verification, Violation,
+    Exploration, Passed, Progress, Run, System, Unfinished, Verification, Violation,
 };
 use consistory_verdict::{Judgement, Verdict, write_certificate};
 use serde_json::{Value, json};
@@ -43,15 +43,24 @@ pub(super) fn proved(verification: &Verification, json: Value) -> Report {
     }
 }
 
+/// A run that fails.
+pub(super) struct Failed<'a> {
+    pub(super) run: &'a Run,
+    /// What the check says.
+    pub(super) failure: &'a str,
+    pub(super) history: &'a History,
+    /// What became of the runs before it, or behind it, that were let pass.
+    pub(super) passed: &'a Passed,
+}
+
 /// Says that a run fails, and what that means.
 pub(super) fn refused(
-    run: &Run,
-    failure: &str,
-    history: &History,
+    failed: &Failed<'_>,
     judgement: &Judgement,
     progress: &Progress,
     mut json: Value,
 ) -> Result<Report, CliError> {
+    let Failed { run, failure, history, passed } = *failed;
     let mut shown = Vec::new();
     write_history(history, Format::Hist, &mut shown)?;
     let shown = String::from_utf8_lossy(&shown).into_owned();
@@ -74,16 +83,49 @@ pub(super) fn refused(
         }
     };
     json["meaning"] = headline.into();
-    let mut text = format!("{headline}\n  {}; a shortest run that fails:\n\n", size(progress));
+    json["passed"] = passed.runs.into();
+    let which = match (verdict, passed.runs) {
+        (Verdict::Violation, 1..) => "a run that is not",
+        _ => "a shortest run that fails",
+    };
+    let mut text = format!("{headline}\n  {}; {which}:\n\n", size(progress));
     text += &run_text(run);
     text += &format!("\n  The check says: {failure}.\n\n");
     shown.lines().for_each(|line| text += &format!("    {line}\n"));
     text.push('\n');
     text += &explain(history, "sc", judgement);
     text.push('\n');
+    if passed.runs > 0 {
+        let more = beside(verdict, passed);
+        text += &format!("\n{more}\n");
+        json["beside"] = more.into();
+    }
     let short = headline.split([':', '.']).take(if verdict == Verdict::Undecided { 2 } else { 1 });
     let headline = short.collect::<Vec<_>>().join(":");
     Ok(Report { verdict, headline, text, json })
+}
+
+/// Says what is known of runs that were let pass because they are sequentially consistent.
+fn beside(verdict: Verdict, passed: &Passed) -> String {
+    let runs = match passed.runs {
+        1 => "1 run".to_owned(),
+        runs => format!("{runs} runs"),
+    };
+    if verdict == Verdict::Violation {
+        return format!(
+            "Before it, {runs} failed the check and turned out to be sequentially consistent: the \
+             store order does not fit either. Mark the rules that order stores with `--@ serialize`."
+        );
+    }
+    let end = match &passed.stopped {
+        None => "to its end".to_owned(),
+        Some(Unfinished::Judged { .. }) => "until that was enough".to_owned(),
+        Some(reason) => format!("until it was stopped: {reason}"),
+    };
+    format!(
+        "The search went on behind runs of this kind, {end}; of {runs} that fail, none is not \
+         sequentially consistent."
+    )
 }
 
 /// Says why a search ended before its end, and from which checkpoint it can go on.
@@ -92,7 +134,7 @@ pub(super) fn undecided(reason: &Unfinished, mut json: Value, kept: Option<&Path
     let headline = format!("undecided: {reason}");
     let mut text = format!("{headline}\n");
     let so_far = match reason {
-        Unfinished::Run(_) => "",
+        Unfinished::Run(_) | Unfinished::Judged { .. } => "",
         Unfinished::Budget(_) | Unfinished::States { .. } => "nothing wrong in ",
     };
     text += &format!("  {so_far}{} states, depth {}\n", json["states"], json["depth"]);

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use crate::explore::expand::Product;
 use crate::explore::search::{Options, Progress, Search};
-use crate::explore::store::{Shard, hash};
+use crate::explore::store::{Shard, Width, hash};
 use crate::murphi::TypeId;
 
 /// The first word of every checkpoint.
-const MAGIC: u64 = u64::from_le_bytes(*b"cnstyck1");
+const MAGIC: u64 = u64::from_le_bytes(*b"cnstyck2");
 
 /// No state has more words than this.
 const MOST_WORDS: u64 = 1 << 32;
@@ -37,7 +37,7 @@ struct Identity {
     /// A hash of the version that wrote it: another one may lay out states in another way.
     version: u64,
     description: u64,
-    words: u64,
+    width: Width,
     is_tracked: bool,
     has_symmetry: bool,
     finds_deadlock: bool,
@@ -82,7 +82,7 @@ impl Identity {
         Identity {
             version: hash_text(env!("CARGO_PKG_VERSION")),
             description: hash_text(&product.system.source.text),
-            words: product.words() as u64,
+            width: product.width(),
             is_tracked: product.companion.is_some(),
             has_symmetry: options.symmetry,
             finds_deadlock: options.deadlock,
@@ -105,15 +105,17 @@ impl Checkpoint {
             _ => return Err(CheckpointError::Foreign),
         }
         let version = source.word()?;
-        let (description, words) = (source.word()?, source.word()?);
-        if words == 0 || words > MOST_WORDS {
+        let description = source.word()?;
+        let (words, head) = (source.word()?, source.word()?);
+        if words == 0 || words > MOST_WORDS || head == 0 || head > words {
             return Err(CheckpointError::Damaged);
         }
+        let width = Width { words: words as usize, head: head as usize };
         let mut flag = || -> Result<bool, CheckpointError> { Ok(source.word()? == 1) };
         let identity = Identity {
             version,
             description,
-            words,
+            width,
             is_tracked: flag()?,
             has_symmetry: flag()?,
             finds_deadlock: flag()?,
@@ -125,7 +127,7 @@ impl Checkpoint {
         progress.elapsed = Duration::from_millis(source.word()?);
         let mut shards = Vec::new();
         for _ in 0..source.word()? {
-            shards.push(Shard::read(words as usize, identity.is_compact, &mut source)?);
+            shards.push(Shard::read(width, identity.is_compact, &mut source)?);
         }
         let mut levels = Vec::new();
         for _ in 0..source.word()? {
@@ -176,7 +178,7 @@ impl Checkpoint {
                 return Err(Mismatch::Options { was: name(was), is: name(is) });
             }
         }
-        if self.identity.words != wanted.words {
+        if self.identity.width != wanted.width {
             return Err(Mismatch::Version);
         }
         Ok(())
@@ -187,8 +189,8 @@ impl Checkpoint {
         if self.shards.len() == count {
             return self;
         }
-        let (words, is_compact) = (self.identity.words as usize, self.identity.is_compact);
-        let mut shards: Vec<Shard> = (0..count).map(|_| Shard::new(words, is_compact)).collect();
+        let (width, is_compact) = (self.identity.width, self.identity.is_compact);
+        let mut shards: Vec<Shard> = (0..count).map(|_| Shard::new(width, is_compact)).collect();
         if is_compact {
             Shard::redistribute(self.shards, &self.at, &mut shards);
             let at: Vec<u32> = shards.iter().map(Shard::level_start).collect();
@@ -196,7 +198,7 @@ impl Checkpoint {
             return Checkpoint { shards, levels: vec![at.clone(), ends], at, ..self };
         }
         let lens: Vec<u32> = self.shards.iter().map(|shard| shard.len() as u32).collect();
-        let (mut state, mut scratch) = (vec![0; words], Vec::new());
+        let (mut state, mut scratch) = (vec![0; width.words], Vec::new());
         // What is expanded of the current level comes before what is not.
         let current = self.levels.len() - 1;
         let mut ends: Vec<(&Vec<u32>, bool)> =
@@ -244,12 +246,19 @@ impl Snapshot<'_> {
         self.is_last
     }
 
+    /// Says whether a search that goes on from here would come to the same verdict: not if
+    /// something was found in what it would not look at again.
+    pub fn is_whole(&self) -> bool {
+        !self.search.has_found
+    }
+
     /// Writes a checkpoint.
     pub fn write(&self, writer: &mut dyn Write) -> io::Result<()> {
         let Search { product, options, shards, levels, progress, .. } = self.search;
         let mut sink = Sink { writer, sum: 0 };
         let identity = Identity::new(product, options);
-        sink.words(&[MAGIC, identity.version, identity.description, identity.words])?;
+        let Width { words, head } = identity.width;
+        sink.words(&[MAGIC, identity.version, identity.description, words as u64, head as u64])?;
         sink.words(&identity.flags().map(u64::from))?;
         let symmetric: Vec<u32> = product.symmetric.iter().map(|ty| ty.0).collect();
         sink.numbers(&symmetric)?;

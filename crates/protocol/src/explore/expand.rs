@@ -1,11 +1,12 @@
 //! The successors of a state, as packed words: the protocol's, then its companion's.
 
+use crate::explore::store::Width;
 use crate::explore::symmetry::Canonical;
 use crate::machine::code::SiteId;
 use crate::machine::stepper::{Claimed, Fired, Stepper};
 use crate::murphi::TypeId;
 use crate::system::System;
-use crate::tracking::{Companion, Effect};
+use crate::tracking::{ByBytes, Companion, Effect, Follower};
 
 /// What is explored: a system, what runs beside it, and the symmetry that is used.
 #[derive(Clone, Copy)]
@@ -20,6 +21,13 @@ impl Product<'_> {
     /// Counts the words of a state.
     pub(crate) fn words(&self) -> usize {
         self.system.layout.words + self.companion.map_or(0, |c| c.width().div_ceil(8))
+    }
+
+    /// Gives the words of a state, and how many of them are not zero as a rule: a companion mostly
+    /// uses few.
+    pub(crate) fn width(&self) -> Width {
+        let words = self.words();
+        Width { words, head: words.min(self.system.layout.words + 2) }
     }
 }
 
@@ -43,8 +51,8 @@ pub(crate) struct Expander<'a> {
     product: Product<'a>,
     pub(crate) stepper: Stepper<'a>,
     canonical: Canonical<'a>,
-    /// The companion's state before and after a step.
-    before: Vec<u8>,
+    follower: Option<Box<dyn Follower + 'a>>,
+    /// The companion's state behind a step.
     after: Vec<u8>,
     /// The words of the state that was loaded.
     loaded: Vec<u64>,
@@ -61,7 +69,9 @@ impl<'a> Expander<'a> {
             product,
             stepper,
             canonical: Canonical::new(product.system, product.companion, product.symmetric),
-            before: vec![0; width],
+            follower: product.companion.map(|companion| {
+                companion.follower().unwrap_or_else(|| Box::new(ByBytes::new(companion)))
+            }),
             after: vec![0; width],
             loaded: vec![0; product.system.layout.words],
             words: vec![0; product.words()],
@@ -79,7 +89,10 @@ impl<'a> Expander<'a> {
         let split = self.product.system.layout.words;
         self.stepper.load(&words[..split]);
         self.loaded.copy_from_slice(&words[..split]);
-        unpack_bytes(&words[split..], &mut self.before);
+        if let Some(follower) = &mut self.follower {
+            unpack_bytes(&words[split..], &mut self.after);
+            follower.load(&self.after);
+        }
         self.claims()
     }
 
@@ -98,9 +111,9 @@ impl<'a> Expander<'a> {
             Fired::Fault(site) => return Err(Wrong::Fault { instance: number, site }),
             Fired::Done | Fired::Disabled => {}
         }
-        if let Some(companion) = self.product.companion {
+        if let Some(follower) = &mut self.follower {
             self.after.fill(0);
-            if companion.start(&self.stepper.effect, &mut self.after).is_err() {
+            if follower.start(&self.stepper.effect, &mut self.after).is_err() {
                 return Err(Wrong::Rejected { instance: number });
             }
         }
@@ -116,15 +129,10 @@ impl<'a> Expander<'a> {
             Fired::Fault(site) => return Err(Wrong::Fault { instance: number, site }),
             Fired::Done => {}
         }
-        if let Some(companion) = self.product.companion {
-            if self.stepper.effect.is_silent() {
-                self.after.copy_from_slice(&self.before);
-            } else {
-                self.after.fill(0);
-                let effect = &self.stepper.effect;
-                if companion.step(&self.before, effect, &mut self.after).is_err() {
-                    return Err(Wrong::Rejected { instance: number });
-                }
+        if let Some(follower) = &mut self.follower {
+            self.after.fill(0);
+            if follower.step(&self.stepper.effect, &mut self.after).is_err() {
+                return Err(Wrong::Rejected { instance: number });
             }
         }
         Ok(Some(self.packed()))
@@ -141,7 +149,9 @@ impl<'a> Expander<'a> {
         self.slots.extend_from_slice(self.stepper.slots());
         self.stepper.load_slots(&self.slots);
         self.product.system.layout.pack(&self.slots, &mut self.loaded);
-        self.before.copy_from_slice(&self.after);
+        if let Some(follower) = &mut self.follower {
+            follower.load(&self.after);
+        }
     }
 
     fn packed(&mut self) -> &[u64] {
@@ -151,7 +161,8 @@ impl<'a> Expander<'a> {
             self.stepper.pack_from(&self.loaded, &mut self.words[..split]);
             pack_bytes(&self.after, &mut self.words[split..]);
         } else {
-            let (slots, bytes) = self.canonical.of(self.stepper.slots(), &self.after);
+            let follower = self.follower.as_deref_mut();
+            let (slots, bytes) = self.canonical.of(self.stepper.slots(), &self.after, follower);
             layout.pack(slots, &mut self.words[..split]);
             pack_bytes(bytes, &mut self.words[split..]);
         }

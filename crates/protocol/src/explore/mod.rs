@@ -2,12 +2,15 @@
 
 mod checkpoint;
 mod expand;
+mod passing;
 mod search;
 mod store;
 mod symmetry;
 mod trace;
 
 pub use checkpoint::{Checkpoint, CheckpointError, Mismatch, Snapshot};
+pub use passing::Passed;
+pub(crate) use search::explore_judged;
 pub use search::{
     Exploration, Options, Outcome, Progress, Unfinished, Violation, explore, explore_from,
 };

@@ -16,6 +16,7 @@ use consistory_verdict::{Budget, Stopped};
 
 use crate::explore::checkpoint::{Checkpoint, Mismatch, Snapshot};
 use crate::explore::expand::{Expander, Product, Wrong};
+use crate::explore::passing::{Judge, Passed, Passing, Rejections};
 use crate::explore::store::{Shard, hash_words};
 use crate::explore::trace::{self, Run};
 use crate::system::{Fault, Position, System};
@@ -106,6 +107,12 @@ pub enum Unfinished {
     /// Something is wrong, but the run to it was not found in time.
     #[error("something is wrong, but the run to it was not found: {0}")]
     Run(Stopped),
+    /// Runs that are rejected were judged, and none of them is wrong.
+    #[error("{runs} runs were judged")]
+    Judged {
+        /// How many runs.
+        runs: u32,
+    },
 }
 
 /// What is wrong.
@@ -159,20 +166,40 @@ pub fn explore_from(
     budget: &Budget,
     report: &mut dyn FnMut(&Snapshot<'_>),
 ) -> Result<Exploration, Mismatch> {
+    let accept = &mut |_: &Run| true;
+    let judged = explore_judged(checkpoint, system, companion, options, budget, report, accept);
+    judged.map(|(exploration, _)| exploration)
+}
+
+/// Explores a system; a judge says which of the runs that the companion rejects end the search.
+pub(crate) fn explore_judged<'j>(
+    checkpoint: Option<Checkpoint>,
+    system: &System,
+    companion: Option<&dyn Companion>,
+    options: &Options,
+    budget: &Budget,
+    report: &mut dyn FnMut(&Snapshot<'_>),
+    judge: &'j mut Judge<'j>,
+) -> Result<(Exploration, Passed), Mismatch> {
+    let mut passing = Passing::new(judge);
+    let mut options = options.clone();
+    let mut is_again = false;
     let mut symmetric = match options.symmetry {
         true => system.symmetric.types.clone(),
         false => Vec::new(),
     };
     let mut checkpoint = checkpoint;
     if let Some(checkpoint) = &checkpoint {
-        checkpoint.fits(&Product { system, companion, symmetric: &symmetric }, options)?;
+        checkpoint.fits(&Product { system, companion, symmetric: &symmetric }, &options)?;
         symmetric.retain(|ty| checkpoint.symmetric.contains(ty));
     }
     loop {
         let product = Product { system, companion, symmetric: &symmetric };
-        let mut search = Search::new(product, options, budget);
+        let mut search = Search::new(product, &options, budget);
+        search.has_found = is_again;
         let from = checkpoint.take().map(|checkpoint| search.restore(checkpoint));
-        let found = search.search(from, report);
+        passing.restart();
+        let found = search.search(from, report, &mut passing);
         // A loop told the values of a scalarset apart: it is an ordinary type after all.
         if let Ok(Some((Wrong::Fault { site, .. }, _))) = &found
             && let Some(types) = system.ordered_loop(*site)
@@ -187,15 +214,16 @@ pub fn explore_from(
         }
         // By hashes alone no run can be found again: that takes the states themselves.
         if options.compaction && matches!(found, Ok(Some(_))) {
-            let options = Options { compaction: false, ..options.clone() };
-            return Ok(explore(system, companion, &options, budget, &mut |_| {}));
+            options.compaction = false;
+            is_again = true;
+            continue;
         }
         let ordinary = system.symmetric.types.iter().filter(|ty| !symmetric.contains(ty));
         let asymmetric = match options.symmetry {
             true => ordinary.map(|&ty| system.program.types.show(ty)).collect(),
             false => Vec::new(),
         };
-        return Ok(search.finish(found, asymmetric));
+        return Ok(search.finish(found, asymmetric, passing));
     }
 }
 
@@ -222,6 +250,8 @@ pub(crate) struct Search<'a> {
     started: Instant,
     /// How long it had taken when it was written down.
     before: Duration,
+    /// Whether something was found that a search that goes on from here would not find again.
+    pub(crate) has_found: bool,
 }
 
 /// What a thread gets out of its part of a round.
@@ -234,6 +264,8 @@ struct Expansion {
     here: Option<Found>,
     /// A violation in a step from this level.
     next: Option<Found>,
+    /// Steps from this level that the companion rejects.
+    rejections: Rejections,
     /// Why it stopped before the end of the part.
     stopped: Option<Stopped>,
 }
@@ -251,11 +283,12 @@ impl<'a> Search<'a> {
             product,
             options,
             budget,
-            shards: (0..jobs).map(|_| Shard::new(product.words(), options.compaction)).collect(),
+            shards: (0..jobs).map(|_| Shard::new(product.width(), options.compaction)).collect(),
             levels: Vec::new(),
             progress: Progress::default(),
             started: Instant::now(),
             before: Duration::ZERO,
+            has_found: false,
         }
     }
 
@@ -273,21 +306,32 @@ impl<'a> Search<'a> {
         mut self,
         found: Result<Option<Found>, Unfinished>,
         asymmetric: Vec<String>,
-    ) -> Exploration {
-        let outcome = match found {
-            Ok(None) => Outcome::Holds,
-            Ok(Some((wrong, at))) => self.violated(wrong, at),
-            Err(reason) => Outcome::Undecided { reason },
+        mut passing: Passing<'_>,
+    ) -> (Exploration, Passed) {
+        let outcome = match (found, passing.last, passing.first) {
+            (Ok(Some(_)), Some((violation, run)), _) => Outcome::Violated { violation, run },
+            (Ok(Some((wrong, at))), ..) => self.violated(wrong, at),
+            (found, _, Some((violation, run))) => {
+                passing.passed.stopped = found.err();
+                Outcome::Violated { violation, run }
+            }
+            (Ok(None), ..) => Outcome::Holds,
+            (Err(reason), ..) => Outcome::Undecided { reason },
         };
         self.update();
         let states = self.progress.states as f64;
         let omission = self.options.compaction.then(|| states * states / 2f64.powi(65));
-        Exploration { outcome, progress: self.progress, asymmetric, omission }
+        let exploration = Exploration { outcome, progress: self.progress, asymmetric, omission };
+        (exploration, passing.passed)
+    }
+
+    /// Gives a budget for finding a run again, which takes no longer than the search did.
+    pub(crate) fn renewed(&self) -> Budget {
+        self.budget.renewed()
     }
 
     fn violated(&self, wrong: Wrong, at: Vec<u64>) -> Outcome {
-        // Finding the run again takes no longer than the search did.
-        match trace::run_to(self, wrong, &at, &self.budget.renewed()) {
+        match trace::run_to(self, wrong, &at, &self.renewed()) {
             Ok((violation, run)) => Outcome::Violated { violation, run },
             Err(stopped) => Outcome::Undecided { reason: Unfinished::Run(stopped) },
         }
@@ -298,11 +342,12 @@ impl<'a> Search<'a> {
         &mut self,
         from: Option<Vec<u32>>,
         report: &mut dyn FnMut(&Snapshot<'_>),
+        passing: &mut Passing<'_>,
     ) -> Result<Option<Found>, Unfinished> {
         let mut expanders: Vec<Expander<'a>> =
             self.shards.iter().map(|_| Expander::new(self.product)).collect();
         if let Some(at) = from {
-            if let Some(found) = self.level(at, &mut expanders, report)? {
+            if let Some(found) = self.level(at, &mut expanders, report, passing)? {
                 return Ok(Some(found));
             }
             self.progress.depth += 1;
@@ -317,7 +362,7 @@ impl<'a> Search<'a> {
             }
             self.levels.push(ends);
             self.shards.iter_mut().for_each(Shard::next_level);
-            if let Some(found) = self.level(starts, &mut expanders, report)? {
+            if let Some(found) = self.level(starts, &mut expanders, report, passing)? {
                 return Ok(Some(found));
             }
             self.progress.depth += 1;
@@ -347,18 +392,22 @@ impl<'a> Search<'a> {
         mut at: Vec<u32>,
         expanders: &mut [Expander<'a>],
         report: &mut dyn FnMut(&Snapshot<'_>),
+        passing: &mut Passing<'_>,
     ) -> Result<Option<Found>, Unfinished> {
+        let mut rejections = Rejections::default();
         let ends = self.levels.last().expect("there is a level").clone();
         let (mut here, mut next): (Option<Found>, Option<Found>) = (None, None);
         while at != ends {
             let mut then = at.clone();
             let parts = self.parts(&mut then, &ends);
             let has_found = here.is_some() || next.is_some();
-            let expansions = self.expand(expanders, &parts, has_found);
-            for expansion in &expansions {
+            let mut expansions = self.expand(expanders, &parts, has_found);
+            for expansion in &mut expansions {
                 least(&mut here, &expansion.here);
                 least(&mut next, &expansion.next);
+                rejections.merge(std::mem::take(&mut expansion.rejections));
             }
+            self.has_found |= here.is_some() || next.is_some() || !rejections.is_empty();
             if let Some(stopped) = expansions.iter().find_map(|e| e.stopped.clone())
                 && here.is_none()
                 && next.is_none()
@@ -380,6 +429,15 @@ impl<'a> Search<'a> {
                     && self.progress.states > limit
                 {
                     return Err(self.stop(Unfinished::States { limit }, &at, report));
+                }
+            }
+        }
+        // By hashes alone no run can be found to be judged.
+        match rejections.least() {
+            Some(found) if self.options.compaction => least(&mut next, &Some(found)),
+            _ => {
+                if let Some(found) = passing.judge(self, rejections)? {
+                    return Ok(Some(found));
                 }
             }
         }
@@ -488,6 +546,11 @@ impl<'a> Search<'a> {
                                 let shard = shard_of(successor, shards, is_compact);
                                 out.successors[shard].extend_from_slice(successor);
                             }
+                        }
+                        Err(wrong @ Wrong::Rejected { .. }) => {
+                            is_stuck = false;
+                            let rule = self.product.system.lowered.rules[rule].rule;
+                            out.rejections.add(rule, wrong, &words);
                         }
                         Err(wrong) => {
                             is_stuck = false;

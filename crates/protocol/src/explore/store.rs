@@ -8,7 +8,9 @@
 //! search as well.
 //!
 //! Zeros are frequent, a companion's state mostly ends in them: in every table but the root's the
-//! number of 0 is 0, so parts that are all zeros are not looked up.
+//! number of 0 is 0, so parts that are all zeros are not looked up, and the words that mostly are
+//! zeros are a branch of their own at the root. The successors of a state have most words in common:
+//! each table remembers what it was asked for last.
 //!
 //! The index has groups of eight slots. A slot has a tag, one byte of the hash, and a number; the
 //! tags of a group are compared at once.
@@ -25,6 +27,8 @@ pub(crate) struct Interner {
     /// Eight tags a group; 0 is empty.
     tags: Vec<u64>,
     numbers: Vec<[u32; 8]>,
+    /// The number that was given last.
+    last: u32,
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -44,7 +48,7 @@ pub(crate) fn hash_words(words: &[u64]) -> u64 {
 
 impl Interner {
     pub(crate) fn new() -> Self {
-        Interner { values: Vec::new(), tags: vec![0; 2], numbers: vec![[0; 8]; 2] }
+        Interner { values: Vec::new(), tags: vec![0; 2], numbers: vec![[0; 8]; 2], last: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -74,7 +78,17 @@ impl Interner {
     }
 
     /// Gives a value's number, and whether it is new.
+    #[inline]
     pub(crate) fn intern(&mut self, value: u64) -> (u32, bool) {
+        if self.values.get(self.last as usize) == Some(&value) {
+            return (self.last, false);
+        }
+        let (number, is_new) = self.look_up(value);
+        self.last = number;
+        (number, is_new)
+    }
+
+    fn look_up(&mut self, value: u64) -> (u32, bool) {
         let (mut group, tag) = self.locate(hash(value));
         loop {
             let tags = self.tags[group];
@@ -143,77 +157,85 @@ fn zeros(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & TOPS
 }
 
-/// Counts the tables of a tree over so many words; a single word is its own root.
-fn tables(width: usize) -> usize {
-    let mut count = 1;
-    let mut level = width;
-    while level > 1 {
-        count += level - level % 2;
-        level = level.div_ceil(2);
+/// How many words a state has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Width {
+    pub(crate) words: usize,
+    /// How many of the words, from the first on, are not zero as a rule.
+    pub(crate) head: usize,
+}
+
+/// Gives the pairs of a tree over the words of a state, children first: a pair takes the place of
+/// its left part.
+fn pairs(width: Width) -> Vec<[usize; 2]> {
+    let mut pairs = Vec::new();
+    let head = width.head.min(width.words);
+    for mut parts in [Vec::from_iter(0..head), Vec::from_iter(head..width.words)] {
+        while parts.len() > 1 {
+            pairs.extend(parts.chunks_exact(2).map(|pair| [pair[0], pair[1]]));
+            parts = parts.into_iter().step_by(2).collect();
+        }
     }
-    count
+    if 0 < head && head < width.words {
+        pairs.push([0, head]);
+    }
+    pairs
 }
 
 /// A set of states of a fixed number of words.
 #[derive(Debug)]
 pub(crate) struct Store {
     width: usize,
-    /// The interners of the tree, level by level, leaves first; the last is the root.
+    pairs: Vec<[usize; 2]>,
+    /// The interners of the parts of each pair; the last is the root.
     tables: Vec<Interner>,
 }
 
 impl Store {
-    pub(crate) fn new(width: usize) -> Self {
-        let mut tables: Vec<Interner> = (0..tables(width)).map(|_| Interner::new()).collect();
+    pub(crate) fn new(width: Width) -> Self {
+        let pairs = pairs(width);
+        let mut tables: Vec<Interner> = (0..=2 * pairs.len()).map(|_| Interner::new()).collect();
         let root = tables.len() - 1;
         for table in &mut tables[..root] {
             table.intern(0);
         }
-        Store { width, tables }
+        Store { width: width.words, pairs, tables }
     }
 
     fn write(&self, sink: &mut Sink<'_>) -> io::Result<()> {
         self.tables.iter().try_for_each(|table| sink.list(&table.values))
     }
 
-    fn read(width: usize, source: &mut Source<'_>) -> Result<Self, CheckpointError> {
-        let mut store = Store { width, tables: Vec::new() };
-        for _ in 0..tables(width) {
-            store.tables.push(Interner::of(source.list()?));
+    fn read(width: Width, source: &mut Source<'_>) -> Result<Self, CheckpointError> {
+        let mut tables = Vec::new();
+        // A damaged width ends with the file.
+        for _ in 0..=2 * (width.words - 1) {
+            tables.push(Interner::of(source.list()?));
         }
-        Ok(store)
+        Ok(Store { width: width.words, pairs: pairs(width), tables })
     }
 
     /// Says whether every pair in the tree is of numbers that there are.
     fn is_sound(&self) -> bool {
-        // For each part of a level the tables that its values are pairs of, if they are.
-        let mut parts: Vec<Option<usize>> = vec![None; self.width];
-        let is_pair = |table: &Interner, left: usize| {
-            let (left, right) = (self.tables[left].len(), self.tables[left + 1].len());
-            table
-                .values
-                .iter()
-                .all(|&value| (value >> 32) < left as u64 && u64::from(value as u32) < right as u64)
-        };
         let inner = &self.tables[..self.tables.len() - 1];
         if inner.iter().any(|table| table.values.first() != Some(&0)) {
             return false;
         }
-        let mut first = 0;
-        while parts.len() > 1 {
-            let paired = parts.len() - parts.len() % 2;
-            let mut above: Vec<Option<usize>> =
-                (0..paired).step_by(2).map(|part| Some(first + part)).collect();
-            above.extend_from_slice(&parts[paired..]);
-            for (part, table) in parts[..paired].iter().zip(&self.tables[first..]) {
-                if part.is_some_and(|left| !is_pair(table, left)) {
-                    return false;
-                }
+        // For each part the tables that its values are pairs of, if they are.
+        let mut parts: Vec<Option<&[Interner]>> = vec![None; self.width];
+        let is_sound = |table: &Interner, parts: Option<&[Interner]>| {
+            let Some([left, right]) = parts else { return true };
+            table.values.iter().all(|&value| {
+                (value >> 32) < left.len() as u64 && u64::from(value as u32) < right.len() as u64
+            })
+        };
+        for (tables, &[left, right]) in inner.chunks_exact(2).zip(&self.pairs) {
+            if !is_sound(&tables[0], parts[left]) || !is_sound(&tables[1], parts[right]) {
+                return false;
             }
-            first += paired;
-            parts = above;
+            parts[left] = Some(tables);
         }
-        parts[0].is_none_or(|left| is_pair(self.root(), left))
+        is_sound(self.root(), parts[0])
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -232,47 +254,29 @@ impl Store {
     pub(crate) fn insert(&mut self, words: &[u64], scratch: &mut Vec<u64>) -> bool {
         scratch.clear();
         scratch.extend_from_slice(words);
-        let mut table = 0;
-        let mut level = self.width;
-        while level > 1 {
-            for pair in 0..level / 2 {
-                let (left, right) = (scratch[2 * pair], scratch[2 * pair + 1]);
-                let mut number = |table: usize, value: u64| match value {
-                    0 => 0,
-                    value => self.tables[table].intern(value).0,
-                };
-                let (left, right) = (number(table, left), number(table + 1, right));
-                table += 2;
-                scratch[pair] = u64::from(left) << 32 | u64::from(right);
+        let number = |table: &mut Interner, value: u64| match value {
+            0 => 0,
+            value => u64::from(table.intern(value).0),
+        };
+        let mut tables = self.tables.chunks_exact_mut(2);
+        for (tables, &[left, right]) in tables.by_ref().zip(&self.pairs) {
+            let (first, second) = (scratch[left], scratch[right]);
+            if first | second != 0 {
+                scratch[left] =
+                    number(&mut tables[0], first) << 32 | number(&mut tables[1], second);
             }
-            if level % 2 == 1 {
-                scratch[level / 2] = scratch[level - 1];
-            }
-            level = level.div_ceil(2);
         }
-        self.tables[table].intern(scratch[0]).1
+        let root = self.tables.last_mut().expect("there is a root");
+        root.intern(scratch[0]).1
     }
 
     /// Gives the state with a number.
     pub(crate) fn get(&self, number: u32, words: &mut [u64]) {
-        let mut levels = Vec::new();
-        let mut level = self.width;
-        while level > 1 {
-            levels.push(level);
-            level = level.div_ceil(2);
-        }
         words[0] = self.root().get(number);
-        let mut table = self.tables.len() - 1;
-        for &level in levels.iter().rev() {
-            if level % 2 == 1 {
-                words[level - 1] = words[level / 2];
-            }
-            table -= level - level % 2;
-            for pair in (0..level / 2).rev() {
-                let value = words[pair];
-                words[2 * pair + 1] = self.tables[table + 2 * pair + 1].get(value as u32);
-                words[2 * pair] = self.tables[table + 2 * pair].get((value >> 32) as u32);
-            }
+        for (tables, &[left, right]) in self.tables.chunks_exact(2).zip(&self.pairs).rev() {
+            let value = words[left];
+            words[left] = tables[0].get((value >> 32) as u32);
+            words[right] = tables[1].get(value as u32);
         }
     }
 }
@@ -285,9 +289,9 @@ pub(crate) enum Shard {
 }
 
 impl Shard {
-    pub(crate) fn new(width: usize, is_compact: bool) -> Self {
+    pub(crate) fn new(width: Width, is_compact: bool) -> Self {
         match is_compact {
-            true => Shard::Compact(Compact::new(width)),
+            true => Shard::Compact(Compact::new(width.words)),
             false => Shard::Exact(Store::new(width)),
         }
     }
@@ -330,12 +334,12 @@ impl Shard {
     }
 
     pub(crate) fn read(
-        width: usize,
+        width: Width,
         is_compact: bool,
         source: &mut Source<'_>,
     ) -> Result<Self, CheckpointError> {
         Ok(match is_compact {
-            true => Shard::Compact(Compact::read(width, source)?),
+            true => Shard::Compact(Compact::read(width.words, source)?),
             false => Shard::Exact(Store::read(width, source)?),
         })
     }
@@ -512,11 +516,13 @@ mod tests {
 
     #[test]
     fn a_store_is_a_set_that_remembers_the_order() {
-        for width in 1..=9 {
-            let mut store = Store::new(width);
+        for (width, head) in
+            (1..=9).flat_map(|width| (1..=width + 1).map(move |head| (width, head)))
+        {
+            let mut store = Store::new(Width { words: width, head });
             let mut known: HashMap<Vec<u64>, u32> = HashMap::new();
             let (mut seed, mut scratch) = (width as u64, Vec::new());
-            for _ in 0..20_000 {
+            for _ in 0..4_000 {
                 let words: Vec<u64> = (0..width).map(|_| next(&mut seed) % 7).collect();
                 let number = known.len() as u32;
                 let is_new = !known.contains_key(&words);
@@ -526,6 +532,7 @@ mod tests {
                 }
             }
             assert_eq!(store.len(), known.len());
+            assert!(store.is_sound());
             for (words, &number) in &known {
                 let mut found = vec![0; width];
                 store.get(number, &mut found);
@@ -536,7 +543,7 @@ mod tests {
 
     #[test]
     fn many_states_take_few_bytes() {
-        let mut store = Store::new(2);
+        let mut store = Store::new(Width { words: 2, head: 2 });
         let mut scratch = Vec::new();
         for i in 0..300_000u64 {
             store.insert(&[i % 1000, i / 1000], &mut scratch);

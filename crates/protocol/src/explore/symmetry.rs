@@ -25,7 +25,7 @@ use crate::machine::layout::{Bag, SlotKind};
 use crate::machine::run::{next_order, position};
 use crate::murphi::{Piece, Type, TypeId};
 use crate::system::System;
-use crate::tracking::{Companion, Renaming};
+use crate::tracking::{Companion, Follower, Renaming};
 
 /// What marks a value that was put in front of others with the same key.
 const FIRST: u64 = 0xf125_7000_0000_0001;
@@ -71,7 +71,6 @@ struct Named {
 /// Finds representatives of states; one a thread.
 pub(crate) struct Canonical<'a> {
     system: &'a System,
-    companion: Option<&'a dyn Companion>,
     groups: Vec<Group>,
     places: Vec<Place>,
     /// The slots outside multisets.
@@ -84,6 +83,9 @@ pub(crate) struct Canonical<'a> {
     blocks: Vec<Option<Named>>,
     work: Work,
 }
+
+/// What follows the state whose representative is looked for, if anything does.
+type Following<'f, 'g> = Option<&'f mut (dyn Follower + 'g)>;
 
 /// Memory that is used again for each state.
 #[derive(Default)]
@@ -117,12 +119,11 @@ struct Cell {
 impl<'a> Canonical<'a> {
     pub(crate) fn new(
         system: &'a System,
-        companion: Option<&'a dyn Companion>,
+        companion: Option<&dyn Companion>,
         symmetric: &[TypeId],
     ) -> Self {
         let mut canonical = Canonical {
             system,
-            companion,
             groups: Vec::new(),
             places: Vec::new(),
             plain: Vec::new(),
@@ -269,8 +270,14 @@ impl<'a> Canonical<'a> {
             .map(|(value, _, number)| (number, value))
     }
 
-    /// Gives the representative of a state and of its companion's.
-    pub(crate) fn of(&mut self, slots: &[i32], bytes: &[u8]) -> (&[i32], &[u8]) {
+    /// Gives the representative of a state and of its companion's, which a follower is in.
+    pub(crate) fn of<'f>(
+        &mut self,
+        slots: &[i32],
+        bytes: &[u8],
+        mut follower: Option<&mut (dyn Follower + 'f)>,
+    ) -> (&[i32], &[u8]) {
+        let follower = &mut follower;
         let mut work = std::mem::take(&mut self.work);
         work.memory.clear();
         work.memory.extend(
@@ -284,20 +291,20 @@ impl<'a> Canonical<'a> {
         work.best.clear();
         let cells = cells(&work);
         match cells[..] {
-            [] => self.try_order(&mut work, bytes),
+            [] => self.try_order(&mut work, follower),
             // Two values are as quickly tried as compared.
             [Cell { group, from, to }] if to - from == 2 => {
-                self.try_order(&mut work, bytes);
+                self.try_order(&mut work, follower);
                 work.orders[group].swap(from, from + 1);
-                self.try_order(&mut work, bytes);
+                self.try_order(&mut work, follower);
             }
             _ => {
-                self.find_twins(&cells, &mut work, bytes);
+                self.find_twins(&cells, &mut work, bytes, follower);
                 if mixed(&work).is_some() {
                     self.refine(&mut work);
                     self.sort_twins(&mut work);
                 }
-                self.descend(&mut work, bytes);
+                self.descend(&mut work, follower);
             }
         }
         self.work = work;
@@ -334,7 +341,13 @@ impl<'a> Canonical<'a> {
 
     /// Finds among values with equal keys those that are twins. How many twins a value has goes
     /// into its key, and twins stand side by side in the orders.
-    fn find_twins(&self, cells: &[Cell], work: &mut Work, bytes: &[u8]) {
+    fn find_twins(
+        &self,
+        cells: &[Cell],
+        work: &mut Work,
+        bytes: &[u8],
+        follower: &mut Following<'_, '_>,
+    ) {
         for twins in &mut work.twins {
             twins.iter_mut().zip(0..).for_each(|(twin, value)| *twin = value);
         }
@@ -345,7 +358,9 @@ impl<'a> Canonical<'a> {
             values.sort_unstable();
             for &value in &values {
                 let mut known = classes.iter_mut();
-                match known.find(|(first, _)| self.are_twins(group, *first, value, work, bytes)) {
+                match known.find(|(first, _)| {
+                    self.are_twins(group, [*first, value], work, bytes, follower)
+                }) {
                     Some((first, count)) => {
                         work.twins[group][value as usize] = *first;
                         *count += 1;
@@ -375,7 +390,14 @@ impl<'a> Canonical<'a> {
     }
 
     /// Says whether two values of a group can be swapped without changing anything.
-    fn are_twins(&self, group: usize, a: u32, b: u32, work: &mut Work, bytes: &[u8]) -> bool {
+    fn are_twins(
+        &self,
+        group: usize,
+        [a, b]: [u32; 2],
+        work: &mut Work,
+        bytes: &[u8],
+        follower: &mut Following<'_, '_>,
+    ) -> bool {
         let swapped = |in_group: u32, value: u32| match value {
             _ if in_group as usize != group => value,
             value if value == a => b,
@@ -417,7 +439,7 @@ impl<'a> Canonical<'a> {
                 return false;
             }
         }
-        let Some(companion) = self.companion else { return true };
+        let Some(follower) = follower else { return true };
         for (positions, in_group) in positions.iter_mut().zip(0..) {
             for (position, value) in positions.iter_mut().zip(0..) {
                 *position = swapped(in_group, value);
@@ -428,7 +450,7 @@ impl<'a> Canonical<'a> {
             self.locate(origins[slot as usize], new, renaming);
         }
         work.bytes.fill(0);
-        companion.rename(bytes, &work.renaming, &mut work.bytes);
+        follower.rename(&work.renaming, &mut work.bytes);
         work.bytes == bytes
     }
 
@@ -436,9 +458,9 @@ impl<'a> Canonical<'a> {
     /// classes in front, and refines.
     ///
     /// It goes as deep as there are classes that only such a choice tells apart.
-    fn descend(&self, work: &mut Work, bytes: &[u8]) {
+    fn descend(&self, work: &mut Work, follower: &mut Following<'_, '_>) {
         let Some(Cell { group, from, to }) = mixed(work) else {
-            return self.try_order(work, bytes);
+            return self.try_order(work, follower);
         };
         let values = &work.orders[group][from..to];
         let mut classes: Vec<u32> =
@@ -454,7 +476,7 @@ impl<'a> Canonical<'a> {
             }
             self.refine(work);
             self.sort_twins(work);
-            self.descend(work, bytes);
+            self.descend(work, follower);
         }
     }
 
@@ -530,7 +552,7 @@ impl<'a> Canonical<'a> {
     }
 
     /// Permutes the state by the current orders and keeps it if it is the least so far.
-    fn try_order(&self, work: &mut Work, bytes: &[u8]) {
+    fn try_order(&self, work: &mut Work, follower: &mut Following<'_, '_>) {
         let compared = self.apply(work);
         let is_first = work.best.is_empty();
         if !is_first && compared == Ordering::Greater {
@@ -543,7 +565,7 @@ impl<'a> Canonical<'a> {
             work.best_bytes.clear();
         }
         let mut best = std::mem::take(&mut work.best_bytes);
-        self.rename(work, bytes, &mut |renamed| {
+        self.rename(work, follower, &mut |renamed| {
             if best.is_empty() || *renamed < best[..] {
                 best.clear();
                 best.extend_from_slice(renamed);
@@ -605,8 +627,13 @@ impl<'a> Canonical<'a> {
     }
 
     /// Renames the companion's state by the current orders, and by every order of alike elements.
-    fn rename(&self, work: &mut Work, bytes: &[u8], consider: &mut dyn FnMut(&[u8])) {
-        let Some(companion) = self.companion else { return };
+    fn rename(
+        &self,
+        work: &mut Work,
+        follower: &mut Following<'_, '_>,
+        consider: &mut dyn FnMut(&[u8]),
+    ) {
+        let Some(follower) = follower else { return };
         let layout = &self.system.layout;
         self.name(&work.positions, &mut work.renaming);
         let mut runs =
@@ -623,7 +650,7 @@ impl<'a> Canonical<'a> {
                 self.locate(work.origins[slot as usize], new, &mut work.renaming);
             }
             work.bytes.fill(0);
-            companion.rename(bytes, &work.renaming, &mut work.bytes);
+            follower.rename(&work.renaming, &mut work.bytes);
             consider(&work.bytes);
             if !runs.iter_mut().any(|run| next_order(&mut run.order)) {
                 return;
@@ -813,11 +840,15 @@ mod tests {
         let mut orbits = 0;
         while let Some(state) = left.iter().next().cloned() {
             let orbit = orbit(&canonical, &state);
-            let first = canonical.of(&state, &[]).0.to_vec();
+            let first = canonical.of(&state, &[], None).0.to_vec();
             assert!(orbit.contains(&first), "the representative is a renaming");
             for renamed in &orbit {
                 assert!(states.contains(renamed), "renaming leads to states that are reached");
-                assert_eq!(canonical.of(renamed, &[]).0, first, "{renamed:?} has the same one");
+                assert_eq!(
+                    canonical.of(renamed, &[], None).0,
+                    first,
+                    "{renamed:?} has the same one"
+                );
                 left.remove(renamed);
             }
             orbits += 1;

@@ -145,15 +145,17 @@ impl<'s> Stepper<'s> {
         }
         if self.system.flow.is_some() {
             self.effect.sources.clear();
-            for &slot in &layout.locations {
-                let source = self.source(self.machine.memory[slot as usize]);
-                self.effect.sources.push(source);
-            }
-            // From here on a location only says whether it is defined.
             for (&slot, number) in layout.locations.iter().zip(0..) {
-                let code = &mut self.machine.memory[slot as usize];
-                if *code != UNDEFINED {
-                    *code = number;
+                let label = self.machine.memory[slot as usize];
+                // Most rules leave most locations alone.
+                let source = match label == number {
+                    true => Source::Location(number as u32),
+                    false => self.source(label),
+                };
+                self.effect.sources.push(source);
+                // From here on a location only says whether it is defined.
+                if label != UNDEFINED {
+                    self.machine.memory[slot as usize] = number;
                 }
             }
         }

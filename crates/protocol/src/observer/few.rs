@@ -25,6 +25,17 @@ impl<T: Copy + Default, const N: usize> Few<T, N> {
         self.items[self.len] = item;
         self.len += 1;
     }
+
+    /// Becomes the same list as another; what is behind its end is not touched.
+    pub(super) fn copy_from(&mut self, other: &Self) {
+        self.items[..other.len].copy_from_slice(&other.items[..other.len]);
+        self.len = other.len;
+    }
+
+    /// Makes it empty.
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+    }
 }
 
 impl<T, const N: usize> Deref for Few<T, N> {

@@ -9,8 +9,8 @@
 //!
 //! Call these the obligations. The sources of edges are few as well: the last operation of each
 //! processor, the last store of each block and the loads of its value, and the stores whose stale
-//! or pending values are held. So it is enough to know which obligation reaches which source: one
-//! bit row for each obligation, closed under transitivity, over the columns
+//! or pending values are held. So it is enough to know which obligation reaches which source: a bit
+//! matrix, closed under transitivity, with a row for each obligation and the columns
 //!
 //! | column | what an obligation reaches |
 //! | --- | --- |
@@ -25,6 +25,9 @@
 //! to all that reach the node. While no stale and no pending value is held there are no rows, and
 //! nothing is kept but that.
 //!
+//! The matrix is kept by columns, a word each: to read or to set a column is one instruction, and an
+//! edge to an obligation takes one for each column.
+//!
 //! Stale and pending stores are *classes*: the locations that hold the value of the same store are
 //! of one class. The initial value of a block is as that of a store that came before everything. If
 //! it is not known which block's initial value a location holds, it stands for that of any: each
@@ -35,8 +38,10 @@ use crate::tracking::{Effect, Operation, Source};
 
 /// How many stale and pending stores there can be at once.
 pub(super) const MAX_CLASSES: usize = 40;
-/// How many blocks there can be: a row has two columns for each.
-const MAX_BLOCKS: usize = (u128::BITS as usize - 2 * MAX_CLASSES) / 2;
+/// How many blocks there can be: each has a row of its own behind those of the classes.
+const MAX_BLOCKS: usize = u64::BITS as usize - MAX_CLASSES;
+/// How many columns there can be.
+pub(super) const MAX_COLUMNS: usize = 128;
 
 /// What a location holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -71,36 +76,34 @@ pub(super) enum Fault {
     TooManyClasses,
 }
 
-/// The columns of a row, and which of them is where.
+/// Which column is where.
 ///
-/// A row is at most 128 bits: the numbers of processors and blocks are bounded by the constructor
-/// of [`Witness`](super::Witness).
+/// The numbers of processors and blocks are bounded by the constructor of
+/// [`Witness`](super::Witness).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Columns {
     pub(super) procs: u8,
     pub(super) blocks: u8,
 }
 
-type Row = u128;
-
 impl Columns {
-    pub(super) fn last(self, proc: u8) -> u32 {
-        u32::from(proc)
+    pub(super) fn last(self, proc: u8) -> usize {
+        usize::from(proc)
     }
 
-    pub(super) fn tail(self, block: u8) -> u32 {
-        u32::from(self.procs + block)
+    pub(super) fn tail(self, block: u8) -> usize {
+        usize::from(self.procs + block)
     }
 
-    pub(super) fn front(self, block: u8) -> u32 {
-        u32::from(self.procs + self.blocks + block)
+    pub(super) fn front(self, block: u8) -> usize {
+        usize::from(self.procs + self.blocks + block)
     }
 
-    pub(super) fn own(self, class: u8) -> u32 {
-        u32::from(self.procs) + 2 * u32::from(self.blocks) + 2 * u32::from(class)
+    pub(super) fn own(self, class: u8) -> usize {
+        self.count(usize::from(class))
     }
 
-    pub(super) fn readers(self, class: u8) -> u32 {
+    pub(super) fn readers(self, class: u8) -> usize {
         self.own(class) + 1
     }
 
@@ -110,63 +113,70 @@ impl Columns {
     }
 }
 
+/// Which obligations reach a node: a bit for each class, then one for each block's first store.
+pub(super) type Reached = u64;
+
+/// The bit of a class.
+fn of_class(class: u8) -> Reached {
+    1 << class
+}
+
+/// The bit of the first store of a block.
+pub(super) fn of_first(block: u8) -> Reached {
+    1 << (MAX_CLASSES + usize::from(block))
+}
+
 /// Which locations hold what, and which obligation reaches which source.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Obligations {
     pub(super) columns: Columns,
     pub(super) serializes: bool,
     pub(super) contents: Vec<Contents>,
     pub(super) classes: Few<Option<Class>, MAX_CLASSES>,
-    /// What each class's obligation reaches: the successor of a stale store, a pending store itself.
-    pub(super) rows: Few<Row, MAX_CLASSES>,
-    /// Whether each block has a store in its order, while an initial value of any block is held.
-    pub(super) stored: Few<bool, MAX_BLOCKS>,
-    /// What each block's first store reaches, while an initial value of any block is held; else 0.
-    pub(super) first_rows: Few<Row, MAX_BLOCKS>,
+    /// What reaches each column: for a stale class its successor, for a pending one the store
+    /// itself; for a block its first store, while an initial value of any block is held.
+    pub(super) matrix: Few<Reached, MAX_COLUMNS>,
+    /// Which blocks have a store in their order, by their bits, while an initial value of any block
+    /// is held.
+    pub(super) stored: Reached,
+    /// What each operation of a step stored; a store turns stale there as it does in the locations.
+    performed: Vec<Contents>,
+    /// What locations held before a step.
+    before: Vec<Contents>,
 }
 
-/// Names a row.
-#[derive(Clone, Copy)]
-enum At {
-    Class(usize),
-    First(usize),
-}
-
-/// Which obligations reach a node.
-#[derive(Clone, Copy, Default)]
-struct Reached {
-    by_class: u64,
-    by_first: u64,
-}
-
-impl Reached {
-    fn has(self, at: At) -> bool {
-        match at {
-            At::Class(c) => self.by_class >> c & 1 == 1,
-            At::First(b) => self.by_first >> b & 1 == 1,
+impl Clone for Obligations {
+    fn clone(&self) -> Self {
+        Obligations {
+            contents: self.contents.clone(),
+            performed: Vec::new(),
+            before: Vec::new(),
+            ..*self
         }
     }
 
-    fn or(self, other: Reached) -> Reached {
-        Reached {
-            by_class: self.by_class | other.by_class,
-            by_first: self.by_first | other.by_first,
-        }
+    /// Copies what is in use, into memory that is there already.
+    fn clone_from(&mut self, other: &Self) {
+        (self.columns, self.serializes) = (other.columns, other.serializes);
+        self.contents.clone_from(&other.contents);
+        self.classes.copy_from(&other.classes);
+        self.matrix.copy_from(&other.matrix);
+        self.stored = other.stored;
     }
 }
 
 impl Obligations {
     /// Makes the situation before a start state.
     pub(super) fn new(columns: Columns, locations: usize, serializes: bool) -> Self {
-        let blocks = usize::from(columns.blocks);
         Obligations {
             columns,
             serializes,
             contents: vec![Contents::Nothing; locations],
             classes: Few::new(),
-            rows: Few::new(),
-            stored: Few::filled(blocks),
-            first_rows: Few::filled(blocks),
+            matrix: Few::filled(columns.count(0)),
+            stored: 0,
+            performed: Vec::new(),
+            before: Vec::new(),
         }
     }
 
@@ -177,73 +187,89 @@ impl Obligations {
         }
     }
 
+    /// Says whether operations that copy nothing are evidently fine and change nothing: loads of
+    /// current values while there are no obligations.
+    pub(super) fn is_idle(&self, effect: &Effect) -> bool {
+        let is_current = |operation: &Operation| match *operation {
+            Operation::Load { block, from: Source::Location(at), .. } => {
+                self.contents[at as usize] == Contents::Current(block as u8)
+            }
+            _ => false,
+        };
+        self.classes.is_empty()
+            && self.stored == 0
+            && effect.operations.iter().all(is_current)
+            && effect.copies_nothing()
+    }
+
+    /// Forgets the classes and what is reached.
+    pub(super) fn clear_matrix(&mut self) {
+        self.classes.clear();
+        self.matrix.clear();
+        (0..self.columns.count(0)).for_each(|_| self.matrix.push(0));
+    }
+
     /// Goes on by what a rule or a start state did.
     pub(super) fn step(&mut self, effect: &Effect) -> Result<(), Fault> {
-        // What each operation stored; a store turns stale there as it does in the locations.
-        let mut performed: Vec<Contents> = Vec::new();
+        self.performed.clear();
         for &operation in &effect.operations {
             let done = match operation {
                 Operation::Load { proc, block, from } => {
-                    let from = self.resolve(from, &performed);
+                    let from = self.resolve(from);
                     self.load(proc as u8, block as u8, from)?;
                     Contents::Nothing
                 }
-                Operation::Store { proc, block } => {
-                    self.store(proc as u8, block as u8, &mut performed)?
-                }
+                Operation::Store { proc, block } => self.store(proc as u8, block as u8)?,
                 Operation::Serialize { block, from } => {
-                    let from = self.resolve(from, &performed);
-                    self.serialize(block as u8, from, &mut performed)?;
+                    let from = self.resolve(from);
+                    self.serialize(block as u8, from)?;
                     Contents::Nothing
                 }
             };
-            performed.push(done);
+            self.performed.push(done);
         }
-        let after = effect.sources.iter().map(|&source| self.resolve(source, &performed)).collect();
-        self.contents = after;
+        self.before.clone_from(&self.contents);
+        for (contents, &source) in self.contents.iter_mut().zip(&effect.sources) {
+            *contents = resolve(source, &self.before, &self.performed);
+        }
         self.forget()?;
         // Copies alone only take constraints away.
         if effect.operations.is_empty() { Ok(()) } else { self.settle() }
     }
 
-    fn resolve(&self, source: Source, performed: &[Contents]) -> Contents {
-        match source {
-            Source::Location(at) => self.contents[at as usize],
-            Source::Store(at) => performed[at as usize],
-            Source::Initial => Contents::Initial,
-            Source::Nothing => Contents::Nothing,
-        }
+    fn resolve(&self, source: Source) -> Contents {
+        resolve(source, &self.contents, &self.performed)
     }
 
     fn load(&mut self, proc: u8, block: u8, from: Contents) -> Result<(), Fault> {
         let columns = self.columns;
-        let last = columns.last(proc);
-        let mut reached = self.column(last);
+        let (last, front) = (columns.last(proc), columns.front(block));
+        let mut reached = self.matrix[last];
         match from {
             Contents::Nothing => return Err(Fault::LoadsNothing),
-            Contents::Initial if self.stored[usize::from(block)] => {
-                self.precede(reached, At::First(usize::from(block)))?;
+            Contents::Initial if self.stored & of_first(block) != 0 => {
+                self.precede(reached, of_first(block))?;
             }
-            Contents::Initial => self.add_column(columns.front(block), reached),
+            Contents::Initial => self.matrix[front] |= reached,
             Contents::Current(found) => {
                 if found != block {
                     return Err(Fault::OtherBlock);
                 }
-                reached = reached.or(self.column(columns.tail(block)));
-                self.add_column(last, reached);
-                self.add_column(columns.front(block), reached);
+                reached |= self.matrix[columns.tail(block)];
+                self.matrix[last] |= reached;
+                self.matrix[front] |= reached;
             }
             Contents::Class(class) => {
                 let Class { block: found, pending } = self.class(class);
                 if found != block {
                     return Err(Fault::OtherBlock);
                 }
-                reached = reached.or(self.column(columns.own(class)));
-                self.add_column(last, reached);
+                reached |= self.matrix[columns.own(class)];
+                self.matrix[last] |= reached;
                 if pending {
-                    self.add_column(columns.readers(class), reached);
+                    self.matrix[columns.readers(class)] |= reached;
                 } else {
-                    self.precede(reached, At::Class(usize::from(class)))?;
+                    self.precede(reached, of_class(class))?;
                 }
             }
         }
@@ -251,40 +277,29 @@ impl Obligations {
     }
 
     /// Performs a store, and gives what holds its value.
-    fn store(
-        &mut self,
-        proc: u8,
-        block: u8,
-        performed: &mut [Contents],
-    ) -> Result<Contents, Fault> {
+    fn store(&mut self, proc: u8, block: u8) -> Result<Contents, Fault> {
         let columns = self.columns;
         let (last, tail, front) = (columns.last(proc), columns.tail(block), columns.front(block));
         if self.serializes {
             let class = self.new_class(Class { block, pending: true })?;
-            let own = columns.own(class);
-            let mut reached = self.column(last);
-            reached.by_class |= 1 << class;
-            self.add_column(last, reached);
-            self.add_column(own, reached);
+            let reached = self.matrix[last] | of_class(class);
+            self.matrix[last] |= reached;
+            self.matrix[columns.own(class)] |= reached;
             return Ok(Contents::Class(class));
         }
-        let reached = self.column(last).or(self.column(front));
-        let stale = self.overwrite(block, performed)?;
-        self.add_column(last, reached);
-        self.set_column(tail, reached);
-        self.set_column(front, reached);
+        let reached = self.matrix[last] | self.matrix[front];
+        let overwritten = self.overwrite(block)?;
+        self.matrix[last] |= reached;
+        self.matrix[tail] = reached;
+        self.matrix[front] = reached;
         // The new store has no edges out of it: it reaches itself.
-        let row = 1 << last | 1 << tail | 1 << front;
-        self.set_row(stale, row);
+        for column in [last, tail, front] {
+            self.matrix[column] |= overwritten;
+        }
         Ok(Contents::Current(block))
     }
 
-    fn serialize(
-        &mut self,
-        block: u8,
-        from: Contents,
-        performed: &mut [Contents],
-    ) -> Result<(), Fault> {
+    fn serialize(&mut self, block: u8, from: Contents) -> Result<(), Fault> {
         let class = match from {
             Contents::Nothing => return Err(Fault::SerializesNothing),
             Contents::Initial => return Ok(()),
@@ -295,98 +310,84 @@ impl Obligations {
         if !self.class(class).pending {
             return Ok(());
         }
-        self.append(class)?;
-        let stale = self.overwrite(block, performed)?;
-        self.set_row(stale, self.rows[usize::from(class)]);
         let columns = self.columns;
-        let own = self.column(columns.own(class));
-        let front = own.or(self.column(columns.readers(class)));
-        self.set_column(columns.tail(block), own);
-        self.set_column(columns.front(block), front);
+        // It comes behind the last store of its block and the loads of that one.
+        self.precede(self.matrix[columns.front(block)], of_class(class))?;
+        let overwritten = self.overwrite(block)?;
+        // What it reaches is what the successor of the store before it reaches.
+        for column in self.matrix.iter_mut().filter(|column| **column & of_class(class) != 0) {
+            *column |= overwritten;
+        }
+        let own = self.matrix[columns.own(class)];
+        self.matrix[columns.tail(block)] = own;
+        self.matrix[columns.front(block)] = own | self.matrix[columns.readers(class)];
         let held = Contents::Class(class);
-        let everywhere = self.contents.iter_mut().chain(performed);
+        let everywhere = self.contents.iter_mut().chain(&mut self.performed);
         everywhere.filter(|c| **c == held).for_each(|c| *c = Contents::Current(block));
         self.drop_class(class);
         Ok(())
     }
 
-    /// Puts a pending store behind the last store of its block and the loads of that one.
-    fn append(&mut self, class: u8) -> Result<(), Fault> {
-        let front = self.column(self.columns.front(self.class(class).block));
-        self.precede(front, At::Class(usize::from(class)))
-    }
-
     /// Makes the last store of a block stale, or the initial value, for a next store to come; gives
     /// the rows that are to be what the next store reaches.
-    fn overwrite(
-        &mut self,
-        block: u8,
-        performed: &mut [Contents],
-    ) -> Result<(Option<u8>, Option<u8>), Fault> {
-        let is_first = !std::mem::replace(&mut self.stored[usize::from(block)], true);
-        let first = is_first && self.contents.contains(&Contents::Initial);
-        let first = first.then_some(block);
+    fn overwrite(&mut self, block: u8) -> Result<Reached, Fault> {
+        let is_first = self.stored & of_first(block) == 0;
+        self.stored |= of_first(block);
+        let mut overwritten = 0;
+        if is_first && self.contents.contains(&Contents::Initial) {
+            overwritten |= of_first(block);
+        }
         let current = Contents::Current(block);
-        if !self.contents.iter().chain(&*performed).any(|&c| c == current) {
-            return Ok((None, first));
+        if !self.contents.iter().chain(&self.performed).any(|&c| c == current) {
+            return Ok(overwritten);
         }
-        let tail = self.column(self.columns.tail(block));
         let class = self.new_class(Class { block, pending: false })?;
-        self.set_column(self.columns.own(class), tail);
-        let everywhere = self.contents.iter_mut().chain(performed);
+        self.matrix[self.columns.own(class)] = self.matrix[self.columns.tail(block)];
+        let everywhere = self.contents.iter_mut().chain(&mut self.performed);
         everywhere.filter(|c| **c == current).for_each(|c| *c = Contents::Class(class));
-        Ok((Some(class), first))
-    }
-
-    fn set_row(&mut self, (class, first): (Option<u8>, Option<u8>), row: Row) {
-        if let Some(class) = class {
-            self.rows[usize::from(class)] = row;
-        }
-        if let Some(block) = first {
-            self.first_rows[usize::from(block)] = row;
-        }
+        Ok(overwritten | of_class(class))
     }
 
     /// Adds an edge from the node that is reached so to an obligation.
-    fn precede(&mut self, reached: Reached, obligation: At) -> Result<(), Fault> {
-        if reached.has(obligation) {
+    fn precede(&mut self, reached: Reached, obligation: Reached) -> Result<(), Fault> {
+        if reached & obligation != 0 {
             return Err(Fault::Cycle);
         }
-        let gained = match obligation {
-            At::Class(c) => self.rows[c],
-            At::First(b) => self.first_rows[b],
-        };
-        for (c, row) in self.rows.iter_mut().enumerate() {
-            if reached.has(At::Class(c)) {
-                *row |= gained;
-            }
-        }
-        for (b, row) in self.first_rows.iter_mut().enumerate() {
-            if reached.has(At::First(b)) {
-                *row |= gained;
-            }
+        for column in self.matrix.iter_mut().filter(|column| **column & obligation != 0) {
+            *column |= reached;
         }
         Ok(())
     }
 
     /// Drops what nothing can depend on any more.
     fn forget(&mut self) -> Result<(), Fault> {
-        for class in 0..self.classes.len() {
-            let held = || self.contents.contains(&Contents::Class(class as u8));
-            match self.classes[class] {
-                Some(_) if held() => {}
-                Some(Class { pending: true, .. }) => return Err(Fault::LostStore),
-                Some(_) => self.drop_class(class as u8),
-                None => {}
+        let (mut classes, mut blocks, mut is_initial) = (0u64, 0u64, false);
+        for &contents in &self.contents {
+            match contents {
+                Contents::Nothing => {}
+                Contents::Initial => is_initial = true,
+                Contents::Current(block) => blocks |= 1 << block,
+                Contents::Class(class) => classes |= of_class(class),
             }
         }
-        if !self.contents.contains(&Contents::Initial) {
-            self.stored.fill(false);
-            self.first_rows.fill(0);
+        for class in 0..self.classes.len() as u8 {
+            match self.classes[usize::from(class)] {
+                Some(Class { pending, .. }) if classes & of_class(class) == 0 => {
+                    if pending {
+                        return Err(Fault::LostStore);
+                    }
+                    self.drop_class(class);
+                }
+                _ => {}
+            }
+        }
+        if !is_initial && self.stored != 0 {
+            self.stored = 0;
+            self.matrix.iter_mut().for_each(|column| *column &= of_first(0) - 1);
         }
         for block in 0..self.columns.blocks {
-            if !self.contents.contains(&Contents::Current(block)) {
-                self.set_column(self.columns.tail(block), Reached::default());
+            if blocks >> block & 1 == 0 {
+                self.matrix[self.columns.tail(block)] = 0;
             }
         }
         Ok(())
@@ -394,34 +395,26 @@ impl Obligations {
 
     /// Asks for an order of the pending stores that closes no cycle.
     fn settle(&self) -> Result<(), Fault> {
-        let pending = |class: &&Option<Class>| class.is_some_and(|c| c.pending);
-        if self.classes.iter().filter(pending).count() == 0 || self.can_end() {
+        let mut ending = Ending {
+            pending: 0,
+            classes: &self.classes,
+            fronts: Few::new(),
+            behind: Few::filled(self.classes.len()),
+        };
+        for (class, pending) in (0u8..).zip(self.classes.iter()) {
+            if pending.is_some_and(|class| class.pending) {
+                ending.pending |= of_class(class);
+                let columns = self.columns;
+                ending.behind[usize::from(class)] =
+                    self.matrix[columns.own(class)] | self.matrix[columns.readers(class)];
+            }
+        }
+        if ending.pending == 0 {
             return Ok(());
         }
-        Err(Fault::NoOrder)
-    }
-
-    fn can_end(&self) -> bool {
-        let mut pending = (0u8..).zip(self.classes.iter()).filter_map(|(c, class)| {
-            class.filter(|class| class.pending).map(|class| (c, class.block))
-        });
-        let Some((first, block)) = pending.next() else { return true };
-        // The order of stores to different blocks is free, so one block is done after the other.
-        let others = pending.filter(|&(_, other)| other == block).map(|(class, _)| class);
-        std::iter::once(first).chain(others).any(|class| {
-            // What locations hold does not matter for the order.
-            let mut next = Obligations { contents: Vec::new(), ..*self };
-            if next.append(class).is_err() {
-                return false;
-            }
-            // No load follows, so nothing that is overwritten matters any more.
-            let columns = self.columns;
-            let own = next.column(columns.own(class));
-            let front = own.or(next.column(columns.readers(class)));
-            next.set_column(columns.front(block), front);
-            next.drop_class(class);
-            next.can_end()
-        })
+        (0..self.columns.blocks)
+            .for_each(|block| ending.fronts.push(self.matrix[self.columns.front(block)]));
+        if ending.is_possible() { Ok(()) } else { Err(Fault::NoOrder) }
     }
 
     fn class(&self, class: u8) -> Class {
@@ -435,39 +428,75 @@ impl Obligations {
             return Err(Fault::TooManyClasses);
         }
         if at == self.classes.len() {
-            self.classes.push(None);
-            self.rows.push(0);
+            self.push_class(class);
         }
         self.classes[at] = Some(class);
         Ok(at as u8)
     }
 
+    /// Adds a class behind the others, with columns for it.
+    pub(super) fn push_class(&mut self, class: Class) {
+        self.classes.push(Some(class));
+        self.matrix.push(0);
+        self.matrix.push(0);
+    }
+
     fn drop_class(&mut self, class: u8) {
         self.classes[usize::from(class)] = None;
-        self.rows[usize::from(class)] = 0;
-        self.set_column(self.columns.own(class), Reached::default());
-        self.set_column(self.columns.readers(class), Reached::default());
+        self.matrix.iter_mut().for_each(|column| *column &= !of_class(class));
+        self.matrix[self.columns.own(class)] = 0;
+        self.matrix[self.columns.readers(class)] = 0;
+    }
+}
+
+fn resolve(source: Source, contents: &[Contents], performed: &[Contents]) -> Contents {
+    match source {
+        Source::Location(at) => contents[at as usize],
+        Source::Store(at) => performed[at as usize],
+        Source::Initial => Contents::Initial,
+        Source::Nothing => Contents::Nothing,
+    }
+}
+
+/// Pending stores that are to be put behind the others in some order, when no load follows: nothing
+/// that is overwritten matters any more.
+#[derive(Clone, Copy)]
+struct Ending<'a> {
+    pending: Reached,
+    classes: &'a [Option<Class>],
+    /// What reaches the front of each block.
+    fronts: Few<Reached, MAX_BLOCKS>,
+    /// What reaches each pending store or a load of it.
+    behind: Few<Reached, MAX_CLASSES>,
+}
+
+impl Ending<'_> {
+    fn is_possible(&self) -> bool {
+        if self.pending == 0 {
+            return true;
+        }
+        let block_of = |class: u32| self.classes[class as usize].map(|class| class.block);
+        // The order of stores to different blocks is free, so one block is done after the other.
+        let block = block_of(self.pending.trailing_zeros());
+        let pending = (0..self.classes.len() as u32).filter(|class| self.pending >> class & 1 == 1);
+        pending.filter(|&class| block_of(class) == block).any(|class| {
+            let mut next = *self;
+            next.append(class as u8, usize::from(block.unwrap_or(0))) && next.is_possible()
+        })
     }
 
-    fn column(&self, column: u32) -> Reached {
-        let collect = |rows: &[Row]| {
-            (0..).zip(rows).fold(0, |all, (at, row)| all | ((row >> column & 1) as u64) << at)
-        };
-        Reached { by_class: collect(&self.rows), by_first: collect(&self.first_rows) }
-    }
-
-    fn set_column(&mut self, column: u32, reached: Reached) {
-        let set = |rows: &mut [Row], reached: u64| {
-            for (at, row) in rows.iter_mut().enumerate() {
-                *row = *row & !(1 << column) | Row::from(reached >> at & 1) << column;
-            }
-        };
-        set(&mut self.rows, reached.by_class);
-        set(&mut self.first_rows, reached.by_first);
-    }
-
-    /// Adds to what reaches a node that stays.
-    fn add_column(&mut self, column: u32, reached: Reached) {
-        self.set_column(column, self.column(column).or(reached));
+    /// Puts a store behind the others of its block, unless that closes a cycle.
+    fn append(&mut self, class: u8, block: usize) -> bool {
+        let front = self.fronts[block];
+        if front & of_class(class) != 0 {
+            return false;
+        }
+        let columns = self.behind.iter_mut().chain(self.fronts.iter_mut());
+        for column in columns.filter(|column| **column & of_class(class) != 0) {
+            *column = (*column | front) & !of_class(class);
+        }
+        self.fronts[block] = self.behind[usize::from(class)];
+        self.pending &= !of_class(class);
+        true
     }
 }

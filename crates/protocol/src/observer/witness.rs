@@ -1,14 +1,16 @@
 //! The observer and checker of an exploration, as bytes.
 //!
 //! A state is packed bit by bit: what each location holds, which blocks have been stored to, and
-//! the rows of the obligations, if there are any. Classes are numbered by the first location that
-//! holds them, so that equal situations are equal bytes. Rows come last and are packed for the
-//! number of classes that there are: a state is mostly much shorter than the fixed width, and the
-//! rest is zeros.
+//! the columns of the matrix of obligations, if there are any. Classes are numbered by the first
+//! location that holds them, so that equal situations are equal bytes. Columns come last and are
+//! packed for the number of classes that there are: a state is mostly much shorter than the fixed
+//! width, and the rest is zeros.
 
 use crate::observer::few::Few;
-use crate::observer::obligations::{Class, Columns, Contents, MAX_CLASSES, Obligations};
-use crate::tracking::{Companion, Effect, Rejected, Renaming, Shape};
+use crate::observer::obligations::{
+    Class, Columns, Contents, MAX_CLASSES, MAX_COLUMNS, Obligations, Reached, of_first,
+};
+use crate::tracking::{Companion, Effect, Follower, Rejected, Renaming, Shape};
 
 /// A protocol is too large for a [`Witness`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -42,7 +44,7 @@ impl Witness {
     /// Makes a witness for a protocol.
     pub fn new(shape: Shape) -> Result<Self, WitnessError> {
         let Shape { procs, blocks, locations, serializes } = shape;
-        let limit = u128::BITS - 2 * MAX_CLASSES as u32;
+        let limit = (MAX_COLUMNS - 2 * MAX_CLASSES) as u32;
         let fits = procs <= limit && blocks <= limit && procs + 2 * blocks <= limit;
         if !fits {
             return Err(WitnessError { procs, blocks, limit });
@@ -66,24 +68,25 @@ impl Witness {
 
     /// Counts the bits that a state really uses.
     pub fn bits_used(&self, state: &[u8]) -> usize {
-        let situation = self.decode(state);
-        let classes = situation.classes.len();
+        let mut situation = self.nothing();
+        self.decode(state, &mut situation);
         let firsts = if situation.contents.contains(&Contents::Initial) {
-            situation.stored.iter().filter(|&&stored| stored).count()
+            situation.stored.count_ones() as usize
         } else {
             0
         };
-        self.bits(classes, firsts)
+        self.bits(situation.classes.len(), firsts)
     }
 
     fn bits(&self, classes: usize, firsts: usize) -> usize {
         let blocks = usize::from(self.columns.blocks);
         let heads = self.locations * self.tag_bits() as usize + blocks;
         let kinds = classes * (self.block_bits() as usize + usize::from(self.serializes));
-        heads + kinds + (classes + firsts) * self.row_bits(classes)
+        heads + kinds + (classes + firsts) * self.used_columns(classes)
     }
 
-    fn row_bits(&self, classes: usize) -> usize {
+    /// Counts the columns that can be of use when there are so many classes.
+    fn used_columns(&self, classes: usize) -> usize {
         let readers = if self.serializes { 0 } else { classes };
         self.columns.count(classes) - readers
     }
@@ -100,71 +103,88 @@ impl Witness {
         bits_for(u32::from(self.columns.blocks))
     }
 
+    /// Gives the situation before a start state.
+    fn nothing(&self) -> Obligations {
+        Obligations::new(self.columns, self.locations, self.serializes)
+    }
+
     fn encode(&self, situation: &Obligations, state: &mut [u8]) {
-        let mut names: Few<u8, MAX_CLASSES> = Few::new();
-        for contents in &situation.contents {
-            if let Contents::Class(class) = *contents
-                && !names.contains(&class)
-            {
-                names.push(class);
-            }
-        }
-        let mut bits = Bits { bytes: state, at: 0 };
+        let mut bits = Bits { bytes: state, at: 0, pending: 0, count: 0 };
         let blocks = u32::from(self.columns.blocks);
-        for contents in &situation.contents {
-            let tag = match *contents {
+        let (tag_bits, block_bits) = (self.tag_bits(), self.block_bits());
+        // The classes in the order of their names, and for each its name.
+        let mut named: Few<u8, MAX_CLASSES> = Few::new();
+        let mut names = [u8::MAX; MAX_CLASSES];
+        let mut is_initial = false;
+        for &contents in &situation.contents {
+            let tag = match contents {
                 Contents::Nothing => NOTHING,
-                Contents::Initial => INITIAL,
+                Contents::Initial => {
+                    is_initial = true;
+                    INITIAL
+                }
                 Contents::Current(block) => BLOCKS + u32::from(block),
                 Contents::Class(class) => {
-                    let name = names.iter().position(|&c| c == class).expect("it was named");
-                    BLOCKS + blocks + name as u32
+                    let name = &mut names[usize::from(class)];
+                    if *name == u8::MAX {
+                        *name = named.len() as u8;
+                        named.push(class);
+                    }
+                    BLOCKS + blocks + u32::from(*name)
                 }
             };
-            bits.push(tag.into(), self.tag_bits());
+            bits.push(tag.into(), tag_bits);
         }
-        situation.stored.iter().for_each(|&stored| bits.push(stored.into(), 1));
-        for &name in names.iter() {
+        bits.push(situation.stored >> MAX_CLASSES, blocks);
+        for &class in named.iter() {
             let Class { block, pending } =
-                situation.classes[usize::from(name)].expect("a class that is held");
-            bits.push(block.into(), self.block_bits());
+                situation.classes[usize::from(class)].expect("a class that is held");
+            bits.push(block.into(), block_bits);
             if self.serializes {
                 bits.push(pending.into(), 1);
             }
         }
-        let fixed = self.columns.count(0) as u32;
-        let width = self.row_bits(names.len()) as u32;
-        let mut push_row = |row: u128| {
-            let mut packed = row & ((1 << fixed) - 1);
-            let mut at = fixed;
-            for &name in names.iter() {
-                packed |= (row >> self.columns.own(name) & 1) << at;
-                at += 1;
-            }
-            if self.serializes {
-                for &name in names.iter() {
-                    packed |= (row >> self.columns.readers(name) & 1) << at;
-                    at += 1;
-                }
-            }
-            bits.push(packed, width);
-        };
-        names.iter().for_each(|&name| push_row(situation.rows[usize::from(name)]));
-        if situation.contents.contains(&Contents::Initial) {
-            let firsts = situation.stored.iter().zip(situation.first_rows.iter());
-            firsts.filter(|(stored, _)| **stored).for_each(|(_, &row)| push_row(row));
+        if named.is_empty() && !is_initial {
+            return bits.finish();
         }
+        let is_renamed = (0..).zip(named.iter()).any(|(name, &class)| name != class);
+        let mut push = |column: usize| {
+            let reached = situation.matrix[column];
+            let of_classes = match is_renamed {
+                true => (0..).zip(named.iter()).fold(0, |all, (name, &class)| {
+                    let all: u64 = all;
+                    all | (reached >> class & 1) << name
+                }),
+                false => reached & ((1 << named.len()) - 1),
+            };
+            bits.push(of_classes, named.len() as u32);
+            if is_initial {
+                bits.push_where(reached >> MAX_CLASSES, situation.stored >> MAX_CLASSES);
+            }
+        };
+        (0..self.columns.count(0)).for_each(&mut push);
+        for &class in named.iter() {
+            push(self.columns.own(class));
+            if self.serializes {
+                push(self.columns.readers(class));
+            }
+        }
+        bits.finish();
     }
 
-    fn decode(&self, state: &[u8]) -> Obligations {
-        let mut bits = Reader { bytes: state, at: 0 };
-        let mut situation = Obligations::new(self.columns, self.locations, self.serializes);
+    fn decode(&self, state: &[u8], situation: &mut Obligations) {
+        let mut bits = Reader { bytes: state, pending: 0, count: 0 };
         let blocks = u32::from(self.columns.blocks);
+        let (tag_bits, block_bits) = (self.tag_bits(), self.block_bits());
         let mut classes = 0;
+        let mut is_initial = false;
         for contents in &mut situation.contents {
-            *contents = match bits.take(self.tag_bits()) as u32 {
+            *contents = match bits.take(tag_bits) as u32 {
                 NOTHING => Contents::Nothing,
-                INITIAL => Contents::Initial,
+                INITIAL => {
+                    is_initial = true;
+                    Contents::Initial
+                }
                 tag if tag < BLOCKS + blocks => Contents::Current((tag - BLOCKS) as u8),
                 tag => {
                     let class = tag - BLOCKS - blocks;
@@ -173,71 +193,35 @@ impl Witness {
                 }
             };
         }
-        situation.stored.iter_mut().for_each(|stored| *stored = bits.take(1) == 1);
+        situation.stored = bits.take(blocks) << MAX_CLASSES;
+        situation.clear_matrix();
         for _ in 0..classes {
-            let block = bits.take(self.block_bits()) as u8;
+            let block = bits.take(block_bits) as u8;
             let pending = self.serializes && bits.take(1) == 1;
-            situation.classes.push(Some(Class { block, pending }));
+            situation.push_class(Class { block, pending });
         }
-        let fixed = self.columns.count(0) as u32;
-        let width = self.row_bits(classes as usize) as u32;
-        let mut take_row = || {
-            let packed = bits.take(width);
-            let mut row = packed & ((1 << fixed) - 1);
-            for class in 0..classes {
-                row |= (packed >> (fixed + class) & 1) << self.columns.own(class as u8);
+        if classes == 0 && !is_initial {
+            return;
+        }
+        let mut take = |column: &mut Reached| {
+            *column = bits.take(classes);
+            if is_initial {
+                *column |= bits.take_where(situation.stored >> MAX_CLASSES) << MAX_CLASSES;
             }
-            if self.serializes {
-                for class in 0..classes {
-                    let at = fixed + classes + class;
-                    row |= (packed >> at & 1) << self.columns.readers(class as u8);
-                }
-            }
-            row
         };
-        (0..classes).for_each(|_| situation.rows.push(take_row()));
-        if situation.contents.contains(&Contents::Initial) {
-            for (stored, row) in situation.stored.iter().zip(situation.first_rows.iter_mut()) {
-                if *stored {
-                    *row = take_row();
-                }
+        let (fixed, of_classes) = situation.matrix.split_at_mut(self.columns.count(0));
+        fixed.iter_mut().for_each(&mut take);
+        for column in of_classes.chunks_exact_mut(2) {
+            take(&mut column[0]);
+            if self.serializes {
+                take(&mut column[1]);
             }
         }
-        situation
-    }
-}
-
-impl Companion for Witness {
-    fn width(&self) -> usize {
-        self.bits(self.max_classes(), usize::from(self.columns.blocks)).div_ceil(8)
     }
 
-    fn start(&self, effect: &Effect, state: &mut [u8]) -> Result<(), Rejected> {
-        let mut situation = Obligations::new(self.columns, self.locations, self.serializes);
-        situation.step(effect).map_err(|_| Rejected)?;
-        for (location, home) in self.homes.iter().enumerate() {
-            if let Some(block) = *home {
-                situation.set_initial(location, block as u8);
-            }
-        }
-        self.encode(&situation, state);
-        Ok(())
-    }
-
-    fn step(&self, before: &[u8], effect: &Effect, after: &mut [u8]) -> Result<(), Rejected> {
-        if effect.is_silent() {
-            after.copy_from_slice(before);
-            return Ok(());
-        }
-        let mut situation = self.decode(before);
-        situation.step(effect).map_err(|_| Rejected)?;
-        self.encode(&situation, after);
-        Ok(())
-    }
-
-    fn rename(&self, state: &[u8], renaming: &Renaming, renamed: &mut [u8]) {
-        let old = self.decode(state);
-        let mut new = old.clone();
+    /// Writes a situation under other names.
+    fn rename_into(&self, old: &Obligations, renaming: &Renaming, new: &mut Obligations) {
+        new.clone_from(old);
         let block = |block: u8| renaming.blocks[usize::from(block)] as u8;
         for (contents, &to) in old.contents.iter().zip(&renaming.locations) {
             new.contents[to as usize] = match *contents {
@@ -249,26 +233,116 @@ impl Companion for Witness {
             class.block = block(class.block);
         }
         let columns = self.columns;
-        let row = |row: u128| {
-            let classes = row >> columns.count(0) << columns.count(0);
-            let moved = |from: u32, to: u32| (row >> from & 1) << to;
-            let procs = (0..columns.procs).map(|p| {
-                let to = renaming.procs[usize::from(p)] as u8;
-                moved(columns.last(p), columns.last(to))
-            });
-            let blocks = (0..columns.blocks).map(|b| {
-                let to = block(b);
-                moved(columns.tail(b), columns.tail(to))
-                    | moved(columns.front(b), columns.front(to))
-            });
-            procs.chain(blocks).fold(classes, |all, bit| all | bit)
-        };
-        new.rows.iter_mut().for_each(|r| *r = row(*r));
-        for (b, &to) in (0..).zip(&renaming.blocks) {
-            new.stored[to as usize] = old.stored[b];
-            new.first_rows[to as usize] = row(old.first_rows[b]);
+        for (p, &to) in (0..).zip(&renaming.procs) {
+            new.matrix[columns.last(to as u8)] = old.matrix[columns.last(p)];
         }
-        self.encode(&new, renamed);
+        for (b, &to) in (0..).zip(&renaming.blocks) {
+            new.matrix[columns.tail(to as u8)] = old.matrix[columns.tail(b)];
+            new.matrix[columns.front(to as u8)] = old.matrix[columns.front(b)];
+        }
+        if old.stored != 0 {
+            let moved = |reached: Reached| {
+                let of_classes = reached & (of_first(0) - 1);
+                (0..columns.blocks).fold(of_classes, |all, b| match reached & of_first(b) {
+                    0 => all,
+                    _ => all | of_first(block(b)),
+                })
+            };
+            new.stored = moved(old.stored);
+            new.matrix.iter_mut().for_each(|column| *column = moved(*column));
+        }
+    }
+}
+
+impl Companion for Witness {
+    fn width(&self) -> usize {
+        self.bits(self.max_classes(), usize::from(self.columns.blocks)).div_ceil(8)
+    }
+
+    fn start(&self, effect: &Effect, state: &mut [u8]) -> Result<(), Rejected> {
+        self.follow().start(effect, state)
+    }
+
+    fn step(&self, before: &[u8], effect: &Effect, after: &mut [u8]) -> Result<(), Rejected> {
+        let mut follower = self.follow();
+        follower.load(before);
+        follower.step(effect, after)
+    }
+
+    fn rename(&self, state: &[u8], renaming: &Renaming, renamed: &mut [u8]) {
+        let mut follower = self.follow();
+        follower.load(state);
+        follower.rename(renaming, renamed);
+    }
+
+    fn follower(&self) -> Option<Box<dyn Follower + '_>> {
+        Some(Box::new(self.follow()))
+    }
+}
+
+impl Witness {
+    fn follow(&self) -> Following<'_> {
+        let nothing = || self.nothing();
+        Following {
+            witness: self,
+            state: vec![0; self.width()],
+            loaded: nothing(),
+            reached: nothing(),
+            renamed: nothing(),
+            has_moved: false,
+        }
+    }
+}
+
+/// A witness on its way: states are decoded once, and memory is used again.
+struct Following<'a> {
+    witness: &'a Witness,
+    /// The bytes of the state that was loaded.
+    state: Vec<u8>,
+    loaded: Obligations,
+    reached: Obligations,
+    renamed: Obligations,
+    /// Whether the last step led to `reached`; otherwise nothing has changed.
+    has_moved: bool,
+}
+
+impl Follower for Following<'_> {
+    fn start(&mut self, effect: &Effect, state: &mut [u8]) -> Result<(), Rejected> {
+        let witness = self.witness;
+        self.has_moved = true;
+        self.reached = witness.nothing();
+        self.reached.step(effect).map_err(|_| Rejected)?;
+        for (location, home) in witness.homes.iter().enumerate() {
+            if let Some(block) = *home {
+                self.reached.set_initial(location, block as u8);
+            }
+        }
+        witness.encode(&self.reached, state);
+        Ok(())
+    }
+
+    fn load(&mut self, state: &[u8]) {
+        self.has_moved = false;
+        self.state.copy_from_slice(state);
+        self.witness.decode(state, &mut self.loaded);
+    }
+
+    fn step(&mut self, effect: &Effect, after: &mut [u8]) -> Result<(), Rejected> {
+        self.has_moved = !effect.is_silent() && !self.loaded.is_idle(effect);
+        if !self.has_moved {
+            after.copy_from_slice(&self.state);
+            return Ok(());
+        }
+        self.reached.clone_from(&self.loaded);
+        self.reached.step(effect).map_err(|_| Rejected)?;
+        self.witness.encode(&self.reached, after);
+        Ok(())
+    }
+
+    fn rename(&mut self, renaming: &Renaming, renamed: &mut [u8]) {
+        let old = if self.has_moved { &self.reached } else { &self.loaded };
+        self.witness.rename_into(old, renaming, &mut self.renamed);
+        self.witness.encode(&self.renamed, renamed);
     }
 }
 
@@ -277,48 +351,81 @@ fn bits_for(things: u32) -> u32 {
     things.max(1).next_power_of_two().trailing_zeros()
 }
 
+/// Writes bits, eight bytes at a time.
 struct Bits<'a> {
     bytes: &'a mut [u8],
     at: usize,
+    /// Bits that are not yet written, and how many there are.
+    pending: u64,
+    count: u32,
 }
 
 impl Bits<'_> {
-    /// Appends the lowest bits of a number; the bytes were zeros.
-    fn push(&mut self, number: u128, count: u32) {
-        let offset = self.at % 8;
-        let from = self.at / 8;
-        self.at += count as usize;
-        let to = self.at.div_ceil(8);
-        // What does not fit into 128 bits together with the offset goes into one more byte.
-        let low = (number << offset).to_le_bytes();
-        for (byte, &bits) in self.bytes[from..to].iter_mut().zip(&low) {
-            *byte |= bits;
+    /// Appends the lowest bits of a number that has no others; fewer than 64.
+    #[inline]
+    fn push(&mut self, number: u64, count: u32) {
+        self.pending |= number << self.count;
+        self.count += count;
+        if self.count >= u64::BITS {
+            self.bytes[self.at..self.at + 8].copy_from_slice(&self.pending.to_le_bytes());
+            self.at += 8;
+            self.count -= u64::BITS;
+            // What did not fit; nothing if all of it did.
+            self.pending = number.checked_shr(count - self.count).unwrap_or(0);
         }
-        if to - from > 16 {
-            self.bytes[to - 1] |= (number >> (128 - offset)) as u8;
+    }
+
+    /// Appends the bits of a number where a mask has one.
+    fn push_where(&mut self, number: u64, mut mask: u64) {
+        while mask != 0 {
+            self.push(number >> mask.trailing_zeros() & 1, 1);
+            mask &= mask - 1;
         }
+    }
+
+    fn finish(self) {
+        let left = self.count.div_ceil(8) as usize;
+        self.bytes[self.at..self.at + left].copy_from_slice(&self.pending.to_le_bytes()[..left]);
     }
 }
 
+/// Reads bits, eight bytes at a time.
 struct Reader<'a> {
     bytes: &'a [u8],
-    at: usize,
+    /// Bits that were read but not taken, and how many there are.
+    pending: u64,
+    count: u32,
 }
 
 impl Reader<'_> {
-    fn take(&mut self, count: u32) -> u128 {
-        let offset = self.at % 8;
-        let from = self.at / 8;
-        self.at += count as usize;
-        let to = self.at.div_ceil(8);
-        let mut low = [0; 16];
-        for (byte, &bits) in low.iter_mut().zip(&self.bytes[from..to]) {
-            *byte = bits;
+    /// Takes fewer than 64 bits.
+    #[inline]
+    fn take(&mut self, count: u32) -> u64 {
+        let mut number = self.pending;
+        if count > self.count {
+            let (next, rest) = self.bytes.split_at(self.bytes.len().min(8));
+            let mut word = [0; 8];
+            word[..next.len()].copy_from_slice(next);
+            let word = u64::from_le_bytes(word);
+            self.bytes = rest;
+            number |= word << self.count;
+            let taken = count - self.count;
+            self.pending = word >> taken;
+            self.count = u64::BITS - taken;
+        } else {
+            self.pending = self.pending.checked_shr(count).unwrap_or(0);
+            self.count -= count;
         }
-        let mut number = u128::from_le_bytes(low) >> offset;
-        if to - from > 16 {
-            number |= u128::from(self.bytes[to - 1]) << (128 - offset);
+        number & ((1 << count) - 1)
+    }
+
+    /// Takes a bit wherever a mask has one.
+    fn take_where(&mut self, mut mask: u64) -> u64 {
+        let mut number = 0;
+        while mask != 0 {
+            number |= self.take(1) << mask.trailing_zeros();
+            mask &= mask - 1;
         }
-        if count < 128 { number & ((1 << count) - 1) } else { number }
+        number
     }
 }

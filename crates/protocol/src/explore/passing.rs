@@ -1,0 +1,126 @@
+//! Rejected runs that are passed over: the search goes on behind them.
+//!
+//! A companion may reject a run that is fine. The constraint graph of a run has a cycle under the
+//! store order that was taken, but the run is sequentially consistent under another one. What is
+//! rejected has no successors, yet runs that do not begin with it may show a real violation. So a
+//! judge may look at the rejected runs, the shortest first: one that it lets pass does not end the
+//! search.
+//!
+//! A run has to be found again before it can be judged, which takes up to as long as the search did
+//! until then. So only a few rejections of each rule are looked at on each level, and not more
+//! of all of them than the bounds below say.
+
+use std::collections::BTreeMap;
+
+use crate::explore::expand::Wrong;
+use crate::explore::search::{Found, Search, Unfinished, Violation};
+use crate::explore::trace::{Run, run_to};
+
+/// How many rejections of a rule are judged on a level.
+const MOST_OF_RULE: usize = 4;
+/// How many runs are judged.
+const MOST_RUNS: u32 = 64;
+/// How many states may be looked through for the runs: so many for each state of the search, and
+/// so many in any case.
+const WORK: u64 = 8;
+const LEAST_WORK: u64 = 200_000;
+
+/// What became of rejected runs that were passed over.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Passed {
+    /// How many runs were judged and let pass.
+    pub runs: u32,
+    /// Why the search ended before its end, if it did after it let a run pass.
+    pub stopped: Option<Unfinished>,
+}
+
+/// Says whether a rejected run ends the search.
+pub(crate) type Judge<'j> = dyn FnMut(&Run) -> bool + 'j;
+
+/// A judge at work.
+pub(crate) struct Passing<'j> {
+    judge: &'j mut Judge<'j>,
+    pub(crate) passed: Passed,
+    work: u64,
+    /// The first run that was let pass.
+    pub(crate) first: Option<(Violation, Run)>,
+    /// The run that ends the search.
+    pub(crate) last: Option<(Violation, Run)>,
+}
+
+impl<'j> Passing<'j> {
+    pub(crate) fn new(judge: &'j mut Judge<'j>) -> Self {
+        Passing { judge, passed: Passed::default(), work: 0, first: None, last: None }
+    }
+
+    /// Forgets a search that starts again.
+    pub(crate) fn restart(&mut self) {
+        (self.passed, self.work, self.first, self.last) = (Passed::default(), 0, None, None);
+    }
+
+    /// Judges the rejections of a level; gives the one that ends the search.
+    pub(crate) fn judge(
+        &mut self,
+        search: &Search<'_>,
+        rejections: Rejections,
+    ) -> Result<Option<Found>, Unfinished> {
+        for (wrong, at) in rejections.in_order() {
+            let states = search.progress.states;
+            let is_too_much =
+                self.passed.runs == MOST_RUNS || self.work > WORK * states + LEAST_WORK;
+            if self.passed.runs > 0 && is_too_much {
+                return Err(Unfinished::Judged { runs: self.passed.runs });
+            }
+            self.work += states;
+            let (violation, run) =
+                run_to(search, wrong, &at, &search.renewed()).map_err(Unfinished::Run)?;
+            if (self.judge)(&run) {
+                self.last = Some((violation, run));
+                return Ok(Some((wrong, at)));
+            }
+            self.passed.runs += 1;
+            self.first.get_or_insert((violation, run));
+        }
+        Ok(None)
+    }
+}
+
+/// The least rejections of each rule on a level; they do not depend on the number of threads.
+#[derive(Default)]
+pub(crate) struct Rejections {
+    of_rule: BTreeMap<u32, Vec<Found>>,
+}
+
+impl Rejections {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.of_rule.is_empty()
+    }
+
+    /// Gives the least of all.
+    pub(crate) fn least(&self) -> Option<Found> {
+        let firsts = self.of_rule.values().filter_map(|found| found.first());
+        firsts.min_by(|(wrong, at), (other, there)| (at, wrong).cmp(&(there, other))).cloned()
+    }
+
+    /// Adds what a rule leads to at a state.
+    pub(crate) fn add(&mut self, rule: u32, wrong: Wrong, at: &[u64]) {
+        let known = self.of_rule.entry(rule).or_default();
+        let place = known.partition_point(|(other, there)| (&there[..], *other) < (at, wrong));
+        if place < MOST_OF_RULE {
+            known.insert(place, (wrong, at.to_vec()));
+            known.truncate(MOST_OF_RULE);
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: Rejections) {
+        for (rule, found) in other.of_rule {
+            found.iter().for_each(|(wrong, at)| self.add(rule, *wrong, at));
+        }
+    }
+
+    fn in_order(self) -> Vec<Found> {
+        let mut all: Vec<Found> = self.of_rule.into_values().flatten().collect();
+        all.sort_by(|(wrong, at), (other, there)| (at, wrong).cmp(&(there, other)));
+        all
+    }
+}
