@@ -1,10 +1,7 @@
-//! Measures the searches for histories of an object's calls.
+//! Measures the searches for histories of an object's calls: logs such as fault-injection tests
+//! record, reading and checking included; and calls of busy sessions, judged as they come.
 //!
-//! First the comparison of Emmi and Enea ("Monitoring Weak Consistency", Figures 7 and 8) again:
-//! histories of a map with weak iterations, one in four with a wrong return, each judged by linearizability and by happens-before
-//! visibility, with minimal visibilities and with all of them, a second at most for each. The
-//! program fails if two ways that end disagree. Then logs such as fault-injection tests record,
-//! reading and checking included; and calls of busy sessions, judged as they come.
+//! The comparison of strategies and visibilities is `jdk`'s, on recorded histories.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -13,18 +10,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
-use consistory_benches::measure::{median, once, ratio, show_count, show_ratio, show_time};
+use consistory_benches::measure::{median, once, show_count, show_time};
 use consistory_benches::publish::{Docs, Goal, Machine, goals, markdown, provenance};
 use consistory_certify::certify_object;
-use consistory_draw::{Plot, Series, line_plot};
 use consistory_formats::{Format, Input, read, write_history};
 use consistory_generate::{
     ObjectWorkload, Recording, RecordingWorkload, SharedObject, generate_calls, record,
 };
 use consistory_history::{Action, History, OpId, ValueId};
 use consistory_objects::{
-    Calls, Engine, ObjectOptions, Online, OnlineOptions, RunningId, Strategy, Task, Visibility,
-    judge_object,
+    Calls, Engine, ObjectOptions, Online, OnlineOptions, RunningId, Task, judge_object,
 };
 use consistory_spec::{ObjectModel, find};
 use consistory_verdict::{Budget, Verdict};
@@ -32,153 +27,23 @@ use consistory_verdict::{Budget, Verdict};
 /// Measures the searches for histories of an object's calls.
 #[derive(Debug, Parser)]
 struct Args {
-    /// How many histories of the map are judged.
-    #[arg(long, default_value_t = 4000)]
-    histories: u64,
-    /// How long each judgement may take, in milliseconds.
-    #[arg(long, default_value_t = 1000)]
-    timeout: u64,
     /// Where to write, instead of docs/.
     #[arg(long)]
     docs: Option<PathBuf>,
 }
 
-/// A way to judge.
-struct Way {
-    name: &'static str,
-    model: &'static str,
-    engine: Engine,
-}
-
-const WAYS: [Way; 6] = [
-    Way {
-        name: "linearizability, Wing and Gong",
-        model: "linearizability",
-        engine: paper(Strategy::WingGong, Visibility::Minimal),
-    },
-    Way {
-        name: "linearizability, just in time",
-        model: "linearizability",
-        engine: paper(Strategy::JustInTime, Visibility::Minimal),
-    },
-    Way { name: "linearizability, fastest", model: "linearizability", engine: Engine::Fastest },
-    Way {
-        name: "visibility, minimal",
-        model: "happens-before-visibility",
-        engine: paper(Strategy::WingGong, Visibility::Minimal),
-    },
-    Way {
-        name: "visibility, minimal, just in time",
-        model: "happens-before-visibility",
-        engine: paper(Strategy::JustInTime, Visibility::Minimal),
-    },
-    Way {
-        name: "visibility, all",
-        model: "happens-before-visibility",
-        engine: paper(Strategy::WingGong, Visibility::All),
-    },
-];
-
-const fn paper(strategy: Strategy, visibility: Visibility) -> Engine {
-    Engine::Paper { strategy, visibility }
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
     let machine = Machine::here();
-    let limit = Duration::from_millis(args.timeout);
-    let docs = Docs::new(args.docs.clone());
-
-    let mut times: Vec<Vec<Duration>> = vec![Vec::new(); WAYS.len()];
-    let mut verdicts = [0u64; 2];
-    let mut timeouts = [0u64; WAYS.len()];
-    for seed in 0..args.histories {
-        // 6 to 15 calls in 2 or 3 threads.
-        let calls = 6 + (seed % 10) as u32;
-        let clients = if calls < 8 { 2 } else { 3 };
-        let mut history = record(&RecordingWorkload {
-            recording: Recording::WeakMap,
-            clients,
-            calls,
-            keys: 6,
-            lost: 0.0,
-            seed,
-        });
-        if seed % 4 == 3 {
-            history = spoiled(&history, seed);
-        }
-        let mut decided: [Option<Verdict>; 2] = [None; 2];
-        for (i, way) in WAYS.iter().enumerate() {
-            let (verdict, time) = judge(&history, "map", way.model, way.engine, limit)?;
-            times[i].push(time);
-            let kind = usize::from(way.model != "linearizability");
-            match verdict {
-                Verdict::Undecided => timeouts[i] += 1,
-                verdict => {
-                    if decided[kind].replace(verdict).is_some_and(|other| other != verdict) {
-                        return Err(format!("{} disagrees on seed {seed}", way.name).into());
-                    }
-                }
-            }
-        }
-        for (kind, verdict) in decided.iter().enumerate() {
-            verdicts[kind] += u64::from(*verdict == Some(Verdict::Violation));
-        }
-    }
-    let rows: Vec<Vec<String>> = WAYS
-        .iter()
-        .zip(&times)
-        .zip(timeouts)
-        .map(|((way, times), timeouts)| {
-            let mut sorted = times.clone();
-            sorted.sort_unstable();
-            let at = |share: f64| sorted[((sorted.len() - 1) as f64 * share) as usize];
-            vec![
-                way.name.to_owned(),
-                show_time(at(0.5)),
-                show_time(at(0.99)),
-                show_time(at(1.0)),
-                show_time(times.iter().sum()),
-                show_count(timeouts),
-            ]
-        })
-        .collect();
-    eprintln!("{} histories of a map judged", args.histories);
-    for (name, title, x, y) in [
-        ("objects-naive.svg", "All visibilities against minimal ones", 5, 3),
-        ("objects-minimal.svg", "Minimal visibilities against linearizability", 3, 0),
-    ] {
-        docs.figure(name, &scatter(title, x, y, &times))?;
-    }
-    let total = |way: usize| times[way].iter().sum::<Duration>();
-    let overhead = ratio(total(3), total(0));
-    let gain = ratio(total(5), total(3));
-    let mut aims = vec![
-        Goal {
-            aim: "minimal visibilities take at most twice as long as linearizability".to_owned(),
-            measured: show_ratio(overhead),
-            reached: Some(overhead <= 2.0),
-        },
-        Goal {
-            aim: "all visibilities take at least ten times as long as minimal ones".to_owned(),
-            measured: show_ratio(gain),
-            reached: Some(gain >= 10.0),
-        },
-    ];
+    let docs = Docs::new(args.docs);
+    let mut aims = Vec::new();
     let logs = logs(&mut aims)?;
     let watched = watched(&mut aims)?;
     let text = format!(
-        "{}\n{} histories of a map with 6 to 15 calls in 2 or 3 threads; {} are not linearizable, \
-         and {} violate happens-before visibility. A judgement gets at most {}, and counts with \
-         that if it does not end.\n\n{}\nLogs of tests, decided with the fastest search on one core; half of them \
-         with a wrong return. Reading is that of JSON lines; the checker accepts each verdict.\n\n{}\n\
+        "{}\nLogs of tests, decided with the fastest search on one core; half of them with a wrong \
+         return. Reading is that of JSON lines; the checker accepts each verdict.\n\n{}\n\
          A million events of busy sessions, judged as they come; kept is the most at a time.\n\n{}\n{}",
         provenance("objects", &machine),
-        show_count(args.histories),
-        show_count(verdicts[0]),
-        show_count(verdicts[1]),
-        show_time(limit),
-        markdown(&["way", "median", "99 %", "longest", "all", "not ended"], &rows),
         markdown(
             &["log", "histories", "all", "longest", "linearizable", "reading", "checker"],
             &logs,
@@ -189,36 +54,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     docs.refresh("objects", &text)?;
     print!("{text}");
     Ok(())
-}
-
-/// Plots one way against another, a point a history.
-fn scatter(title: &str, x: usize, y: usize, times: &[Vec<Duration>]) -> String {
-    let millis = |time: &Duration| time.as_secs_f64() * 1e3;
-    // Points a pixel apart are one.
-    let mut points: Vec<(f64, f64)> =
-        times[x].iter().zip(&times[y]).map(|(a, b)| (millis(a), millis(b))).collect();
-    points.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
-    let deciles: Vec<(f64, f64)> = points
-        .chunks(points.len().div_ceil(40).max(1))
-        .map(|chunk| {
-            let mean = |pick: fn(&(f64, f64)) -> f64| {
-                (chunk.iter().map(|p| pick(p).ln()).sum::<f64>() / chunk.len() as f64).exp()
-            };
-            (mean(|p| p.0), mean(|p| p.1))
-        })
-        .collect();
-    let equal = deciles.iter().map(|&(x, _)| (x, x)).collect();
-    line_plot(&Plot {
-        title: title.to_owned(),
-        x_label: format!("{}, milliseconds", WAYS[x].name),
-        y_label: "milliseconds".to_owned(),
-        log_x: true,
-        log_y: true,
-        series: vec![
-            Series { name: WAYS[y].name.to_owned(), points: deciles, missing: None },
-            Series { name: "as long".to_owned(), points: equal, missing: None },
-        ],
-    })
 }
 
 /// Measures logs such as fault-injection tests record.

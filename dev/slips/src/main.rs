@@ -82,7 +82,7 @@ fn run(cli: &Cli) -> Result<(), TreeError> {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(slip) = chosen.get(number) else { break };
-                    if number > 0 && number % 100 == 0 {
+                    if number > 0 && number.is_multiple_of(100) {
                         eprintln!("{number} slips tried");
                     }
                     let outcome = trial.of(slip.id);
