@@ -70,7 +70,7 @@ impl<'h> Causal<'h> {
         budget: &'h Budget,
     ) -> Result<Self, Stopped> {
         let registers = Registers::new(history, source);
-        let state = match sweep(&registers, look, jobs, budget)? {
+        let state = match sweep(&registers, look, budget)? {
             // A read of the future is a cycle that has a name of its own.
             None => {
                 State::Refuted(future_read(&registers).unwrap_or_else(|| cyclic_co(&registers)))

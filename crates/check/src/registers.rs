@@ -62,15 +62,17 @@ impl<'h> Registers<'h> {
     pub(crate) fn new(history: &'h History, source: &'h [Source]) -> Self {
         let mut uncertain = false;
         let counted = |op: OpId| {
-            let key = match history.action(op) {
-                Action::Write { key, .. } | Action::Rmw { key, .. } => key.0,
-                _ => NO_KEY,
+            let action = history.action(op);
+            let (Action::Read { key, .. } | Action::Write { key, .. } | Action::Rmw { key, .. }) =
+                action
+            else {
+                return NO_KEY;
             };
-            if history.is_certain(op) {
-                return key;
+            if !history.is_certain(op) {
+                uncertain = true;
+                return NO_KEY;
             }
-            uncertain = true;
-            NO_KEY
+            if matches!(action, Action::Read { .. }) { NO_KEY } else { key.0 }
         };
         let mut written: Vec<u32> = history.ops().map(counted).collect();
         if uncertain {

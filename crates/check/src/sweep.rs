@@ -30,17 +30,11 @@
 //! maximum of two clocks. Where much stands in between, the sessions' last writes are looked at
 //! instead, each found by bisection, so that a read costs at most about sessions times a logarithm.
 //! Memory: a clock for each write behind a read that learned something.
-//!
-//! Of a large history one thread makes the line and another sweeps along it.
-
-use std::sync::mpsc::sync_channel;
-use std::thread;
 
 use consistory_history::{KeyId, OpId, SessionId};
-use consistory_order::{Awaited, Edge, take_turns};
+use consistory_order::{Awaited, take_turns};
 use consistory_verdict::{Budget, Stopped};
 
-use crate::causal_order::worthy;
 use crate::registers::Registers;
 
 /// How many writes before w count as near.
@@ -53,17 +47,11 @@ const LARGE: usize = 20_000;
 /// How many operations a session takes in one turn then.
 const LONG_TURN: u32 = 4;
 
-/// How many operations one thread hands to the other at once.
-const BLOCK: usize = 8_192;
-
-/// How many such blocks may wait.
-const BLOCKS: usize = 8;
-
 /// How many bad reads are kept, to choose the one with the shortest explanation.
 const KEPT_BAD_READS: usize = 4_096;
 
-/// Not taken yet.
 const NO_ROW: u32 = u32::MAX;
+const NO_CONFLICT: u32 = u32::MAX;
 
 /// Which conflicts are listed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,13 +69,13 @@ pub(crate) struct Swept {
     pub(crate) line: Vec<u32>,
     /// Reads of what was overwritten in their causal past, some of them, by key and read.
     pub(crate) overwritten: Vec<Overwritten>,
-    /// `cf` between concurrent writes that the line does not agree with, the reason being the read.
-    disagreeing: Vec<Edge>,
-    /// The same with which it agrees, between writes that are near.
-    near: Vec<Edge>,
     look: Look,
-    /// For each write that was taken, its row and where it stands among those of its key.
+    /// For each write what the sweep found.
     placed: Vec<Placed>,
+    /// The conflicts that are listed, those that enter a write as a linked list.
+    conflicts: Vec<Conflict>,
+    /// Whether the line agrees with all conflicts.
+    agrees: bool,
 }
 
 /// A read of a write that another write of the key overwrote in the read's causal past.
@@ -98,6 +86,25 @@ pub(crate) struct Overwritten {
     pub(crate) source: OpId,
     /// The write that came between.
     pub(crate) overwriter: u32,
+}
+
+/// What the sweep knows of a write.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    /// Its clock, or `NO_ROW` as long as it was not taken.
+    row: u32,
+    /// Where it stands among the writes of its key.
+    slot: u32,
+    /// The last conflict found that enters it, or `NO_CONFLICT`.
+    conflict: u32,
+}
+
+/// A pair of `cf` between concurrent writes.
+#[derive(Clone, Copy, Debug)]
+struct Conflict {
+    from: u32,
+    /// The one found before it that enters the same write, or `NO_CONFLICT`.
+    next: u32,
 }
 
 /// An arbitration order, as far as it was looked for.
@@ -114,15 +121,14 @@ pub(crate) enum Arbitration {
 pub(crate) fn sweep(
     registers: &Registers<'_>,
     look: Look,
-    jobs: usize,
     budget: &Budget,
 ) -> Result<Option<Swept>, Stopped> {
     budget.check()?;
     let history = registers.history;
     let longest = history.sessions().map(|session| history.session_ops(session).len()).max();
     let swept = match longest.unwrap_or(0) <= usize::from(u16::MAX) {
-        true => Sweep::<u16>::run(registers, look, jobs, budget)?,
-        false => Sweep::<u32>::run(registers, look, jobs, budget)?,
+        true => Sweep::<u16>::run(registers, look, budget)?,
+        false => Sweep::<u32>::run(registers, look, budget)?,
     };
     budget.check()?;
     Ok(swept)
@@ -131,27 +137,48 @@ pub(crate) fn sweep(
 impl Swept {
     /// Orders all operations so that `po`, `wr` and `cf` go forward.
     pub(crate) fn arbitration(&self, registers: &Registers<'_>) -> Arbitration {
-        if self.disagreeing.is_empty() {
+        if self.agrees {
             return Arbitration::Order(self.line.clone());
         }
-        let conflicts = Conflicts::new(registers.history.len(), [&self.disagreeing, &self.near]);
         let mut fronts = match self.look {
             Look::Between => Fronts::new(registers, 0),
             Look::Around => Fronts::new(registers, NEAR),
         };
         let mut line = Vec::with_capacity(registers.history.len());
+        let mut is_taken = vec![false; registers.history.len()];
         let mut kept = true;
-        let all = line_up(registers, &conflicts, |_, op| {
+        let all = take_all(registers, |_, op| {
+            let source = registers.source[op as usize].get().map(|source| source.0);
+            let mut before = source.into_iter().chain(self.conflicts_of(op));
+            if let Some(awaited) = before.find(|&op| is_taken.get(op as usize) == Some(&false)) {
+                return Err(awaited);
+            }
             if let Some(key) = registers.written_key(op) {
                 kept &= fronts.take(key, self.placed[op as usize].slot);
             }
+            is_taken[op as usize] = true;
             line.push(op);
+            Ok(())
         });
         match (all, kept) {
             (false, _) => Arbitration::Cyclic,
             (true, false) => Arbitration::Open,
             (true, true) => Arbitration::Order(line),
         }
+    }
+
+    /// Gives the writes that conflicts want before a write.
+    fn conflicts_of(&self, write: u32) -> impl Iterator<Item = u32> {
+        let get = |at: u32| self.conflicts.get(at as usize).copied();
+        let last = get(self.placed[write as usize].conflict);
+        std::iter::successors(last, move |conflict| get(conflict.next)).map(|found| found.from)
+    }
+
+    fn list(&mut self, from: u32, to: u32) {
+        let next = &mut self.placed[to as usize].conflict;
+        let conflict = Conflict { from, next: *next };
+        *next = self.conflicts.len() as u32;
+        self.conflicts.push(conflict);
     }
 }
 
@@ -222,12 +249,6 @@ impl Count for u32 {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Placed {
-    row: u32,
-    slot: u32,
-}
-
 /// The writes of each key that were taken, in the order of the line.
 struct Lists {
     /// Where each key's writes start, and behind the last where they end.
@@ -248,16 +269,11 @@ impl<'r, T: Count> Sweep<'r, T> {
     fn run(
         registers: &'r Registers<'r>,
         look: Look,
-        jobs: usize,
         budget: &Budget,
     ) -> Result<Option<Swept>, Stopped> {
         let mut sweep = Self::new(registers, look);
         budget.reserve(sweep.most_rows() * (sweep.width * size_of::<T>()) as u64)?;
-        let all = match worthy(registers, jobs) {
-            1 => take_all(registers, |at, op| sweep.take(at, op)),
-            _ => sweep.follow(),
-        };
-        if !all {
+        if !take_all(registers, |at, op| sweep.take(at, op)) {
             return Ok(None);
         }
         let mut swept = sweep.swept;
@@ -266,41 +282,17 @@ impl<'r, T: Count> Sweep<'r, T> {
         Ok(Some(swept))
     }
 
-    /// Sweeps along a line that another thread makes meanwhile; says whether there is one.
-    fn follow(&mut self) -> bool {
-        let registers = self.registers;
-        thread::scope(|scope| {
-            let (made, blocks) = sync_channel(BLOCKS);
-            let liner = scope.spawn(move || {
-                let send = |block| made.send(block).expect("the sweep takes what is made");
-                let mut block = Vec::with_capacity(BLOCK);
-                let all = line_up(registers, &Conflicts::none(), |at, _| {
-                    block.push(at);
-                    if block.len() == BLOCK {
-                        send(std::mem::replace(&mut block, Vec::with_capacity(BLOCK)));
-                    }
-                });
-                send(block);
-                all
-            });
-            for at in blocks.into_iter().flatten() {
-                let taken = self.take(at, self.op(at));
-                taken.expect("in a line a read is behind what it reads from");
-            }
-            liner.join().expect("lining up does not panic")
-        })
-    }
-
     fn new(registers: &'r Registers<'r>, look: Look) -> Self {
         let history = registers.history;
         let width = history.session_count().next_multiple_of(LANES);
+        let nowhere = Placed { row: NO_ROW, slot: 0, conflict: NO_CONFLICT };
         let swept = Swept {
             line: Vec::with_capacity(history.len()),
             overwritten: Vec::new(),
-            disagreeing: Vec::new(),
-            near: Vec::new(),
             look,
-            placed: vec![Placed { row: NO_ROW, slot: 0 }; history.len()],
+            placed: vec![nowhere; history.len()],
+            conflicts: Vec::new(),
+            agrees: true,
         };
         Sweep {
             registers,
@@ -340,19 +332,19 @@ impl<'r, T: Count> Sweep<'r, T> {
             self.rows.extend_from_slice(clock);
         }
         let slot = self.writes.push(key, at);
-        self.swept.placed[op as usize] = Placed { row: *row, slot };
+        self.swept.placed[op as usize] = Placed { row: *row, slot, conflict: NO_CONFLICT };
     }
 
     fn read(&mut self, at: At, op: u32, source: OpId) -> Result<(), u32> {
         let key = self.registers.read_key(op);
         let start = match self.swept.placed.get(source.index()) {
             Some(&Placed { row: NO_ROW, .. }) => return Err(source.0),
-            Some(&Placed { row, slot }) => {
+            Some(&Placed { row, slot, .. }) => {
                 // Not from the list: this way both loads from memory go on at once.
                 let write = self.at(source);
                 self.learn(at.session, write, row);
                 if self.swept.look == Look::Around {
-                    self.look_around(at.session, op, key, slot, row);
+                    self.look_around(at.session, key, slot, row);
                 }
                 slot + 1
             }
@@ -400,15 +392,14 @@ impl<'r, T: Count> Sweep<'r, T> {
     }
 
     /// Lists the conflicts with the writes that are nearest before a source, which stands at `slot`.
-    fn look_around(&mut self, session: u32, read: u32, key: KeyId, slot: u32, row: u32) {
-        let Lists { starts, writes, .. } = &self.writes;
-        let source = writes[slot as usize];
-        let first = slot.saturating_sub(NEAR).max(starts[key.index()]);
-        for &write in &writes[first as usize..slot as usize] {
+    fn look_around(&mut self, session: u32, key: KeyId, slot: u32, row: u32) {
+        let source = self.writes.writes[slot as usize];
+        let first = slot.saturating_sub(NEAR).max(self.writes.starts[key.index()]);
+        for slot in first..slot {
+            let write = self.writes.writes[slot as usize];
             let known_to_source = write.session == source.session || write.is_in(self.row(row));
             if !known_to_source && self.knows(session, write) {
-                let (from, to) = (self.op(write), self.op(source));
-                self.swept.near.push(Edge { from, to, reason: read });
+                self.swept.list(self.op(write), self.op(source));
             }
         }
     }
@@ -442,7 +433,8 @@ impl<'r, T: Count> Sweep<'r, T> {
                 || source.is_in(self.row(self.swept.placed[op as usize].row))
         };
         if !overwrote {
-            self.swept.disagreeing.push(Edge { from: op, to: source.0, reason: read });
+            self.swept.agrees = false;
+            self.swept.list(op, source.0);
         } else if self.swept.overwritten.len() < KEPT_BAD_READS {
             self.swept.overwritten.push(Overwritten { read, source, overwriter: op });
         }
@@ -486,57 +478,6 @@ impl Lists {
         *end += 1;
         slot
     }
-}
-
-/// The conflicts that enter each write, as linked lists.
-struct Conflicts {
-    first: Vec<u32>,
-    /// Where each starts, and the next that enters the same write.
-    conflicts: Vec<(u32, u32)>,
-}
-
-const NO_MORE: u32 = u32::MAX;
-
-impl Conflicts {
-    fn none() -> Self {
-        Conflicts { first: Vec::new(), conflicts: Vec::new() }
-    }
-
-    fn new(operations: usize, lists: [&[Edge]; 2]) -> Self {
-        let mut first = vec![NO_MORE; operations];
-        let conflicts = lists.into_iter().flatten().zip(0u32..).map(|(edge, at)| {
-            let next = std::mem::replace(&mut first[edge.to as usize], at);
-            (edge.from, next)
-        });
-        let conflicts = conflicts.collect();
-        Conflicts { first, conflicts }
-    }
-
-    fn entering(&self, write: u32) -> impl Iterator<Item = u32> {
-        let get = |at: u32| self.conflicts.get(at as usize).copied();
-        let first = self.first.get(write as usize).and_then(|&at| get(at));
-        std::iter::successors(first, move |&(_, next)| get(next)).map(|(from, _)| from)
-    }
-}
-
-/// Lines all operations up so that `po`, `wr` and the conflicts go forward, if that is possible, and
-/// calls `visit` on each; says whether it is possible.
-fn line_up(
-    registers: &Registers<'_>,
-    conflicts: &Conflicts,
-    mut visit: impl FnMut(At, u32),
-) -> bool {
-    let mut is_taken = vec![false; registers.history.len()];
-    take_all(registers, |at, op| {
-        let source = registers.source[op as usize].get().map(|source| source.0);
-        let mut before = source.into_iter().chain(conflicts.entering(op));
-        if let Some(awaited) = before.find(|&op| is_taken.get(op as usize) == Some(&false)) {
-            return Err(awaited);
-        }
-        is_taken[op as usize] = true;
-        visit(at, op);
-        Ok(())
-    })
 }
 
 /// Lets the sessions take turns; `take` takes an operation or gives one that has to be taken first.
