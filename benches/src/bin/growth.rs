@@ -25,8 +25,9 @@ use serde_json::{Value, json};
 /// Measures the models with a store order on large histories.
 #[derive(Debug, Parser)]
 struct Args {
-    /// The numbers of operations of the grid.
-    #[arg(long, value_delimiter = ',', default_value = "10000,31623,100000")]
+    /// The numbers of operations of the grid: from where all sessions have written about all
+    /// variables, and the history no longer fits into the caches next to the processor.
+    #[arg(long, value_delimiter = ',', default_value = "100000,316228,1000000")]
     operations: Vec<u32>,
     /// The numbers of sessions of the grid.
     #[arg(long, value_delimiter = ',', default_value = "4,12,40")]

@@ -27,7 +27,8 @@ use consistory_verdict::{Certificate, Verdict};
 use crate::reads_from::{Candidates, ReadsFrom};
 use crate::replay::Cursor;
 use crate::{Rejection, name};
-use choice::{Choice, Finals, po};
+pub(crate) use choice::Finals;
+use choice::{Choice, po};
 use evaluate::{Evaluator, holds};
 
 /// How many operations, initial writes included, a history may have whose relations are computed.

@@ -53,9 +53,10 @@ mod replay;
 mod store_order;
 mod views;
 
-use consistory_history::{History, OpId};
+use consistory_history::{History, KeyId, OpId};
 use consistory_verdict::{Certificate, Verdict};
 
+use definition::Finals;
 pub use definition::certify_definition;
 pub use objects::{ObjectRejection, certify_object};
 use reads_from::{Candidates, ReadsFrom};
@@ -80,8 +81,8 @@ pub fn certify(
         if history.first_long_transaction().is_some() {
             return Err(Rejection::Unsupported { what: "transactions" });
         }
-        // A violation stands whatever the final values are; consistency would have to explain them.
-        if claim == Verdict::Consistent && !history.finals().is_empty() {
+        // A violation stands whatever the final values are; consistency has to explain them.
+        if claim == Verdict::Consistent && !history.finals().is_empty() && !rules.ends(history) {
             return Err(Rejection::Unsupported { what: "final values" });
         }
     }
@@ -101,10 +102,13 @@ pub fn certify(
                 replay::sessions(&ReadsFrom::chosen(&candidates, wr)?, orders)
             }
             (Model::Sc, Certificate::Order { order, wr }) => {
-                replay::all(&ReadsFrom::chosen(&candidates, wr)?, order)
+                let wr = &ReadsFrom::chosen(&candidates, wr)?;
+                replay::all(wr, order)?;
+                finals(history, order.iter().filter_map(|&op| Some((wr.writes(op)?, op))))
             }
             (Model::Tso | Model::Pso, Certificate::Witness { ww, wr }) => {
-                store_order::total(&ReadsFrom::chosen(&candidates, wr)?, rules.memory(), ww)
+                store_order::total(&ReadsFrom::chosen(&candidates, wr)?, rules.memory(), ww)?;
+                finals(history, ww.iter().filter_map(|(key, list)| Some((*key, *list.last()?))))
             }
             (Model::Wsc | Model::Wtso, Certificate::Closure { pairs, wr }) => {
                 closure::closed(&ReadsFrom::chosen(&candidates, wr)?, rules.memory(), pairs)
@@ -150,6 +154,16 @@ impl Model {
         }
     }
 
+    /// Says whether the model has rules for the final values of a history: it has a store order, and
+    /// all writes of keys with final values are certain.
+    fn ends(self, history: &History) -> bool {
+        let is_uncertain = |op: OpId| {
+            let key = history.writes(op).map(|(key, _)| key);
+            !history.is_certain(op) && history.finals().iter().any(|&(of, _)| key == Some(of))
+        };
+        matches!(self, Model::Sc | Model::Tso | Model::Pso) && !history.ops().any(is_uncertain)
+    }
+
     /// Gives what the model keeps of program order.
     fn memory(self) -> Memory {
         match self {
@@ -157,6 +171,22 @@ impl Model {
             Model::Pso => Memory::PartialStore,
             _ => Memory::Sequential,
         }
+    }
+}
+
+/// Checks that each key ends with its final value, given writes of which each key's last is last.
+fn finals(history: &History, writes: impl Iterator<Item = (KeyId, OpId)>) -> Result<(), Rejection> {
+    if history.finals().is_empty() {
+        return Ok(());
+    }
+    let mut last: Vec<OpId> = history.keys().map(|key| history.initial_write(key)).collect();
+    for (key, write) in writes {
+        last[key.index()] = write;
+    }
+    let wrong = |(key, allowed): &(KeyId, Vec<OpId>)| !allowed.contains(&last[key.index()]);
+    match Finals::new(history).last.into_iter().find(wrong) {
+        Some((key, _)) => Err(Rejection::NotFinal { write: name(history, last[key.index()]) }),
+        None => Ok(()),
     }
 }
 

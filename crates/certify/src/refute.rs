@@ -10,6 +10,9 @@
 //! | `cf`, `hb` w2 → w | a path w2 → r, and `wr` w → r | w2 is not w |
 //! | `ww` w → w2 | a path w → w2; or none, if a case assumes it or w is initial | w2 is not w |
 //!
+//! For SC, TSO and PSO an edge `final` w2 → w needs no premises if w is the only write of its key's
+//! final value; it may stand in paths and cycles wherever `ww` may.
+//!
 //! In all of them w, w2 and r are of one key, and w and w2 count. Which edges a path may have, and
 //! which cycles there must not be, depends on the model:
 //!
@@ -42,6 +45,7 @@ use consistory_history::{OpId, SessionId};
 use consistory_verdict::{Certificate, Edge, Verdict};
 use rustc_hash::FxHashSet;
 
+use crate::definition::Finals;
 use crate::reads_from::{Candidates, ReadsFrom};
 use crate::store_order::{Memory, Role, key, role};
 use crate::{Flaw, Model, Rejection, exists, name};
@@ -61,9 +65,13 @@ pub(crate) fn refute<'a>(
         wr,
         ww: FxHashSet::default(),
         barriers,
+        finals: FxHashSet::default(),
         assumptions: Vec::new(),
         branches: Vec::new(),
     };
+    if model.ends(candidates.history) {
+        proof.finals.extend(Finals::new(candidates.history).before);
+    }
     proof.check(certificate)
 }
 
@@ -82,9 +90,9 @@ const WEAK_CONVERGENT_MEMORY: &[Relations] = &[
     &["ppo", "wre", "hb-ppo", "hb-poloc", "cf", "ww", "rw"],
     &["poloc", "wre", "hb-ppo", "hb-poloc", "cf", "ww", "rw"],
 ];
-const TOTAL: &[Relations] = &[&["po", "wr", "ww", "rw", "cf", "hb"]];
+const TOTAL: &[Relations] = &[&["po", "wr", "ww", "rw", "cf", "hb", "final"]];
 const BUFFERED: &[Relations] =
-    &[&["ppo", "wre", "ww", "rw", "cf"], &["poloc", "wre", "ww", "rw", "cf"]];
+    &[&["ppo", "wre", "ww", "rw", "cf", "final"], &["poloc", "wre", "ww", "rw", "cf", "final"]];
 
 impl Model {
     /// Gives the sets of relations that a path among the premises of a derived relation may be of.
@@ -159,6 +167,8 @@ struct Proof<'a> {
     ww: FxHashSet<(OpId, OpId)>,
     /// With store buffers, for each operation how many fences and read-modify-writes have smaller ids.
     barriers: Vec<u32>,
+    /// The pairs of writes that final values order.
+    finals: FxHashSet<(OpId, OpId)>,
     assumptions: Vec<Before>,
     /// The branches around, outermost first.
     branches: Vec<usize>,
@@ -356,6 +366,7 @@ impl<'a> Proof<'a> {
             }
             "ppo" if buffered => Some(self.ppo(from, to)),
             "poloc" if buffered => Some(self.poloc(from, to)),
+            "final" => Some(self.finals.contains(&(from, to))),
             _ => None,
         };
         if let Some(given) = given {

@@ -17,6 +17,7 @@ use consistory_verdict::{Judgement, Stopped};
 
 use crate::causal::CausalModel;
 use crate::convergent::ConvergentModel;
+use crate::finals::are_clear;
 use crate::stored::StoreModel;
 use crate::{Options, Timed, decide, decide_convergent, decide_stored};
 
@@ -67,11 +68,16 @@ impl Model {
     }
 
     /// Says whether it has a decider of its own for a history, whose certificates have rules of
-    /// their own; the deciders know nothing of final values.
+    /// their own; of final values only those of models with a store order know something.
     pub fn has_decider(&self, history: &History) -> bool {
-        let known =
-            self.causal().is_some() || self.convergent().is_some() || self.stored().is_some();
-        history.finals().is_empty() && known
+        match self.stored() {
+            Some(stored) if !stored.is_weak() => are_clear(history),
+            Some(_) => history.finals().is_empty(),
+            None => {
+                let is_known = self.causal().is_some() || self.convergent().is_some();
+                is_known && history.finals().is_empty()
+            }
+        }
     }
 
     /// Says whether it is at least as strong as a model of the catalogue, by proof.
@@ -223,7 +229,7 @@ fn by_a_stronger_model(
     let settling = [("pso", StoreModel::Pso)];
     settling
         .into_iter()
-        .filter(|(id, _)| history.finals().is_empty() && implies(id, weaker.id).is_some())
+        .filter(|(id, _)| are_clear(history) && implies(id, weaker.id).is_some())
         .map(|(id, stronger)| (id, decide_stored(history, stronger, options).judgement))
         .find(|(_, judgement)| matches!(judgement, Judgement::Consistent(_)))
 }

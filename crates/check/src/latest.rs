@@ -83,6 +83,8 @@ impl Latest {
         let (own, place) = (order.chains().chain_of(op), order.chains().place_of(op));
         let numbers = segments.numbers(key);
         let middle = first[key.index()] as usize;
+        // The clock of the first one found.
+        let mut behind: Option<&[u32]> = None;
         found.clear();
         for number in (middle..numbers.end).chain(numbers.start..middle) {
             let cursor = &mut cursors[number];
@@ -92,7 +94,8 @@ impl Latest {
                 Some(row) => row[cursor.column as usize],
                 None => 0,
             };
-            if known == 0 {
+            let surpassed = behind.map_or(0, |behind| behind[cursor.column as usize]);
+            if known <= surpassed {
                 continue;
             }
             if !(cursor.from..=cursor.until).contains(&known) {
@@ -109,6 +112,9 @@ impl Latest {
             };
             if found.iter().any(|other| new.is_before(order, other)) {
                 continue;
+            }
+            if found.is_empty() {
+                behind = order.row(new.write);
             }
             found.retain(|other| !other.is_before(order, &new));
             found.push(new);

@@ -30,7 +30,7 @@
 //! way of `layers`, `saturation` (with its `agenda` and the `latest` writes) and `completion`, whose
 //! engines are `frontier`, `split` and `sat` (which learns from `reasons`), all of them in a
 //! `portfolio`, which first tries to be `greedy`, then to make a `schedule`; `convergent` decides CCM and wCCM from the `views` of the sessions, and `kernel` finds
-//! what all witnesses of SC agree on; `choices` searches when values repeat, `replay` guesses for it,
+//! what all witnesses of SC agree on; `finals` says which writes must be last; `choices` searches when values repeat, `replay` guesses for it,
 //! `court` judges by any models, and `shrink` makes a violating history minimal.
 
 mod agenda;
@@ -41,6 +41,7 @@ mod choices;
 mod completion;
 mod convergent;
 mod court;
+mod finals;
 mod frontier;
 mod greedy;
 mod kernel;
@@ -139,8 +140,9 @@ pub fn decide(history: &History, models: &[CausalModel], options: &Options) -> V
     }
 }
 
-/// Decides a register history of single operations, without final values, for a model with a store
-/// order.
+/// Decides a register history of single operations for a model with a store order.
+///
+/// Final values count for SC, TSO and PSO if each is what one write wrote.
 pub fn decide_stored(history: &History, model: StoreModel, options: &Options) -> Timed {
     let started = Instant::now();
     let candidates = reads_from::candidates(history);

@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::layers::{Layer, PPO};
 use crate::registers::WR;
-use crate::saturation::{ASSUMED, OTHER_LAYER, Saturation};
+use crate::saturation::{ASSUMED, FINAL, OTHER_LAYER, Saturation};
 
 /// Lists the assumed pairs, the earlier write first, that the contradiction just met rests on.
 pub(crate) fn assumptions(saturation: &Saturation<'_>) -> Vec<[u32; 2]> {
@@ -38,7 +38,7 @@ impl Reasons<'_, '_> {
             let saturated = &self.saturation.layers[at];
             let edge = saturated.layer.order.edges()[id as usize];
             match edge.reason {
-                WR | PPO => {}
+                WR | PPO | FINAL => {}
                 ASSUMED => assumed.push([edge.from, edge.to]),
                 OTHER_LAYER => {
                     self.path(1 - at, saturated.seen_of_other[id as usize], edge.from, edge.to);

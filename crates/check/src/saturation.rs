@@ -48,6 +48,9 @@ pub(crate) const ASSUMED: u32 = u32::MAX - 1;
 /// The reason of an edge between writes that the other layer has.
 pub(crate) const OTHER_LAYER: u32 = u32::MAX - 2;
 
+/// The reason of an edge to a write whose value is the final one.
+pub(crate) const FINAL: u32 = u32::MAX - 4;
+
 /// How many steps the search for a shortest cycle may take before it settles for the best so far.
 const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
 
@@ -241,6 +244,24 @@ impl<'a> Saturation<'a> {
             .inspect_err(|_| self.agenda.clear())
     }
 
+    /// Puts a write behind all others of its key, since its value is the final one.
+    pub(crate) fn put_last(&mut self, last: u32) -> Result<(), Contradiction> {
+        let Some(key) = self.registers.written_key(last) else { return Ok(()) };
+        for at in 0..self.layers.len() {
+            for i in 0..self.layers[at].layer.segments.of(key).len() {
+                let segments = &self.layers[at].layer.segments;
+                let write = segments.writes(segments.of(key)[i]).last().copied();
+                if let Some(write) = write.filter(|&write| write != last) {
+                    if let Err(contradiction) = self.insert(at, write, last, FINAL) {
+                        self.agenda.clear();
+                        return Err(contradiction);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Marks the order as it is; nothing may be left to be saturated.
     pub(crate) fn mark(&mut self) -> Point {
         let mut marks = [None; 2];
@@ -407,6 +428,7 @@ impl Proof<'_> {
             WR => return Edge::given(from, to, names.wr),
             PPO => return Edge::given(from, to, names.run),
             ASSUMED => return Edge::given(from, to, "ww"),
+            FINAL => return Edge::given(from, to, "final"),
             OTHER_LAYER => "ww",
             read if edge.from == read => "rw",
             _ => "cf",

@@ -291,10 +291,13 @@ impl<'s, 'a> Run<'s, 'a> {
                 Wait::Order { chain, .. } => chain,
                 Wait::Key(key) => {
                     let holding = self.memory[key];
-                    let ran = self.when[holding as usize];
-                    guesses.push(Guess { ran, holding, waiting: op });
+                    // An initial write is no guess.
+                    if let Some(&ran) = self.when.get(holding as usize) {
+                        guesses.push(Guess { ran, holding, waiting: op });
+                    }
                     let mut readers = self.saturation.readers.of(holding).iter().copied();
-                    let read = readers.find(|&read| self.when[read as usize] == NEVER && read != op);
+                    let read =
+                        readers.find(|&read| self.when[read as usize] == NEVER && read != op);
                     let read = read.expect("a variable is held for a read");
                     self.saturation.layer().order.chains().chain_of(read)
                 }

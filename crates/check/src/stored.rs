@@ -3,8 +3,8 @@
 //! First the rules that are forced are applied until nothing changes ([`crate::saturation`]). A
 //! cycle refutes the weak model, and with it the strong one, by a proof of polynomial size; most
 //! histories that violate a model are refuted here. If there is none, the weak model holds, and what was
-//! added proves it: nothing more follows from it. For the strong model the rest is completed
-//! ([`crate::completion`]).
+//! added proves it: nothing more follows from it. For the strong model final values are put in
+//! ([`crate::finals`]), and the rest is completed ([`crate::completion`]).
 
 use consistory_history::{History, KeyId, OpId};
 use consistory_order::{Cyclic, Paths, Step};
@@ -12,6 +12,7 @@ use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped};
 
 use crate::causal::{future_read, violation};
 use crate::completion::{Complete, Completed};
+use crate::finals::last_writes;
 use crate::layers::{CyclicLayer, Memory, PPO, layers};
 use crate::reads_from::Source;
 use crate::registers::{Registers, WR};
@@ -20,6 +21,9 @@ use crate::split::{Refutation, leaf};
 
 /// How many steps the search for a shortest cycle may take before it settles for the best so far.
 const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
+
+/// The pattern of what final values contradict.
+const FINAL_VALUE: &str = "FinalValue";
 
 /// A model with a store order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +49,7 @@ impl StoreModel {
         }
     }
 
-    fn is_weak(self) -> bool {
+    pub(crate) fn is_weak(self) -> bool {
         matches!(self, StoreModel::Wsc | StoreModel::Wtso)
     }
 }
@@ -69,7 +73,9 @@ pub(crate) fn judge(
         let order = order.iter().filter(counts).map(|&op| OpId(op)).collect();
         Judgement::Consistent(Certificate::Order { order, wr: wr.to_vec() })
     };
+    let finals = if model.is_weak() { None } else { last_writes(history) }.unwrap_or_default();
     if model == StoreModel::Sc
+        && finals.is_empty()
         && let Some(order) = engine.guess(registers)
     {
         return Ok(sequential(order));
@@ -86,6 +92,12 @@ pub(crate) fn judge(
     if model.is_weak() {
         let pairs = saturation.added();
         return Ok(Judgement::Consistent(Certificate::Closure { pairs, wr: wr.to_vec() }));
+    }
+    for write in finals {
+        if saturation.put_last(write.0).is_err() || saturation.saturate(budget)?.is_err() {
+            let Refutation { certificate, .. } = leaf(&saturation);
+            return Ok(Judgement::Violation { pattern: FINAL_VALUE.to_owned(), certificate });
+        }
     }
     Ok(match engine.complete(registers, &mut saturation, budget)? {
         Completed::Refuted(refutation) => refuted(model, refutation),

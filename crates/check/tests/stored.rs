@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use consistory_certify::certify;
 use consistory_check::{Engine, Model, Options, StoreModel, decide_stored, judge};
+use consistory_formats::{Format, parse_str};
 use consistory_generate::{Memory, PlantOptions, Tangle, Workload, generate, plant, tangle};
 use consistory_history::{History, OpId};
 use consistory_live::{CpuOptions, record_cpu};
@@ -107,6 +108,65 @@ fn tangled_histories_small_enough_for_the_evaluator() {
     // Saturation alone has nothing to say of them.
     assert_eq!((tally[0], tally[2]), ([200, 0], [200, 0]));
     assert!([1, 3, 4].iter().all(|&at| tally[at].iter().all(|&n| n > 30)), "{tally:?}");
+}
+
+#[test]
+fn busy_histories_of_their_own_memories() {
+    for seed in 0..12 {
+        let workload = Workload {
+            sessions: 20 + 2 * seed as u32,
+            operations: 2_000,
+            variables: 24,
+            rmw_share: if seed % 3 == 0 { 0.05 } else { 0.0 },
+            fence_share: if seed % 4 == 0 { 0.05 } else { 0.0 },
+            seed,
+            ..Workload::default()
+        };
+        for ((id, model), memory) in
+            [(MODELS[1], Memory::Sc), (MODELS[3], Memory::Tso), (MODELS[4], Memory::Pso)]
+        {
+            let history = generate(&workload, memory);
+            let judgement = decide_stored(&history, model, &Options::default()).judgement;
+            let certificate = judgement.certificate().expect("decided");
+            certify(&history, id, Verdict::Consistent, certificate).expect(id);
+        }
+    }
+}
+
+#[test]
+fn final_values() {
+    let mut tally = [[0; 2]; 3];
+    for seed in 0..6_000 {
+        let random = &mut Random(seed);
+        let duplicates = seed % 4 == 0;
+        let shape = Shape { sessions: 3, operations: 9, keys: 2, duplicates, mixed: seed % 2 == 0 };
+        let history = random_history(random, shape);
+        let last = format!("final: x0={}\n", 1 + random.below(4));
+        let history = text(&history) + &last;
+        let parsed = parse_str(&history, Format::Hist, "final values").unwrap().remove(0);
+        for ((id, model), tally) in [MODELS[1], MODELS[3], MODELS[4]].into_iter().zip(&mut tally) {
+            let known = find(id).unwrap();
+            let Ok(expected) = evaluate(&known.definition, &parsed, &EvaluateOptions::default())
+            else {
+                continue;
+            };
+            if !Model::Catalogued(known).has_decider(&parsed) {
+                continue;
+            }
+            let expected = expected.verdict();
+            tally[usize::from(expected == Verdict::Violation)] += 1;
+            for engine in ALL {
+                let options = Options { engine, ..Options::default() };
+                let judgement = decide_stored(&parsed, model, &options).judgement;
+                assert_eq!(judgement.verdict(), expected, "{id} by {engine:?} of\n{history}");
+                let certificate = judgement.certificate().expect("decided");
+                if let Err(rejection) = certify(&parsed, id, expected, certificate) {
+                    panic!("{id} by {engine:?} of\n{history}\n{judgement:?}\n{rejection}");
+                }
+            }
+        }
+    }
+    assert!(tally.iter().flatten().all(|&n| n > 300), "{tally:?}");
 }
 
 /// Has every engine decide, the portfolio on several threads, and gives the verdict.

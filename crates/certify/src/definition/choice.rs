@@ -88,16 +88,16 @@ pub(super) fn po(history: &History, a: OpId, b: OpId) -> bool {
 }
 
 /// What the history's final values demand of the last write of each key.
-pub(super) struct Finals {
+pub(crate) struct Finals {
     /// The keys with a final value, each with the writes of it: one of these is last.
-    pub(super) last: Vec<(KeyId, Vec<OpId>)>,
+    pub(crate) last: Vec<(KeyId, Vec<OpId>)>,
     /// That the others come before the write of a final value, where there is but one.
-    pub(super) before: Vec<(OpId, OpId)>,
+    pub(crate) before: Vec<(OpId, OpId)>,
 }
 
 impl Finals {
     /// Expects a history in which all writes of keys with final values are certain.
-    pub(super) fn new(history: &History) -> Self {
+    pub(crate) fn new(history: &History) -> Self {
         let mut finals = Finals { last: Vec::new(), before: Vec::new() };
         let mut values = history.finals().to_vec();
         values.sort_by_key(|&(key, value)| (key, value));
