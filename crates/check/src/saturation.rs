@@ -251,11 +251,11 @@ impl<'a> Saturation<'a> {
             for i in 0..self.layers[at].layer.segments.of(key).len() {
                 let segments = &self.layers[at].layer.segments;
                 let write = segments.writes(segments.of(key)[i]).last().copied();
-                if let Some(write) = write.filter(|&write| write != last) {
-                    if let Err(contradiction) = self.insert(at, write, last, FINAL) {
-                        self.agenda.clear();
-                        return Err(contradiction);
-                    }
+                if let Some(write) = write.filter(|&write| write != last)
+                    && let Err(contradiction) = self.insert(at, write, last, FINAL)
+                {
+                    self.agenda.clear();
+                    return Err(contradiction);
                 }
             }
         }
