@@ -54,9 +54,8 @@ pub fn explain_calls(
         ObjectJudgement::Refuted(core) => {
             let pattern = clean(&core.pattern, 60);
             let culprit = core.prefix.as_ref().map_or_else(String::new, |prefix| {
-                let (last, before) = (quoted(history, prefix.last), &prefix.before.order);
-                let before = counted(before.len(), "call");
-                format!("Nothing explains {last} after what explains all before it, {before}. ")
+                let last = quoted(history, prefix.last);
+                format!("Nothing explains {last}, but all that returned before it is explained. ")
             });
             text += &format!("{model}: violation, {pattern}. {culprit}These calls show it:\n\n");
             text += &calls_text(history, judgement);
@@ -76,7 +75,8 @@ pub fn explain_calls_line(history: &History, judgement: &ObjectJudgement) -> Str
         ObjectJudgement::Refuted(core) => {
             let ops: Vec<String> =
                 core.operations.iter().take(LISTED).map(|&op| quoted(history, op)).collect();
-            format!("{}: {}", clean(&core.pattern, 60), ops.join(", "))
+            let dots = if core.operations.len() > LISTED { ", …" } else { "" };
+            format!("{}: {}{dots}", clean(&core.pattern, 60), ops.join(", "))
         }
         ObjectJudgement::Undecided(stopped) => format!("undecided: {stopped}"),
     }

@@ -7,12 +7,15 @@ use std::sync::Arc;
 
 use common::{Chance, Recorded, history, shown};
 use consistory_certify::certify_object;
-use consistory_history::{Interval, Status, Value};
+use consistory_generate::{Recording, RecordingWorkload, record};
+use consistory_history::{Action, Interval, Status, Value};
 use consistory_objects::{
     Calls, ObjectOptions, Outcome, Task, Unsuitable, decide_by_definition, judge_object, monitor,
 };
 use consistory_spec::{Object, ObjectModel, find};
-use consistory_verdict::{Budget, Core, Linearization, ObjectCertificate, Verdict};
+use consistory_verdict::{
+    Budget, Core, Linearization, ObjectCertificate, ObjectJudgement, Verdict,
+};
 
 #[derive(Default, Debug)]
 struct Tally {
@@ -296,4 +299,55 @@ fn without_appends_a_key_is_a_register() {
         compare(&calls, &store, by_search, &mut tally);
     }
     assert!(tally.consistent > 20 && tally.violations > 20, "{tally:?}");
+}
+
+/// Logs of 50 clients on two keys, which no search would finish, with an earlier text read again or
+/// with a text of the other key.
+#[test]
+fn logs_of_many_clients_are_decided() {
+    let store = find("kv").unwrap();
+    let model = ObjectModel::named("linearizability").unwrap();
+    let mut violations = 0;
+    for seed in 0..8 {
+        let recorded = record(&RecordingWorkload {
+            recording: Recording::KeyValue,
+            clients: 50,
+            calls: 400,
+            keys: 2,
+            lost: 0.02,
+            seed,
+        });
+        let mut calls: Vec<Recorded> = Vec::new();
+        for op in recorded.ops() {
+            let Action::Call(id) = recorded.action(op) else { panic!("it is a call") };
+            let call = recorded.call(id);
+            calls.push(Recorded {
+                session: recorded.session_of(op).index(),
+                method: call.method.to_string(),
+                args: call.args.iter().map(|&arg| recorded.value(arg).clone()).collect(),
+                returns: call.returns.map(|value| recorded.value(value).clone()),
+                time: recorded.time(op),
+                status: recorded.own_status(op),
+            });
+        }
+        let gets: Vec<usize> = (0..calls.len())
+            .filter(|&i| calls[i].method == "get" && calls[i].returns.is_some())
+            .collect();
+        if seed % 4 > 0 {
+            let from = gets[gets.len() / 4 + seed as usize];
+            calls[gets[gets.len() / 2]].returns = calls[from].returns.clone();
+        }
+        let history = history(&calls);
+        let task = Task::new(Calls::new(&history).unwrap(), store.clone()).unwrap();
+        let judgement = judge_object(&task, &model, &ObjectOptions::default()).judgement;
+        let certificate = judgement.certificate().expect("it is decided");
+        let accepted = certify_object(&history, &*store, &model, &certificate, &Budget::default());
+        assert_eq!(accepted, Ok(()), "seed {seed}: {certificate:?}");
+        if let ObjectJudgement::Refuted(core) = &judgement {
+            assert!(core.prefix.is_some(), "seed {seed}: {core:?}");
+            violations += 1;
+        }
+        assert!(seed % 4 > 0 || judgement.verdict() == Verdict::Consistent, "seed {seed}");
+    }
+    assert!(violations >= 4, "{violations}");
 }
