@@ -14,7 +14,8 @@ use consistory_check::{StoreModel, decide_stored};
 use consistory_draw::{DrawOptions, history_svg};
 use consistory_history::History;
 use consistory_protocol::{
-    Checkpoint, Model, Options, Outcome, Run, Sequential, Snapshot, System, explore_from, verify_judged,
+    Checkpoint, Model, Options, Outcome, Run, Sequential, Snapshot, System, explore_from,
+    verify_judged,
 };
 use consistory_verdict::{Budget, Judgement, Stopped, Verdict};
 use serde_json::{Value, json};
@@ -24,8 +25,8 @@ use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report as tel
 use crate::{interrupt, run};
 use checkpoint::Keeper;
 use report::{
-    Failed, Line, counts, proved, refused, run_json, tracking, undecided, what_is_wrong, without_faults,
-    wrong,
+    Failed, Line, counts, proved, refused, run_json, tracking, undecided, what_is_wrong,
+    without_faults, wrong,
 };
 
 /// Verifies every file; one that cannot be read is reported, and the others are still judged.
@@ -259,9 +260,8 @@ impl Task<'_> {
             self.keeper.keep(snapshot);
         };
         // A run that is sequentially consistent after all does not end the search.
-        let judge = &mut |history: &History| {
-            judge(history, budget).verdict() != Verdict::Consistent
-        };
+        let judge =
+            &mut |history: &History| judge(history, budget).verdict() != Verdict::Consistent;
         let verification = verify_judged(from, system, options, budget, report, judge);
         drop(progress);
         let verification = verification.map_err(|error| self.refusal(&error.to_string()))?;

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::murphi::ir::Binder;
 use crate::murphi::{Type, TypeId};
-use crate::system::System;
+use crate::system::{Entry, System};
 
 /// Who takes part in the steps of a run.
 pub(crate) struct Lanes {
@@ -124,8 +124,8 @@ impl Lanes {
         }
     }
 
-    /// Lists the lanes whose slots differ.
-    pub(crate) fn touched(&self, before: &[i32], after: &[i32]) -> Vec<u32> {
+    /// Lists the lanes whose slots differ, in their data too.
+    pub(crate) fn touched(&self, before: &[Entry], after: &[Entry]) -> Vec<u32> {
         let changed = self.slots.iter().zip(before.iter().zip(after));
         let mut lanes: Vec<u32> =
             changed.filter(|(_, (old, new))| old != new).map(|(&lane, _)| lane).collect();

@@ -176,8 +176,6 @@ struct Replay<'a> {
     product: Product<'a>,
     expander: Expander<'a>,
     lanes: Lanes,
-    /// The slots of the last state.
-    slots: Vec<i32>,
     blocks: Vec<String>,
     values: Values,
     steps: Vec<Step>,
@@ -191,7 +189,6 @@ impl<'a> Replay<'a> {
             product,
             expander,
             lanes: product.system.lanes(),
-            slots: Vec::new(),
             blocks: product.system.block_names(),
             values: Values::default(),
             steps: Vec::new(),
@@ -238,7 +235,9 @@ impl<'a> Replay<'a> {
         }
         let is_alike = |found: &Wrong| match (found, wrong) {
             (Wrong::Fault { site: a, .. }, Wrong::Fault { site: b, .. }) => a == b,
-            (Wrong::Rejected { .. }, Wrong::Rejected { .. }) => true,
+            (Wrong::Rejected { instance: a }, Wrong::Rejected { instance: b }) => {
+                system.lowered.rules[*a].rule == system.lowered.rules[*b].rule
+            }
             _ => false,
         };
         // The rule itself first: without symmetry it is the one.
@@ -265,9 +264,6 @@ impl<'a> Replay<'a> {
     /// Notes a step of a rule, or of a start state if there is none.
     fn note(&mut self, rule: String, number: Option<usize>) {
         let system = self.product.system;
-        let slots = self.expander.stepper.slots().to_vec();
-        let touched = self.lanes.touched(&self.slots, &slots);
-        self.slots = slots;
         let printed = self.expander.stepper.machine.printed.take().unwrap_or_default();
         let effect = match system.flow {
             Some(_) => self.expander.effect().clone(),
@@ -283,13 +279,16 @@ impl<'a> Replay<'a> {
             }
             Operation::Serialize { .. } => {}
         });
+        let state = system.entries(self.expander.stepper.slots(), &self.values.contents);
+        let touched =
+            self.steps.last().map_or(Vec::new(), |last| self.lanes.touched(&last.state, &state));
         self.steps.push(Step {
             rule,
             position: number.map(|number| system.rule_position(number)),
             actor: number.and_then(|number| system.actor(&self.lanes, number)),
             touched,
             printed: system.show_printed(&printed),
-            state: system.entries(self.expander.stepper.slots(), &self.values.contents),
+            state,
             effect,
             operations,
         });

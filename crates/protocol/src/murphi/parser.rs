@@ -736,8 +736,10 @@ impl Parser<'_> {
                 StmtKind::Error(self.string())
             }
             Keyword::Assert => {
+                // Some write the message in front.
+                let title = self.title();
                 let condition = self.expr()?;
-                StmtKind::Assert { condition, message: self.title() }
+                StmtKind::Assert { condition, message: title.or_else(|| self.title()) }
             }
             Keyword::Put => StmtKind::Put(if self.peek() == Token::Text {
                 PutArgument::Text(self.string())
