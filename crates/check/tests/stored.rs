@@ -231,7 +231,7 @@ fn recordings_of_this_processor() {
 #[test]
 fn every_engine_stops_when_its_budget_runs_out() {
     // No engine decides this one in a second.
-    let history = tangle(&Tangle { cells: 60, cycles: 210, seed: 1 });
+    let history = tangle(&Tangle { cells: 200, cycles: 900, seed: 1 });
     for (engine, jobs) in ALL.into_iter().zip([3, 1, 1, 1]) {
         for model in [StoreModel::Sc, StoreModel::Tso] {
             let budget = Budget::unlimited().with_time(Duration::from_millis(30));

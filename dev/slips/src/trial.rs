@@ -1,12 +1,17 @@
 //! Runs the tests against one slip.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use crate::tree::TreeError;
+
+/// The signals that end a program whose processor time is used up.
+const SIGKILL: i32 = 9;
+const SIGXCPU: i32 = 24;
 
 /// How the tests took a slip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,11 +61,14 @@ impl Trial {
     }
 }
 
-/// Runs one program of tests, with bounded memory, up to the first test that fails.
+/// Runs one program of tests, with bounded memory and processor time, up to the first test that
+/// fails; where it waits for nothing, ten times as long is enough.
 fn run(test: &Path, folder: &Path, slip: u32, limit: Duration) -> Outcome {
+    let seconds = limit.as_secs().max(1);
     let child = Command::new("sh")
-        .args(["-c", "ulimit -v 6000000; exec \"$0\" --test-threads=1"])
+        .args(["-c", "ulimit -v 6000000; ulimit -t \"$1\"; exec \"$0\" --test-threads=1"])
         .arg(test)
+        .arg(seconds.to_string())
         .current_dir(folder)
         .env("SLIP", slip.to_string())
         .env("RUST_BACKTRACE", "0")
@@ -69,7 +77,7 @@ fn run(test: &Path, folder: &Path, slip: u32, limit: Duration) -> Outcome {
         .stderr(Stdio::null())
         .spawn();
     match child {
-        Ok(child) => follow(child, limit),
+        Ok(child) => follow(child, limit * 10),
         Err(_) => Outcome::Failed,
     }
 }
@@ -97,6 +105,10 @@ fn follow(mut child: Child, limit: Duration) -> Outcome {
         // It may have ended by itself meanwhile.
         let _ = child.kill();
     }
-    let passed = child.wait().is_ok_and(|status| status.success());
-    early.unwrap_or(if passed { Outcome::Survived } else { Outcome::Failed })
+    let status = child.wait().ok();
+    early.unwrap_or(match status {
+        Some(status) if status.success() => Outcome::Survived,
+        Some(status) if [SIGKILL, SIGXCPU].map(Some).contains(&status.signal()) => Outcome::Hung,
+        _ => Outcome::Failed,
+    })
 }
