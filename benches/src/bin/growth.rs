@@ -304,8 +304,20 @@ fn growth_aims(grid: &[Measured]) -> Vec<Goal> {
             ("operations", operations, [(0, 0, 1, 0), (0, 1, 1, 1)]),
             ("sessions", sessions, [(0, 0, 0, 1), (1, 0, 1, 1)]),
         ];
+        let both = corner(1, 1).zip(corner(0, 0)).map(|(last, first)| ratio(last, first));
+        let product = |sizes: [u32; 2]| f64::from(sizes[1]) / f64::from(sizes[0]).max(1.0);
+        let times = product(operations) * product(sessions);
+        goals.push(Goal {
+            aim: format!(
+                "{}: {} operations times sessions in at most that time",
+                model.id(),
+                show_ratio(times)
+            ),
+            measured: both.map_or_else(|| "undecided".to_owned(), show_ratio),
+            reached: both.map(|both| both <= times),
+        });
         for (what, sizes, pairs) in ways {
-            let times = f64::from(sizes[1]) / f64::from(sizes[0]).max(1.0);
+            let times = product(sizes);
             let grown: Option<Vec<f64>> = pairs
                 .into_iter()
                 .map(|(o, s, p, t)| Some(ratio(corner(p, t)?, corner(o, s)?)))
