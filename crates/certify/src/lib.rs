@@ -40,8 +40,10 @@
 //! that count stand in orders.
 //!
 //! The modules in reading order: `reads_from`, `replay` (CM and SC), `causal` (CC and CCv),
-//! `store_order` (TSO and PSO), `closure` (wSC and wTSO), `views` (CCM and wCCM), `refute` (violations), `definition` (any definition).
+//! `store_order` (TSO and PSO), `closure` (wSC and wTSO), `views` (CCM and wCCM), `cases` and
+//! `refute` (violations), `definition` (any definition).
 
+mod cases;
 mod causal;
 mod closure;
 mod definition;

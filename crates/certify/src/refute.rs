@@ -42,9 +42,10 @@
 //! Nothing recurses, however deep cases and premises are nested.
 
 use consistory_history::{OpId, SessionId};
-use consistory_verdict::{Certificate, Edge, Verdict};
+use consistory_verdict::{Certificate, Edge};
 use rustc_hash::FxHashSet;
 
+use crate::cases::{Cases, Rules, no_proof};
 use crate::definition::Finals;
 use crate::reads_from::{Candidates, ReadsFrom};
 use crate::store_order::{Memory, Role, key, role};
@@ -56,23 +57,15 @@ pub(crate) fn refute<'a>(
     model: Model,
     certificate: &'a Certificate,
 ) -> Result<(), Rejection> {
-    let wr = ReadsFrom::unambiguous(candidates);
-    let barriers =
-        if model.memory() != Memory::Sequential { count_barriers(&wr) } else { Vec::new() };
-    let mut proof = Proof {
-        candidates,
-        model,
-        wr,
-        ww: FxHashSet::default(),
-        barriers,
-        finals: FxHashSet::default(),
-        assumptions: Vec::new(),
-        branches: Vec::new(),
-    };
+    let mut cases = Cases::new(candidates);
+    let mut proof = Proof { model, barriers: Vec::new(), finals: FxHashSet::default() };
+    if model.memory() != Memory::Sequential {
+        proof.barriers = count_barriers(&cases.wr);
+    }
     if model.ends(candidates.history) {
         proof.finals.extend(Finals::new(candidates.history).before);
     }
-    proof.check(certificate)
+    cases.check(certificate, &mut proof)
 }
 
 type Relations = &'static [&'static str];
@@ -136,42 +129,12 @@ impl Model {
     }
 }
 
-/// What is to be done next.
-enum Step<'a> {
-    Prove(&'a Certificate),
-    /// Enters a branch, counting from 0.
-    Assume(usize, Case),
-    /// Leaves it.
-    Retract,
-}
-
-#[derive(Clone, Copy)]
-enum Case {
-    ReadsFrom(OpId, OpId),
-    Before(OpId, OpId),
-}
-
-/// What was the case before an assumption.
-enum Before {
-    Source(OpId, Option<OpId>),
-    Unordered(OpId, OpId),
-    Ordered,
-}
-
-struct Proof<'a> {
-    candidates: &'a Candidates<'a>,
+struct Proof {
     model: Model,
-    /// The `wr` that follows from the values, and what the cases around assume.
-    wr: ReadsFrom<'a>,
-    /// The `ww` that the cases around assume.
-    ww: FxHashSet<(OpId, OpId)>,
     /// With store buffers, for each operation how many fences and read-modify-writes have smaller ids.
     barriers: Vec<u32>,
     /// The pairs of writes that final values order.
     finals: FxHashSet<(OpId, OpId)>,
-    assumptions: Vec<Before>,
-    /// The branches around, outermost first.
-    branches: Vec<usize>,
 }
 
 /// What is known inside one cycle.
@@ -184,125 +147,43 @@ struct Inside<'a> {
     past: Option<Vec<u32>>,
 }
 
-impl<'a> Proof<'a> {
-    fn check(&mut self, certificate: &'a Certificate) -> Result<(), Rejection> {
-        let mut steps = vec![Step::Prove(certificate)];
-        while let Some(step) = steps.pop() {
-            match step {
-                Step::Assume(branch, case) => self.assume(branch, case),
-                Step::Retract => self.retract(),
-                Step::Prove(Certificate::ThinAirRead { read }) => self.thin_air(*read)?,
-                Step::Prove(Certificate::Cycle { edges, observer, .. }) => {
-                    self.cycle(edges, *observer)?;
-                }
-                Step::Prove(Certificate::SplitOrder { writes: [first, second], branches })
-                    if !matches!(
-                        self.model,
-                        Model::Ccm | Model::Wccm | Model::Wsc | Model::Wtso
-                    ) =>
-                {
-                    self.writes_of_one_key(*first, *second)?;
-                    let cases = [Case::Before(*first, *second), Case::Before(*second, *first)];
-                    for (i, (case, proof)) in cases.into_iter().zip(&**branches).enumerate().rev() {
-                        steps.extend([Step::Retract, Step::Prove(proof), Step::Assume(i, case)]);
-                    }
-                }
-                Step::Prove(Certificate::SplitRead { read, branches }) => {
-                    self.all_candidates(*read, branches)?;
-                    for (i, (write, proof)) in branches.iter().enumerate().rev() {
-                        let case = Case::ReadsFrom(*read, *write);
-                        steps.extend([Step::Retract, Step::Prove(proof), Step::Assume(i, case)]);
-                    }
-                }
-                Step::Prove(other) => {
-                    let claim = Verdict::Violation.as_str();
-                    return Err(Rejection::Kind { kind: other.kind(), claim });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn assume(&mut self, branch: usize, case: Case) {
-        self.branches.push(branch);
-        self.assumptions.push(match case {
-            Case::ReadsFrom(read, write) => Before::Source(read, self.wr.set(read, Some(write))),
-            Case::Before(first, second) if self.ww.insert((first, second)) => {
-                Before::Unordered(first, second)
-            }
-            Case::Before(..) => Before::Ordered,
-        });
-    }
-
-    fn retract(&mut self) {
-        self.branches.pop();
-        match self.assumptions.pop() {
-            Some(Before::Source(read, write)) => {
-                self.wr.set(read, write);
-            }
-            Some(Before::Unordered(first, second)) => {
-                self.ww.remove(&(first, second));
-            }
-            Some(Before::Ordered) | None => {}
+impl<'a> Rules<'a> for Proof {
+    fn admits(&self, _: &Cases<'a>, split: &Certificate) -> Result<(), Rejection> {
+        match self.model {
+            Model::Ccm | Model::Wccm | Model::Wsc | Model::Wtso => Err(no_proof(split)),
+            _ => Ok(()),
         }
     }
 
-    fn thin_air(&self, read: OpId) -> Result<(), Rejection> {
-        let history = self.wr.history;
-        if exists(history, read)
-            && history.reads(read).is_some()
-            && self.candidates.of(read).next().is_none()
-        {
-            return Ok(());
-        }
-        Err(Rejection::NotThinAir { part: self.part("read"), op: name(history, read) })
-    }
-
-    fn writes_of_one_key(&self, first: OpId, second: OpId) -> Result<(), Rejection> {
-        let history = self.wr.history;
-        if exists(history, first) && exists(history, second) && self.overwrite(first, second) {
-            return Ok(());
-        }
-        let (first, second) = (name(history, first), name(history, second));
-        Err(Rejection::BadSplit { part: self.part("split"), first, second })
-    }
-
-    fn all_candidates(
-        &self,
-        read: OpId,
-        branches: &[(OpId, Certificate)],
+    fn closes(
+        &mut self,
+        cases: &Cases<'a>,
+        edges: &'a [Edge],
+        observer: Option<OpId>,
+        _: Option<u32>,
     ) -> Result<(), Rejection> {
-        let history = self.wr.history;
-        if history.is_initial(read) {
-            return Err(Rejection::NotRecorded {
-                part: self.part("read"),
-                op: name(history, read),
-            });
-        }
-        let mut missing: FxHashSet<OpId> = self.candidates.of(read).collect();
-        let none = missing.is_empty().then_some(read);
-        let extra = branches.iter().map(|(write, _)| *write).find(|write| !missing.remove(write));
-        match none.or(extra).or_else(|| missing.into_iter().min()) {
-            None => Ok(()),
-            Some(write) => Err(Rejection::BadCases {
-                part: self.part("sources"),
-                read: name(history, read),
-                write: name(history, write),
-            }),
-        }
+        Closing { proof: self, cases }.cycle(edges, observer)
     }
+}
 
+/// The rules and what is known where they are applied.
+struct Closing<'p, 'a> {
+    proof: &'p Proof,
+    cases: &'p Cases<'a>,
+}
+
+impl<'a> Closing<'_, 'a> {
     fn cycle(&self, edges: &'a [Edge], observer: Option<OpId>) -> Result<(), Rejection> {
-        let history = self.wr.history;
+        let history = self.cases.wr.history;
         if !edges.first().is_some_and(|first| is_path(edges, first.from, first.from)) {
-            return Err(Rejection::NotACycle { part: self.part("edges") });
+            return Err(Rejection::NotACycle { part: self.cases.part("edges") });
         }
         let past = match observer {
             Some(op) if history.is_initial(op) => {
-                let (part, op) = (self.part("observer"), name(history, op));
+                let (part, op) = (self.cases.part("observer"), name(history, op));
                 return Err(Rejection::NotRecorded { part, op });
             }
-            Some(op) if self.model == Model::Cm => Some(self.past(op)),
+            Some(op) if self.proof.model == Model::Cm => Some(self.past(op)),
             _ => None,
         };
         let mut inside =
@@ -310,10 +191,10 @@ impl<'a> Proof<'a> {
         for (i, edge) in edges.iter().enumerate() {
             self.derive(edge, i, &mut inside)?;
         }
-        if self.model.forbids(edges) {
+        if self.proof.model.forbids(edges) {
             return Ok(());
         }
-        Err(Rejection::AllowedCycle { part: self.part("edges") })
+        Err(Rejection::AllowedCycle { part: self.cases.part("edges") })
     }
 
     /// Checks an edge of a cycle, premises before conclusions.
@@ -332,10 +213,10 @@ impl<'a> Proof<'a> {
                     .map(|(_, next)| format!(".because[{}]", next - 1))
                     .collect();
                 return Err(Rejection::Edge {
-                    part: self.part(&format!("edges[{at}]{inner}")),
+                    part: self.cases.part(&format!("edges[{at}]{inner}")),
                     relation: edge.relation.to_string(),
-                    from: name(self.wr.history, edge.from),
-                    to: name(self.wr.history, edge.to),
+                    from: name(self.cases.wr.history, edge.from),
+                    to: name(self.cases.wr.history, edge.to),
                     flaw,
                 });
             }
@@ -346,7 +227,7 @@ impl<'a> Proof<'a> {
 
     /// Checks one edge whose premises, if it has any, were checked.
     fn follows(&self, edge: &'a Edge, inside: &mut Inside<'a>) -> Result<(), Flaw> {
-        let (history, from, to) = (self.wr.history, edge.from, edge.to);
+        let (history, from, to) = (self.cases.wr.history, edge.from, edge.to);
         if !exists(history, from) || !exists(history, to) {
             return Err(Flaw::NotGiven);
         }
@@ -357,27 +238,29 @@ impl<'a> Proof<'a> {
                 return Err(Flaw::OutsidePast);
             }
         }
-        let buffered = self.model.memory() != Memory::Sequential;
+        let buffered = self.proof.model.memory() != Memory::Sequential;
         let given = match &*edge.relation {
             "po" => Some(self.po(from, to)),
-            "wr" => Some(self.wr.source(to) == Some(from)),
+            "wr" => Some(self.cases.wr.source(to) == Some(from)),
             "wre" if buffered => {
-                Some(self.wr.source(to) == Some(from) && !self.same_session(from, to))
+                Some(self.cases.wr.source(to) == Some(from) && !self.same_session(from, to))
             }
             "ppo" if buffered => Some(self.ppo(from, to)),
             "poloc" if buffered => Some(self.poloc(from, to)),
-            "final" => Some(self.finals.contains(&(from, to))),
+            "final" => Some(self.proof.finals.contains(&(from, to))),
             _ => None,
         };
         if let Some(given) = given {
             return if given && edge.because.is_empty() { Ok(()) } else { Err(Flaw::NotGiven) };
         }
-        let Some(paths) = self.model.premises(&edge.relation) else { return Err(Flaw::NoRule) };
+        let Some(paths) = self.proof.model.premises(&edge.relation) else {
+            return Err(Flaw::NoRule);
+        };
         let conclusion = (from, to, &*edge.relation);
         if edge.because.is_empty() {
             let known = edge.relation == "ww"
-                && (self.ww.contains(&(from, to))
-                    || (history.is_initial(from) && self.overwrite(from, to)));
+                && (self.cases.ww.contains(&(from, to))
+                    || (history.is_initial(from) && self.cases.overwrite(from, to)));
             let proved = known || inside.derived.contains(&conclusion);
             return if proved { Ok(()) } else { Err(Flaw::Unproved) };
         }
@@ -387,7 +270,7 @@ impl<'a> Proof<'a> {
                 wr.to == from
                     && is_path(path, wr.from, to)
                     && are_of(path.iter(), paths)
-                    && self.overwrite(wr.from, to)
+                    && self.cases.overwrite(wr.from, to)
                     && self.agrees(path, to)
                     && from != to
             }),
@@ -395,14 +278,14 @@ impl<'a> Proof<'a> {
                 wr.from == to
                     && is_path(path, from, wr.to)
                     && are_of(path.iter(), paths)
-                    && self.overwrite(from, to)
-                    && (self.model != Model::Cm || self.observes(inside.observer, wr.to))
+                    && self.cases.overwrite(from, to)
+                    && (self.proof.model != Model::Cm || self.observes(inside.observer, wr.to))
                     && self.sees(edge, wr, path, inside, &mut shown_by)
             }),
             _ => {
                 is_path(&edge.because, from, to)
                     && are_of(edge.because.iter(), paths)
-                    && self.overwrite(from, to)
+                    && self.cases.overwrite(from, to)
                     && self.agrees(&edge.because, to)
             }
         };
@@ -417,41 +300,39 @@ impl<'a> Proof<'a> {
     }
 
     fn po(&self, a: OpId, b: OpId) -> bool {
-        let history = self.wr.history;
+        let history = self.cases.wr.history;
         !history.is_initial(b) && (history.is_initial(a) || (self.same_session(a, b) && a < b))
     }
 
     /// Unlike `po` it has to be between operations that count: a chain of it through one that
     /// does not would show nothing.
     fn ppo(&self, a: OpId, b: OpId) -> bool {
-        if !self.po(a, b) || !self.wr.counts(a) || !self.wr.counts(b) {
+        if !self.po(a, b) || !self.cases.wr.counts(a) || !self.cases.wr.counts(b) {
             return false;
         }
-        let may_come_first = match role(&self.wr, b) {
+        let may_come_first = match role(&self.cases.wr, b) {
             Role::Read => true,
-            Role::Write => self.model == Model::Pso && self.wr.writes(a) != self.wr.writes(b),
+            Role::Write => {
+                self.proof.model == Model::Pso && self.cases.wr.writes(a) != self.cases.wr.writes(b)
+            }
             Role::Barrier => false,
         };
-        self.wr.history.is_initial(a)
-            || role(&self.wr, a) != Role::Write
+        self.cases.wr.history.is_initial(a)
+            || role(&self.cases.wr, a) != Role::Write
             || !may_come_first
-            || self.barriers[b.index()] > self.barriers[a.index()]
+            || self.proof.barriers[b.index()] > self.proof.barriers[a.index()]
     }
 
     fn poloc(&self, a: OpId, b: OpId) -> bool {
-        self.po(a, b) && key(&self.wr, a).is_some_and(|shared| key(&self.wr, b) == Some(shared))
+        self.po(a, b)
+            && key(&self.cases.wr, a).is_some_and(|shared| key(&self.cases.wr, b) == Some(shared))
     }
 
     fn same_session(&self, a: OpId, b: OpId) -> bool {
-        let history = self.wr.history;
+        let history = self.cases.wr.history;
         !history.is_initial(a)
             && !history.is_initial(b)
             && history.session_of(a) == history.session_of(b)
-    }
-
-    /// Says whether both are writes of one key that count, and not the same.
-    fn overwrite(&self, a: OpId, b: OpId) -> bool {
-        a != b && self.wr.writes(a).is_some_and(|shared| self.wr.writes(b) == Some(shared))
     }
 
     /// Says whether, for CCM and wCCM, the session of a read shows a path to it; notes that session.
@@ -463,13 +344,13 @@ impl<'a> Proof<'a> {
         inside: &Inside<'a>,
         shown_by: &mut Option<SessionId>,
     ) -> bool {
-        if !matches!(self.model, Model::Ccm | Model::Wccm) {
+        if !matches!(self.proof.model, Model::Ccm | Model::Wccm) {
             return true;
         }
         if edge.relation == "cf" {
-            return self.model == Model::Ccm || !self.same_session(wr.from, wr.to);
+            return self.proof.model == Model::Ccm || !self.same_session(wr.from, wr.to);
         }
-        let session = self.wr.history.session_of(wr.to);
+        let session = self.cases.wr.history.session_of(wr.to);
         *shown_by = Some(session);
         path.iter()
             .filter(|step| step.relation.starts_with("hb"))
@@ -478,11 +359,11 @@ impl<'a> Proof<'a> {
 
     /// Says whether, for CCM and wCCM, all orders of writes in a path are of the key of its end.
     fn agrees(&self, path: &[Edge], end: OpId) -> bool {
-        !matches!(self.model, Model::Ccm | Model::Wccm)
+        !matches!(self.proof.model, Model::Ccm | Model::Wccm)
             || path
                 .iter()
                 .filter(|step| matches!(&*step.relation, "cf" | "ww"))
-                .all(|step| self.wr.writes(step.from) == self.wr.writes(end))
+                .all(|step| self.cases.wr.writes(step.from) == self.cases.wr.writes(end))
     }
 
     /// Says whether a read is the observer or before it in its session.
@@ -492,7 +373,7 @@ impl<'a> Proof<'a> {
 
     /// Gives for each session the smallest id that is neither `op` nor known to be causally before.
     fn past(&self, op: OpId) -> Vec<u32> {
-        let history = self.wr.history;
+        let history = self.cases.wr.history;
         let mut past: Vec<u32> =
             history.sessions().map(|session| history.op_at(session, 0).0).collect();
         let mut found = vec![op];
@@ -501,16 +382,11 @@ impl<'a> Proof<'a> {
             let new = *bound..op.0 + 1;
             *bound = (*bound).max(op.0 + 1);
             found.extend(
-                new.filter_map(|op| self.wr.source(OpId(op))).filter(|&op| !history.is_initial(op)),
+                new.filter_map(|op| self.cases.wr.source(OpId(op)))
+                    .filter(|&op| !history.is_initial(op)),
             );
         }
         past
-    }
-
-    /// Gives the path of a part of the certificate that is being proved.
-    fn part(&self, field: &str) -> String {
-        let around: String = self.branches.iter().map(|i| format!("branches[{i}].")).collect();
-        around + field
     }
 }
 

@@ -117,18 +117,59 @@ fn shrinking_finds_the_needle() {
 
 #[test]
 fn the_cycle_that_is_shown_is_a_shortest_one() {
-    // Of t0's two writes, both seen by t2 before it reads 5, the first gives the shorter cycle.
-    let text = "t0: w(x,1) w(x,2)\nt1: w(x,5)\nt2: r(x,2) r(x,5)\nt3: r(x,5) r(x,1)\n";
-    let history = parse_str(text, Format::Hist, "short").unwrap().remove(0);
-    let Judgement::Violation { certificate: Certificate::Cycle { edges, .. }, .. } =
-        judgement(&history, "ccv")
-    else {
-        panic!("it violates CCv by a cycle");
-    };
-    let shown: Vec<String> = edges
-        .iter()
-        .map(|e| format!("{} {} {}", history.show(e.from), e.relation, history.show(e.to)))
-        .collect();
-    assert_eq!(shown.len(), 2, "{shown:?}");
-    assert!(shown.contains(&"w(x,1) cf w(x,5)".to_owned()), "{shown:?}");
+    let short_and_long = [
+        // Of t0's two writes, both seen by t2 before it reads 5, the first gives the shorter cycle.
+        (
+            "ccv",
+            "t0: w(x,1) w(x,2)",
+            "t1: w(x,5)\nt2: r(x,2) r(x,5)\nt3: r(x,5) r(x,1)",
+            "w(x,1) cf w(x,5)",
+            2,
+        ),
+        ("cc", "t0: r(x,1) w(x,1)", "t1: r(y,1) r(x,1) w(y,1)", "r(x,1) po w(x,1)", 2),
+        (
+            "cc",
+            "a: r(p,1) w(q,1)\nb: r(q,1) w(p,1)",
+            "c: r(r,1) w(s,1)\nd: r(s,1) w(t,1)\ne: r(t,1) w(r,1)",
+            "r(p,1) po w(q,1)",
+            4,
+        ),
+        (
+            "cc",
+            "a: w(x,1)\nb: r(x,1) r(x,0)",
+            "c: w(y,1) w(z,1)\nd: r(z,1) r(y,0)",
+            "r(x,0) rw w(x,1)",
+            3,
+        ),
+        (
+            "cc",
+            "a: w(x,1) w(x,2)\nb: r(x,2) r(x,1)",
+            "c: w(y,1)\nd: r(y,1) w(y,2) w(z,1)\ne: r(z,1) r(y,1)",
+            "r(x,1) rw w(x,2)",
+            3,
+        ),
+        (
+            "cm",
+            "a: w(z,1) w(x,1) w(y,1)\nb: w(x,2) r(z,0) r(y,1) r(x,2)",
+            "c: w(v,1) w(u,1)\nd: r(u,1) w(s,1)\ne: w(u,2) w(t,1)\nf: r(t,1) r(v,0) r(s,1) r(u,2)",
+            "w(z,1) hb w(z,0)",
+            2,
+        ),
+    ];
+    for (model, short, long, edge, length) in short_and_long {
+        for text in [format!("{short}\n{long}\n"), format!("{long}\n{short}\n")] {
+            let history = parse_str(&text, Format::Hist, "short").unwrap().remove(0);
+            let Judgement::Violation { certificate: Certificate::Cycle { edges, .. }, .. } =
+                judgement(&history, model)
+            else {
+                panic!("it violates {model} by a cycle:\n{text}");
+            };
+            let shown: Vec<String> = edges
+                .iter()
+                .map(|e| format!("{} {} {}", history.show(e.from), e.relation, history.show(e.to)))
+                .collect();
+            assert_eq!(shown.len(), length, "{text}{shown:?}");
+            assert!(shown.iter().any(|step| step == edge), "{text}{shown:?}");
+        }
+    }
 }

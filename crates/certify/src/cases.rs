@@ -1,0 +1,204 @@
+//! Proofs by cases: what each case assumes, and that the cases of a split are all there are.
+//!
+//! A case says what a read reads from, one case for each candidate, or which of two writes of one
+//! key that count comes first. Inside it that is known. What closes a case without a further split,
+//! a read that has no candidate aside, is left to the rules of the model.
+//!
+//! Nothing recurses, however deep cases are nested.
+
+use consistory_history::OpId;
+use consistory_verdict::{Certificate, Edge, Verdict};
+use rustc_hash::FxHashSet;
+
+use crate::reads_from::{Candidates, ReadsFrom};
+use crate::{Rejection, exists, name};
+
+/// What a model adds to proofs by cases.
+pub(crate) trait Rules<'a> {
+    /// Accepts or rejects that cases order two writes.
+    fn admits(&self, cases: &Cases<'a>, split: &Certificate) -> Result<(), Rejection>;
+
+    /// Checks the cycle that closes the present case.
+    fn closes(
+        &mut self,
+        cases: &Cases<'a>,
+        edges: &'a [Edge],
+        observer: Option<OpId>,
+        check: Option<u32>,
+    ) -> Result<(), Rejection>;
+}
+
+/// What is known in the present case.
+pub(crate) struct Cases<'a> {
+    pub(crate) candidates: &'a Candidates<'a>,
+    /// The `wr` that follows from the values, and what the cases around assume.
+    pub(crate) wr: ReadsFrom<'a>,
+    /// The `ww` that the cases around assume.
+    pub(crate) ww: FxHashSet<(OpId, OpId)>,
+    assumptions: Vec<Before>,
+    /// The branches around, outermost first.
+    branches: Vec<usize>,
+}
+
+/// What is to be done next.
+enum Step<'a> {
+    Prove(&'a Certificate),
+    /// Enters a branch, counting from 0.
+    Assume(usize, Case),
+    /// Leaves it.
+    Retract,
+}
+
+#[derive(Clone, Copy)]
+enum Case {
+    ReadsFrom(OpId, OpId),
+    Before(OpId, OpId),
+}
+
+/// What was the case before an assumption.
+enum Before {
+    Source(OpId, Option<OpId>),
+    Unordered(OpId, OpId),
+    Ordered,
+}
+
+impl<'a> Cases<'a> {
+    pub(crate) fn new(candidates: &'a Candidates<'a>) -> Self {
+        Cases {
+            candidates,
+            wr: ReadsFrom::unambiguous(candidates),
+            ww: FxHashSet::default(),
+            assumptions: Vec::new(),
+            branches: Vec::new(),
+        }
+    }
+
+    /// Checks a proof, whose cases the rules close.
+    pub(crate) fn check(
+        &mut self,
+        certificate: &'a Certificate,
+        rules: &mut impl Rules<'a>,
+    ) -> Result<(), Rejection> {
+        let mut steps = vec![Step::Prove(certificate)];
+        while let Some(step) = steps.pop() {
+            let proof = match step {
+                Step::Assume(branch, case) => {
+                    self.assume(branch, case);
+                    continue;
+                }
+                Step::Retract => {
+                    self.retract();
+                    continue;
+                }
+                Step::Prove(proof) => proof,
+            };
+            let mut split = |i, case, proof| {
+                steps.extend([Step::Retract, Step::Prove(proof), Step::Assume(i, case)]);
+            };
+            match proof {
+                Certificate::ThinAirRead { read } => self.thin_air(*read)?,
+                Certificate::Cycle { edges, observer, check } => {
+                    rules.closes(self, edges, *observer, *check)?;
+                }
+                Certificate::SplitOrder { writes: [first, second], branches } => {
+                    rules.admits(self, proof)?;
+                    self.writes_of_one_key(*first, *second)?;
+                    split(1, Case::Before(*second, *first), &branches[1]);
+                    split(0, Case::Before(*first, *second), &branches[0]);
+                }
+                Certificate::SplitRead { read, branches } => {
+                    self.all_candidates(*read, branches)?;
+                    for (i, (write, proof)) in branches.iter().enumerate().rev() {
+                        split(i, Case::ReadsFrom(*read, *write), proof);
+                    }
+                }
+                other => return Err(no_proof(other)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Says whether both are writes of one key that count, and not the same.
+    pub(crate) fn overwrite(&self, a: OpId, b: OpId) -> bool {
+        a != b && self.wr.writes(a).is_some_and(|shared| self.wr.writes(b) == Some(shared))
+    }
+
+    /// Gives the path of a part of the certificate that is being proved.
+    pub(crate) fn part(&self, field: &str) -> String {
+        let around: String = self.branches.iter().map(|i| format!("branches[{i}].")).collect();
+        around + field
+    }
+
+    fn assume(&mut self, branch: usize, case: Case) {
+        self.branches.push(branch);
+        self.assumptions.push(match case {
+            Case::ReadsFrom(read, write) => Before::Source(read, self.wr.set(read, Some(write))),
+            Case::Before(first, second) if self.ww.insert((first, second)) => {
+                Before::Unordered(first, second)
+            }
+            Case::Before(..) => Before::Ordered,
+        });
+    }
+
+    fn retract(&mut self) {
+        self.branches.pop();
+        match self.assumptions.pop() {
+            Some(Before::Source(read, write)) => {
+                self.wr.set(read, write);
+            }
+            Some(Before::Unordered(first, second)) => {
+                self.ww.remove(&(first, second));
+            }
+            Some(Before::Ordered) | None => {}
+        }
+    }
+
+    fn thin_air(&self, read: OpId) -> Result<(), Rejection> {
+        let history = self.wr.history;
+        if exists(history, read)
+            && history.reads(read).is_some()
+            && self.candidates.of(read).next().is_none()
+        {
+            return Ok(());
+        }
+        Err(Rejection::NotThinAir { part: self.part("read"), op: name(history, read) })
+    }
+
+    /// Two writes of one key are ordered if both count, whatever else they read.
+    fn writes_of_one_key(&self, first: OpId, second: OpId) -> Result<(), Rejection> {
+        let history = self.wr.history;
+        if exists(history, first) && exists(history, second) && self.overwrite(first, second) {
+            return Ok(());
+        }
+        let (first, second) = (name(history, first), name(history, second));
+        Err(Rejection::BadSplit { part: self.part("split"), first, second })
+    }
+
+    fn all_candidates(
+        &self,
+        read: OpId,
+        branches: &[(OpId, Certificate)],
+    ) -> Result<(), Rejection> {
+        let history = self.wr.history;
+        if history.is_initial(read) {
+            let (part, op) = (self.part("read"), name(history, read));
+            return Err(Rejection::NotRecorded { part, op });
+        }
+        let mut missing: FxHashSet<OpId> = self.candidates.of(read).collect();
+        let none = missing.is_empty().then_some(read);
+        let extra = branches.iter().map(|(write, _)| *write).find(|write| !missing.remove(write));
+        match none.or(extra).or_else(|| missing.into_iter().min()) {
+            None => Ok(()),
+            Some(write) => Err(Rejection::BadCases {
+                part: self.part("sources"),
+                read: name(history, read),
+                write: name(history, write),
+            }),
+        }
+    }
+}
+
+/// Rejects a certificate that no violation has.
+pub(crate) fn no_proof(certificate: &Certificate) -> Rejection {
+    Rejection::Kind { kind: certificate.kind(), claim: Verdict::Violation.as_str() }
+}
