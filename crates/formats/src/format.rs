@@ -71,12 +71,7 @@ impl Format {
     /// Tells the format from a file's extension; a compressed file's is the one before `.gz` or
     /// `.zst`.
     pub fn from_path(path: &Path) -> Option<Format> {
-        let extension = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
-        let mut found = extension(path)?;
-        if matches!(&*found, "gz" | "zst") {
-            found = extension(Path::new(path.file_stem()?))?;
-        }
-        match &*found {
+        match &*extension(path)? {
             "hist" => Some(Format::Hist),
             "jsonl" | "ndjson" => Some(Format::Jsonl),
             "axe" => Some(Format::Axe),
@@ -90,6 +85,12 @@ impl Format {
             "fptlin" => Some(Format::Fptlin),
             _ => None,
         }
+    }
+
+    /// Says whether a text that looks like this format is hardly anything else.
+    pub(crate) fn is_unmistakable(self) -> bool {
+        use Format::{Axe, Edn, Jepsen, Jsonl, Limo, Plume};
+        matches!(self, Jsonl | Axe | Plume | Edn | Jepsen | Limo)
     }
 
     /// Tells the format from the beginning of a text; the last line may be cut off.
@@ -112,6 +113,15 @@ impl Format {
             return Some(Format::DbcopJson);
         }
         beginning.lines().find_map(|line| sniff_line(line.trim()))
+    }
+}
+
+/// Gives a file's extension in small letters; a compressed file's is the one before `.gz` or `.zst`.
+pub(crate) fn extension(path: &Path) -> Option<String> {
+    let of = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
+    match of(path)? {
+        compressed if matches!(&*compressed, "gz" | "zst") => of(Path::new(path.file_stem()?)),
+        found => Some(found),
     }
 }
 

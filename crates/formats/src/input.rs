@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 
-use crate::format::Format;
-use crate::read::ReadError;
+use crate::format::{Format, extension};
+use crate::read::{ReadError, SNIFFED};
 
 /// Something to read histories from.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,8 +32,9 @@ impl fmt::Display for Input {
 /// Finds the inputs that paths stand for.
 ///
 /// `-` is standard input. A folder stands for the files in it and in its folders whose extension
-/// is a format's, in the order of their names; links to folders are not followed. Any other path
-/// stands for itself, whether there is such a file or not: reading it tells.
+/// is a format's, in the order of their names; links to folders are not followed. Of those that end
+/// in `.log` or `.txt` it has the ones that begin as only a format does. Any other path stands for
+/// itself, whether there is such a file or not: reading it tells.
 pub fn inputs(paths: &[PathBuf]) -> Result<Vec<Input>, ReadError> {
     let mut found = Vec::new();
     for path in paths {
@@ -61,7 +62,7 @@ fn walk(folder: &Path, found: &mut Vec<Input>) -> Result<(), ReadError> {
     let mut pending = vec![(folder.to_path_buf(), true)];
     while let Some((path, is_folder)) = pending.pop() {
         if !is_folder {
-            if Format::from_path(&path).is_some() {
+            if Format::from_path(&path).is_some() || is_log(&path) {
                 found.push(Input::File(path));
             }
             continue;
@@ -76,6 +77,19 @@ fn walk(folder: &Path, found: &mut Vec<Input>) -> Result<(), ReadError> {
         pending.extend(entries.into_iter().rev());
     }
     Ok(())
+}
+
+/// Says whether a file whose extension any text may have begins as only a format does.
+fn is_log(path: &Path) -> bool {
+    let is_text = extension(path).is_some_and(|found| matches!(&*found, "log" | "txt"));
+    if !is_text || !fs::metadata(path).is_ok_and(|data| data.is_file()) {
+        return false;
+    }
+    let mut beginning = Vec::new();
+    let read = open(&Input::File(path.to_path_buf()))
+        .and_then(|opened| opened.bytes.take(SNIFFED as u64).read_to_end(&mut beginning));
+    let text = String::from_utf8_lossy(&beginning);
+    read.is_ok() && Format::sniff(&text).is_some_and(Format::is_unmistakable)
 }
 
 /// A stream of bytes, decompressed.

@@ -65,7 +65,8 @@ pub enum ReadError {
     /// A folder holds no file of a known extension.
     #[error(
         "{}: no histories in this folder (they end in .hist, .jsonl, .ndjson, .axe, .dbcop, \
-         .plume, .awdit, .edn, .jepsen, .limo, .fastlin or .fptlin, and may be compressed as .gz or .zst)",
+         .plume, .awdit, .edn, .jepsen, .limo, .fastlin or .fptlin, or in .log or .txt if they cannot be \
+         anything else, and may be compressed as .gz or .zst)",
         path.display()
     )]
     EmptyFolder {
@@ -363,7 +364,7 @@ impl Stream {
 }
 
 /// How many bytes at the beginning of an input tell its format.
-const SNIFFED: usize = 8 << 10;
+pub(crate) const SNIFFED: usize = 8 << 10;
 
 /// Finds out the format, and gives the stream back from its beginning.
 fn sniff(source: &Arc<str>, mut bytes: Bytes) -> Result<(Bytes, Format), ReadError> {

@@ -242,12 +242,19 @@ fn folders_are_walked_in_order() {
     {
         folder.write(name, "");
     }
+    let jepsen = "INFO  jepsen.util - 0\t:invoke\t:read\tnil\n";
+    folder.write("e/etcd.log", jepsen);
+    folder.write("e/kv.txt", "{:process 0, :type :invoke, :f :get, :key \"1\", :value nil}\n");
+    folder.write("e/server.log", "started: port 80\n==========\n");
+    folder.write("e/notes.txt", "Notes\n=====\nto do: [ ] measure\n");
     let found = inputs(&[folder.0.clone(), "-".into(), "other.txt".into()]).unwrap();
     let names: Vec<String> = found
         .iter()
         .map(|input| input.to_string().replace(&format!("{}/", folder.0.display()), ""))
         .collect();
-    assert_eq!(names, ["a/b/c.jsonl.gz", "a/z.axe", "b.hist", "c.ndjson", "<stdin>", "other.txt"]);
+    let expected = ["a/b/c.jsonl.gz", "a/z.axe", "b.hist", "c.ndjson", "e/etcd.log", "e/kv.txt"];
+    assert_eq!(names[..6], expected);
+    assert_eq!(names[6..], ["<stdin>", "other.txt"]);
     let empty = folder.0.join("empty");
     fs::create_dir(&empty).unwrap();
     assert!(matches!(inputs(&[empty]), Err(ReadError::EmptyFolder { .. })));

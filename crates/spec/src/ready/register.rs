@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use consistory_history::Value;
 
 use crate::signatures::signatures;
-use crate::specification::{Family, Method, Specification};
+use crate::specification::{CallRef, Family, Goal, Method, Specification};
 
 static PLAIN: LazyLock<Vec<Method>> = LazyLock::new(|| {
     signatures(
@@ -51,6 +51,14 @@ impl Specification for Register {
             }
             _ => None,
         }
+    }
+
+    fn looks_ahead(&self) -> bool {
+        true
+    }
+
+    fn can_reach(&self, state: &Value, goal: &Goal<'_>, by: &[CallRef<'_>]) -> bool {
+        state == goal.returns || by.iter().any(|(_, args)| args.last() == Some(goal.returns))
     }
 
     fn methods(&self) -> &[Method] {
@@ -104,6 +112,19 @@ impl Specification for CasRegister {
 
     fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool {
         method == "read" || (method == "cas" && returns == Some(&Value::Bool(false)))
+    }
+
+    fn looks_ahead(&self) -> bool {
+        true
+    }
+
+    /// Whatever changes it puts its last argument there.
+    fn can_reach(&self, state: &Value, goal: &Goal<'_>, by: &[CallRef<'_>]) -> bool {
+        let puts = |value: &Value| by.iter().any(|(_, args)| args.last() == Some(value));
+        match (goal.method, goal.args) {
+            ("read", _) => state == goal.returns || puts(goal.returns),
+            _ => true,
+        }
     }
 
     fn methods(&self) -> &[Method] {
