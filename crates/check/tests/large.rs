@@ -16,6 +16,8 @@ fn decided(history: &History) -> [bool; 3] {
         let judgement = timed.next().unwrap().judgement;
         let alone = &decide(history, &[model], &Options::default())[0].judgement;
         assert_eq!(alone.verdict(), judgement.verdict(), "{id}");
+        let threads = Options { jobs: 3, ..Options::default() };
+        assert_eq!(alone, &decide(history, &[model], &threads)[0].judgement, "{id} on threads");
         let certificate = judgement.certificate().expect("it is decided");
         certify(history, id, judgement.verdict(), certificate).unwrap();
         judgement.verdict() == Verdict::Consistent

@@ -35,17 +35,23 @@ pub(crate) fn is_linearizable(
         let event = &view.events[i];
         (event.end, event.start, event.index, event.session)
     });
+    let mut calls = relevant.to_vec();
+    calls.sort_by_key(|&i| view.events[i].start);
+    // What was called and has not returned; without times everything is called at once.
+    let mut running: Vec<usize> = Vec::new();
+    let mut called = 0;
     let mut frontier: Frontier = Frontier::new();
     frontier.insert((view.object.initial(), BTreeSet::new()), vec![BTreeSet::new()]);
-    let mut returned: HashSet<usize> = HashSet::new();
     let mut steps = 0u64;
     for (at, &next) in returns.iter().enumerate() {
-        let open: Vec<usize> = relevant
-            .iter()
-            .copied()
-            .filter(|i| !returned.contains(i) && !view.happens_before(next, *i))
-            .collect();
-        let goals = goals(view, relevant, &open, &returns[at..], &returned);
+        let end = view.events[next].end;
+        while called < calls.len() && view.events[calls[called]].start <= end {
+            running.push(calls[called]);
+            called += 1;
+        }
+        let open: Vec<usize> =
+            running.iter().copied().filter(|&i| !view.happens_before(next, i)).collect();
+        let goals = goals(view, &open, &running, &calls[called..], &returns[at..]);
         let mut passed: Frontier = Frontier::new();
         let mut seen: Frontier = Frontier::new();
         let mut work: Vec<(State, Ahead)> = Vec::new();
@@ -60,7 +66,7 @@ pub(crate) fn is_linearizable(
                 budget.check()?;
                 budget.reserve(512 * (work.len() + seen.len() + passed.len()) as u64)?;
             }
-            settle(view, &open, &returned, &state, &mut ahead);
+            settle(view, &open, &state, &mut ahead);
             if ahead.0.contains(&next) {
                 ahead.0.remove(&next);
                 insert(&mut passed, state, ahead);
@@ -75,7 +81,7 @@ pub(crate) fn is_linearizable(
             for &event in &open {
                 let is_pending = view.events[event].is_pending;
                 let is_linearized = ahead.0.contains(&event) || ahead.1.contains(&event);
-                if is_linearized || !is_ready(view, &open, &returned, &ahead, event) {
+                if is_linearized || !is_ready(view, &open, &ahead, event) {
                     continue;
                 }
                 let mut after = state.clone();
@@ -87,7 +93,7 @@ pub(crate) fn is_linearizable(
                 work.push((after, further));
             }
         }
-        returned.insert(next);
+        running.retain(|&i| i != next);
         frontier = passed;
         if frontier.is_empty() {
             return Ok(false);
@@ -97,20 +103,14 @@ pub(crate) fn is_linearizable(
 }
 
 /// Linearizes what changes no state, if it returns what it did.
-fn settle(
-    view: &View<'_>,
-    open: &[usize],
-    returned: &HashSet<usize>,
-    state: &State,
-    ahead: &mut Ahead,
-) {
+fn settle(view: &View<'_>, open: &[usize], state: &State, ahead: &mut Ahead) {
     loop {
         let found = open.iter().copied().find(|&i| {
             let event = &view.events[i];
             !event.is_pending
                 && !ahead.0.contains(&i)
                 && view.object.is_read_only(&event.method, event.returns.as_ref())
-                && is_ready(view, open, returned, ahead, i)
+                && is_ready(view, open, ahead, i)
                 && view.perform(&mut state.clone(), i)
         });
         match found {
@@ -121,18 +121,9 @@ fn settle(
 }
 
 /// Says whether all that happened before an operation is linearized.
-fn is_ready(
-    view: &View<'_>,
-    open: &[usize],
-    returned: &HashSet<usize>,
-    ahead: &Ahead,
-    event: usize,
-) -> bool {
-    open.iter().all(|&before| {
-        !view.happens_before(before, event)
-            || ahead.0.contains(&before)
-            || returned.contains(&before)
-    })
+fn is_ready(view: &View<'_>, open: &[usize], ahead: &Ahead, event: usize) -> bool {
+    let is_before = |&before: &usize| view.happens_before(before, event);
+    open.iter().filter(|before| is_before(before)).all(|before| ahead.0.contains(before))
 }
 
 /// Adds a configuration, unless one that used up fewer pending operations is there.
@@ -155,15 +146,17 @@ struct Aim<'a> {
 
 /// How many operations that change no state and are not open yet are looked at.
 const AHEAD: usize = 8;
+/// Among how many that return next.
+const NEXT: usize = 64;
 
-/// Lists the open operations that change no state and some that return next, if the specification
-/// looks ahead.
+/// Lists the open operations that change no state and some others, of those that return next, if
+/// the specification looks ahead.
 fn goals<'a>(
     view: &'a View<'_>,
-    relevant: &[usize],
     open: &[usize],
+    running: &[usize],
+    uncalled: &[usize],
     returning: &[usize],
-    returned: &HashSet<usize>,
 ) -> Vec<Aim<'a>> {
     if !view.object.looks_ahead() {
         return Vec::new();
@@ -173,15 +166,18 @@ fn goals<'a>(
         view.object.is_read_only(&event.method, event.returns.as_ref())
     };
     let is_open: HashSet<usize> = open.iter().copied().collect();
-    let coming = returning.iter().filter(|&&event| is_reader(event) && !is_open.contains(&event));
-    let mut aims = Vec::new();
-    for &event in open.iter().filter(|&&event| is_reader(event)).chain(coming.take(AHEAD)) {
+    let near = &returning[..returning.len().min(NEXT)];
+    let (mut aims, mut others) = (Vec::new(), 0);
+    for &event in near.iter().filter(|&&event| is_reader(event)) {
         let call = &view.events[event];
         let Some(returns) = &call.returns else { continue };
-        let is_before = |&other: &usize| {
-            !returned.contains(&other) && !view.happens_before(event, other) && !is_reader(other)
-        };
-        let before = relevant.iter().copied().filter(is_before).collect();
+        others += usize::from(!is_open.contains(&event));
+        if others > AHEAD {
+            break;
+        }
+        let later = uncalled.iter().take_while(|&&other| view.events[other].start <= call.end);
+        let is_before = |&other: &usize| !view.happens_before(event, other) && !is_reader(other);
+        let before = running.iter().chain(later).copied().filter(is_before).collect();
         let goal = Goal { method: &call.method, args: &call.args, returns };
         aims.push(Aim { event, goal, before });
     }
