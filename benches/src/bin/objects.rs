@@ -256,7 +256,7 @@ fn judge(
     let object = find(object)?;
     let model = ObjectModel::named(model).ok_or("there is no such model")?;
     let budget = Budget::unlimited().with_time(limit);
-    let options = ObjectOptions { budget, engine, jobs: 1 };
+    let options = ObjectOptions { budget, engine, ..ObjectOptions::default() };
     let decide = || -> Result<Verdict, Box<dyn Error>> {
         let task = Task::new(Calls::new(history)?, Arc::clone(&object))?;
         Ok(judge_object(&task, &model, &options).judgement.verdict())

@@ -4,6 +4,7 @@ mod infer;
 mod named;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use consistory_certify::{ObjectRejection, certify_object};
 use consistory_check::subset;
@@ -34,6 +35,8 @@ pub(crate) struct ObjectCourt<'a> {
     models: Vec<ObjectModel>,
     levels: Option<Vec<(Box<str>, Level)>>,
     strongest: bool,
+    /// How many histories are being judged.
+    at_work: AtomicUsize,
 }
 
 impl<'a> ObjectCourt<'a> {
@@ -79,6 +82,7 @@ impl<'a> ObjectCourt<'a> {
             models,
             levels,
             strongest: args.model.iter().any(|id| id == "strongest"),
+            at_work: AtomicUsize::new(0),
         })
     }
 
@@ -104,7 +108,12 @@ impl<'a> ObjectCourt<'a> {
         }
         let mut complaints = Vec::new();
         let mut results = Vec::with_capacity(models.len());
-        let rulings = judge_objects(&task, &models, &options(self.args));
+        // Histories that are judged at the same time share the threads.
+        let at_work = self.at_work.fetch_add(1, Ordering::Relaxed) + 1;
+        let options = options(self.args);
+        let jobs = (options.jobs / at_work).max(1);
+        let rulings = judge_objects(&task, &models, &ObjectOptions { jobs, ..options });
+        self.at_work.fetch_sub(1, Ordering::Relaxed);
         for (model, mut ruling) in models.into_iter().zip(rulings) {
             if !self.args.no_certify
                 && let Some(certificate) = ruling.judgement.certificate()

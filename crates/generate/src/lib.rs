@@ -25,8 +25,8 @@
 //! [`generate_calls`] does the same for the calls of a [`SharedObject`], a queue or a stack for
 //! example, with times, and with calls that never return.
 //!
-//! [`record`] makes such histories as test harnesses record: a map with weak iterations, a register
-//! and a key-value store under faults.
+//! [`record`] makes such histories as test harnesses record: a register and a key-value store under
+//! faults.
 //!
 //! [`plant()`] spoils a good history: some of its reads find the value of another write.
 //!

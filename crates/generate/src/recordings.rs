@@ -1,8 +1,7 @@
-//! Recordings such as test harnesses make: a map whose iterations are weak, a register and a
-//! key-value store under faults.
+//! Recordings such as test harnesses make: a register and a key-value store under faults.
 //!
-//! Clients run in turns, a step at a time, on a clock that counts steps. A call begins, performs
-//! its steps on the shared state, and returns; in between others run.
+//! Clients run in turns, a step at a time, on a clock that counts steps. A call begins, takes effect
+//! on the shared state, and returns; in between others run.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +12,6 @@ use crate::random::{Chooser, Random};
 /// What is recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recording {
-    /// A map of a few keys whose `size`, `containsValue` and `keySet` look at one key after the
-    /// other, as concurrent maps do; single-key methods are atomic.
-    WeakMap,
     /// A register with `read`, `write` and `cas` of five values, as Jepsen tests them: a client
     /// whose call is lost goes on under another name.
     CasRegister,
@@ -32,7 +28,7 @@ pub struct RecordingWorkload {
     pub clients: u32,
     /// How many calls there are.
     pub calls: u32,
-    /// How many keys a map or a store has.
+    /// How many keys a store has.
     pub keys: u32,
     /// The share of calls that never return; half of them take effect.
     pub lost: f64,
@@ -47,9 +43,6 @@ struct Running {
     args: Vec<Value>,
     start: i64,
     end: Option<i64>,
-    /// The next key of an iteration.
-    cursor: u32,
-    found: Vec<Value>,
     returns: Option<Value>,
     is_lost: bool,
 }
@@ -112,14 +105,6 @@ fn begin(workload: &RecordingWorkload, number: u32, client: u32, random: &mut Ra
     let key = random.below(workload.keys.max(1));
     let is_lost = random.unit() < workload.lost;
     let (method, args) = match workload.recording {
-        Recording::WeakMap => match random.below(9) {
-            0..=2 => ("put", vec![int(key), int(random.below(3))]),
-            3 => ("remove", vec![int(key)]),
-            4..=5 => ("get", vec![int(key)]),
-            6 => ("containsValue", vec![int(random.below(3))]),
-            7 => ("size", vec![]),
-            _ => ("keySet", vec![]),
-        },
         Recording::CasRegister => match random.below(3) {
             0 => ("read", vec![]),
             1 => ("write", vec![int(random.below(5))]),
@@ -134,20 +119,10 @@ fn begin(workload: &RecordingWorkload, number: u32, client: u32, random: &mut Ra
             }
         }
     };
-    Running {
-        session: 0,
-        method,
-        args,
-        start: 0,
-        end: None,
-        cursor: 0,
-        found: Vec::new(),
-        returns: None,
-        is_lost,
-    }
+    Running { session: 0, method, args, start: 0, end: None, returns: None, is_lost }
 }
 
-/// Performs a step of a call; `returns` is set by the last one.
+/// Lets a call take effect.
 fn perform(workload: &RecordingWorkload, call: &mut Running, contents: &mut Contents) {
     let key = match call.args.first() {
         Some(&Value::Int(key)) => key as u32,
@@ -155,27 +130,6 @@ fn perform(workload: &RecordingWorkload, call: &mut Running, contents: &mut Cont
     };
     let or_null = |value: Option<Value>| value.unwrap_or(Value::Null);
     call.returns = Some(match (workload.recording, call.method) {
-        (Recording::WeakMap, "put") => or_null(contents.insert(key, call.args[1].clone())),
-        (Recording::WeakMap, "remove") => or_null(contents.remove(&key)),
-        (Recording::WeakMap, "get") => or_null(contents.get(&key).cloned()),
-        (Recording::WeakMap, iteration) => {
-            let at = call.cursor;
-            call.cursor += 1;
-            if let Some(value) = contents.get(&at) {
-                match iteration {
-                    "containsValue" => call.found.push(value.clone()),
-                    _ => call.found.push(Value::Int(i64::from(at))),
-                }
-            }
-            if call.cursor < workload.keys {
-                return;
-            }
-            match iteration {
-                "containsValue" => Value::Bool(call.found.contains(&call.args[0])),
-                "size" => Value::Int(call.found.len() as i64),
-                _ => Value::List(std::mem::take(&mut call.found)),
-            }
-        }
         (Recording::CasRegister, "read") => or_null(contents.get(&0).cloned()),
         (Recording::CasRegister, "write") => {
             contents.insert(0, call.args[0].clone());
@@ -226,7 +180,7 @@ mod tests {
 
     #[test]
     fn recordings_have_their_calls_and_the_same_seed_makes_the_same() {
-        for recording in [Recording::WeakMap, Recording::CasRegister, Recording::KeyValue] {
+        for recording in [Recording::CasRegister, Recording::KeyValue] {
             let workload =
                 RecordingWorkload { recording, clients: 5, calls: 80, keys: 3, lost: 0.2, seed: 7 };
             let history = record(&workload);

@@ -7,6 +7,8 @@
 //! comes from intervals, so a history without times, or in which operations of a session meet, is
 //! searched whole; and so is one judged by any other model, which are not local.
 //!
+//! One long part, or a history that has no parts, is searched by all threads that are free.
+//!
 //! If there is no explanation, the shortest prefix that already fails is looked for. Histories
 //! that satisfy a model are closed under prefixes (an operation that has not returned in the
 //! prefix counts as pending), so a prefix can be found by bisection. The search gives where to
@@ -15,6 +17,7 @@
 //! last return is decided again, until that is linearizable. That a prefix is shortest is shown by
 //! what explains all that returned before its end.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,20 +31,35 @@ use rustc_hash::FxHashMap;
 
 use crate::calls::Place;
 use crate::definition::Execution;
-use crate::linearize::{Linearization, linearize};
+use crate::linearize::{Linearization, Threads, linearize};
 use crate::monitors::{Outcome, Violation, monitor};
 use crate::task::Task;
 use crate::visibility::{Explanation, Strategy, Visibility, explain};
 
 /// How to judge.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ObjectOptions {
     /// What it may take.
     pub budget: Budget,
     /// How to search.
     pub engine: Engine,
-    /// How many threads may judge the parts of one history; 0 counts as 1.
+    /// How many threads may judge one history; 0 counts as 1.
     pub jobs: usize,
+    /// How many steps a search for a linearization takes on one thread before others join it.
+    pub alone: u64,
+}
+
+impl Default for ObjectOptions {
+    fn default() -> Self {
+        let (budget, engine) = (Budget::default(), Engine::default());
+        ObjectOptions { budget, engine, jobs: 1, alone: 50_000 }
+    }
+}
+
+impl ObjectOptions {
+    fn threads(&self) -> Threads {
+        Threads::new(self.jobs, self.alone)
+    }
 }
 
 /// Which search decides.
@@ -89,7 +107,7 @@ pub fn judge_objects(
     };
     let asked = models.iter().any(ObjectModel::is_linearizability);
     let share = options.budget.share(if asked { 1 } else { 4 });
-    let linearizability = judge_linearizability(task, &share, options.jobs);
+    let linearizability = judge_linearizability(task, &share, &options.threads());
     if let Ok(ObjectJudgement::Consistent(linearization)) = linearizability {
         let consistent = || ObjectJudgement::Consistent(linearization.clone());
         return models.iter().map(|_| rule(consistent(), None)).collect();
@@ -136,7 +154,7 @@ pub fn judge_object(task: &Task<'_>, model: &ObjectModel, options: &ObjectOption
     let budget = options.budget.renewed();
     let judgement = match options.engine {
         Engine::Fastest if model.is_linearizability() => {
-            judge_linearizability(task, &budget, options.jobs)
+            judge_linearizability(task, &budget, &options.threads())
         }
         Engine::Fastest => {
             judge_by_axioms(task, model, Strategy::default(), Visibility::default(), &budget)
@@ -207,10 +225,11 @@ pub(crate) fn is_explained(
     if let Some(decided) = by_monitor(task) {
         return Ok(decided.is_ok());
     }
+    let threads = ObjectOptions::default().threads();
     for part in parts(task) {
         let is_linearizable = match by_monitor(&part.task) {
             Some(decided) => decided.is_ok(),
-            None => matches!(linearize(&part.task, budget)?, Linearization::Found(_)),
+            None => matches!(linearize(&part.task, budget, &threads)?, Linearization::Found(_)),
         };
         if !is_linearizable {
             return Ok(false);
@@ -243,13 +262,13 @@ enum Decided {
 }
 
 /// Decides whether a part is linearizable, by a polynomial decider if one applies.
-fn decide(task: &Task<'_>, budget: &Budget) -> Result<Decided, Stopped> {
+fn decide(task: &Task<'_>, budget: &Budget, threads: &Threads) -> Result<Decided, Stopped> {
     match monitor_large(task) {
         Some(Ok(order)) => return Ok(Decided::Linearizable(with_returns(task, &order))),
         Some(Err(violation)) => return Ok(Decided::Refuted(violation)),
         None => {}
     }
-    Ok(match linearize(task, budget)? {
+    Ok(match linearize(task, budget, threads)? {
         Linearization::Found(order) => Decided::Linearizable(order),
         Linearization::Stuck { stuck, attempts } => {
             let suspect = attempts.first().map(|&(_, unexplained)| unexplained);
@@ -292,11 +311,20 @@ fn find_by_monitor(prefix: &Part<'_>) -> Option<Result<Vec<Place>, Violation>> {
 }
 
 /// Looks for a linearization of a prefix by its parts; `None` if there is none.
-fn find_by_parts(prefix: &Part<'_>, budget: &Budget) -> Result<Option<Vec<Place>>, Stopped> {
+///
+/// It is found on one thread, so that it is always the same.
+fn find_by_parts(
+    prefix: &Part<'_>,
+    budget: &Budget,
+    alone: u64,
+) -> Result<Option<Vec<Place>>, Stopped> {
+    let threads = Threads::new(1, alone);
     let mut found: Vec<(Place, Place)> = Vec::with_capacity(prefix.task.len());
     let parts = parts(&prefix.task);
     for part in &parts {
-        let Decided::Linearizable(order) = decide(&part.task, budget)? else { return Ok(None) };
+        let Decided::Linearizable(order) = decide(&part.task, budget, &threads)? else {
+            return Ok(None);
+        };
         found.extend(order.iter().map(|&(op, at)| (part.place(op), part.place(at))));
     }
     if parts.len() > 1 {
@@ -363,7 +391,7 @@ fn shortest_refuted(task: &Task<'_>, violation: &Violation) -> Option<(Violation
 fn judge_linearizability(
     task: &Task<'_>,
     budget: &Budget,
-    jobs: usize,
+    threads: &Threads,
 ) -> Result<ObjectJudgement, Stopped> {
     match monitor_large(task) {
         Some(Ok(order)) => {
@@ -379,8 +407,8 @@ fn judge_linearizability(
     let mut found: Vec<(Place, Place)> = Vec::with_capacity(task.len());
     let mut failing: Vec<(Place, Option<Place>, &Part<'_>)> = Vec::new();
     let mut undecided = None;
-    let jobs = if task.len() < LARGE { 1 } else { jobs };
-    for (part, decided) in parts.iter().zip(decide_all(&parts, budget, jobs)) {
+    let most = if task.len() < LARGE { 0 } else { parts.len() - 1 };
+    for (part, decided) in parts.iter().zip(decide_all(&parts, budget, threads, most)) {
         match decided {
             Ok(Decided::Linearizable(order)) => {
                 found.extend(order.iter().map(|&(op, at)| (part.place(op), part.place(at))));
@@ -405,18 +433,21 @@ fn judge_linearizability(
         return Ok(ObjectJudgement::Consistent(LinearizationCertificate { order, vis: None }));
     }
     failing.sort_by_key(|&(stuck, _, part)| key(part.place(stuck)));
-    let mut shortest: Option<(Place, Unexplained)> = None;
+    // With the shortest prefix, an order that comes as far as its last return, if there is one.
+    let mut shortest: Option<(Place, Unexplained, Option<Vec<OpId>>)> = None;
     for (stuck, suspect, part) in failing {
         // A part that fails at `stuck` fails there or later.
         let first = key(part.place(stuck));
-        if shortest.as_ref().is_some_and(|(last, _)| key(*last) <= first) {
+        if shortest.as_ref().is_some_and(|(last, ..)| key(*last) <= first) {
             break;
         }
         let places: Vec<Place> = part.task.calls().places().collect();
         let returns = by_return(&part.task, &places);
-        let attempts = |task: &Task<'_>| match linearize(task, budget)? {
+        let mut came_to = None;
+        let attempts = |task: &Task<'_>| match linearize(task, budget, threads)? {
             Linearization::Found(_) => Ok(None),
-            Linearization::Stuck { attempts, .. } => {
+            Linearization::Stuck { attempts, stuck } => {
+                came_to = Some(stuck);
                 let attempt = |(order, unexplained): (Vec<Place>, Place)| Attempt {
                     linearization: LinearizationCertificate { order: ids(task, &order), vis: None },
                     unexplained: task.calls().get(unexplained).id,
@@ -425,47 +456,67 @@ fn judge_linearizability(
             }
         };
         let (last, unexplained) = shortest_prefix(&part.task, &returns, stuck, suspect, attempts)?;
+        let explained = unexplained.attempts.first().filter(|_| came_to == Some(last));
+        let explained = explained.map(|attempt| attempt.linearization.order.clone());
         let last = part.place(last);
-        if shortest.as_ref().is_none_or(|(best, _)| key(last) < key(*best)) {
-            shortest = Some((last, unexplained));
+        if shortest.as_ref().is_none_or(|(best, ..)| key(last) < key(*best)) {
+            shortest = Some((last, unexplained, explained));
         }
     }
-    let (last, mut unexplained) = shortest.expect("a part fails");
+    let (last, mut unexplained, explained) = shortest.expect("a part fails");
     let before = prefix(task, |place| key(place) < key(last));
-    let found = match find_by_monitor(&before) {
-        Some(found) => Ok(found.ok()),
-        None => find_by_parts(&before, budget),
+    let order = match (find_by_monitor(&before), explained) {
+        (Some(found), _) => found.ok().map(|order| ids(task, &order)),
+        // What came as far as the last return explains all that returned before it.
+        (None, Some(order)) if parts.len() == 1 => Some(order),
+        (None, _) => {
+            let found = find_by_parts(&before, budget, threads.alone);
+            found.ok().flatten().map(|order| ids(task, &order))
+        }
     };
-    if let Ok(Some(order)) = found {
-        unexplained.before = Some(LinearizationCertificate { order: ids(task, &order), vis: None });
-    }
+    unexplained.before = order.map(|order| LinearizationCertificate { order, vis: None });
     Ok(ObjectJudgement::Violation(unexplained))
 }
 
 /// How many operations a history has at least whose parts are worth a thread each.
 const LARGE: usize = 1000;
 
-/// Decides each part, on several threads.
-fn decide_all(parts: &[Part<'_>], budget: &Budget, jobs: usize) -> Vec<Result<Decided, Stopped>> {
-    let jobs = jobs.min(parts.len());
-    if jobs <= 1 {
-        return parts.iter().map(|part| decide(&part.task, budget)).collect();
+/// Decides each part, on up to `most` threads beside this one; who is done leaves its thread to
+/// the searches of the others.
+fn decide_all(
+    parts: &[Part<'_>],
+    budget: &Budget,
+    threads: &Threads,
+    most: usize,
+) -> Vec<Result<Decided, Stopped>> {
+    let others = threads.take(most);
+    if others.count == 0 {
+        return parts.iter().map(|part| decide(&part.task, budget, threads)).collect();
     }
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         while let Some(i) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < parts.len())
         {
-            done.push((i, decide(&parts[i].task, budget)));
+            done.push((i, decide(&parts[i].task, budget, threads)));
         }
         done
     };
+    let count = others.count;
+    let others = Mutex::new(others);
     let mut done: Vec<(usize, Result<Decided, Stopped>)> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..jobs).map(|_| scope.spawn(work)).collect();
+        let work_and_leave = || {
+            let done = work();
+            others.lock().expect("no worker panics").give_back();
+            done
+        };
+        let others: Vec<_> = (0..count).map(|_| scope.spawn(work_and_leave)).collect();
         let mut done = work();
+        threads.leave();
         for other in others {
             done.extend(other.join().expect("a search does not panic"));
         }
+        threads.come_back();
         done
     });
     done.sort_unstable_by_key(|&(i, _)| i);

@@ -16,6 +16,7 @@ mod linearize;
 mod machine;
 mod timeline;
 mod visibility;
+mod workers;
 
 // The verdict.
 mod court;

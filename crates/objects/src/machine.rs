@@ -3,9 +3,12 @@
 //! States and returns are interned, and what an invocation does in a state is asked of the
 //! specification once: from then on a step is one lookup, whatever the object. A call that changes
 //! nothing is asked in the state itself, and only others in a copy of it; there is nothing to undo.
+//!
+//! Workers on one search have a machine each, and number the states together ([`SharedStates`]).
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, Hash};
+use std::sync::{Arc, Mutex};
 
 use consistory_history::Value;
 use consistory_spec::State;
@@ -23,9 +26,10 @@ pub(crate) struct StateId(pub(crate) u32);
 pub(crate) struct ReturnId(u32);
 
 /// What a specification does to a task's invocations, as far as it was asked.
-pub(crate) struct Machine<'t, 'h> {
+pub(crate) struct Machine<'t, 'h, S = Interned<State>> {
     task: &'t Task<'h>,
-    states: Interned<State>,
+    states: S,
+    initial: StateId,
     values: Interned<Cow<'t, Value>>,
     /// For each operation what it has to return.
     wanted: Vec<Option<ReturnId>>,
@@ -33,16 +37,26 @@ pub(crate) struct Machine<'t, 'h> {
 }
 
 impl<'t, 'h> Machine<'t, 'h> {
+    /// Makes a machine with states of its own.
     pub(crate) fn new(task: &'t Task<'h>) -> Self {
-        let mut states = Interned::default();
-        states.intern(task.object().initial());
+        Machine::with_states(task, Interned::default())
+    }
+}
+
+impl<'t, 'h, S: States> Machine<'t, 'h, S> {
+    /// Makes a machine that numbers its states as is given.
+    pub(crate) fn with_states(task: &'t Task<'h>, mut states: S) -> Self {
+        let initial = states.number(task.object().initial());
         let mut values = Interned::default();
         let mut wanted = |value| ReturnId(values.intern(Cow::Borrowed(value)));
         let wanted = task.calls().places().map(|p| task.returns(p).map(&mut wanted)).collect();
-        Machine { task, states, values, wanted, steps: FxHashMap::default() }
+        Machine { task, states, initial, values, wanted, steps: FxHashMap::default() }
     }
 
-    pub(crate) const INITIAL: StateId = StateId(0);
+    /// Gives the state before the first call.
+    pub(crate) fn initial(&self) -> StateId {
+        self.initial
+    }
 
     /// Performs an operation's invocation, whatever it returns.
     #[inline]
@@ -58,13 +72,13 @@ impl<'t, 'h> Machine<'t, 'h> {
 
     fn ask(&mut self, state: StateId, place: Place) -> Option<(StateId, ReturnId)> {
         let (object, call) = (self.task.object(), self.task.invocation(place));
-        let before = &mut self.states.items[state.0 as usize];
         let (next, returned) = if self.task.is_read_only(place) {
-            (state, object.invoke(before, &call.method, &call.args)?)
+            let ask = |state: &mut State| object.invoke(state, &call.method, &call.args);
+            (state, self.states.ask(state, ask)?)
         } else {
-            let mut next = before.clone();
+            let mut next = self.states.look(state, State::clone);
             let returned = object.invoke(&mut next, &call.method, &call.args)?;
-            (StateId(self.states.intern(next)), returned)
+            (self.states.number(next), returned)
         };
         Some((next, ReturnId(self.values.intern(Cow::Owned(returned)))))
     }
@@ -79,9 +93,9 @@ impl<'t, 'h> Machine<'t, 'h> {
         }
     }
 
-    /// Gives a state.
-    pub(crate) fn state_of(&self, id: StateId) -> &State {
-        &self.states.items[id.0 as usize]
+    /// Looks at a state.
+    pub(crate) fn look<R>(&self, id: StateId, look: impl FnOnce(&State) -> R) -> R {
+        self.states.look(id, look)
     }
 
     /// Gives a return.
@@ -91,13 +105,103 @@ impl<'t, 'h> Machine<'t, 'h> {
 
     /// Estimates the memory that the tables take, in bytes.
     pub(crate) fn memory(&self) -> u64 {
-        (self.states.items.len() * 256 + self.values.items.len() * 64 + self.steps.len() * 32)
-            as u64
+        (self.states.len() * 256 + self.values.items.len() * 64 + self.steps.len() * 32) as u64
+    }
+}
+
+/// States, each held once and numbered.
+pub(crate) trait States {
+    /// Gives a state's number.
+    fn number(&mut self, state: State) -> StateId;
+
+    /// Looks at a state.
+    fn look<R>(&self, id: StateId, look: impl FnOnce(&State) -> R) -> R;
+
+    /// Shows a state to a call that leaves it as it is.
+    fn ask<R>(&mut self, id: StateId, ask: impl FnOnce(&mut State) -> R) -> R;
+
+    /// Counts the states that were numbered here first.
+    fn len(&self) -> usize;
+}
+
+impl States for Interned<State> {
+    fn number(&mut self, state: State) -> StateId {
+        StateId(self.intern(state))
+    }
+
+    fn look<R>(&self, id: StateId, look: impl FnOnce(&State) -> R) -> R {
+        look(&self.items[id.0 as usize])
+    }
+
+    fn ask<R>(&mut self, id: StateId, ask: impl FnOnce(&mut State) -> R) -> R {
+        ask(&mut self.items[id.0 as usize])
+    }
+
+    fn len(&self) -> usize {
+        self.items.len()
+    }
+}
+
+/// How many locks a table that is shared has, each for a part of it.
+pub(crate) const SHARDS: usize = 64;
+
+/// Gives the part of a shared table that something with this hash is in.
+pub(crate) fn shard_of(hash: u64) -> usize {
+    // The table inside a part uses the bits at both ends.
+    (hash >> 32) as usize % SHARDS
+}
+
+/// States that several machines number together.
+pub(crate) struct StateTable(Vec<Mutex<Interned<Arc<State>>>>);
+
+impl StateTable {
+    pub(crate) fn new() -> Self {
+        StateTable((0..SHARDS).map(|_| Mutex::default()).collect())
+    }
+}
+
+/// One machine's way to states that several number together.
+pub(crate) struct SharedStates<'a> {
+    table: &'a StateTable,
+    fresh: usize,
+}
+
+impl<'a> SharedStates<'a> {
+    pub(crate) fn new(table: &'a StateTable) -> Self {
+        SharedStates { table, fresh: 0 }
+    }
+}
+
+impl States for SharedStates<'_> {
+    fn number(&mut self, state: State) -> StateId {
+        let hash = FxBuildHasher.hash_one(&state);
+        let shard = shard_of(hash);
+        let mut states = self.table.0[shard].lock().expect("no worker panics");
+        let before = states.items.len();
+        let index = states.intern_hashed(hash, Arc::new(state));
+        self.fresh += states.items.len() - before;
+        StateId(index * SHARDS as u32 + shard as u32)
+    }
+
+    fn look<R>(&self, id: StateId, look: impl FnOnce(&State) -> R) -> R {
+        let (shard, index) = (id.0 as usize % SHARDS, id.0 as usize / SHARDS);
+        let states = self.table.0[shard].lock().expect("no worker panics");
+        let state = Arc::clone(&states.items[index]);
+        drop(states);
+        look(&state)
+    }
+
+    fn ask<R>(&mut self, id: StateId, ask: impl FnOnce(&mut State) -> R) -> R {
+        ask(&mut self.look(id, State::clone))
+    }
+
+    fn len(&self) -> usize {
+        self.fresh
     }
 }
 
 /// Things, each held once and numbered.
-struct Interned<T> {
+pub(crate) struct Interned<T> {
     items: Vec<T>,
     /// The last item of each hash, and for each item the one before it of the same hash.
     last: FxHashMap<u64, u32>,
@@ -115,8 +219,12 @@ const NONE: u32 = u32::MAX;
 
 impl<T: Hash + Eq> Interned<T> {
     fn intern(&mut self, item: T) -> u32 {
+        self.intern_hashed(FxBuildHasher.hash_one(&item), item)
+    }
+
+    fn intern_hashed(&mut self, hash: u64, item: T) -> u32 {
         let fresh = self.items.len() as u32;
-        let last = self.last.entry(FxBuildHasher.hash_one(&item)).or_insert(NONE);
+        let last = self.last.entry(hash).or_insert(NONE);
         let mut known = *last;
         while known != NONE {
             if self.items[known as usize] == item {

@@ -135,7 +135,7 @@ fn instead_in<const W: usize>(
     let (order, next) = (order?, *places.get(&attempt.unexplained)?);
     let mut machine = Machine::new(task);
     let mut returned = |sees: &dyn Fn(Place) -> bool| {
-        let mut state = Machine::INITIAL;
+        let mut state = machine.initial();
         for &place in order.iter().filter(|&&p| sees(p) && !task.is_read_only(p)) {
             state = machine.step(state, place)?.0;
         }
@@ -473,7 +473,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
 
     /// Says whether an operation returns what it did after what it sees.
     fn fits(&mut self, place: Place, sees: &Bits<W>) -> bool {
-        let mut state = Machine::INITIAL;
+        let mut state = self.machine.initial();
         for i in 0..self.lin.len() {
             let seen = self.lin[i];
             if sees.contains(seen.index()) && !self.task.is_read_only(seen) {
@@ -557,7 +557,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
     /// in it leads to, how it was reached.
     fn any_visibility(&mut self, place: Place) -> Result<Option<Bits<W>>, Stopped> {
         let base = self.base(place);
-        let mut reached: Vec<(StateId, Bits<W>)> = vec![(Machine::INITIAL, Bits::EMPTY)];
+        let mut reached: Vec<(StateId, Bits<W>)> = vec![(self.machine.initial(), Bits::EMPTY)];
         let mut index: FxHashMap<StateId, usize> = FxHashMap::default();
         for i in 0..self.lin.len() {
             let seen = self.lin[i];

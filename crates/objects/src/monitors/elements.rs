@@ -24,6 +24,7 @@ use consistory_spec::Object;
 use rustc_hash::FxHashMap;
 
 use super::intervals::{Intervals, NEVER};
+use super::methods::Methods;
 use super::{Decision, Pattern, Unsuitable, Violation, violation};
 use crate::calls::{Calls, Place};
 
@@ -84,17 +85,13 @@ pub(super) fn elements(
     let mut of_value: FxHashMap<ValueId, usize> = FxHashMap::default();
     let mut removals: Vec<(Place, ValueId)> = Vec::new();
     let (mut empty, mut pending) = (Vec::new(), Vec::new());
-    // What each method of the history is, by how many arguments it has.
-    let mut known: FxHashMap<(u32, usize), Option<&str>> = FxHashMap::default();
+    let mut methods = Methods::new(calls, object);
     for place in calls.places() {
         let args = calls.args(place);
         let name = calls.method(place);
-        let method = *known.entry((calls.get(place).method.0, args.len())).or_insert_with(|| {
-            object.resolve(name, args.len()).ok().flatten().map(|method| &*method.name)
-        });
         let returned = calls.returns(place).map(|id| (id, calls.value(id)));
         let unclear = || Err(Unsuitable::Return { method: name.to_owned() });
-        match (method, args) {
+        match (methods.of(place), args) {
             (Some(method), &[value]) if names.insert.contains(&method) => {
                 let is_refused = method == "offer"
                     && matches!(returned, Some((_, r)) if *r != Value::Bool(true));

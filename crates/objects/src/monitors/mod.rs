@@ -31,6 +31,7 @@
 
 mod elements;
 mod intervals;
+mod methods;
 mod priority_queue;
 mod queue;
 mod register;

@@ -13,6 +13,7 @@ use consistory_spec::Object;
 use rustc_hash::FxHashMap;
 
 use super::intervals::Intervals;
+use super::methods::Methods;
 use super::zones::{Zone, arrange};
 use super::{Decision, Pattern, Unsuitable, violation};
 use crate::calls::{Calls, Place};
@@ -43,11 +44,11 @@ pub(super) fn decide(
     let mut of_value: FxHashMap<ValueId, usize> = FxHashMap::default();
     let mut reads: Vec<(Place, ValueId)> = Vec::new();
     let unknown = |method: &str| Unsuitable::Method { method: method.to_owned() };
+    let mut methods = Methods::new(calls, object);
     for place in calls.places() {
         let args = calls.args(place);
         let name = calls.method(place);
-        let method = object.resolve(name, args.len()).ok().flatten();
-        match (method.map(|m| &*m.name), args) {
+        match (methods.of(place), args) {
             (Some("write"), &[value]) => {
                 if calls.value(value) == initial || of_value.contains_key(&value) {
                     let value = calls.value(value).clone();

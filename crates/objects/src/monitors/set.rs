@@ -24,6 +24,7 @@ use consistory_spec::Object;
 use rustc_hash::FxHashMap;
 
 use super::intervals::{Intervals, NEVER};
+use super::methods::Methods;
 use super::{Decision, Pattern, Unsuitable, Violation};
 use crate::calls::{Calls, Place};
 
@@ -39,12 +40,11 @@ struct Element {
 pub(super) fn decide(calls: &Calls<'_>, object: &dyn Object, intervals: &Intervals) -> Decision {
     let mut of_value: FxHashMap<ValueId, usize> = FxHashMap::default();
     let mut elements: Vec<Element> = Vec::new();
+    let mut methods = Methods::new(calls, object);
     for place in calls.places() {
         let args = calls.args(place);
         let name = calls.method(place);
-        let method = object.resolve(name, args.len()).ok().flatten();
-        let (Some(method @ ("add" | "remove" | "contains")), &[value]) =
-            (method.map(|m| &*m.name), args)
+        let (Some(method @ ("add" | "remove" | "contains")), &[value]) = (methods.of(place), args)
         else {
             return Err(Unsuitable::Method { method: name.to_owned() });
         };

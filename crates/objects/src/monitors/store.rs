@@ -31,6 +31,7 @@ use consistory_spec::{Lexicon, Object};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::intervals::Intervals;
+use super::methods::Methods;
 use super::zones::{Zone, arrange};
 use super::{Decision, Pattern, Unsuitable, Violation};
 use crate::calls::{Calls, Place};
@@ -52,13 +53,10 @@ pub(super) fn decide(
 ) -> Decision {
     let mut index: FxHashMap<ValueId, usize> = FxHashMap::default();
     let mut keys: Vec<Key> = Vec::new();
-    let mut known: FxHashMap<(u32, usize), Option<&str>> = FxHashMap::default();
+    let mut methods = Methods::new(calls, object);
     for place in calls.places() {
         let args = calls.args(place);
         let name = calls.method(place);
-        let method = *known.entry((calls.get(place).method.0, args.len())).or_insert_with(|| {
-            object.resolve(name, args.len()).ok().flatten().map(|method| &*method.name)
-        });
         let Some(&key) = args.first() else {
             return Err(Unsuitable::Method { method: name.to_owned() });
         };
@@ -66,7 +64,7 @@ pub(super) fn decide(
             keys.push(Key::default());
             keys.len() - 1
         });
-        match (method, args) {
+        match (methods.of(place), args) {
             (Some("put"), &[_, value]) => keys[key].puts.push((place, value)),
             (Some("append"), &[_, value]) => keys[key].appends.push((place, value)),
             (Some("get"), [_]) => match calls.returns(place) {

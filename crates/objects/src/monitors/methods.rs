@@ -1,0 +1,28 @@
+//! What the methods of a history are to its object, each looked up once.
+
+use consistory_spec::Object;
+use rustc_hash::FxHashMap;
+
+use crate::calls::{Calls, MethodId, Place};
+
+/// The methods of a history, by how many arguments they have.
+pub(super) struct Methods<'a, 'h> {
+    calls: &'a Calls<'h>,
+    object: &'a dyn Object,
+    known: FxHashMap<(MethodId, usize), Option<&'a str>>,
+}
+
+impl<'a, 'h> Methods<'a, 'h> {
+    pub(super) fn new(calls: &'a Calls<'h>, object: &'a dyn Object) -> Self {
+        Methods { calls, object, known: FxHashMap::default() }
+    }
+
+    /// Gives the name that the object knows an operation's method by, if it has such a method.
+    pub(super) fn of(&mut self, place: Place) -> Option<&'a str> {
+        let arguments = self.calls.args(place).len();
+        *self.known.entry((self.calls.get(place).method, arguments)).or_insert_with(|| {
+            let method = self.object.resolve(self.calls.method(place), arguments);
+            method.ok().flatten().map(|method| &*method.name)
+        })
+    }
+}
