@@ -22,8 +22,8 @@
 //! read, and all that is behind a read in its session is behind it in `ppo`. An order of `po | wr` is
 //! therefore one of both layers, in which the operations can come in one by one.
 
-use consistory_history::OpId;
-use consistory_order::{ChainOrder, Chains, Cyclic, Edge as OrderEdge, topological_order};
+use consistory_history::{OpId, SessionId};
+use consistory_order::{Awaited, ChainOrder, Chains, Cyclic, Edge as OrderEdge, take_turns};
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashMap;
 
@@ -103,7 +103,7 @@ pub(crate) fn layers(
 ) -> Result<Result<Layers, CyclicLayer>, Stopped> {
     let history = registers.history;
     let (sessions, wr) = (registers.chains(), registers.wr_edges());
-    let order = topological_order(&sessions, &wr);
+    let order = as_they_come(registers);
     budget.check()?;
     let mut wanted = Vec::new();
     if memory == Memory::Sequential {
@@ -113,12 +113,11 @@ pub(crate) fn layers(
             history.session_of(OpId(edge.from)) != history.session_of(OpId(edge.to))
         };
         let external: Vec<OrderEdge> = wr.into_iter().filter(is_external).collect();
-        // What is related to nothing comes in the order in which all come.
-        let rank = ranks(order.as_deref().unwrap_or_default(), history.len());
-        let (chains, mut edges) = buffers(registers, memory, &rank);
+        let order = order.as_deref().unwrap_or_default();
+        let (chains, mut edges) = buffers(registers, memory, order);
         edges.extend(&external);
         wanted.push((chains, edges, &BUFFERED));
-        wanted.push((per_variable(registers, &rank), external, &PER_VARIABLE));
+        wanted.push((per_variable(registers, order), external, &PER_VARIABLE));
     }
     let Some(order) = order else {
         let (chains, edges, names) = wanted.swap_remove(0);
@@ -136,13 +135,37 @@ pub(crate) fn layers(
     Ok(Ok(Layers { layers: wanted.into_iter().map(layer).collect(), order }))
 }
 
-/// Gives the place of each operation in an order; nothing is said of those that are not in it.
-fn ranks(order: &[u32], operations: usize) -> Vec<u32> {
-    let mut rank = vec![0; operations];
+/// Gives all operations in an order that extends `po | wr`, if there is one: the sessions take turns.
+fn as_they_come(registers: &Registers<'_>) -> Option<Vec<u32>> {
+    let history = registers.history;
+    let lengths: Vec<u32> =
+        history.sessions().map(|session| history.session_ops(session).len() as u32).collect();
+    let mut order = Vec::with_capacity(history.len());
+    let are_all = take_turns(&lengths, 1, |session, place, taken| {
+        let op = history.op_at(SessionId(session), place);
+        let source = registers.source[op.index()].get();
+        if let Some(write) = source.filter(|&write| !history.is_initial(write)) {
+            let (chain, place) = (history.session_of(write).0, history.index_in_session(write));
+            if taken[chain as usize] <= place {
+                return Err(Awaited { chain, place });
+            }
+        }
+        order.push(op.0);
+        Ok(())
+    });
+    are_all.then_some(order)
+}
+
+/// Sorts operations that are related to nothing as they come.
+fn sort_by(order: &[u32], operations: &mut [u32]) {
+    if operations.len() < 2 {
+        return;
+    }
+    let mut rank = vec![0; order.len()];
     for (at, &op) in (0u32..).zip(order) {
         rank[op as usize] = at;
     }
-    rank
+    operations.sort_unstable_by_key(|&op| rank.get(op as usize).copied());
 }
 
 /// The writes of a session that leave it in their order.
@@ -156,7 +179,7 @@ struct Buffer {
 }
 
 /// Gives the chains of `ppo` and the edges between those of a session.
-fn buffers(registers: &Registers<'_>, memory: Memory, rank: &[u32]) -> (Chains, Vec<OrderEdge>) {
+fn buffers(registers: &Registers<'_>, memory: Memory, order: &[u32]) -> (Chains, Vec<OrderEdge>) {
     let history = registers.history;
     let mut chains: Vec<Vec<u32>> = Vec::new();
     let mut edges = Vec::new();
@@ -204,7 +227,7 @@ fn buffers(registers: &Registers<'_>, memory: Memory, rank: &[u32]) -> (Chains, 
         chains.push(reads);
         chains.extend(buffers.into_iter().map(|buffer| buffer.writes));
     }
-    uncounted.sort_unstable_by_key(|&op| rank[op as usize]);
+    sort_by(order, &mut uncounted);
     chains.push(uncounted);
     chains.retain(|members| !members.is_empty());
     (Chains::new(&chains), edges)
@@ -212,11 +235,11 @@ fn buffers(registers: &Registers<'_>, memory: Memory, rank: &[u32]) -> (Chains, 
 
 /// Gives the chains of the operations of each variable; those of one session share a column.
 pub(crate) fn variables(registers: &Registers<'_>) -> Chains {
-    per_variable(registers, &vec![0; registers.history.len()])
+    per_variable(registers, &[])
 }
 
 /// Gives the chains of `poloc`; those of one session share a column.
-fn per_variable(registers: &Registers<'_>, rank: &[u32]) -> Chains {
+fn per_variable(registers: &Registers<'_>, order: &[u32]) -> Chains {
     let history = registers.history;
     let mut chains: Vec<Vec<u32>> = Vec::new();
     let mut columns = Vec::new();
@@ -240,7 +263,7 @@ fn per_variable(registers: &Registers<'_>, rank: &[u32]) -> Chains {
         }
     }
     if !uncounted.is_empty() {
-        uncounted.sort_unstable_by_key(|&op| rank[op as usize]);
+        sort_by(order, &mut uncounted);
         chains.push(uncounted);
         columns.push(0);
     }

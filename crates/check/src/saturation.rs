@@ -35,7 +35,7 @@
 use consistory_history::{KeyId, OpId};
 use consistory_order::{Edge as OrderEdge, Inserted, Mark, Paths, Step};
 use consistory_verdict::{Budget, Edge, Stopped};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use crate::agenda::Agenda;
 use crate::latest::Latest;
@@ -80,10 +80,10 @@ pub(crate) struct Saturated {
 }
 
 /// For writes some of whose readers have not come in: which writes are behind them.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Overwritten {
-    /// The newest entry of each such write.
-    newest: FxHashMap<u32, u32>,
+    /// The newest entry of each write, initial writes included.
+    newest: Vec<u32>,
     entries: Vec<Overwrite>,
 }
 
@@ -98,15 +98,11 @@ struct Overwrite {
 const END: u32 = u32::MAX;
 
 impl Overwritten {
-    fn first(&self, of: u32) -> u32 {
-        self.newest.get(&of).copied().unwrap_or(END)
-    }
-
     fn push(&mut self, of: u32, by: u32) {
-        let following = self.first(of);
-        if self.entries.get(following as usize).is_none_or(|newest| newest.by != by) {
-            self.newest.insert(of, self.entries.len() as u32);
-            self.entries.push(Overwrite { by, following });
+        let newest = &mut self.newest[of as usize];
+        if self.entries.get(*newest as usize).is_none_or(|newest| newest.by != by) {
+            self.entries.push(Overwrite { by, following: *newest });
+            *newest = self.entries.len() as u32 - 1;
         }
     }
 }
@@ -129,33 +125,31 @@ pub(crate) struct Readers {
 impl Readers {
     pub(crate) fn new(registers: &Registers<'_>) -> Self {
         let history = registers.history;
-        // Reads come session by session, each in program order.
-        let reads = || {
-            (0u32..).zip(registers.source).filter_map(|(read, source)| {
-                Some((read, source.get()?.index(), history.session_of(OpId(read))))
-            })
-        };
         let writes = history.len() + history.key_count();
         let mut starts = vec![0u32; writes + 1];
-        let mut last = vec![None; writes];
-        for (_, write, session) in reads() {
-            if last[write].replace(session) != Some(session) {
-                starts[write + 1] += 1;
+        // The session whose reads of a write were met last.
+        let mut met = vec![u32::MAX; writes];
+        let mut last_reads: Vec<u32> = Vec::new();
+        for read in history.ops().rev() {
+            let Some(write) = registers.source[read.index()].get() else { continue };
+            let session = history.session_of(read).0;
+            if std::mem::replace(&mut met[write.index()], session) != session {
+                starts[write.index() + 1] += 1;
+                last_reads.push(read.0);
             }
         }
         for write in 1..starts.len() {
             starts[write] += starts[write - 1];
         }
-        let mut next = starts.clone();
-        let mut last_reads = vec![0u32; starts[writes] as usize];
-        last.fill(None);
-        for (read, write, session) in reads() {
-            if last[write].replace(session) != Some(session) {
-                next[write] += 1;
-            }
-            last_reads[next[write] as usize - 1] = read;
+        let mut next = met;
+        next.copy_from_slice(&starts[..writes]);
+        let mut reads = vec![0u32; last_reads.len()];
+        for &read in last_reads.iter().rev() {
+            let write = registers.source[read as usize].get().expect("it was met");
+            reads[next[write.index()] as usize] = read;
+            next[write.index()] += 1;
         }
-        Readers { starts, reads: last_reads }
+        Readers { starts, reads }
     }
 
     pub(crate) fn of(&self, write: u32) -> &[u32] {
@@ -173,10 +167,11 @@ impl<'a> Saturation<'a> {
     ) -> Self {
         let agenda = Agenda::new(order, layers.len());
         let keys = registers.history.key_count();
+        let writes = registers.history.len() + keys;
         let saturated = |layer: Layer| Saturated {
             seen_of_other: vec![0; layer.order.edges().len()],
             latest: Latest::new(layer.order.chains(), &layer.segments, keys),
-            overwritten: Overwritten::default(),
+            overwritten: Overwritten { newest: vec![END; writes], entries: Vec::new() },
             layer,
         };
         let layers = layers.into_iter().map(saturated).collect();
@@ -224,7 +219,7 @@ impl<'a> Saturation<'a> {
             return Ok(());
         }
         for at in 0..self.layers.len() {
-            let mut next = self.layers[at].overwritten.first(source.0);
+            let mut next = self.layers[at].overwritten.newest[source.index()];
             while let Some(&Overwrite { by, following }) =
                 self.layers[at].overwritten.entries.get(next as usize)
             {
@@ -281,14 +276,24 @@ impl<'a> Saturation<'a> {
 
     /// Lists the pairs that the rules added, each once.
     pub(crate) fn added(&self) -> Vec<(OpId, OpId)> {
-        let mut pairs: Vec<(OpId, OpId)> = self
-            .layers
-            .iter()
-            .flat_map(|layer| layer.layer.order.edges())
-            .filter(|edge| !is_given(edge))
-            .map(|edge| (OpId(edge.from), OpId(edge.to)))
-            .collect();
-        pairs.sort_unstable();
+        let edges = || {
+            let edges = self.layers.iter().flat_map(|layer| layer.layer.order.edges());
+            edges.filter(|edge| !is_given(edge))
+        };
+        // They are put in order by where they start, in linear time, and then from there by where
+        // they end.
+        let mut ends = vec![0u32; self.registers.history.len() + 1];
+        edges().for_each(|edge| ends[edge.from as usize + 1] += 1);
+        for op in 1..ends.len() {
+            ends[op] += ends[op - 1];
+        }
+        let mut pairs = vec![(OpId(0), OpId(0)); ends[ends.len() - 1] as usize];
+        for edge in edges() {
+            let end = &mut ends[edge.from as usize];
+            pairs[*end as usize] = (OpId(edge.from), OpId(edge.to));
+            *end += 1;
+        }
+        pairs.chunk_by_mut(|a, b| a.0 == b.0).for_each(<[_]>::sort_unstable);
         pairs.dedup();
         pairs
     }

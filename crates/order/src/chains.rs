@@ -12,30 +12,33 @@ pub struct Chains {
     /// Where each chain's members start in `members`, and behind the last where they end.
     starts: Vec<u32>,
     members: Vec<u32>,
-    chain_of: Vec<u32>,
-    place_of: Vec<u32>,
+    /// Where each node stands; whoever asks for its chain mostly asks for its place too.
+    spots: Vec<Spot>,
     /// The column of each chain in a clock.
     columns: Vec<u32>,
     width: usize,
 }
 
+/// Where a node stands.
+#[derive(Clone, Copy, Debug)]
+struct Spot {
+    chain: u32,
+    place: u32,
+}
+
+/// A node that no chain has yet.
+const NOWHERE: Spot = Spot { chain: u32::MAX, place: 0 };
+
 impl Chains {
     /// Makes chains of consecutive nodes from their lengths.
     pub fn consecutive(lengths: impl IntoIterator<Item = usize>) -> Self {
-        let mut chains = Chains {
-            starts: vec![0],
-            members: vec![],
-            chain_of: vec![],
-            place_of: vec![],
-            columns: vec![],
-            width: 0,
-        };
+        let mut chains =
+            Chains { starts: vec![0], members: vec![], spots: vec![], columns: vec![], width: 0 };
         let mut next = 0u32;
-        for (chain, length) in lengths.into_iter().enumerate() {
+        for (chain, length) in (0u32..).zip(lengths) {
             let end = next + length as u32;
             chains.members.extend(next..end);
-            chains.chain_of.resize(end as usize, chain as u32);
-            chains.place_of.extend(0..length as u32);
+            chains.spots.extend((0..length as u32).map(|place| Spot { chain, place }));
             chains.starts.push(end);
             next = end;
         }
@@ -48,16 +51,15 @@ impl Chains {
         let mut made = Chains {
             starts: vec![0],
             members: Vec::with_capacity(nodes),
-            chain_of: vec![u32::MAX; nodes],
-            place_of: vec![0; nodes],
+            spots: vec![NOWHERE; nodes],
             columns: vec![],
             width: 0,
         };
-        for (chain, members) in chains.iter().enumerate() {
-            for (place, &node) in members.iter().enumerate() {
-                assert_eq!(made.chain_of[node as usize], u32::MAX, "a node has one chain");
-                made.chain_of[node as usize] = chain as u32;
-                made.place_of[node as usize] = place as u32;
+        for (chain, members) in (0u32..).zip(chains) {
+            for (place, &node) in (0u32..).zip(members) {
+                let spot = &mut made.spots[node as usize];
+                assert_eq!(spot.chain, NOWHERE.chain, "a node has one chain");
+                *spot = Spot { chain, place };
             }
             made.members.extend(members);
             made.starts.push(made.members.len() as u32);
@@ -95,7 +97,7 @@ impl Chains {
 
     /// Counts the nodes.
     pub fn nodes(&self) -> usize {
-        self.chain_of.len()
+        self.spots.len()
     }
 
     /// Counts the chains.
@@ -111,13 +113,13 @@ impl Chains {
     /// Gives the chain of a node.
     #[inline]
     pub fn chain_of(&self, node: u32) -> u32 {
-        self.chain_of[node as usize]
+        self.spots[node as usize].chain
     }
 
     /// Gives the place of a node in its chain, counting from 0.
     #[inline]
     pub fn place_of(&self, node: u32) -> u32 {
-        self.place_of[node as usize]
+        self.spots[node as usize].place
     }
 
     /// Gives the members of a chain in order.

@@ -70,8 +70,9 @@ pub struct ChainOrder {
     rows: Vec<u32>,
     /// How many nodes of each chain have come in.
     admitted: Vec<u32>,
-    /// The first edges by the node that they enter, as long as nodes come in.
-    incoming: Option<Adjacency>,
+    /// Where the edges that enter each node start among the first edges, and where they end behind
+    /// the last, if nodes come in.
+    incoming: Vec<u32>,
     /// The edges that leave each node as linked lists, made at the first insertion.
     outgoing: Option<Outgoing>,
     /// What insertions changed, newest last, once it is wanted.
@@ -148,10 +149,17 @@ impl ChainOrder {
     ///
     /// The chains and edges must not form a cycle. Only nodes that have been admitted may be asked
     /// about and get further edges.
-    pub fn unadmitted(chains: Chains, edges: Vec<Edge>) -> Self {
+    pub fn unadmitted(chains: Chains, mut edges: Vec<Edge>) -> Self {
         let row_of = vec![NO_ROW; chains.nodes()];
+        let mut incoming = vec![0; chains.nodes() + 1];
+        edges.iter().for_each(|edge| incoming[edge.to as usize + 1] += 1);
+        for node in 1..incoming.len() {
+            incoming[node] += incoming[node - 1];
+        }
+        // Mostly they are sorted already, or a few lists of sorted ones, which is soon done.
+        edges.sort_by_key(|edge| edge.to);
         let mut made = Self::without_nodes(chains, edges, row_of, Vec::new());
-        made.incoming = Some(Adjacency::new(made.chains.nodes(), &made.edges, |edge| edge.to));
+        made.incoming = incoming;
         let head = vec![NO_EDGE; made.chains.nodes()];
         made.outgoing = Some(Outgoing { head, next: vec![NO_EDGE; made.edges.len()] });
         made
@@ -165,7 +173,7 @@ impl ChainOrder {
             row_of,
             rows,
             admitted: vec![0; chains_len],
-            incoming: None,
+            incoming: Vec::new(),
             outgoing: None,
             trail: None,
             scratch: Default::default(),
@@ -176,15 +184,15 @@ impl ChainOrder {
     /// starts.
     pub fn admit(&mut self, node: u32) {
         let ChainOrder { chains, edges, row_of, rows, admitted, incoming, outgoing, .. } = self;
-        let incoming = incoming.as_ref().expect("nodes are to be admitted").at(node);
+        let entering = incoming[node as usize]..incoming[node as usize + 1];
         let outgoing = outgoing.as_mut().expect("it is made with the order");
         let chain = chains.chain_of(node);
         debug_assert_eq!(admitted[chain as usize], chains.place_of(node));
         admitted[chain as usize] += 1;
-        for &id in incoming {
+        for id in entering.clone() {
             outgoing.link(edges[id as usize].from, id);
         }
-        let sources = incoming.iter().map(|&edge| edges[edge as usize].from);
+        let sources = entering.map(|id| edges[id as usize].from);
         admit(chains, row_of, rows, node, sources);
     }
 
