@@ -424,6 +424,34 @@ fn deciders_agree_with_the_definition_on_random_histories() {
 }
 
 #[test]
+fn registers_are_decided_where_time_tells_equal_writes_apart() {
+    for (name, initial) in [("register", Value::Null), ("register(0)", Value::Int(0))] {
+        let register = Subject {
+            family: Family::Register(initial),
+            object: find(name).unwrap(),
+            inserts: false,
+            insert: "write",
+            remove: "read",
+        };
+        let mut tally = Tally::default();
+        let mut numbers = Random(11);
+        for round in 0..40_000 {
+            let mut sketches = random(&register, &mut numbers, 5 + round % 8);
+            for sketch in &mut sketches {
+                sketch.arg = sketch.arg.map(|value| value % 3);
+                if let Some(Value::Int(value)) = &mut sketch.returns {
+                    *value %= 3;
+                }
+            }
+            compare(&register, &sketches, &mut tally);
+        }
+        println!("{name}: {tally:?}");
+        let Tally { consistent, violations, skipped } = tally;
+        assert!(consistent > 1000 && violations > 1000 && skipped > 1000, "{tally:?}");
+    }
+}
+
+#[test]
 fn the_checker_rejects_a_core_that_is_not_closed_or_can_be_linearized() {
     let call = |method, arg: Option<i64>, returns: Option<i64>, start, end| Sketch {
         method,

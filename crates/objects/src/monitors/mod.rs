@@ -6,7 +6,7 @@
 //!
 //! | object | methods | cost for n calls | pending calls |
 //! | --- | --- | --- | --- |
-//! | register | `read`, `write` | O(n log n) | exact |
+//! | register | `read`, `write`; a value also twice, if time tells the writes apart | O(n log n) | exact |
 //! | set | `add`, `remove`, `contains` | O(n) behind a sort | exact |
 //! | queue | `enqueue`, `offer`, `dequeue` | O(n log n) | exact |
 //! | stack | `push`, `pop` | O(n log n) | pending pops in two cases of three |
@@ -36,6 +36,7 @@ mod priority_queue;
 mod queue;
 mod register;
 mod set;
+mod sources;
 mod stack;
 mod store;
 mod trees;
@@ -134,6 +135,8 @@ pub enum Pattern {
     BeforeItsInsertion,
     /// A value comes out twice.
     RemovedTwice,
+    /// A value is read though whatever wrote it was overwritten, or comes later.
+    Overwritten,
     /// Two values must be in a register at one time.
     TwoValuesAtOnce,
     /// A value must be written and read while another is in the register throughout.
@@ -163,6 +166,7 @@ impl Pattern {
             Pattern::ThinAir => "thin-air",
             Pattern::BeforeItsInsertion => "before-its-insertion",
             Pattern::RemovedTwice => "removed-twice",
+            Pattern::Overwritten => "overwritten",
             Pattern::TwoValuesAtOnce => "two-values-at-once",
             Pattern::Interrupted => "interrupted",
             Pattern::MissingThoughThere => "missing-though-there",
@@ -182,6 +186,9 @@ impl Pattern {
             Pattern::ThinAir => "a value comes out that nothing has put in",
             Pattern::BeforeItsInsertion => "a value comes out before it is put in",
             Pattern::RemovedTwice => "a value comes out twice",
+            Pattern::Overwritten => {
+                "a value is read though whatever wrote it was overwritten, or comes later"
+            }
             Pattern::TwoValuesAtOnce => "two values must be in the register at one time",
             Pattern::Interrupted => {
                 "a value must be written while another is in the register throughout"

@@ -5,7 +5,9 @@
 //! write starts and the zones can be arranged; in a cluster the write comes first and the reads
 //! follow by start.
 //!
-//! The initial value is a write that ended before everything. A pending write that is read has no
+//! Where a value is written more than once, what each read reads from is found first
+//! ([`super::sources`]); a read of which that is not known is left out, and if the others can be
+//! arranged the history is for the general search. The initial value is a write that ended before everything. A pending write that is read has no
 //! end; one that is not read, and a pending read, can be left out. Cost: O(n log n) for the sort.
 
 use consistory_history::{Value, ValueId};
@@ -14,6 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::intervals::Intervals;
 use super::methods::Methods;
+use super::sources::{Source, Sources};
 use super::zones::{Zone, arrange};
 use super::{Decision, Pattern, Unsuitable, violation};
 use crate::calls::{Calls, Place};
@@ -39,41 +42,58 @@ pub(super) fn decide(
     initial: &Value,
     intervals: &Intervals,
 ) -> Decision {
-    let start_of_all = Cluster { write: None, reads: Vec::new(), zone: Zone::before_everything() };
-    let mut clusters = vec![start_of_all];
-    let mut of_value: FxHashMap<ValueId, usize> = FxHashMap::default();
+    let mut writes: Vec<(Place, ValueId)> = Vec::new();
     let mut reads: Vec<(Place, ValueId)> = Vec::new();
-    let unknown = |method: &str| Unsuitable::Method { method: method.to_owned() };
+    let mut written: FxHashMap<ValueId, usize> = FxHashMap::default();
+    let mut is_repeated = false;
     let mut methods = Methods::new(calls, object);
     for place in calls.places() {
-        let args = calls.args(place);
         let name = calls.method(place);
-        match (methods.of(place), args) {
+        match (methods.of(place), calls.args(place)) {
             (Some("write"), &[value]) => {
-                if calls.value(value) == initial || of_value.contains_key(&value) {
-                    let value = calls.value(value).clone();
-                    return Err(Unsuitable::NotDifferentiated { value });
-                }
-                of_value.insert(value, clusters.len());
-                clusters.push(Cluster {
-                    write: Some(place),
-                    reads: Vec::new(),
-                    zone: Zone::of(place, intervals),
-                });
+                writes.push((place, value));
+                is_repeated |= calls.value(value) == initial;
+                is_repeated |= written.insert(value, writes.len()).is_some();
             }
             (Some("read"), []) => match calls.returns(place) {
                 _ if calls.get(place).is_pending => {}
                 Some(value) => reads.push((place, value)),
                 None => return Err(Unsuitable::Return { method: name.to_owned() }),
             },
-            _ => return Err(unknown(name)),
+            _ => return Err(Unsuitable::Method { method: name.to_owned() }),
         }
     }
+    let mut clusters =
+        vec![Cluster { write: None, reads: Vec::new(), zone: Zone::before_everything() }];
+    clusters.extend(writes.iter().map(|&(write, _)| Cluster {
+        write: Some(write),
+        reads: Vec::new(),
+        zone: Zone::of(write, intervals),
+    }));
+    let sources = is_repeated.then(|| Sources::new(&writes, intervals));
+    let closed = |core: Vec<Place>| match &sources {
+        Some(sources) => sources.closed(calls, core),
+        None => core,
+    };
+    let mut several = None;
     for (place, value) in reads {
-        let found = match of_value.get(&value) {
-            Some(&cluster) => cluster,
-            None if calls.value(value) == initial => 0,
-            None => return violation(Pattern::ThinAir, [place]),
+        let is_initial = calls.value(value) == initial;
+        let found = match (&sources, written.get(&value)) {
+            (None, Some(&cluster)) => cluster,
+            (None, None) if is_initial => 0,
+            (None, None) => return violation(Pattern::ThinAir, [place]),
+            (Some(sources), _) => match sources.of(place, value, is_initial) {
+                Source::Write(write) => write + 1,
+                Source::Initial => 0,
+                Source::Nothing if written.contains_key(&value) || is_initial => {
+                    return violation(Pattern::Overwritten, closed(vec![place]));
+                }
+                Source::Nothing => return violation(Pattern::ThinAir, [place]),
+                Source::Several => {
+                    several.get_or_insert(value);
+                    continue;
+                }
+            },
         };
         let cluster = &mut clusters[found];
         if let Some(write) = cluster.write
@@ -92,9 +112,15 @@ pub(super) fn decide(
     let arranged = match arrange(&zones) {
         Ok(arranged) => arranged,
         Err((pattern, one, other)) => {
-            return violation(pattern, clusters[one].core().chain(clusters[other].core()));
+            let core = clusters[one].core().chain(clusters[other].core()).collect();
+            return violation(pattern, closed(core));
         }
     };
+    // What was left out may change that, but could not have helped.
+    if let Some(value) = several {
+        let value = calls.value(value).clone();
+        return Err(Unsuitable::NotDifferentiated { value });
+    }
     let mut order = Vec::new();
     for cluster in arranged.into_iter().map(|i| &clusters[i]) {
         order.extend(cluster.write);
