@@ -3,6 +3,7 @@
 
 use consistory_certify::certify;
 use consistory_check::{CausalModel, Options, decide};
+use consistory_formats::{Format, parse_str};
 use consistory_generate::{Memory, PlantOptions, Workload, generate, plant};
 use consistory_history::History;
 use consistory_verdict::Verdict;
@@ -59,6 +60,20 @@ fn sessions_whose_counts_need_more_than_two_bytes() {
     let workload = Workload { sessions: 2, operations: 140_000, ..Workload::default() };
     let history = generate(&workload, Memory::Ccv);
     assert_eq!(decided(&history), [true, true, false]);
+}
+
+#[test]
+fn the_next_of_many_writes_overwrites() {
+    // The reader waits for q while the writer runs ahead; then it knows no more than two writes of x.
+    let mut text: String = "w: ".into();
+    text.extend((1..=100).map(|value| format!("w(x,{value}) ")));
+    text += "\nt: ";
+    text.extend((1..=300).map(|value| format!("w(y,{value}) ")));
+    for (last, holds) in [(1, false), (2, true), (3, true)] {
+        let text = format!("{text} w(q,1)\nr: r(q,1) r(x,2) r(x,{last})\n");
+        let history = parse_str(&text, Format::Hist, "next").unwrap().remove(0);
+        assert_eq!(decided(&history), [holds; 3], "{last}");
+    }
 }
 
 #[test]
