@@ -9,7 +9,8 @@
 //!   own. Of an element that stays every call stays that may have changed something.
 //! - A store: whatever concerns another key; any `get`; a `put` that no `get` that stays can begin
 //!   with, and an `append` of what none contains. What a `get` that stays returns was made by the
-//!   last `put` before it and the appends behind that, so all of these stay. Of the calls of a key
+//!   last `put` before it and the appends behind that, so all of these stay; without appends those
+//!   are the puts of just that. Of the calls of a key
 //!   all must be texts, or all lists and their elements, or none may be an `append`, so that no
 //!   `append` is ever impossible.
 //! - Queues, stacks and priority queues: a value with all calls that put it in or took it out, as
@@ -117,6 +118,7 @@ fn store<'a>(view: &'a View<'_>, kept: &[usize], initial: &Value) -> Option<CanG
     if !of_keys().all(is_known) || !(arguments("append").count() == 0 || are_texts || are_lists) {
         return None;
     }
+    let has_appends = arguments("append").count() > 0;
     let read: Vec<&Value> = kept.iter().filter_map(|&i| view.events[i].returns.as_ref()).collect();
     let lengths: HashSet<usize> = arguments("append").filter_map(text).map(str::len).collect();
     // All that is as long as something that was appended, and in something that was read.
@@ -138,6 +140,7 @@ fn store<'a>(view: &'a View<'_>, kept: &[usize], initial: &Value) -> Option<CanG
         is_elsewhere
             || match &*event.method {
                 "put" => !read.iter().any(|read| match (read, &event.args[1]) {
+                    (read, put) if !has_appends => *read == put,
                     (Value::Str(read), Value::Str(put)) => read.starts_with(&**put),
                     (Value::List(read), Value::List(put)) => read.starts_with(put),
                     (_, Value::Null) => true,

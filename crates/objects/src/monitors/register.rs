@@ -44,17 +44,11 @@ pub(super) fn decide(
 ) -> Decision {
     let mut writes: Vec<(Place, ValueId)> = Vec::new();
     let mut reads: Vec<(Place, ValueId)> = Vec::new();
-    let mut written: FxHashMap<ValueId, usize> = FxHashMap::default();
-    let mut is_repeated = false;
     let mut methods = Methods::new(calls, object);
     for place in calls.places() {
         let name = calls.method(place);
         match (methods.of(place), calls.args(place)) {
-            (Some("write"), &[value]) => {
-                writes.push((place, value));
-                is_repeated |= calls.value(value) == initial;
-                is_repeated |= written.insert(value, writes.len()).is_some();
-            }
+            (Some("write"), &[value]) => writes.push((place, value)),
             (Some("read"), []) => match calls.returns(place) {
                 _ if calls.get(place).is_pending => {}
                 Some(value) => reads.push((place, value)),
@@ -63,6 +57,24 @@ pub(super) fn decide(
             _ => return Err(Unsuitable::Method { method: name.to_owned() }),
         }
     }
+    decide_accesses(calls, initial, intervals, &writes, reads)
+}
+
+/// Decides whether writes, in the order of their calls, and reads of one register, none of which is
+/// pending, are linearizable.
+pub(super) fn decide_accesses(
+    calls: &Calls<'_>,
+    initial: &Value,
+    intervals: &Intervals,
+    writes: &[(Place, ValueId)],
+    reads: impl IntoIterator<Item = (Place, ValueId)>,
+) -> Decision {
+    let mut written: FxHashMap<ValueId, usize> = FxHashMap::default();
+    let mut is_repeated = false;
+    for (i, &(_, value)) in writes.iter().enumerate() {
+        is_repeated |= calls.value(value) == initial;
+        is_repeated |= written.insert(value, i + 1).is_some();
+    }
     let mut clusters =
         vec![Cluster { write: None, reads: Vec::new(), zone: Zone::before_everything() }];
     clusters.extend(writes.iter().map(|&(write, _)| Cluster {
@@ -70,7 +82,7 @@ pub(super) fn decide(
         reads: Vec::new(),
         zone: Zone::of(write, intervals),
     }));
-    let sources = is_repeated.then(|| Sources::new(&writes, intervals));
+    let sources = is_repeated.then(|| Sources::new(writes, intervals));
     let closed = |core: Vec<Place>| match &sources {
         Some(sources) => sources.closed(calls, core),
         None => core,

@@ -22,7 +22,7 @@ use crate::calls::{Calls, Place};
 /// The writes of a history, by value and by end.
 pub(super) struct Sources<'a> {
     intervals: &'a Intervals,
-    /// The writes, each with its value.
+    /// The writes in the order of their calls, each with its value.
     writes: &'a [(Place, ValueId)],
     of_value: FxHashMap<ValueId, Same>,
     /// The ends of those that returned, in order, each with the write that started last of those
@@ -95,7 +95,8 @@ impl<'a> Sources<'a> {
     /// writes of the value, and the one that overwrote what came before.
     pub(super) fn closed(&self, calls: &Calls<'_>, core: Vec<Place>) -> Vec<Place> {
         let mut closed = core.clone();
-        for read in core.into_iter().filter(|&place| calls.args(place).is_empty()) {
+        let is_write = |place: &Place| self.writes.binary_search_by_key(place, |w| w.0).is_ok();
+        for read in core.into_iter().filter(|place| !is_write(place)) {
             let same = calls.returns(read).and_then(|value| self.of_value.get(&value));
             closed
                 .extend(same.into_iter().flat_map(|same| &same.writes).map(|&i| self.writes[i].0));

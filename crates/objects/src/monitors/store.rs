@@ -20,8 +20,8 @@
 //! epoch can have its order inside of its zone, or anywhere if that is backward.
 //!
 //! A pending `put` or `append` that nobody found, and a pending `get`, can be left out. Lists are
-//! read as texts are, element by element; and without appends this is a register of any values. If
-//! the pieces of a text can be told apart in several ways, it is for the general search.
+//! read as texts are, element by element; and without appends this is a register of any values
+//! ([`super::register`]). If the pieces of a text can be told apart in several ways, it is for the general search.
 //!
 //! Cost: O(n log n) for the sorts, and for each text that was returned its length and, if no piece
 //! begins with another one, the pieces that it has more than those found before.
@@ -33,7 +33,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::intervals::Intervals;
 use super::methods::Methods;
 use super::zones::{Zone, arrange};
-use super::{Decision, Pattern, Unsuitable, Violation};
+use super::{Decision, Pattern, Unsuitable, Violation, register};
 use crate::calls::{Calls, Place};
 
 /// The calls of a key.
@@ -130,6 +130,13 @@ const INITIAL: usize = 0;
 impl<'h> Reading<'_, 'h> {
     fn decide(&self, initial: &Value) -> Decision {
         let (calls, intervals, key) = (self.calls, self.intervals, self.key);
+        if key.appends.is_empty() {
+            let reads = key
+                .gets
+                .iter()
+                .flat_map(|(&value, gets)| gets.iter().map(move |&get| (get, value)));
+            return register::decide_accesses(calls, initial, intervals, &key.puts, reads);
+        }
         let pieces = Pieces::new(calls, key, initial)?;
         let mut epochs = vec![Epoch::new(None, Zone::before_everything())];
         for &(put, _) in &key.puts {

@@ -188,6 +188,14 @@ impl Specification for KeyValue {
                     rests.any(|rest| rest.iter().all(|element| elements.contains(element)))
                 }
             }
+            wanted if appended().next().is_none() => {
+                let is_there = match current {
+                    Some(Content::Other(current)) => current == wanted,
+                    Some(Content::Text(_)) => false,
+                    None => self.initial == *wanted,
+                };
+                is_there || puts().any(|value| value == wanted)
+            }
             _ => true,
         }
     }
