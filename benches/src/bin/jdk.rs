@@ -273,7 +273,11 @@ fn judge(
 ) -> Result<(Verdict, Duration), Box<dyn Error>> {
     let model = ObjectModel::named(way.model).ok_or("there is no such model")?;
     let engine = Engine::Paper { strategy: way.strategy, visibility: way.visibility };
-    let options = ObjectOptions { budget: Budget::unlimited().with_time(limit), engine, ..ObjectOptions::default() };
+    let options = ObjectOptions {
+        budget: Budget::unlimited().with_time(limit),
+        engine,
+        ..ObjectOptions::default()
+    };
     let decide = || judge_object(task, &model, &options).judgement.verdict();
     let (verdict, mut shortest) = once(decide);
     let began = Instant::now();

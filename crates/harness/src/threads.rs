@@ -131,7 +131,7 @@ struct Pool<T> {
     make: Arc<dyn Fn() -> T + Send + Sync>,
     methods: Vec<Callable<T>>,
     clock: Clock,
-    /// The cores for the threads, in turn; none if nobody can say.
+    /// The cores for the threads; none if nobody can say.
     cores: Vec<usize>,
     workers: Vec<Worker<T>>,
     /// How many programs were run.
@@ -195,7 +195,8 @@ impl<T: Send + Sync + 'static> Runner for Pool<T> {
         let threads = calls.len();
         while self.workers.len() < threads {
             let number = self.workers.len();
-            let core = self.cores.get(number % self.cores.len().max(1)).copied();
+            // Where there are more threads than cores, the system knows better who should have one.
+            let core = self.cores.get(number).copied().filter(|_| threads <= self.cores.len());
             self.workers.push(Worker::start(number, core)?);
         }
         self.programs += 1;

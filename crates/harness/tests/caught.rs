@@ -223,6 +223,6 @@ fn what_cannot_be_tested_is_said() {
         let harness = counter().object("counter").method("get", get);
         harness.try_replay(program, 10).unwrap_err().to_string()
     };
-    assert!(replay("t0: get(1)").contains("`get` takes 0 argument(s), not 1"));
+    assert!(replay("t0: get(1)").contains("`get` takes 0 arguments, not 1"));
     assert!(replay("t0: increment()").contains("no method was given for increment()"));
 }

@@ -335,14 +335,11 @@ fn find_by_parts(
 
 /// How often the end of a shortest prefix is guessed from a core before it is found by bisection.
 const GUESSES: usize = 8;
-/// How many operations a history has at most whose shortest prefix is looked for: every step decides
-/// all of it.
-const LONGEST: usize = 200_000;
 
 /// Makes a judgement of a core, for the shortest prefix if the deciders know all prefixes that are
-/// asked for.
-fn refuted(task: &Task<'_>, violation: &Violation) -> ObjectJudgement {
-    match shortest_refuted(task, violation) {
+/// asked for and the time suffices.
+fn refuted(task: &Task<'_>, violation: &Violation, budget: &Budget) -> ObjectJudgement {
+    match shortest_refuted(task, violation, budget) {
         Some((violation, prefix)) => core(task, &violation, Some(prefix)),
         None => core(task, violation, None),
     }
@@ -354,11 +351,12 @@ fn core(task: &Task<'_>, violation: &Violation, prefix: Option<Prefix>) -> Objec
     ObjectJudgement::Refuted(Core { pattern, operations, prefix })
 }
 
-fn shortest_refuted(task: &Task<'_>, violation: &Violation) -> Option<(Violation, Prefix)> {
+fn shortest_refuted(
+    task: &Task<'_>,
+    violation: &Violation,
+    budget: &Budget,
+) -> Option<(Violation, Prefix)> {
     let calls = task.calls();
-    if task.len() > LONGEST {
-        return None;
-    }
     let returned = |place: &Place| !task.is_pending(*place);
     let end = |place: Place| calls.get(place).end;
     let mut ends: Vec<i64> = calls.places().filter(returned).map(end).collect();
@@ -369,6 +367,7 @@ fn shortest_refuted(task: &Task<'_>, violation: &Violation) -> Option<(Violation
     let (mut low, mut explained) = (0, Vec::new());
     let mut guesses = 0;
     while low < wrong.0 {
+        budget.check().ok()?;
         let core = wrong.1.core.iter().copied().filter(returned).map(end);
         let last = core.filter(|&end| end <= ends[wrong.0]).max().unwrap_or(ends[wrong.0]);
         let guess = ends.partition_point(|&end| end < last).min(wrong.0 - 1);
@@ -398,7 +397,7 @@ fn judge_linearizability(
             let certificate = LinearizationCertificate { order: ids(task, &order), vis: None };
             return Ok(ObjectJudgement::Consistent(certificate));
         }
-        Some(Err(violation)) => return Ok(refuted(task, &violation)),
+        Some(Err(violation)) => return Ok(refuted(task, &violation, budget)),
         None => {}
     }
     let parts = parts(task);

@@ -12,21 +12,32 @@
 //! are a set of states; for an object that is confined to parts, such as the keys of a map, there
 //! are such sets for each part, and a part that is back in its first state is dropped.
 //!
-//! Three things keep the sets small.
+//! Four things keep the sets small.
 //! - A running call that changes nothing is no choice: a configuration remembers all that it could
 //!   have returned so far, and gives way to one that differs from it only in remembering more.
 //! - A call that nobody knows the end of may take effect at any time or never; equal ones are
 //!   counted, and a configuration gives way to one that differs from it only in having used fewer.
 //! - If a call that changes nothing can return what it did in a configuration as it is, no other
 //!   call need take effect before.
+//! - A configuration gives way to one from which a call that is running, or that nobody knows the
+//!   end of, leads to it: that call can take effect later as well.
+//!
+//! *Calls that do not return.* One that nobody knows the end of is forgotten once it has taken
+//! effect in all configurations. Others can't be: it may happen next week. So that memory is bounded
+//! all the same, only so many of them are kept; the first ones are given up, that is, they have
+//! taken effect by now, or never do. What is explained then is still an explanation. But if nothing
+//! explains a return, one of those may be the reason, and the answer is
+//! [`OnlineError::GivenUp`], not that something is wrong. A call that has been running while very
+//! many others returned counts as one that nobody knows the end of; should it return all the same,
+//! what it returned is not looked at.
 //!
 //! Cost: for each return the number of configurations times the ways in which running calls may
 //! take effect, in the worst case exponential in the number of calls that run at once, and in the
-//! number of different calls that nobody knows the end of; those can't be forgotten. A limit on the
-//! number of configurations makes the answer [`OnlineError::TooMany`] instead. Queues and stacks go
-//! on without configurations ([`crate::record`]).
+//! number of different calls that nobody knows the end of. With too many configurations, calls that
+//! nobody knows the end of are given up; if that does not help, the answer is
+//! [`OnlineError::TooMany`]. Queues and stacks go on without configurations ([`crate::record`]).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use consistory_history::Value;
@@ -42,11 +53,17 @@ pub struct OnlineOptions {
     pub configurations: usize,
     /// Whether the object is judged as a whole even if its calls are confined to parts.
     pub whole: bool,
+    /// How many calls that nobody knows the end of a part may have; beyond that the first ones are
+    /// given up.
+    pub pending: usize,
+    /// How many other calls may return while one is running, before it counts as one that nobody
+    /// knows the end of.
+    pub overdue: u64,
 }
 
 impl Default for OnlineOptions {
     fn default() -> Self {
-        OnlineOptions { configurations: 100_000, whole: false }
+        OnlineOptions { configurations: 100_000, whole: false, pending: 8, overdue: 100_000 }
     }
 }
 
@@ -77,6 +94,15 @@ pub enum OnlineError {
     TooLong {
         /// How many are kept.
         calls: usize,
+    },
+    /// Nothing explains a return, but calls were given up that might.
+    #[error(
+        "nothing explains it, unless a call whose end nobody knew took effect after it was given up \
+         ({calls} given up so far)"
+    )]
+    GivenUp {
+        /// How many.
+        calls: u64,
     },
     /// The call is not running.
     #[error("no such call is running")]
@@ -111,6 +137,10 @@ pub struct OnlineSize {
     pub pending: usize,
     /// The calls of a queue or stack that are kept beside.
     pub kept: usize,
+    /// The calls that were given up, though what they do might matter.
+    pub given_up: u64,
+    /// The calls that were running for so long that their returns are not looked at.
+    pub overdue: u64,
 }
 
 /// Judges an object's calls as they come.
@@ -120,14 +150,48 @@ pub struct Online {
     parts: FxHashMap<Option<Value>, Part>,
     /// Whether calls are confined to parts, once one was taken.
     has_parts: Option<bool>,
-    /// The part of each running call.
-    running: FxHashMap<RunningId, Option<Value>>,
+    /// The running calls, the oldest first.
+    running: BTreeMap<RunningId, Running>,
+    /// Running calls that count as those that nobody knows the end of, and how many there were.
+    overdue: FxHashSet<RunningId>,
+    were_overdue: u64,
+    given_up: GivenUp,
+    returns: u64,
     next: u64,
     most: usize,
     /// The calls of a queue or stack, as long as they can be judged without configurations.
     record: Option<Record>,
     /// Whether there were too many configurations, so that there are none any more.
     is_without: bool,
+}
+
+/// A running call: its part, and how many had returned when it was called.
+struct Running {
+    part: Option<Value>,
+    since: u64,
+}
+
+/// What is remembered of calls that were given up.
+#[derive(Default)]
+struct GivenUp {
+    calls: u64,
+    /// The parts that they concern, as long as these are not too many.
+    parts: FxHashSet<Option<Value>>,
+    is_everywhere: bool,
+}
+
+impl GivenUp {
+    fn add(&mut self, part: &Option<Value>) {
+        self.calls += 1;
+        self.is_everywhere |= self.parts.len() >= MOST_PARTS;
+        if !self.is_everywhere {
+            self.parts.insert(part.clone());
+        }
+    }
+
+    fn concerns(&self, part: &Option<Value>) -> bool {
+        self.is_everywhere || self.parts.contains(part)
+    }
 }
 
 /// A method and its arguments.
@@ -187,7 +251,11 @@ impl Online {
             options,
             parts: FxHashMap::default(),
             has_parts: None,
-            running: FxHashMap::default(),
+            running: BTreeMap::new(),
+            overdue: FxHashSet::default(),
+            were_overdue: 0,
+            given_up: GivenUp::default(),
+            returns: 0,
             next: 0,
             most: 1,
         }
@@ -214,7 +282,7 @@ impl Online {
         if self.record.as_mut().is_some_and(|r| !r.invoke(id, &invoked.method, &invoked.args)) {
             self.without_record()?;
         }
-        self.running.insert(id, part.clone());
+        self.running.insert(id, Running { part: part.clone(), since: self.returns });
         if self.is_without {
             return Ok(id);
         }
@@ -234,7 +302,33 @@ impl Online {
         id: RunningId,
         returned: Option<Value>,
     ) -> Result<Option<Inexplicable>, OnlineError> {
-        let name = self.running.remove(&id).ok_or(OnlineError::NotRunning)?;
+        if self.overdue.remove(&id) {
+            return Ok(None);
+        }
+        let name = self.running.remove(&id).ok_or(OnlineError::NotRunning)?.part;
+        let found = self.judge(id, name, returned)?;
+        self.returns += 1;
+        while let Some((&oldest, running)) = self.running.first_key_value()
+            && self.returns - running.since > self.options.overdue
+        {
+            self.abandon(oldest)?;
+            self.overdue.insert(oldest);
+            self.were_overdue += 1;
+        }
+        match found {
+            Some(wrong) if self.given_up.concerns(&wrong.part) => {
+                Err(OnlineError::GivenUp { calls: self.given_up.calls })
+            }
+            found => Ok(found),
+        }
+    }
+
+    fn judge(
+        &mut self,
+        id: RunningId,
+        name: Option<Value>,
+        returned: Option<Value>,
+    ) -> Result<Option<Inexplicable>, OnlineError> {
         if self.record.as_mut().is_some_and(|record| !record.complete(id, returned.as_ref())) {
             self.without_record()?;
         }
@@ -242,20 +336,27 @@ impl Online {
             return self.check_record(false);
         }
         let object = &*self.object;
-        // Where there is another way, there is no need for very many.
-        let limit = match self.record {
-            Some(_) => self.options.configurations.min(MANY),
-            None => self.options.configurations,
-        };
         let part = self.parts.get_mut(&name).expect("a running call has a part");
         let before = part.configurations.len();
-        let possible = match part.complete(object, id, returned, limit) {
-            Err(OnlineError::TooMany { .. }) if self.record.is_some() => {
-                self.is_without = true;
-                self.parts.clear();
-                return self.check_record(true);
+        let possible = loop {
+            // Where there is another way, there is no need for very many.
+            let limit = match part.pending.is_empty() && self.record.is_none() {
+                true => self.options.configurations,
+                false => self.options.configurations.min(MANY),
+            };
+            match part.complete(object, id, returned.clone(), limit) {
+                Err(OnlineError::TooMany { .. }) if self.record.is_some() => {
+                    self.is_without = true;
+                    self.parts.clear();
+                    return self.check_record(true);
+                }
+                Err(OnlineError::TooMany { .. }) if !part.pending.is_empty() => {
+                    if part.give_up(object) {
+                        self.given_up.add(&name);
+                    }
+                }
+                possible => break possible?,
             }
-            possible => possible?,
         };
         self.most = self.most.max(part.configurations.len());
         if part.is_idle(object) {
@@ -264,6 +365,9 @@ impl Online {
         if possible.is_none() && self.record.as_ref().is_some_and(Record::is_large) {
             // The configurations say that all is right; what is too old is forgotten.
             self.record.as_mut().and_then(Record::check);
+            if self.record.as_ref().is_some_and(|record| record.len() > MOST_KEPT) {
+                self.record = None;
+            }
         }
         Ok(possible.map(|possible| Inexplicable {
             call: id,
@@ -301,15 +405,19 @@ impl Online {
             // All is as at first.
             self.is_without = false;
         }
+        let given_up = record.given_up();
         if found.is_some() {
             self.record = None;
         }
-        Ok(found.map(|Wrong { id, possible }| Inexplicable {
-            call: id,
-            possible,
-            part: None,
-            configurations: 0,
-        }))
+        match found {
+            Some(Wrong { is_certain: false, .. }) => Err(OnlineError::GivenUp { calls: given_up }),
+            found => Ok(found.map(|Wrong { id, possible, .. }| Inexplicable {
+                call: id,
+                possible,
+                part: None,
+                configurations: 0,
+            })),
+        }
     }
 
     /// Goes on with configurations alone, if there are any.
@@ -323,7 +431,10 @@ impl Online {
 
     /// Takes that a call did not take effect.
     pub fn fail(&mut self, id: RunningId) -> Result<(), OnlineError> {
-        let name = self.running.remove(&id).ok_or(OnlineError::NotRunning)?;
+        if self.overdue.remove(&id) {
+            return Ok(());
+        }
+        let name = self.running.remove(&id).ok_or(OnlineError::NotRunning)?.part;
         if let Some(record) = &mut self.record {
             record.fail(id);
         }
@@ -344,14 +455,28 @@ impl Online {
 
     /// Takes that nobody will know the end of a call.
     pub fn abandon(&mut self, id: RunningId) -> Result<(), OnlineError> {
-        let name = self.running.remove(&id).ok_or(OnlineError::NotRunning)?;
+        if self.overdue.remove(&id) {
+            return Ok(());
+        }
+        let name = self.running.remove(&id).ok_or(OnlineError::NotRunning)?.part;
         if let Some(record) = &mut self.record {
             record.abandon(id);
         }
         let Some(part) = self.parts.get_mut(&name).filter(|_| !self.is_without) else {
             return Ok(());
         };
-        part.abandon(id);
+        part.abandon(&*self.object, id);
+        if part.pending_calls() > self.options.pending && self.record.is_some() {
+            // The calls themselves say more than configurations without it would.
+            self.is_without = true;
+            self.parts.clear();
+            return Ok(());
+        }
+        while part.pending_calls() > self.options.pending {
+            if part.give_up(&*self.object) {
+                self.given_up.add(&name);
+            }
+        }
         if part.is_idle(&*self.object) {
             self.parts.remove(&name);
         }
@@ -360,27 +485,39 @@ impl Online {
 
     /// Says how much is kept.
     pub fn size(&self) -> OnlineSize {
-        let pending = |part: &Part| part.pending.iter().map(|&(_, n)| n as usize).sum::<usize>();
+        let in_record = self.record.as_ref().map_or(0, Record::given_up);
         OnlineSize {
             configurations: self.parts.values().map(|part| part.configurations.len()).sum(),
             most: self.most,
             parts: self.parts.len(),
             running: self.running.len(),
-            pending: self.parts.values().map(pending).sum(),
+            pending: self.parts.values().map(Part::pending_calls).sum(),
             kept: self.record.as_ref().map_or(0, Record::len),
+            given_up: self.given_up.calls + in_record,
+            overdue: self.were_overdue,
         }
     }
 }
 
 impl Part {
     fn new(object: &dyn Object) -> Self {
-        let first = Configuration {
-            state: object.initial(),
+        let mut part = Part::default();
+        part.configurations.insert(part.afresh(object));
+        part
+    }
+
+    /// Gives the first state with what is running now.
+    fn afresh(&self, object: &dyn Object) -> Configuration {
+        let state = object.initial();
+        let reading = self.running.iter().filter(|(_, invoked)| invoked.is_read_only);
+        let seen =
+            reading.map(|(id, read)| (*id, look(object, read, &state).into_iter().collect()));
+        Configuration {
+            seen: seen.collect(),
             done: Vec::new(),
-            seen: Vec::new(),
-            used: Vec::new(),
-        };
-        Part { configurations: [first].into_iter().collect(), ..Part::default() }
+            used: vec![0; self.pending.len()],
+            state,
+        }
     }
 
     /// Says whether the part is as it was at first.
@@ -412,7 +549,12 @@ impl Part {
         );
     }
 
-    fn abandon(&mut self, id: RunningId) {
+    /// Counts the calls that nobody knows the end of.
+    fn pending_calls(&self) -> usize {
+        self.pending.iter().map(|&(_, count)| count as usize).sum()
+    }
+
+    fn abandon(&mut self, object: &dyn Object, id: RunningId) {
         let Some(at) = self.running.iter().position(|(running, _)| *running == id) else { return };
         let (_, invoked) = self.running.remove(at);
         if invoked.is_read_only {
@@ -438,28 +580,119 @@ impl Part {
             }
             true
         });
-        self.keep_best();
+        self.keep_best(object);
+    }
+
+    /// Gives up a call of the first kind that nobody knows the end of: it has taken effect by now,
+    /// or never does. Says whether there was anything else that it might have done.
+    fn give_up(&mut self, object: &dyn Object) -> bool {
+        let mut may_matter = false;
+        self.reshape(|configuration| {
+            may_matter |= configuration.used[0] == 0;
+            configuration.used[0] = configuration.used[0].saturating_sub(1);
+            true
+        });
+        self.pending[0].1 -= 1;
+        self.drop_kinds();
+        self.keep_best(object);
+        may_matter
+    }
+
+    /// Forgets the calls that nobody knows the end of and that took effect in all configurations.
+    fn forget_used(&mut self) {
+        for kind in 0..self.pending.len() {
+            let least = self.configurations.iter().map(|c| c.used[kind]).min().unwrap_or(0);
+            if least > 0 {
+                self.pending[kind].1 -= least;
+                self.reshape(|configuration| {
+                    configuration.used[kind] -= least;
+                    true
+                });
+            }
+        }
+        self.drop_kinds();
+    }
+
+    /// Drops the kinds of calls of which there are none.
+    fn drop_kinds(&mut self) {
+        while let Some(kind) = self.pending.iter().position(|&(_, count)| count == 0) {
+            self.pending.remove(kind);
+            self.reshape(|configuration| {
+                configuration.used.remove(kind);
+                true
+            });
+        }
     }
 
     /// Drops the configurations that give way to another.
-    fn keep_best(&mut self) {
+    fn keep_best(&mut self, object: &dyn Object) {
+        if self.configurations.len() < 2 {
+            return;
+        }
         let mut groups: FxHashMap<Configuration, Vec<Choices>> = FxHashMap::default();
-        for mut configuration in std::mem::take(&mut self.configurations) {
-            let choices = Choices {
-                seen: std::mem::take(&mut configuration.seen),
-                used: std::mem::take(&mut configuration.used),
-            };
-            let group = groups.entry(configuration).or_default();
+        for configuration in std::mem::take(&mut self.configurations) {
+            let (same, choices) = configuration.divided();
+            let group = groups.entry(same).or_default();
             if !group.iter().any(|known| known.is_as_good_as(&choices)) {
                 group.retain(|known| !choices.is_as_good_as(known));
                 group.push(choices);
             }
         }
-        for (configuration, group) in groups {
+        for (configuration, group) in &groups {
             for Choices { seen, used } in group {
+                let (seen, used) = (seen.clone(), used.clone());
                 self.configurations.insert(Configuration { seen, used, ..configuration.clone() });
             }
         }
+        // What a call that may still take effect leads to need not be kept beside. Who leads
+        // there has fewer calls that took effect, so nobody leads to themselves.
+        let mut reached: Vec<Configuration> = Vec::new();
+        for configuration in &self.configurations {
+            for next in self.successors(object, configuration) {
+                let (same, choices) = next.divided();
+                let Some(group) = groups.get_mut(&same) else { continue };
+                let (gone, kept) =
+                    std::mem::take(group).into_iter().partition(|c| choices.is_as_good_as(c));
+                *group = kept;
+                let gone: Vec<Choices> = gone;
+                reached.extend(gone.into_iter().map(|Choices { seen, used }| Configuration {
+                    seen,
+                    used,
+                    ..same.clone()
+                }));
+            }
+        }
+        for configuration in &reached {
+            self.configurations.remove(configuration);
+        }
+    }
+
+    /// Lists what a configuration becomes when one more call takes effect.
+    fn successors<'a>(
+        &'a self,
+        object: &'a dyn Object,
+        configuration: &'a Configuration,
+    ) -> impl Iterator<Item = Configuration> + 'a {
+        let running = self.running.iter().filter_map(move |(id, invoked)| {
+            if invoked.is_read_only || configuration.done_value(*id).is_some() {
+                return None;
+            }
+            let mut next = configuration.clone();
+            let value = next.perform(object, invoked, &self.running)?;
+            next.insert_done(*id, value);
+            Some(next)
+        });
+        let pending =
+            self.pending.iter().enumerate().filter_map(move |(kind, (invoked, count))| {
+                if configuration.used[kind] == *count {
+                    return None;
+                }
+                let mut next = configuration.clone();
+                next.perform(object, invoked, &self.running)?;
+                next.used[kind] += 1;
+                Some(next)
+            });
+        running.chain(pending)
     }
 
     /// Takes a return; gives what the call could have returned if nothing explains it.
@@ -485,7 +718,8 @@ impl Part {
         if !found.is_empty() {
             self.running.remove(at);
             self.configurations = found;
-            self.keep_best();
+            self.keep_best(object);
+            self.forget_used();
             return Ok(None);
         }
         // Without the return everything that the call may do is possible.
@@ -499,10 +733,10 @@ impl Part {
         possible.sort();
         self.running.remove(at);
         self.configurations = match any.is_empty() {
-            true => Part::new(object).configurations,
+            true => [self.afresh(object)].into_iter().collect(),
             false => any,
         };
-        self.keep_best();
+        self.keep_best(object);
         Ok(Some(possible))
     }
 
@@ -515,11 +749,12 @@ impl Part {
         limit: usize,
     ) -> Result<FxHashSet<Configuration>, OnlineError> {
         let mut found = FxHashSet::default();
-        let mut known: FxHashSet<Configuration> = FxHashSet::default();
+        let mut known = 0;
+        let mut groups: FxHashMap<Configuration, Vec<Choices>> = FxHashMap::default();
         let mut work: VecDeque<Configuration> = self.configurations.iter().cloned().collect();
         let is_wanted = |value: &Value| wanted.is_none_or(|wanted| wanted == value);
         while let Some(mut configuration) = work.pop_front() {
-            if found.len() + work.len() + known.len() > limit {
+            if found.len() + work.len() + known > limit {
                 return Err(OnlineError::TooMany { limit });
             }
             if let Some(value) = configuration.done_value(id) {
@@ -537,27 +772,13 @@ impl Part {
                 found.insert(configuration);
                 continue;
             }
-            for (running, invoked) in &self.running {
-                let is_done = configuration.done_value(*running).is_some();
-                if is_done || invoked.is_read_only {
-                    continue;
-                }
-                let mut next = configuration.clone();
-                let Some(value) = next.perform(object, invoked, &self.running) else { continue };
-                next.insert_done(*running, value);
-                if known.insert(next.clone()) {
+            for next in self.successors(object, &configuration) {
+                let (same, choices) = next.clone().divided();
+                let group = groups.entry(same).or_default();
+                if !group.iter().any(|better| better.is_as_good_as(&choices)) {
+                    group.push(choices);
+                    known += 1;
                     work.push_back(next);
-                }
-            }
-            for (kind, (invoked, count)) in self.pending.iter().enumerate() {
-                let mut next = configuration.clone();
-                if next.used[kind] < *count
-                    && next.perform(object, invoked, &self.running).is_some()
-                {
-                    next.used[kind] += 1;
-                    if known.insert(next.clone()) {
-                        work.push_back(next);
-                    }
                 }
             }
         }
@@ -608,12 +829,21 @@ impl Part {
     }
 }
 
+/// How many parts are remembered to have had calls that were given up.
+const MOST_PARTS: usize = 10_000;
 /// How many values an explanation lists.
 const FEW: usize = 20;
 /// How many configurations there may be where there is another way to judge.
 const MANY: usize = 2000;
 
 impl Configuration {
+    /// Gives what it has in common with those that may give way to it, and what it may be better in.
+    fn divided(mut self) -> (Self, Choices) {
+        let seen = std::mem::take(&mut self.seen);
+        let used = std::mem::take(&mut self.used);
+        (self, Choices { seen, used })
+    }
+
     fn done_value(&self, id: RunningId) -> Option<&Value> {
         let at = self.done.binary_search_by_key(&id, |(running, _)| *running).ok()?;
         Some(&self.done[at].1)

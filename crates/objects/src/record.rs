@@ -28,8 +28,21 @@
 //!                      ├────── push(3) ──────┤              3 goes in behind 1, so it starts here ^
 //! ```
 //!
-//! What is kept is what is inside, and a little more. A call to take out that nobody knows the end
-//! of keeps everything behind it.
+//! *Calls to take out that nobody knows the end of.* In a queue the first of them took the element
+//! whose insertion ended first of those that nobody else takes, the second the second, and so on, if
+//! they took any ([`crate::monitors`]). An element is lost for good if one that went in behind it
+//! came out before `T`, or if the queue was found empty behind it before `T`: no later call may take
+//! it. Lost elements are the first ones by the ends of their insertions, and who took them was
+//! called before `T`, so nobody else will take their places: both are forgotten. A call that found
+//! the queue empty stays as long as it takes such a call to explain it, and `T` is before it then.
+//!
+//! In a stack it depends on all that comes whom such a call serves best. So it keeps everything
+//! behind it, up to a limit; then it has taken effect as in the order that was found, or never does.
+//! The same goes for the first ones of very many calls that nobody knows the end of. What was found
+//! right stays right. But what is found wrong from then on may be the fault of that choice, so nothing
+//! more is called wrong: see [`Wrong::is_certain`].
+//!
+//! What is kept is what is inside, and a little more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +60,10 @@ use crate::task::Task;
 
 /// How many calls are kept at most.
 pub(crate) const MOST_KEPT: usize = 1 << 20;
+/// How many calls that nobody knows the end of are kept at most.
+const MOST_PENDING: usize = 4096;
+/// How many elements that came out a stack keeps because of those at most.
+const PATIENT: usize = 1 << 14;
 /// How long the general search may take where the deciders do not know.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// How many values are tried to say what could have been returned.
@@ -81,6 +98,8 @@ enum Does {
 pub(crate) struct Wrong {
     pub(crate) id: RunningId,
     pub(crate) possible: Vec<Value>,
+    /// Whether it is wrong whatever the calls did that were given up.
+    pub(crate) is_certain: bool,
 }
 
 /// What the deciders say.
@@ -108,6 +127,10 @@ pub(crate) struct Record {
     /// How many returns there were since the deciders were asked, and what was kept then.
     since: usize,
     before: usize,
+    /// How many calls were given up whose end nobody knows, though that might matter.
+    given_up: u64,
+    /// How many elements that came out are kept because of those at most.
+    patience: usize,
 }
 
 impl Record {
@@ -130,6 +153,8 @@ impl Record {
             returns: Vec::new(),
             since: 0,
             before: 0,
+            given_up: 0,
+            patience: PATIENT,
         })
     }
 
@@ -208,6 +233,21 @@ impl Record {
     /// Takes that nobody will know the end of a call.
     pub(crate) fn abandon(&mut self, id: RunningId) {
         self.ended.extend(self.running.remove(&id));
+        let pending = || self.ended.iter().enumerate().filter(|(_, call)| call.end == NEVER);
+        if pending().count() > MOST_PENDING
+            && let Some((oldest, _)) = pending().min_by_key(|(_, call)| call.start)
+        {
+            let call = self.ended.remove(oldest);
+            if let Does::Insert(element) = call.does {
+                self.forget_values([element]);
+            }
+            self.given_up += 1;
+        }
+    }
+
+    /// Counts the calls that were given up.
+    pub(crate) fn given_up(&self) -> u64 {
+        self.given_up
     }
 
     /// Says whether enough is new to ask the deciders again.
@@ -233,6 +273,7 @@ impl Record {
             Finding::Fine => {
                 self.returns.clear();
                 if self.is_stack {
+                    self.settle();
                     self.forget_of_stack()
                 } else {
                     self.forget_of_queue()
@@ -255,7 +296,8 @@ impl Record {
             }
         }
         let (end, id) = self.returns[high];
-        Some(Some(Wrong { id, possible: self.possible(end, id) }))
+        let possible = self.possible(end, id);
+        Some(Some(Wrong { id, possible, is_certain: self.given_up == 0 }))
     }
 
     /// Lists what a call could have returned.
@@ -350,28 +392,97 @@ impl Record {
         builder.finish().expect("there are fewer calls than ids")
     }
 
-    /// Gives the first start of the calls that run, or may still take something out.
-    fn first_open(&self, is_counted: impl Fn(&Kept) -> bool) -> i64 {
-        let open = self.running.values().chain(self.ended.iter().filter(|call| call.end == NEVER));
-        open.filter(|call| is_counted(call)).map(|call| call.start).min().unwrap_or(NEVER)
+    fn forget_of_queue(&mut self) {
+        let open = self.running.values().map(|call| call.start).min().unwrap_or(NEVER);
+        let mut inserts: FxHashMap<Element, &Kept> = FxHashMap::default();
+        let mut removed: Vec<(Element, &Kept)> = Vec::new();
+        let (mut empties, mut pending) = (Vec::new(), Vec::new());
+        for call in &self.ended {
+            match call.does {
+                Does::Insert(element) => {
+                    inserts.insert(element, call);
+                }
+                Does::Removed(element) => removed.push((element, call)),
+                Does::FoundNothing => empties.push(call),
+                Does::Remove => pending.push((call.start, call.id)),
+            }
+        }
+        pending.sort_unstable();
+        let taken: FxHashSet<Element> = removed.iter().map(|&(element, _)| element).collect();
+        let stays = |(e, call): &(&Element, &&Kept)| call.end != NEVER && !taken.contains(e);
+        let left = inserts.iter().filter(stays).map(|(&element, call)| (call.end, element));
+        let mut left: Vec<(i64, Element)> = left.collect();
+        left.sort_unstable();
+        let late = empties.iter().filter(|call| call.end >= open).map(|call| call.start);
+        let mut past = late.min().unwrap_or(NEVER).min(open);
+        let (mut lost, mut needs_pending);
+        loop {
+            // What went in before this is lost, if nobody has taken it.
+            let out = removed.iter().filter(|(_, call)| call.end < past);
+            let behind = out.filter_map(|(element, _)| inserts.get(element)).map(|call| call.start);
+            let empty = empties.iter().filter(|call| call.end < past).map(|call| call.start);
+            let since = behind.chain(empty).max().unwrap_or(i64::MIN);
+            lost = left.partition_point(|&(end, _)| end < since);
+            if lost > pending.len() {
+                return;
+            }
+            let first_left = left.get(lost).map_or(NEVER, |&(end, _)| end);
+            let first_pending = pending.get(lost).map_or(NEVER, |&(start, _)| start);
+            needs_pending = move |call: &Kept| call.end > first_left && call.end > first_pending;
+            let held = empties.iter().filter(|call| needs_pending(call)).map(|call| call.start);
+            match held.min() {
+                Some(held) if held < past => past = held,
+                _ => break,
+            }
+        }
+        let out = removed.iter().filter(|(_, call)| call.end < past).map(|&(element, _)| element);
+        let gone: FxHashSet<Element> =
+            out.chain(left[..lost].iter().map(|&(_, element)| element)).collect();
+        let served: FxHashSet<RunningId> = pending[..lost].iter().map(|&(_, id)| id).collect();
+        self.ended.retain(|call| match call.does {
+            Does::FoundNothing => call.end >= open || needs_pending(call),
+            _ => !served.contains(&call.id),
+        });
+        self.forget(&gone);
     }
 
-    fn forget_of_queue(&mut self) {
-        let is_running = |call: &Kept| self.running.contains_key(&call.id);
-        let open = self.first_open(|call| is_running(call) || call.does == Does::Remove);
-        let empties = self.ended.iter().filter(|call| call.does == Does::FoundNothing);
-        let late = empties.filter(|call| call.end >= open).map(|call| call.start);
-        let past = late.min().unwrap_or(NEVER).min(open);
-        let gone: FxHashSet<Element> = self
-            .ended
-            .iter()
-            .filter(|call| call.end < past)
-            .filter_map(|call| match call.does {
-                Does::Removed(element) => Some(element),
-                _ => None,
-            })
-            .collect();
-        self.forget(&gone, open);
+    /// Gives up the calls of a stack that took something out and that nobody knows the end of, if
+    /// too much is kept because of them.
+    fn settle(&mut self) {
+        let out = self.ended.iter().filter(|call| matches!(call.does, Does::Removed(_)));
+        let has_pending = self.ended.iter().any(|call| call.does == Does::Remove);
+        if !has_pending || out.count() < self.patience {
+            return;
+        }
+        let history = self.history(NEVER, None);
+        let Ok(calls) = Calls::new(&history) else { return };
+        let Outcome::Linearizable(order) = monitor(&calls, &*self.object) else { return };
+        let mut inside: Vec<Element> = Vec::new();
+        let mut served: FxHashMap<RunningId, Element> = FxHashMap::default();
+        let kept: Vec<Kept> = self.ended.iter().chain(self.running.values()).copied().collect();
+        for place in order {
+            let call = &kept[calls.get(place).id.index()];
+            match call.does {
+                Does::Insert(element) => inside.push(element),
+                Does::Removed(_) => {
+                    inside.pop();
+                }
+                Does::Remove => served.extend(inside.pop().map(|element| (call.id, element))),
+                Does::FoundNothing => {}
+            }
+        }
+        let now = self.tick();
+        let before = self.ended.len();
+        let mut settled = 0;
+        self.ended.retain_mut(|call| match (call.does, served.get(&call.id)) {
+            (Does::Remove, Some(&element)) => {
+                (call.does, call.end) = (Does::Removed(element), now);
+                settled += 1;
+                true
+            }
+            (does, _) => does != Does::Remove,
+        });
+        self.given_up += settled + (before - self.ended.len()) as u64;
     }
 
     fn forget_of_stack(&mut self) {
@@ -405,7 +516,9 @@ impl Record {
                 _ => {}
             }
         }
-        let mut past = self.first_open(|call| call.does == Does::Remove);
+        let calls = self.ended.iter().chain(self.running.values());
+        let open = calls.filter(|call| call.does == Does::Remove).map(|call| call.start);
+        let mut past = open.min().unwrap_or(NEVER);
         removals.sort_unstable();
         for &(end, start) in removals.iter().rev() {
             if end >= past {
@@ -437,19 +550,23 @@ impl Record {
                 }
             }
         }
-        self.forget(&gone, past);
+        self.ended.retain(|call| call.does != Does::FoundNothing || call.end >= past);
+        self.forget(&gone);
     }
 
-    /// Forgets elements, and the calls that found nothing before a time.
-    fn forget(&mut self, gone: &FxHashSet<Element>, past: i64) {
+    /// Forgets elements and their calls.
+    fn forget(&mut self, gone: &FxHashSet<Element>) {
         self.ended.retain(|call| match call.does {
             Does::Insert(element) | Does::Removed(element) => !gone.contains(&element),
-            Does::FoundNothing => call.end >= past,
-            Does::Remove => true,
+            Does::FoundNothing | Does::Remove => true,
         });
+        self.forget_values(gone.iter().copied());
+    }
+
+    fn forget_values(&mut self, gone: impl IntoIterator<Item = Element>) {
         for element in gone {
-            if let Some(value) = self.values.remove(element)
-                && self.last.get(&value).is_some_and(|(last, _)| last == element)
+            if let Some(value) = self.values.remove(&element)
+                && self.last.get(&value).is_some_and(|&(last, _)| last == element)
             {
                 self.last.remove(&value);
             }

@@ -176,7 +176,7 @@ pub enum CallError {
         known: Vec<String>,
     },
     /// The method takes another number of arguments.
-    #[error("`{method}` takes {} argument(s), not {found}", list(.expected))]
+    #[error("`{method}` takes {}, not {found}", arguments(.expected))]
     Arguments {
         /// The method's name.
         method: String,
@@ -187,8 +187,10 @@ pub enum CallError {
     },
 }
 
-fn list(numbers: &[usize]) -> String {
-    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+/// Says how many arguments are taken.
+fn arguments(numbers: &[usize]) -> String {
+    let shown = numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
+    format!("{shown} argument{}", if numbers == [1] { "" } else { "s" })
 }
 
 /// A specification whose type of state is hidden.
@@ -233,8 +235,13 @@ pub trait Object: Send + Sync {
         let expected: Vec<usize> =
             methods.iter().filter(named).map(|m| m.parameters.len()).collect();
         if expected.is_empty() {
-            let mut known: Vec<String> = methods.iter().map(|m| m.name.to_string()).collect();
-            known.dedup();
+            // A method that takes different numbers of arguments is listed once for each of them.
+            let mut known: Vec<String> = Vec::new();
+            for method in methods {
+                if !known.iter().any(|name| **name == *method.name) {
+                    known.push(method.name.to_string());
+                }
+            }
             return Err(CallError::Method { method: name.to_owned(), known });
         }
         Err(CallError::Arguments { method: name.to_owned(), expected, found: arguments })

@@ -19,7 +19,12 @@ use watcher::{Finding, Summary, Watcher};
 
 pub(crate) fn watch(args: &WatchArgs) -> Result<u8, CliError> {
     let object = load_object(&args.object)?;
-    let options = OnlineOptions { configurations: args.configurations, whole: args.whole };
+    let options = OnlineOptions {
+        configurations: args.configurations,
+        whole: args.whole,
+        pending: args.pending,
+        overdue: args.overdue,
+    };
     let mut watcher = Watcher::new(Online::new(object, options), args.window);
     let mut finding = None;
     for incoming in lines(args)? {
@@ -49,7 +54,7 @@ pub(crate) fn watch(args: &WatchArgs) -> Result<u8, CliError> {
 
 /// Shows what was found to people.
 fn page(finding: Option<&Finding>, summary: &Summary) -> String {
-    let Summary { operations, lines, most, .. } = summary;
+    let Summary { operations, lines, most, given_up, overdue, .. } = summary;
     let plural = |count: &u64, what: &str| match count {
         1 => format!("1 {what}"),
         count => format!("{count} {what}s"),
@@ -58,7 +63,16 @@ fn page(finding: Option<&Finding>, summary: &Summary) -> String {
     match finding {
         None => {
             let most = plural(&(*most as u64), "configuration");
-            format!("consistent: {seen}, at most {most} at a time\n")
+            let mut text = format!("consistent: {seen}, at most {most} at a time\n");
+            if *overdue > 0 {
+                let calls = plural(overdue, "call");
+                text += &format!("{calls} ran so long that what came of it was not looked at\n");
+            }
+            if *given_up > 0 {
+                let calls = plural(given_up, "call");
+                text += &format!("{calls} whose end nobody knew, given up: see --pending\n");
+            }
+            text
         }
         Some(Finding::Undecided { operation, reason }) => {
             format!("undecided at {operation}: {reason}\n({seen})\n")
@@ -116,8 +130,8 @@ fn json(finding: Option<&Finding>, summary: &Summary) -> String {
             list(running.iter().map(|call| quoted(call)).collect()),
         ),
     };
-    let Summary { operations, lines, most, kept, calls } = summary;
+    let Summary { operations, lines, most, kept, calls, given_up, overdue } = summary;
     format!(
-        "{{{found},\"operations\":{operations},\"lines\":{lines},\"configurations\":{{\"most\":{most},\"kept\":{kept}}},\"calls\":{{\"kept\":{calls}}}}}\n"
+        "{{{found},\"operations\":{operations},\"lines\":{lines},\"configurations\":{{\"most\":{most},\"kept\":{kept}}},\"calls\":{{\"kept\":{calls},\"given_up\":{given_up},\"overdue\":{overdue}}}}}\n"
     )
 }

@@ -46,6 +46,9 @@ pub(crate) struct Summary {
     pub(crate) kept: usize,
     /// The calls that are kept in the end.
     pub(crate) calls: usize,
+    /// The calls that were given up, and those whose returns were not looked at.
+    pub(crate) given_up: u64,
+    pub(crate) overdue: u64,
 }
 
 /// A call that is running.
@@ -77,11 +80,15 @@ struct Waiting {
     running: Option<Running>,
 }
 
+/// How many sessions are known at most, unless more are running calls.
+const MOST_SESSIONS: usize = 1 << 16;
+
 /// Judges lines as they come.
 pub(crate) struct Watcher {
     online: Online,
     /// The running call of each session, and how many calls it has made.
     sessions: FxHashMap<String, (Option<Running>, u64)>,
+    most_sessions: usize,
     operations: u64,
     lines: u64,
     /// Whether lines are whole calls, once one was seen.
@@ -110,6 +117,7 @@ impl Watcher {
         Watcher {
             online,
             sessions: FxHashMap::default(),
+            most_sessions: MOST_SESSIONS,
             operations: 0,
             lines: 0,
             is_whole: None,
@@ -215,6 +223,8 @@ impl Watcher {
             most: size.most,
             kept: size.configurations,
             calls: size.kept,
+            given_up: size.given_up,
+            overdue: size.overdue,
         }
     }
 
@@ -271,6 +281,11 @@ impl Watcher {
             ),
             error => CliError::usage(format!("{place}: {error}")),
         })?;
+        if self.sessions.len() > self.most_sessions {
+            // Sessions under ever new names; one that comes back is counted from 0 again.
+            self.sessions.retain(|_, (running, _)| running.is_some());
+            self.most_sessions = MOST_SESSIONS.max(2 * self.sessions.len());
+        }
         let count = match self.sessions.get_mut(session) {
             Some((_, count)) => count,
             None => &mut self.sessions.entry(session.to_owned()).or_default().1,
@@ -321,7 +336,11 @@ impl Watcher {
         let wrong = match found {
             Ok(None) => return Ok(None),
             Ok(Some(wrong)) => wrong,
-            Err(error @ (OnlineError::TooMany { .. } | OnlineError::TooLong { .. })) => {
+            Err(
+                error @ (OnlineError::TooMany { .. }
+                | OnlineError::TooLong { .. }
+                | OnlineError::GivenUp { .. }),
+            ) => {
                 return Ok(Some(Finding::Undecided { operation: last, reason: error.to_string() }));
             }
             Err(error) => return Err(broken(&last, &error)),

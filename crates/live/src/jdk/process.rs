@@ -245,10 +245,12 @@ impl Runner for Jdk {
                 Some(Answer::Outcome(outcome, count)) => outcomes.push((outcome, count)),
                 Some(Answer::Done) => {
                     // Its threads are there when they are first needed. Two on one core would
-                    // take turns and never meet.
-                    if program.threads.len() > self.pinned {
+                    // take turns and never meet; where there are more threads than cores, the
+                    // system knows better who should have one.
+                    let threads = program.threads.len();
+                    if threads > self.pinned && threads <= consistory_harness::cores().len() {
                         pin_named(self.child.id(), THREAD);
-                        self.pinned = program.threads.len();
+                        self.pinned = threads;
                     }
                     return Ok(outcomes);
                 }
