@@ -16,9 +16,15 @@
 //! and the candidate that a replay chose comes first. This is advice only: a candidate that is out comes
 //! last, and has to be refuted like any other, which is quick where the model implies CC.
 //!
+//! For models with a store order it also chooses which write of a key is the last, where several have
+//! the key's final value ([`crate::finals`]). What rests on such a choice is a proof that has no
+//! certificate; all else goes the same way.
+//!
 //! It stops without an answer when the budget runs out.
 
-use consistory_history::{History, OpId};
+use std::cell::LazyCell;
+
+use consistory_history::{History, KeyId, OpId};
 use consistory_order::ChainOrder;
 use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped};
 
@@ -26,13 +32,41 @@ use crate::reads_from::{Candidates, Source};
 use crate::registers::Registers;
 use crate::replay::{Memory, replay};
 
-/// A read that is decided.
+/// What is chosen.
+#[derive(Clone, Copy)]
+enum Question {
+    /// What a read reads from.
+    Source(OpId),
+    /// Which write of a key is the last.
+    Last,
+}
+
+/// A question that is decided.
 struct Frame {
-    read: OpId,
-    /// Its candidates in the order in which they are tried.
-    sources: Vec<OpId>,
+    question: Question,
+    /// The candidates in the order in which they are tried.
+    candidates: Vec<OpId>,
     /// What the candidates before the current one met.
-    closed: Vec<(OpId, Certificate, String)>,
+    closed: Vec<(OpId, Proof)>,
+}
+
+/// What rules out a choice; no certificate says so if it rests on which write is the last.
+struct Proof {
+    certificate: Option<Certificate>,
+    pattern: String,
+}
+
+/// A choice, partial or total.
+#[derive(Clone, Copy)]
+pub(crate) struct Choice<'c> {
+    /// What each read reads from, as far as it is settled or chosen.
+    pub(crate) source: &'c [Source],
+    /// What was chosen of it.
+    pub(crate) wr: &'c [(OpId, OpId)],
+    /// The writes that were chosen to be the last of their keys.
+    pub(crate) last: &'c [OpId],
+    /// Whether nothing is left to choose.
+    pub(crate) is_total: bool,
 }
 
 /// Decides a history with ambiguous reads; `judge` decides a partial or total choice, and
@@ -44,32 +78,69 @@ pub(crate) fn search(
     budget: &Budget,
     judge: impl Fn(&[Source], &[(OpId, OpId)]) -> Result<Judgement, Stopped>,
 ) -> Result<Judgement, Stopped> {
+    let judge = |choice: Choice<'_>| {
+        let judgement = judge(choice.source, choice.wr)?;
+        let is_open = matches!(judgement, Judgement::Consistent(_)) && !choice.is_total;
+        Ok((!is_open).then_some(judgement))
+    };
     let mut guesses = Vec::new();
     for memory in memories {
         budget.check()?;
         let guess = replay(history, candidates, *memory);
-        let guessed = chosen(candidates, &guess);
-        if let consistent @ Judgement::Consistent(_) = judge(&guess, &guessed)? {
+        let wr = &chosen(candidates, &guess);
+        let total = Choice { source: &guess, wr, last: &[], is_total: true };
+        if let Some(consistent @ Judgement::Consistent(_)) = judge(total)? {
             return Ok(consistent);
         }
         guesses.push(guess);
     }
-    let guess = guesses.first().unwrap_or(&candidates.source);
+    let guess = || guesses.first().unwrap_or(&candidates.source).clone();
+    let found = search_from(history, candidates, &[], guess, budget, judge)?;
+    Ok(found.expect("every proof about reads has a certificate"))
+}
+
+/// Decides a history with ambiguous reads and several last writes of keys with final values; gives
+/// nothing if it is a violation without a certificate.
+///
+/// `judge` decides a choice, and gives nothing if it is partial and nothing is known against it. What
+/// `guess` gives for a read is tried first.
+pub(crate) fn search_from(
+    history: &History,
+    candidates: &Candidates,
+    finals: &[(KeyId, Vec<OpId>)],
+    guess: impl Fn() -> Vec<Source>,
+    budget: &Budget,
+    judge: impl Fn(Choice<'_>) -> Result<Option<Judgement>, Stopped>,
+) -> Result<Option<Judgement>, Stopped> {
+    let questions = candidates.ambiguous.len() + finals.len();
+    let guess = LazyCell::new(guess);
     let mut source = candidates.source.clone();
+    // The last writes of the first keys; they are chosen before any source.
+    let mut last: Vec<OpId> = Vec::new();
     let mut frames: Vec<Frame> = Vec::new();
     // How many proofs have rested on each read.
     let mut weights = vec![1u64; history.len()];
     loop {
         budget.check()?;
-        let (mut certificate, mut pattern) = match judge(&source, &chosen(candidates, &source))? {
-            Judgement::Violation { certificate, pattern } => (certificate, pattern),
-            consistent if frames.len() == candidates.ambiguous.len() => return Ok(consistent),
-            Judgement::Undecided(stopped) => return Err(stopped),
-            Judgement::Consistent(_) => {
-                let next = next_choices(history, candidates, &source, guess, &weights);
-                for (read, sources) in next {
-                    source[read.index()] = Source::new(sources[0]);
-                    frames.push(Frame { read, sources, closed: Vec::new() });
+        let (wr, is_total) = (&chosen(candidates, &source), frames.len() == questions);
+        let mut proof = match judge(Choice { source: &source, wr, last: &last, is_total })? {
+            Some(Judgement::Violation { certificate, pattern }) => {
+                Proof { certificate: Some(certificate), pattern }
+            }
+            Some(Judgement::Undecided(stopped)) => return Err(stopped),
+            Some(consistent) => return Ok(Some(consistent)),
+            None => {
+                if let Some((_, writes)) = finals.get(last.len()) {
+                    last.push(writes[0]);
+                    let (question, candidates) = (Question::Last, writes.clone());
+                    frames.push(Frame { question, candidates, closed: Vec::new() });
+                    continue;
+                }
+                let next = next_choices(history, candidates, &source, &guess, &weights);
+                for (read, candidates) in next {
+                    source[read.index()] = Source::new(candidates[0]);
+                    let question = Question::Source(read);
+                    frames.push(Frame { question, candidates, closed: Vec::new() });
                 }
                 continue;
             }
@@ -77,26 +148,50 @@ pub(crate) fn search(
         // Go back to the last choice that the proof rests on and has another candidate.
         loop {
             let Some(mut frame) = frames.pop() else {
-                return Ok(Judgement::Violation { pattern, certificate });
+                let Proof { certificate, pattern } = proof;
+                let violation = |certificate| Judgement::Violation { pattern, certificate };
+                return Ok(certificate.map(violation));
             };
-            let read = frame.read;
-            let choice = source[read.index()].get().expect("the read of a frame has a source");
-            source[read.index()] = Source::NONE;
-            if !rests_on(&certificate, history, read, choice) {
+            let choice = match frame.question {
+                Question::Source(read) => {
+                    std::mem::replace(&mut source[read.index()], Source::NONE).get()
+                }
+                Question::Last => last.pop(),
+            };
+            let choice = choice.expect("the question of a frame is decided");
+            if !rests_on(&proof, history, frame.question, choice) {
                 continue;
             }
-            weights[read.index()] += 1;
-            frame.closed.push((choice, certificate, pattern));
-            if let Some(&next) = frame.sources.get(frame.closed.len()) {
-                source[read.index()] = Source::new(next);
+            if let Question::Source(read) = frame.question {
+                weights[read.index()] += 1;
+            }
+            frame.closed.push((choice, proof));
+            if let Some(&next) = frame.candidates.get(frame.closed.len()) {
+                match frame.question {
+                    Question::Source(read) => source[read.index()] = Source::new(next),
+                    Question::Last => last.push(next),
+                }
                 frames.push(frame);
                 break;
             }
-            pattern = frame.closed[0].2.clone();
-            let branches =
-                frame.closed.into_iter().map(|(write, proof, _)| (write, proof)).collect();
-            certificate = Certificate::SplitRead { read, branches };
+            proof = frame.close();
         }
+    }
+}
+
+impl Frame {
+    /// Puts the proofs of all candidates together.
+    fn close(self) -> Proof {
+        let pattern = self.closed[0].1.pattern.clone();
+        let branch = |(write, proof): (OpId, Proof)| Some((write, proof.certificate?));
+        let certificate = match self.question {
+            Question::Source(read) => {
+                let branches: Option<Vec<_>> = self.closed.into_iter().map(branch).collect();
+                branches.map(|branches| Certificate::SplitRead { read, branches })
+            }
+            Question::Last => None,
+        };
+        Proof { certificate, pattern }
     }
 }
 
@@ -174,9 +269,11 @@ fn chosen(candidates: &Candidates, source: &[Source]) -> Vec<(OpId, OpId)> {
         .collect()
 }
 
-/// Says whether a proof uses the choice made for a read: by an edge of `wr`, or because a write of
-/// unknown status counts only if it is read.
-fn rests_on(certificate: &Certificate, history: &History, read: OpId, choice: OpId) -> bool {
+/// Says whether a proof uses a choice: that of a read by an edge of `wr`, or because a write of
+/// unknown status counts only if it is read; that of the last write of a key by an edge to it.
+fn rests_on(proof: &Proof, history: &History, question: Question, choice: OpId) -> bool {
+    // What has no certificate may rest on anything.
+    let Some(certificate) = &proof.certificate else { return true };
     let uncertain = !history.is_initial(choice) && !history.is_certain(choice);
     let mut certificates = vec![certificate];
     let mut edges: Vec<&Edge> = Vec::new();
@@ -190,8 +287,14 @@ fn rests_on(certificate: &Certificate, history: &History, read: OpId, choice: Op
             _ => {}
         }
         while let Some(edge) = edges.pop() {
-            let reads = matches!(&*edge.relation, "wr" | "wre") && edge.to == read;
-            if reads || (uncertain && (edge.from == choice || edge.to == choice)) {
+            let uses = match question {
+                Question::Source(read) => {
+                    let reads = matches!(&*edge.relation, "wr" | "wre") && edge.to == read;
+                    reads || (uncertain && (edge.from == choice || edge.to == choice))
+                }
+                Question::Last => edge.relation == "final" && edge.to == choice,
+            };
+            if uses {
                 return true;
             }
             edges.extend(&edge.because);

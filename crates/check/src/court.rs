@@ -17,7 +17,7 @@ use consistory_verdict::{Judgement, Stopped};
 
 use crate::causal::CausalModel;
 use crate::convergent::ConvergentModel;
-use crate::finals::are_clear;
+use crate::finals::{Finals, are_clear};
 use crate::stored::StoreModel;
 use crate::{Options, Timed, decide, decide_convergent, decide_stored};
 
@@ -152,7 +152,8 @@ pub fn judge(
             let judgement = timed.judgement.clone();
             return Ok(Ruling { judgement, via: Some(id), time: timed.time });
         }
-        if let Some(stored) = model.stored().filter(|_| model.has_decider(history)) {
+        let takes_it = |stored: &StoreModel| !stored.is_weak() || model.has_decider(history);
+        if let Some(stored) = model.stored().filter(takes_it) {
             let Timed { judgement, time } = decide_stored(history, stored, options);
             return Ok(Ruling { judgement, via: None, time });
         }
@@ -229,7 +230,7 @@ fn by_a_stronger_model(
     let settling = [("pso", StoreModel::Pso)];
     settling
         .into_iter()
-        .filter(|(id, _)| are_clear(history) && implies(id, weaker.id).is_some())
+        .filter(|(id, _)| Finals::of(history).is_some() && implies(id, weaker.id).is_some())
         .map(|(id, stronger)| (id, decide_stored(history, stronger, options).judgement))
         .find(|(_, judgement)| matches!(judgement, Judgement::Consistent(_)))
 }

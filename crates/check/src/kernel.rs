@@ -24,12 +24,13 @@ use consistory_verdict::{Budget, Judgement, Stopped};
 
 use crate::completion::{Complete, Completed};
 use crate::convergent::happens_before;
+use crate::finals::Finals;
 use crate::latest::Latest;
 use crate::layers::{Layer, Memory, layers, variables};
-use crate::reads_from::{self, Source};
+use crate::reads_from::{self, Candidates};
 use crate::registers::{Registers, Segments};
 use crate::saturation::{Readers, Saturation};
-use crate::stored::{StoreModel, judge};
+use crate::stored::{self, StoreModel};
 use crate::{Options, thin_air_read};
 
 /// The kernel of a history, as far as it was found.
@@ -106,19 +107,21 @@ pub fn kernel(history: &History, options: &Options) -> Result<Kernel, NoKernel> 
         return Err(NoKernel::Ambiguous { read });
     }
     let budget = &options.budget.renewed();
-    find_kernel(history, &candidates.source, options, budget)
+    find_kernel(history, &candidates, options, budget)
 }
 
 fn find_kernel(
     history: &History,
-    source: &[Source],
+    candidates: &Candidates,
     options: &Options,
     budget: &Budget,
 ) -> Result<Kernel, NoKernel> {
-    let registers = &Registers::new(history, source);
+    let registers = &Registers::new(history, &candidates.source);
     let engine = &*options.engine.on(options.jobs);
     let refuted = || -> Result<Kernel, NoKernel> {
-        Err(NoKernel::Violation(judge(history, source, StoreModel::Sc, engine, budget, &[])?))
+        let (finals, sc) = (&Finals::default(), StoreModel::Sc);
+        let judgement = stored::decide(history, candidates, finals, sc, engine, budget)?;
+        Err(NoKernel::Violation(judgement.expect("nothing is to be chosen")))
     };
     let Ok(layers) = layers(registers, Memory::Sequential, budget)? else { return refuted() };
     let layer = layers.clone().admit_all().swap_remove(0);

@@ -64,6 +64,7 @@ mod views;
 use std::time::{Duration, Instant};
 
 use consistory_history::{History, OpId};
+use consistory_models::{EvaluateOptions, evaluate, find};
 use consistory_verdict::{Budget, Certificate, Judgement, Stopped};
 
 pub use causal::CausalModel;
@@ -76,6 +77,7 @@ pub use shrink::{shrink, subset};
 pub use stored::StoreModel;
 
 use crate::causal::Causal;
+use crate::finals::Finals;
 use crate::reads_from::Candidates;
 use crate::replay::Memory;
 use crate::sweep::Look;
@@ -142,22 +144,38 @@ pub fn decide(history: &History, models: &[CausalModel], options: &Options) -> V
 
 /// Decides a register history of single operations for a model with a store order.
 ///
-/// Final values count for SC, TSO and PSO if each is what one write wrote.
+/// Final values count for SC, TSO and PSO. If a violation rests on which of several writes of a final
+/// value is the last, or no write has one, the reference evaluator has to say so, which takes small
+/// histories only.
 pub fn decide_stored(history: &History, model: StoreModel, options: &Options) -> Timed {
     let started = Instant::now();
     let candidates = reads_from::candidates(history);
     let budget = &options.budget.renewed();
-    let engine = options.engine.on(options.jobs);
-    let judge =
-        |source: &[_], wr: &[_]| stored::judge(history, source, model, engine.as_ref(), budget, wr);
-    let judgement = if let Some(read) = candidates.thin_air {
-        Ok(thin_air_read(read))
-    } else if candidates.ambiguous.is_empty() {
-        judge(&candidates.source, &[])
-    } else {
-        choices::search(history, &candidates, &[Memory::Single], budget, judge)
+    let definition = || {
+        let known = find(model.id()).expect("the catalogue has every model with a store order");
+        &known.definition
     };
-    let judgement = judgement.unwrap_or_else(Judgement::Undecided);
+    let ends = !model.is_weak() && !history.finals().is_empty();
+    let finals = match ends && definition().applies(history).is_ok() {
+        true => Finals::of(history),
+        false => Some(Finals::default()),
+    };
+    let decided = match (candidates.thin_air, finals) {
+        (Some(read), _) => Ok(Some(thin_air_read(read))),
+        (None, Some(finals)) => {
+            let engine = options.engine.on(options.jobs);
+            stored::decide(history, &candidates, &finals, model, engine.as_ref(), budget)
+        }
+        (None, None) => Ok(None),
+    };
+    let judgement = match decided {
+        Ok(Some(judgement)) => judgement,
+        Err(stopped) => Judgement::Undecided(stopped),
+        Ok(None) => {
+            let evaluation = EvaluateOptions { budget: budget.clone(), ..Default::default() };
+            evaluate(definition(), history, &evaluation).expect("the definition applies")
+        }
+    };
     Timed { judgement, time: started.elapsed() }
 }
 

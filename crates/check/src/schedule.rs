@@ -22,28 +22,38 @@
 //! back a few times as many operations as there are, or when no repair of a circle is possible; it never says
 //! that there is no order.
 //!
+//! Where values repeat, some reads have several writes to take theirs from, and the forced order
+//! does not know of them: these take what the run offers ([`open`]).
+//!
 //! # Store buffers
 //! For TSO and PSO the chains are those of `ppo`, and a write runs when it reaches memory. A read of
 //! its own session's write may run before that write, as out of a buffer. A read of anything else
 //! finds its session's last write of the variable in memory or replaced: `poloc` puts that write before
 //! what is read, which saturation knows, and which is before the read.
 
+mod open;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use consistory_verdict::{Budget, Stopped};
 
+use crate::reads_from::Source;
 use crate::registers::Registers;
-use crate::saturation::Saturation;
+use crate::saturation::{Point, Saturation};
+use open::Open;
 
 /// How many times the number of operations may be taken back.
 const TAKEN_BACK: usize = 4;
+
+/// The same where reads are open, and more is guessed.
+const TAKEN_BACK_OPEN: usize = 20;
 
 /// Not yet.
 const NEVER: u32 = u32::MAX;
 
 /// Looks for an order of all operations in which each read takes the last write before it, or what
-/// its own session has buffered.
+/// its own session has buffered; reads whose source is not settled do not matter.
 ///
 /// The saturation is given back as it was, unless the budget ran out.
 pub(crate) fn schedule(
@@ -51,11 +61,41 @@ pub(crate) fn schedule(
     saturation: &mut Saturation<'_>,
     budget: &Budget,
 ) -> Result<Option<Vec<u32>>, Stopped> {
+    Ok(run(registers, saturation, Open::default(), budget)?.map(|scheduled| scheduled.order))
+}
+
+/// An order that was found.
+pub(crate) struct Scheduled {
+    /// All operations.
+    pub(crate) order: Vec<u32>,
+    /// The source of every read, those that were open included.
+    pub(crate) source: Vec<Source>,
+}
+
+/// Looks for such an order in which also reads whose source is not settled find their values.
+///
+/// The saturation is given back as it was, unless the budget ran out.
+pub(crate) fn schedule_all(
+    registers: &Registers<'_>,
+    saturation: &mut Saturation<'_>,
+    budget: &Budget,
+) -> Result<Option<Scheduled>, Stopped> {
+    let open = Open::new(registers, saturation);
+    run(registers, saturation, open, budget)
+}
+
+fn run(
+    registers: &Registers<'_>,
+    saturation: &mut Saturation<'_>,
+    open: Open,
+    budget: &Budget,
+) -> Result<Option<Scheduled>, Stopped> {
     let start = saturation.mark();
-    let mut run = Run::new(registers, saturation);
-    let order = run.run(budget)?.then(|| std::mem::take(&mut run.ran));
+    let mut run = Run::new(registers, saturation, start, open);
+    let all_ran = run.run(budget)?;
+    let Run { ran, open, .. } = run;
     saturation.undo(start);
-    Ok(order)
+    Ok(all_ran.then(|| Scheduled { order: ran, source: open.into_sources() }))
 }
 
 struct Run<'s, 'a> {
@@ -70,6 +110,8 @@ struct Run<'s, 'a> {
     /// How many reads of each write have not run.
     unread: Vec<u32>,
     ran: Vec<u32>,
+    /// The saturation before anything was repaired.
+    start: Point,
     /// Where each operation is in `ran`.
     when: Vec<u32>,
     /// What the writes that ran replaced, in the order of `ran`.
@@ -82,6 +124,7 @@ struct Run<'s, 'a> {
     behind: Vec<Vec<(u32, u32)>>,
     /// For each key the chains that wait until it is free.
     queues: Vec<Vec<u32>>,
+    open: Open,
 }
 
 /// What an operation waits for.
@@ -90,6 +133,8 @@ enum Wait {
     Order { chain: u32, count: u32 },
     /// That a variable is free.
     Key(usize),
+    /// That a variable has the value of a read whose source is open.
+    Value(usize),
 }
 
 /// That a write came before another of its variable, which now waits for it.
@@ -101,7 +146,12 @@ struct Guess {
 }
 
 impl<'s, 'a> Run<'s, 'a> {
-    fn new(registers: &'s Registers<'s>, saturation: &'s mut Saturation<'a>) -> Self {
+    fn new(
+        registers: &'s Registers<'s>,
+        saturation: &'s mut Saturation<'a>,
+        start: Point,
+        open: Open,
+    ) -> Self {
         let history = registers.history;
         let mut unread = vec![0; history.len() + history.key_count()];
         for source in registers.source.iter().filter_map(|source| source.get()) {
@@ -115,12 +165,14 @@ impl<'s, 'a> Run<'s, 'a> {
             memory: history.keys().map(|key| history.initial_write(key).0).collect(),
             unread,
             ran: Vec::with_capacity(history.len()),
+            start,
             when: vec![NEVER; history.len()],
             replaced: Vec::new(),
             awake: (0..chains as u32).collect(),
             choices: BinaryHeap::new(),
             behind: vec![Vec::new(); chains],
             queues: vec![Vec::new(); history.key_count()],
+            open,
             saturation,
         }
     }
@@ -128,15 +180,16 @@ impl<'s, 'a> Run<'s, 'a> {
     /// Runs; says whether everything ran.
     fn run(&mut self, budget: &Budget) -> Result<bool, Stopped> {
         let all = self.registers.history.len();
-        let mut may_take_back = TAKEN_BACK * all;
+        let times = if self.open.is_empty() { TAKEN_BACK } else { TAKEN_BACK_OPEN };
+        let mut may_take_back = times * all;
         loop {
             while let Some(chain) = self.awake.pop() {
                 self.advance(chain);
             }
-            if let Some(Reverse((_, chain))) = self.choices.pop() {
+            if let Some(chain) = self.choose() {
                 let op = self.head(chain).expect("it is before a write");
-                match self.held(op) {
-                    Some(key) => self.queues[key].push(chain),
+                match self.blocked(op) {
+                    Some(wait) => self.queue(chain, wait),
                     None => {
                         self.execute(chain, op);
                         self.awake.push(chain);
@@ -152,7 +205,7 @@ impl<'s, 'a> Run<'s, 'a> {
             if !self.repair(budget)? {
                 return Ok(false);
             }
-            match may_take_back.checked_sub(before - self.ran.len()) {
+            match may_take_back.checked_sub((before - self.ran.len()).max(1)) {
                 Some(left) => may_take_back = left,
                 None => return Ok(false),
             }
@@ -162,26 +215,58 @@ impl<'s, 'a> Run<'s, 'a> {
     /// Runs what can run of a chain without a choice, and finds out what the next one waits for.
     fn advance(&mut self, chain: u32) {
         while let Some(op) = self.head(chain) {
-            match self.wait(chain, op) {
-                Some(Wait::Order { chain: other, count }) => {
-                    self.behind[other as usize].push((count, chain));
-                    return;
-                }
-                Some(Wait::Key(key)) => {
-                    self.queues[key].push(chain);
-                    return;
-                }
-                None => {}
+            if let Some(wait) = self.wait(chain, op) {
+                self.queue(chain, wait);
+                return;
             }
-            let is_choice = self.registers.written_key(op).is_some()
-                && self.registers.source[op as usize].get().is_none()
-                && self.unread[op as usize] > 0;
-            if is_choice {
+            if self.is_choice(op) {
                 self.choices.push(Reverse((self.weight(op), chain)));
                 return;
             }
             self.execute(chain, op);
         }
+    }
+
+    /// Lets a chain wait.
+    fn queue(&mut self, chain: u32, wait: Wait) {
+        match wait {
+            Wait::Order { chain: other, count } => self.behind[other as usize].push((count, chain)),
+            Wait::Key(key) => self.queues[key].push(chain),
+            Wait::Value(key) => self.open.queue(key, chain),
+        }
+    }
+
+    /// Says whether it matters when an operation runs, once it can: others want what it writes, or
+    /// what is there.
+    fn is_choice(&self, op: u32) -> bool {
+        self.registers.written_key(op).is_some_and(|key| {
+            self.source(op).is_none()
+                && (self.unread[op as usize] > 0 || self.open.is_wanted(key.index()))
+        })
+    }
+
+    /// Gives the chain before the write to run next: the one that the open reads prefer, then the one
+    /// with the least before it.
+    fn choose(&mut self) -> Option<u32> {
+        if self.open.is_empty() {
+            return self.choices.pop().map(|Reverse((_, chain))| chain);
+        }
+        let demand = self.demand();
+        let mut noise = self.open.noise();
+        let rate = |&Reverse((weight, chain)): &Reverse<(u64, u32)>| {
+            let wanted = self.preference(chain) + demand[chain as usize] + noise();
+            (wanted, Reverse((weight, chain)))
+        };
+        let (_, Reverse((_, best))) = self.choices.iter().map(rate).max()?;
+        self.choices.retain(|&Reverse((_, chain))| chain != best);
+        Some(best)
+    }
+
+    /// Gives the write that a read is known to take its value from.
+    #[inline]
+    fn source(&self, op: u32) -> Option<u32> {
+        let settled = self.registers.source[op as usize].get();
+        settled.or_else(|| self.open.reserved(op)).map(|write| write.0)
     }
 
     fn head(&self, chain: u32) -> Option<u32> {
@@ -201,15 +286,19 @@ impl<'s, 'a> Run<'s, 'a> {
                 return Some(Wait::Order { chain: other as u32, count: row[other] });
             }
         }
-        self.held(op).map(Wait::Key)
+        self.blocked(op)
+    }
+
+    /// Gives what an operation waits for that is not in the order.
+    fn blocked(&self, op: u32) -> Option<Wait> {
+        self.missed(op).map(Wait::Value).or_else(|| self.held(op).map(Wait::Key))
     }
 
     /// Gives the key that a write waits for.
     fn held(&self, op: u32) -> Option<usize> {
         let key = self.registers.written_key(op)?.index();
         let here = self.memory[key];
-        let source = self.registers.source[op as usize].get();
-        let own_read = u32::from(source.is_some_and(|source| source.0 == here));
+        let own_read = u32::from(self.source(op) == Some(here));
         (self.unread[here as usize] > own_read).then_some(key)
     }
 
@@ -226,18 +315,20 @@ impl<'s, 'a> Run<'s, 'a> {
     fn execute(&mut self, chain: u32, op: u32) {
         self.heads[chain as usize] += 1;
         self.checked[chain as usize] = 0;
+        self.take_open(op);
         self.when[op as usize] = self.ran.len() as u32;
         self.ran.push(op);
-        if let Some(source) = self.registers.source[op as usize].get() {
-            self.unread[source.index()] -= 1;
+        if let Some(source) = self.source(op) {
+            self.unread[source as usize] -= 1;
             // A read-modify-write is the last to read what it replaces.
-            if self.unread[source.index()] <= 1 {
+            if self.unread[source as usize] <= 1 {
                 let key = self.registers.read_key(op).index();
                 self.awake.append(&mut self.queues[key]);
             }
         }
         if let Some(key) = self.registers.written_key(op) {
             self.replaced.push(std::mem::replace(&mut self.memory[key.index()], op));
+            self.open.wake(key.index(), &mut self.awake);
         }
         let ran = self.heads[chain as usize];
         let awake = &mut self.awake;
@@ -252,7 +343,10 @@ impl<'s, 'a> Run<'s, 'a> {
 
     /// Puts right a guess that operations wait for in a circle; says whether that can be.
     fn repair(&mut self, budget: &Budget) -> Result<bool, Stopped> {
-        let mut guesses = self.circle();
+        if self.reserve_what_passed() {
+            return Ok(true);
+        }
+        let Some(mut guesses) = self.circle() else { return Ok(self.give_up()) };
         guesses.sort_unstable_by_key(|&Guess { ran, .. }| Reverse(ran));
         for Guess { ran, holding, waiting } in guesses {
             let before = self.saturation.mark();
@@ -273,12 +367,12 @@ impl<'s, 'a> Run<'s, 'a> {
             self.undo(keep as usize);
             return Ok(true);
         }
-        Ok(false)
+        Ok(self.give_up())
     }
 
     /// Finds operations that wait for each other in a circle, and lists the guesses there: the
-    /// forced order alone has no circle.
-    fn circle(&mut self) -> Vec<Guess> {
+    /// forced order alone has no circle. An open read may wait for a value that will never come.
+    fn circle(&mut self) -> Option<Vec<Guess>> {
         let mut seen = vec![NEVER; self.heads.len()];
         let mut guesses: Vec<Guess> = Vec::new();
         let mut chain = (0..self.heads.len() as u32)
@@ -295,15 +389,20 @@ impl<'s, 'a> Run<'s, 'a> {
                     if let Some(&ran) = self.when.get(holding as usize) {
                         guesses.push(Guess { ran, holding, waiting: op });
                     }
-                    let mut readers = self.saturation.readers.of(holding).iter().copied();
+                    let settled = self.saturation.readers.of(holding).iter().copied();
+                    let mut readers = settled.chain(self.open.reserved_for(holding));
                     let read =
                         readers.find(|&read| self.when[read as usize] == NEVER && read != op);
                     let read = read.expect("a variable is held for a read");
                     self.saturation.layer().order.chains().chain_of(read)
                 }
+                Wait::Value(_) => {
+                    let write = self.to_come(op)?;
+                    self.saturation.layer().order.chains().chain_of(write)
+                }
             };
         }
-        guesses.split_off(seen[chain as usize] as usize)
+        Some(guesses.split_off(seen[chain as usize] as usize))
     }
 
     /// Takes back what ran behind a point, and wakes everything.
@@ -312,15 +411,21 @@ impl<'s, 'a> Run<'s, 'a> {
             let op = self.ran.pop().expect("it is longer");
             self.when[op as usize] = NEVER;
             self.heads[self.saturation.layer().order.chains().chain_of(op) as usize] -= 1;
-            if let Some(source) = self.registers.source[op as usize].get() {
-                self.unread[source.index()] += 1;
+            if let Some(source) = self.source(op) {
+                self.unread[source as usize] += 1;
             }
             if let Some(key) = self.registers.written_key(op) {
                 self.memory[key.index()] = self.replaced.pop().expect("every write replaced one");
             }
+            self.open.put_back(self.registers, op);
         }
+        self.wake_all();
+    }
+
+    fn wake_all(&mut self) {
         self.behind.iter_mut().for_each(Vec::clear);
         self.queues.iter_mut().for_each(Vec::clear);
+        self.open.clear_queues();
         self.choices.clear();
         self.checked.fill(0);
         self.awake = (0..self.heads.len() as u32).collect();

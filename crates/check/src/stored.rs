@@ -5,18 +5,28 @@
 //! histories that violate a model are refuted here. If there is none, the weak model holds, and what was
 //! added proves it: nothing more follows from it. For the strong model final values are put in
 //! ([`crate::finals`]), and the rest is completed ([`crate::completion`]).
+//!
+//! Where values repeat, what a read reads from, and which write of a key is the last, may be open: a
+//! search over choices ([`crate::choices`]) decides more and more of it. Whatever it has decided, a
+//! schedule is tried first that lets the reads take what comes by ([`crate::schedule`]); for what a
+//! memory really produced that is often an answer, with nothing decided at all.
+
+use std::cmp::Reverse;
 
 use consistory_history::{History, KeyId, OpId};
 use consistory_order::{Cyclic, Paths, Step};
 use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped};
 
 use crate::causal::{future_read, violation};
+use crate::choices::{self, Choice};
 use crate::completion::{Complete, Completed};
-use crate::finals::last_writes;
+use crate::finals::Finals;
 use crate::layers::{CyclicLayer, Memory, PPO, layers};
-use crate::reads_from::Source;
+use crate::reads_from::Candidates;
 use crate::registers::{Registers, WR};
+use crate::replay::{self, replay};
 use crate::saturation::{Readers, Saturation};
+use crate::schedule::{Scheduled, schedule_all};
 use crate::split::{Refutation, leaf};
 
 /// How many steps the search for a shortest cycle may take before it settles for the best so far.
@@ -41,6 +51,17 @@ pub enum StoreModel {
 }
 
 impl StoreModel {
+    /// Gives the name that the catalogue has for it.
+    pub(crate) fn id(self) -> &'static str {
+        match self {
+            StoreModel::Wsc => "wsc",
+            StoreModel::Sc => "sc",
+            StoreModel::Wtso => "wtso",
+            StoreModel::Tso => "tso",
+            StoreModel::Pso => "pso",
+        }
+    }
+
     fn memory(self) -> Memory {
         match self {
             StoreModel::Wsc | StoreModel::Sc => Memory::Sequential,
@@ -54,59 +75,168 @@ impl StoreModel {
     }
 }
 
-/// Decides a history whose `wr` is settled, as far as it is settled; `wr` is what a certificate of
-/// consistency lists as chosen.
-pub(crate) fn judge(
+/// Decides a history; gives nothing if it is a violation whose proof has no certificate, because it
+/// rests on several writes that may be the last of a key.
+pub(crate) fn decide(
     history: &History,
-    source: &[Source],
+    candidates: &Candidates,
+    finals: &Finals,
     model: StoreModel,
     engine: &dyn Complete,
     budget: &Budget,
-    wr: &[(OpId, OpId)],
-) -> Result<Judgement, Stopped> {
-    let registers = &Registers::new(history, source);
-    if let Some(judgement) = future_read(registers) {
-        return Ok(judgement);
+) -> Result<Option<Judgement>, Stopped> {
+    let court = Court { history, finals, model, engine, budget };
+    if candidates.ambiguous.is_empty() && finals.open.is_empty() {
+        let choice = Choice { source: &candidates.source, wr: &[], last: &[], is_total: true };
+        return court.judge(choice);
     }
-    let sequential = |order: Vec<u32>| {
-        let counts = |op: &&u32| registers.counts(**op);
-        let order = order.iter().filter(counts).map(|&op| OpId(op)).collect();
-        Judgement::Consistent(Certificate::Order { order, wr: wr.to_vec() })
-    };
-    let finals = if model.is_weak() { None } else { last_writes(history) }.unwrap_or_default();
-    if model == StoreModel::Sc
-        && finals.is_empty()
-        && let Some(order) = engine.guess(registers)
-    {
-        return Ok(sequential(order));
-    }
-    let layers = match layers(registers, model.memory(), budget)? {
-        Ok(layers) => layers,
-        Err(cyclic) => return Ok(cyclic_from_the_start(&cyclic)),
-    };
-    let readers = Readers::new(registers);
-    let mut saturation = Saturation::new(registers, &readers, layers);
-    if saturation.saturate(budget)?.is_err() {
-        return Ok(refuted(model, leaf(&saturation)));
-    }
-    if model.is_weak() {
-        let pairs = saturation.added();
-        return Ok(Judgement::Consistent(Certificate::Closure { pairs, wr: wr.to_vec() }));
-    }
-    for write in finals {
-        if saturation.put_last(write.0).is_err() || saturation.saturate(budget)?.is_err() {
-            let Refutation { certificate, .. } = leaf(&saturation);
-            return Ok(Judgement::Violation { pattern: FINAL_VALUE.to_owned(), certificate });
+    let guess = || replay(history, candidates, replay::Memory::Single);
+    let judge = |choice: Choice<'_>| court.judge(choice);
+    choices::search_from(history, candidates, &finals.open, guess, budget, judge)
+}
+
+/// What a choice is judged by.
+struct Court<'c> {
+    history: &'c History,
+    finals: &'c Finals,
+    model: StoreModel,
+    engine: &'c dyn Complete,
+    budget: &'c Budget,
+}
+
+impl Court<'_> {
+    /// Decides a choice; gives nothing if it is a partial one and nothing is known against it.
+    fn judge(&self, choice: Choice<'_>) -> Result<Option<Judgement>, Stopped> {
+        let Court { history, finals, model, engine, budget } = *self;
+        let registers = &Registers::new(history, choice.source);
+        if let Some(judgement) = future_read(registers) {
+            return Ok(Some(judgement));
         }
-    }
-    Ok(match engine.complete(registers, &mut saturation, budget)? {
-        Completed::Refuted(refutation) => refuted(model, refutation),
-        Completed::Order(order) if model == StoreModel::Sc => sequential(order),
-        Completed::Order(order) => {
-            let ww = store_order(registers, &order);
-            Judgement::Consistent(Certificate::Witness { ww, wr: wr.to_vec() })
+        let has_finals = !finals.clear.is_empty() || !finals.open.is_empty();
+        if model == StoreModel::Sc
+            && choice.is_total
+            && !has_finals
+            && let Some(order) = engine.guess(registers)
+        {
+            return Ok(Some(sequential(registers, &order, choice.wr)));
         }
-    })
+        let layers = match layers(registers, model.memory(), budget)? {
+            Ok(layers) => layers,
+            Err(cyclic) => return Ok(Some(cyclic_from_the_start(&cyclic))),
+        };
+        let readers = Readers::new(registers);
+        let mut saturation = Saturation::new(registers, &readers, layers);
+        if saturation.saturate(budget)?.is_err() {
+            return Ok(Some(refuted(model, leaf(&saturation))));
+        }
+        if model.is_weak() && choice.is_total {
+            let (pairs, wr) = (saturation.added(), choice.wr.to_vec());
+            return Ok(Some(Judgement::Consistent(Certificate::Closure { pairs, wr })));
+        }
+        for write in finals.clear.iter().chain(choice.last) {
+            if saturation.put_last(write.0).is_err() || saturation.saturate(budget)?.is_err() {
+                let Refutation { certificate, .. } = leaf(&saturation);
+                let pattern = FINAL_VALUE.to_owned();
+                return Ok(Some(Judgement::Violation { pattern, certificate }));
+            }
+        }
+        if !choice.is_total
+            && let Some(judgement) = self.guess(registers, &mut saturation, choice)?
+        {
+            return Ok(Some(judgement));
+        }
+        if model.is_weak() {
+            return Ok(None);
+        }
+        Ok(match engine.complete(registers, &mut saturation, budget)? {
+            Completed::Refuted(refutation) => Some(refuted(model, refutation)),
+            Completed::Order(_) if !choice.is_total => None,
+            Completed::Order(order) => Some(self.consistent(registers, &order, choice.wr)),
+        })
+    }
+
+    /// Makes a guess at all that is left to choose.
+    fn guess(
+        &self,
+        registers: &Registers<'_>,
+        saturation: &mut Saturation<'_>,
+        choice: Choice<'_>,
+    ) -> Result<Option<Judgement>, Stopped> {
+        let start = saturation.mark();
+        let mut found = None;
+        if self.guess_last(saturation, &self.finals.open[choice.last.len()..])? {
+            found = schedule_all(registers, saturation, self.budget)?;
+        }
+        saturation.undo(start);
+        let Some(Scheduled { order, source }) = found else { return Ok(None) };
+        let mut wr = choice.wr.to_vec();
+        for read in self.history.ops().filter(|&read| self.history.reads(read).is_some()) {
+            if registers.source[read.index()].get().is_none()
+                && let Some(write) = source[read.index()].get()
+            {
+                wr.push((read, write));
+            }
+        }
+        wr.sort_unstable();
+        if self.model.is_weak() {
+            let total = Choice { source: &source, wr: &wr, is_total: true, ..choice };
+            return self.judge(total);
+        }
+        Ok(Some(self.consistent(registers, &order, &wr)))
+    }
+
+    /// Puts a write behind all others of each key, the one with the most before it if that can be;
+    /// says whether there is one for each.
+    fn guess_last(
+        &self,
+        saturation: &mut Saturation<'_>,
+        open: &[(KeyId, Vec<OpId>)],
+    ) -> Result<bool, Stopped> {
+        for (_, candidates) in open {
+            let order = &saturation.layer().order;
+            let chains = 0..order.chains().len() as u32;
+            let before = |op: &OpId| -> u64 {
+                chains.clone().map(|chain| u64::from(order.count_until(op.0, chain))).sum()
+            };
+            let mut latest_first = candidates.clone();
+            latest_first.sort_by_key(|op| Reverse(before(op)));
+            let mut is_found = false;
+            for write in latest_first {
+                let point = saturation.mark();
+                is_found = saturation.put_last(write.0).is_ok()
+                    && saturation.saturate(self.budget)?.is_ok();
+                if is_found {
+                    break;
+                }
+                saturation.undo(point);
+            }
+            if !is_found {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes down an order for a model that it satisfies.
+    fn consistent(
+        &self,
+        registers: &Registers<'_>,
+        order: &[u32],
+        wr: &[(OpId, OpId)],
+    ) -> Judgement {
+        if self.model == StoreModel::Sc {
+            return sequential(registers, order, wr);
+        }
+        let ww = store_order(registers, order);
+        Judgement::Consistent(Certificate::Witness { ww, wr: wr.to_vec() })
+    }
+}
+
+/// Writes down a sequential order of what counts.
+fn sequential(registers: &Registers<'_>, order: &[u32], wr: &[(OpId, OpId)]) -> Judgement {
+    let counts = |op: &&u32| registers.counts(**op);
+    let order = order.iter().filter(counts).map(|&op| OpId(op)).collect();
+    Judgement::Consistent(Certificate::Order { order, wr: wr.to_vec() })
 }
 
 /// Gives the writes of each key in the order of a run, initial write first.

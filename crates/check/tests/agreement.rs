@@ -4,11 +4,10 @@
 mod support;
 
 use consistory_check::{CausalModel, Options, Scope, decide};
-use consistory_generate::{Memory, PlantOptions, Workload, generate, plant};
 use consistory_history::History;
 use consistory_models::{EvaluateOptions, evaluate};
 use consistory_verdict::{Judgement, Verdict};
-use support::{Random, Shape, every_history, holds, random_history, text};
+use support::{Random, Shape, every_history, executions, holds, random_history, text};
 
 const MODELS: [(CausalModel, &str); 3] =
     [(CausalModel::Cc, "cc"), (CausalModel::Ccv, "ccv"), (CausalModel::Cm, "cm")];
@@ -107,22 +106,7 @@ fn random_histories_with_repeated_values() {
 #[test]
 fn executions_of_simulated_memories() {
     let mut tally = Tally::default();
-    for seed in 0..400 {
-        for memory in Memory::ALL {
-            let workload = Workload {
-                sessions: 2 + seed as u32 % 4,
-                operations: 20 + seed as u32 % 31,
-                variables: 1 + seed as u32 % 5,
-                rmw_share: if seed % 3 == 0 { 0.1 } else { 0.0 },
-                seed,
-                ..Workload::default()
-            };
-            let history = generate(&workload, memory);
-            assert_agrees(&history, &mut tally);
-            let plants = PlantOptions { distance: 20, seed, ..PlantOptions::default() };
-            assert_agrees(&plant(&history, &plants), &mut tally);
-        }
-    }
+    executions(0..400, |history| assert_agrees(history, &mut tally));
     assert!(
         tally.0.iter().all(|[consistent, violation]| *consistent > 500 && *violation > 500),
         "{tally:?}"

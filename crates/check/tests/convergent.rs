@@ -7,11 +7,11 @@ use consistory_certify::certify;
 use consistory_check::{
     ConvergentModel, Model, Options, StoreModel, decide_convergent, decide_stored, judge,
 };
-use consistory_generate::{Memory, PlantOptions, Workload, generate, plant};
+use consistory_generate::{Memory, Workload, generate};
 use consistory_history::{History, OpId};
 use consistory_models::{EvaluateOptions, evaluate, find};
 use consistory_verdict::{Certificate, Edge, Judgement, Verdict, View};
-use support::{Random, Shape, every_history, random_history, text};
+use support::{Random, Shape, every_history, executions, random_history, text};
 
 const MODELS: [(&str, ConvergentModel); 2] =
     [("ccm", ConvergentModel::Ccm), ("wccm", ConvergentModel::Wccm)];
@@ -65,22 +65,7 @@ fn random_histories() {
 #[test]
 fn executions_of_simulated_memories() {
     let mut tally = Tally::default();
-    for seed in 0..40 {
-        for memory in Memory::ALL {
-            let workload = Workload {
-                sessions: 2 + seed as u32 % 5,
-                operations: 20 + seed as u32 % 40,
-                variables: 1 + seed as u32 % 6,
-                rmw_share: if seed % 3 == 0 { 0.1 } else { 0.0 },
-                seed,
-                ..Workload::default()
-            };
-            let history = generate(&workload, memory);
-            assert_agrees(&history, &mut tally);
-            let plants = PlantOptions { distance: 20, seed, ..PlantOptions::default() };
-            assert_agrees(&plant(&history, &plants), &mut tally);
-        }
-    }
+    executions(0..40, |history| assert_agrees(history, &mut tally));
     assert!(tally.iter().flatten().all(|&n| n > 100), "{tally:?}");
 }
 

@@ -62,6 +62,7 @@ pub(crate) fn generate_histories(args: &GenerateArgs) -> Result<u8, CliError> {
         rmw_share: args.rmws,
         fence_share: args.fences,
         skew: args.skew,
+        values: args.values,
         lag: args.lag,
         seed: args.seed,
     };

@@ -106,11 +106,13 @@ struct Clients {
     left: u32,
     /// The greatest value written to each variable.
     written: Vec<u32>,
+    /// How many values there are for each variable, or 0 if every value is new.
+    values: u32,
 }
 
 impl Clients {
     fn new(workload: &Workload, machine: Box<dyn Machine>) -> Self {
-        let Workload { sessions, operations, variables, skew, seed, .. } = *workload;
+        let Workload { sessions, operations, variables, skew, values, seed, .. } = *workload;
         let share = |session| operations / sessions + u32::from(session < operations % sessions);
         let (read, rmw) = (workload.read_share, workload.read_share + workload.rmw_share);
         Self {
@@ -121,6 +123,7 @@ impl Clients {
             unfinished: (0..sessions).map(|s| (s, share(s))).filter(|&(_, n)| n > 0).collect(),
             left: operations,
             written: vec![0; variables as usize],
+            values,
         }
     }
 
@@ -136,8 +139,11 @@ impl Clients {
         session
     }
 
-    /// Makes a value that `variable` never held.
-    fn fresh(&mut self, variable: u32) -> u32 {
+    /// Makes a value to write to `variable`, one that it never held unless values repeat.
+    fn value(&mut self, variable: u32) -> u32 {
+        if self.values > 0 {
+            return 1 + self.random.below(self.values);
+        }
         let last = &mut self.written[variable as usize];
         *last += 1;
         *last
@@ -155,11 +161,11 @@ impl Clients {
         if kind < read {
             EventAction::Read { variable, value: self.machine.read(session, place).into() }
         } else if kind < rmw {
-            let write = self.fresh(variable);
+            let write = self.value(variable);
             let read = self.machine.rmw(session, place, write).into();
             EventAction::Rmw { variable, read, write: write.into() }
         } else {
-            let value = self.fresh(variable);
+            let value = self.value(variable);
             self.machine.write(session, place, value);
             EventAction::Write { variable, value: value.into() }
         }

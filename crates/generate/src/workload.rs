@@ -29,6 +29,9 @@ pub struct Workload {
     ///
     /// With 0, the default, all variables are chosen alike; with 1 by Zipf's law.
     pub skew: f64,
+    /// How many values the clients write to a variable, each time a random one; with 0, the default,
+    /// no value is ever written twice.
+    pub values: u32,
     /// How far a memory may fall behind: the most writes that a session's store buffer holds, or
     /// that one session made and another's replica has not applied; 16 by default.
     ///
@@ -48,6 +51,7 @@ impl Default for Workload {
             rmw_share: 0.0,
             fence_share: 0.0,
             skew: 0.0,
+            values: 0,
             lag: 16,
             seed: 0,
         }

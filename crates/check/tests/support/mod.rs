@@ -3,7 +3,10 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
+use std::ops::Range;
+
 use consistory_check::CausalModel;
+use consistory_generate::{Memory, PlantOptions, Workload, generate, plant};
 use consistory_history::{Action, Details, History, HistoryBuilder, OpId, Status};
 
 /// A small generator of random numbers (splitmix64).
@@ -107,6 +110,54 @@ pub fn every_history(lengths: &[usize], keys: usize, mut visit: impl FnMut(&Hist
             if !advanced {
                 break;
             }
+        }
+    }
+}
+
+/// Calls `visit` on every history with sessions of the given lengths in which each operation reads or
+/// writes some key and one of the values 0, 1, .. up to the greatest.
+pub fn every_history_of_values(
+    lengths: &[usize],
+    keys: usize,
+    greatest: usize,
+    mut visit: impl FnMut(&History),
+) {
+    let total: usize = lengths.iter().sum();
+    let shapes = 2 * keys * (greatest + 1);
+    for shape in 0..shapes.pow(total as u32) {
+        let mut rest = shape;
+        let mut ops = (0..total).map(|_| {
+            let (write, key, value) = (rest % 2 == 1, rest / 2 % keys, rest % shapes / 2 / keys);
+            rest /= shapes;
+            let value = value as i64;
+            (if write { Op::Write(key, value) } else { Op::Read(key, value) }, Status::Ok)
+        });
+        let sessions: Vec<Vec<(Op, Status)>> =
+            lengths.iter().map(|&length| ops.by_ref().take(length).collect()).collect();
+        drop(ops);
+        visit(&build(&sessions));
+    }
+}
+
+/// Calls `visit` on what random clients do on each simulated memory, and on the same with reads that
+/// find another write's value.
+pub fn executions(seeds: Range<u64>, mut visit: impl FnMut(&History)) {
+    for seed in seeds {
+        for memory in Memory::ALL {
+            let workload = Workload {
+                sessions: 2 + seed as u32 % 5,
+                operations: 20 + seed as u32 % 31,
+                variables: 1 + seed as u32 % 6,
+                rmw_share: if seed % 3 == 0 { 0.1 } else { 0.0 },
+                seed,
+                ..Workload::default()
+            };
+            let history = generate(&workload, memory);
+            visit(&history);
+            visit(&plant(
+                &history,
+                &PlantOptions { distance: 20, seed, ..PlantOptions::default() },
+            ));
         }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct GenerateArgs {
     #[arg(
         long,
         value_name = "OBJECT",
-        conflicts_with_all = ["memory", "variables", "rmws", "fences", "skew", "lag"]
+        conflicts_with_all = ["memory", "variables", "rmws", "fences", "skew", "values", "lag"]
     )]
     pub(crate) object: Option<SharedObject>,
     /// The share of an object's calls that never return.
@@ -58,6 +58,9 @@ pub(crate) struct GenerateArgs {
     /// How unevenly variables are chosen: 0 alike, 1 by Zipf's law.
     #[arg(long, default_value_t = 0.0)]
     pub(crate) skew: f64,
+    /// How many values are written to a variable, again and again; 0 if every value is new.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) values: u32,
     /// How many writes a store buffer holds, or a replica may be behind another.
     #[arg(long, default_value_t = 16)]
     pub(crate) lag: u32,
