@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
          times are medians of three runs in turn.\n\n{}\n\
          A million events of busy sessions, judged as they come; kept is the most at a time.\n\n{}\n\
          {} calls each of four sessions, judged as they come; one in 2,000 never returns, and for one \
-         in four of these nobody says so. Memory is the peak of the process so far.\n\n{}\n{}",
+         in twenty of these nobody says so. Memory is the peak of the process so far.\n\n{}\n{}",
         provenance("objects", &machine),
         markdown(
             &["log", "histories", "all", "longest", "linearizable", "reading", "checker"],
@@ -322,7 +322,7 @@ fn stream(name: &str, object: &Arc<dyn Object>) -> Result<Streamed, Box<dyn Erro
             }
             Step::TakeEffect(id, _, _) if is_lost => {
                 lost += 1;
-                if chance.below(4) > 0 {
+                if chance.below(20) > 0 {
                     online.abandon(id)?;
                 }
                 Step::Call
@@ -338,7 +338,7 @@ fn stream(name: &str, object: &Arc<dyn Object>) -> Result<Streamed, Box<dyn Erro
             }
             Step::Return(id, _) if is_lost => {
                 lost += 1;
-                if chance.below(4) > 0 {
+                if chance.below(20) > 0 {
                     online.abandon(id)?;
                 }
                 Step::Call

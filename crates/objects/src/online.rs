@@ -57,13 +57,13 @@ pub struct OnlineOptions {
     /// given up.
     pub pending: usize,
     /// How many other calls may return while one is running, before it counts as one that nobody
-    /// knows the end of.
+    /// knows the end of; fewer if there are too many configurations.
     pub overdue: u64,
 }
 
 impl Default for OnlineOptions {
     fn default() -> Self {
-        OnlineOptions { configurations: 100_000, whole: false, pending: 8, overdue: 100_000 }
+        OnlineOptions { configurations: 100_000, whole: false, pending: 8, overdue: 10_000 }
     }
 }
 
@@ -311,9 +311,7 @@ impl Online {
         while let Some((&oldest, running)) = self.running.first_key_value()
             && self.returns - running.since > self.options.overdue
         {
-            self.abandon(oldest)?;
-            self.overdue.insert(oldest);
-            self.were_overdue += 1;
+            self.count_as_overdue(oldest)?;
         }
         match found {
             Some(wrong) if self.given_up.concerns(&wrong.part) => {
@@ -332,32 +330,47 @@ impl Online {
         if self.record.as_mut().is_some_and(|record| !record.complete(id, returned.as_ref())) {
             self.without_record()?;
         }
-        if self.is_without {
-            return self.check_record(false);
+        match self.is_without {
+            true => self.check_record(false),
+            false => self.judge_by_configurations(id, name, returned),
         }
-        let object = &*self.object;
-        let part = self.parts.get_mut(&name).expect("a running call has a part");
-        let before = part.configurations.len();
-        let possible = loop {
+    }
+
+    /// Extends the configurations; if they are too many, calls that do not return are given up one
+    /// by one.
+    fn judge_by_configurations(
+        &mut self,
+        id: RunningId,
+        name: Option<Value>,
+        returned: Option<Value>,
+    ) -> Result<Option<Inexplicable>, OnlineError> {
+        let (before, possible) = loop {
+            let hung = self.hung(&name);
+            let part = self.parts.get_mut(&name).expect("a running call has a part");
+            let before = part.configurations.len();
             // Where there is another way, there is no need for very many.
-            let limit = match part.pending.is_empty() && self.record.is_none() {
-                true => self.options.configurations,
-                false => self.options.configurations.min(MANY),
+            let has_other = self.record.is_some() || !part.pending.is_empty() || hung.is_some();
+            let limit = match has_other {
+                true => self.options.configurations.min(MANY),
+                false => self.options.configurations,
             };
-            match part.complete(object, id, returned.clone(), limit) {
-                Err(OnlineError::TooMany { .. }) if self.record.is_some() => {
-                    self.is_without = true;
-                    self.parts.clear();
-                    return self.check_record(true);
-                }
-                Err(OnlineError::TooMany { .. }) if !part.pending.is_empty() => {
-                    if part.give_up(object) {
-                        self.given_up.add(&name);
-                    }
-                }
-                possible => break possible?,
+            match part.complete(&*self.object, id, returned.clone(), limit) {
+                Err(OnlineError::TooMany { .. }) if has_other => {}
+                possible => break (before, possible?),
+            }
+            if self.record.is_some() {
+                self.is_without = true;
+                self.parts.clear();
+                return self.check_record(true);
+            }
+            if part.pending.is_empty() {
+                hung.into_iter().try_for_each(|hung| self.count_as_overdue(hung))?;
+            } else if part.give_up(&*self.object) {
+                self.given_up.add(&name);
             }
         };
+        let object = &*self.object;
+        let part = self.parts.get_mut(&name).expect("a running call has a part");
         self.most = self.most.max(part.configurations.len());
         if part.is_idle(object) {
             self.parts.remove(&name);
@@ -375,6 +388,20 @@ impl Online {
             part: name,
             configurations: before,
         }))
+    }
+
+    /// Counts a running call as one that nobody knows the end of.
+    fn count_as_overdue(&mut self, id: RunningId) -> Result<(), OnlineError> {
+        self.abandon(id)?;
+        self.overdue.insert(id);
+        self.were_overdue += 1;
+        Ok(())
+    }
+
+    /// Finds the oldest call of a part, if it has been running for long.
+    fn hung(&self, part: &Option<Value>) -> Option<RunningId> {
+        let (&id, running) = self.running.iter().find(|(_, running)| running.part == *part)?;
+        (self.returns - running.since > HUNG).then_some(id)
     }
 
     /// Takes the end: judges what is not judged yet.
@@ -829,6 +856,9 @@ impl Part {
     }
 }
 
+/// How many other calls return before one that is running counts as one that nobody knows the end of
+/// if there are too many configurations.
+const HUNG: u64 = 100;
 /// How many parts are remembered to have had calls that were given up.
 const MOST_PARTS: usize = 10_000;
 /// How many values an explanation lists.

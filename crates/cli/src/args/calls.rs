@@ -46,7 +46,7 @@ pub(crate) struct WatchArgs {
     pub(crate) pending: usize,
     /// How many others may return while a call is running before it counts as one that nobody knows
     /// the end of.
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) overdue: u64,
     /// Judge the object as a whole, for methods that concern more than one key.
     #[arg(long)]
