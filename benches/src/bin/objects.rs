@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
          Searches that take long, for the verdict and its certificate, on one thread and on two; the \
          times are medians of three runs in turn.\n\n{}\n\
          A million events of busy sessions, judged as they come; kept is the most at a time.\n\n{}\n\
-         {} calls each of four sessions, judged as they come; one in 2,000 never returns, and for one \
+         {} calls each of four sessions, judged as they come; one in 1,000 never returns, and for one \
          in twenty of these nobody says so. Memory is the peak of the process so far.\n\n{}\n{}",
         provenance("objects", &machine),
         markdown(
@@ -208,9 +208,9 @@ fn reversed(elements: i64, is_wrong: bool) -> History {
 }
 
 /// How many calls a stream has.
-const CALLS: u64 = 200_000;
+const CALLS: u64 = 100_000;
 /// One in so many never returns.
-const LOST: u64 = 2000;
+const LOST: u64 = 1000;
 
 /// A generator of numbers that is the same everywhere (splitmix64).
 struct Chance(u64);

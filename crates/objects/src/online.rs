@@ -63,7 +63,7 @@ pub struct OnlineOptions {
 
 impl Default for OnlineOptions {
     fn default() -> Self {
-        OnlineOptions { configurations: 100_000, whole: false, pending: 8, overdue: 10_000 }
+        OnlineOptions { configurations: 100_000, whole: false, pending: 4, overdue: 10_000 }
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct WatchArgs {
     pub(crate) configurations: usize,
     /// How many calls that nobody knows the end of are kept of each key, or of the whole object;
     /// then the first ones are given up: they have taken effect by then, or never do.
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 4)]
     pub(crate) pending: usize,
     /// How many others may return while a call is running before it counts as one that nobody knows
     /// the end of.
