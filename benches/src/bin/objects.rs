@@ -1,6 +1,5 @@
 //! Measures the searches for histories of an object's calls: logs such as fault-injection tests
-//! record, reading and checking included; long searches on one and on two threads; and calls of busy
-//! sessions, judged as they come, of which some never return.
+//! record, reading and checking included; and calls of busy sessions, judged as they come.
 //!
 //! The comparison of strategies and visibilities is `jdk`'s, on recorded histories.
 
@@ -11,20 +10,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
-use consistory_benches::measure::{median, once, peak_memory, show_count, show_time};
+use consistory_benches::measure::{median, once, show_count, show_time};
 use consistory_benches::publish::{Docs, Goal, Machine, goals, markdown, provenance};
 use consistory_certify::certify_object;
 use consistory_formats::{Format, Input, read, write_history};
 use consistory_generate::{
     ObjectWorkload, Recording, RecordingWorkload, SharedObject, generate_calls, record,
 };
-use consistory_history::{
-    Action, Call, Details, History, HistoryBuilder, Interval, OpId, Value, ValueId,
-};
+use consistory_history::{Action, Call, Details, History, HistoryBuilder, OpId, ValueId};
 use consistory_objects::{
     Calls, Engine, ObjectOptions, Online, OnlineOptions, RunningId, Task, judge_object,
 };
-use consistory_spec::{Object, ObjectModel, find};
+use consistory_spec::{ObjectModel, find};
 use consistory_verdict::{Budget, Verdict};
 
 /// Measures the searches for histories of an object's calls.
@@ -40,39 +37,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let machine = Machine::here();
     let docs = Docs::new(args.docs);
     let mut aims = Vec::new();
-    // First, so that the memory is theirs.
-    let streams = streams(&mut aims)?;
     let logs = logs(&mut aims)?;
-    let together = together()?;
     let watched = watched(&mut aims)?;
     let text = format!(
         "{}\nLogs of tests, decided with the fastest search on one core; half of them with a wrong \
          return. Reading is that of JSON lines; the checker accepts each verdict.\n\n{}\n\
-         Searches that take long, for the verdict and its certificate, on one thread and on two; the \
-         times are medians of three runs in turn.\n\n{}\n\
-         A million events of busy sessions, judged as they come; kept is the most at a time.\n\n{}\n\
-         {} calls each of four sessions, judged as they come; one in 1,000 never returns, and for one \
-         in twenty of these nobody says so. Memory is the peak of the process so far.\n\n{}\n{}",
+         A million events of busy sessions, judged as they come; kept is the most at a time.\n\n{}\n{}",
         provenance("objects", &machine),
         markdown(
             &["log", "histories", "all", "longest", "linearizable", "reading", "checker"],
             &logs,
         ),
-        markdown(&["history", "one thread", "two threads", "ratio"], &together,),
         markdown(&["object", "sessions", "time", "calls kept"], &watched),
-        show_count(CALLS),
-        markdown(
-            &[
-                "object",
-                "time",
-                "lost",
-                "configurations at most",
-                "calls kept at most",
-                "given up",
-                "memory",
-            ],
-            &streams,
-        ),
         goals(&aims),
     );
     docs.refresh("objects", &text)?;
@@ -143,219 +119,6 @@ fn logs(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
         ]);
     }
     Ok(rows)
-}
-
-/// Measures searches that take long, on one thread and on two.
-fn together() -> Result<Vec<Vec<String>>, Box<dyn Error>> {
-    let queue = find("queue")?;
-    let model = ObjectModel::named("linearizability").ok_or("there is no such model")?;
-    let mut rows = Vec::new();
-    for (name, expected) in [("accepted", Verdict::Consistent), ("rejected", Verdict::Violation)] {
-        let history = reversed(9, expected == Verdict::Violation);
-        let task = Task::new(Calls::new(&history)?, Arc::clone(&queue))?;
-        let mut times = [Vec::new(), Vec::new()];
-        for _ in 0..3 {
-            for (jobs, times) in (1..).zip(&mut times) {
-                let options = ObjectOptions { jobs, ..ObjectOptions::default() };
-                let (judgement, time) = once(|| judge_object(&task, &model, &options).judgement);
-                if judgement.verdict() != expected {
-                    return Err(format!("{name}: {jobs} threads say {judgement:?}").into());
-                }
-                times.push(time);
-            }
-        }
-        let [one, two] = times.map(median);
-        let ratio = one.as_secs_f64() / two.as_secs_f64();
-        eprintln!("{name}: {} and {}", show_time(one), show_time(two));
-        rows.push(vec![
-            format!("queue, 9 elements put in at once, {name}"),
-            show_time(one),
-            show_time(two),
-            format!("{ratio:.2}×"),
-        ]);
-    }
-    Ok(rows)
-}
-
-/// Makes a queue into which elements are put at the same time, and from which they come one by one
-/// in the opposite order; or, if something is wrong, one of them twice.
-fn reversed(elements: i64, is_wrong: bool) -> History {
-    let mut builder = HistoryBuilder::new();
-    let sessions: Vec<_> = (0..elements).map(|i| builder.session(&format!("t{i}"))).collect();
-    // A value that comes again keeps the polynomial decider out of it.
-    let value = |i: i64| if i == 1 { 0 } else { i };
-    let mut push =
-        |session: usize, method: &str, arg: Option<i64>, found: Option<i64>, start, end| {
-            let args = arg.map(|arg| builder.int(arg)).into_iter().collect();
-            let returns = found.map(|found| builder.int(found));
-            let call = builder.call(Call { method: method.into(), args, returns });
-            let time = Some(Interval { start, end: Some(end) });
-            let details = Details { time, ..Details::default() };
-            builder.push_with(sessions[session], Action::Call(call), details);
-        };
-    for i in 0..elements {
-        push(i as usize, "enqueue", Some(value(i)), None, i, elements + i);
-    }
-    for i in 0..elements {
-        let found = match is_wrong && i + 1 == elements {
-            true => value(2),
-            false => value(elements - 1 - i),
-        };
-        let start = 10 * elements + 2 * i;
-        push(0, "dequeue", None, Some(found), start, start + 1);
-    }
-    builder.finish().expect("there are few calls")
-}
-
-/// How many calls a stream has.
-const CALLS: u64 = 100_000;
-/// One in so many never returns.
-const LOST: u64 = 1000;
-
-/// A generator of numbers that is the same everywhere (splitmix64).
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n
-    }
-}
-
-/// Chooses a call: it has a number that no other call has, and `has_lock` if its session locked.
-fn choose(object: &str, n: i64, has_lock: bool, chance: &mut Chance) -> (&'static str, Vec<Value>) {
-    let int = Value::Int;
-    let puts = chance.below(100) < 47;
-    let key = chance.below(64) as i64;
-    match (object, puts) {
-        ("register", true) => ("write", vec![int(n)]),
-        ("register", false) => ("read", vec![]),
-        ("set", true) => ("add", vec![int(key)]),
-        ("set", false) => (["remove", "contains"][chance.below(2) as usize], vec![int(key)]),
-        ("map", true) => ("put", vec![int(key), int(n)]),
-        ("map", false) => (["remove", "get"][chance.below(2) as usize], vec![int(key)]),
-        ("queue", true) => ("enqueue", vec![int(n)]),
-        ("queue", false) => ("dequeue", vec![]),
-        ("stack", true) => ("push", vec![int(n)]),
-        ("stack", false) => ("pop", vec![]),
-        ("deque", true) => (["addFirst", "addLast"][chance.below(2) as usize], vec![int(n)]),
-        ("deque", false) => (["pollFirst", "pollLast"][chance.below(2) as usize], vec![]),
-        ("priority-queue", true) => {
-            ("insert", vec![int(n.wrapping_mul(0x9e37_79b1) & 0xffff_ffff)])
-        }
-        ("priority-queue", false) => ("poll", vec![]),
-        _ if has_lock => ("unlock", vec![]),
-        _ => ("tryLock", vec![]),
-    }
-}
-
-/// What a session does next.
-enum Step {
-    Call,
-    TakeEffect(RunningId, &'static str, Vec<Value>),
-    Return(RunningId, Value),
-}
-
-/// Measures calls that are judged as they come, of which some never return.
-fn streams(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
-    let mut rows = Vec::new();
-    for name in ["register", "set", "map", "queue", "stack", "priority-queue", "deque", "lock"] {
-        let object = find(name)?;
-        let (found, time) = once(|| stream(name, &object));
-        let Streamed { judged, lost, most, kept, given_up, ended } = found?;
-        let memory = peak_memory().map_or("?".to_owned(), |bytes| format!("{} MiB", bytes >> 20));
-        eprintln!("{name}: {} {judged} {most} {kept} {given_up} {memory}", show_time(time));
-        aims.push(Goal {
-            aim: format!("{name}, {} calls, some lost: all judged", show_count(CALLS)),
-            measured: match &ended {
-                None => show_time(time),
-                Some(reason) => format!("{} judged: {reason}", show_count(judged)),
-            },
-            reached: Some(ended.is_none()),
-        });
-        rows.push(vec![
-            name.to_owned(),
-            show_time(time),
-            show_count(lost),
-            show_count(most as u64),
-            show_count(kept as u64),
-            show_count(given_up),
-            memory,
-        ]);
-    }
-    Ok(rows)
-}
-
-/// What came of a stream.
-struct Streamed {
-    judged: u64,
-    lost: u64,
-    most: usize,
-    kept: usize,
-    given_up: u64,
-    /// Why it ended early, if it did.
-    ended: Option<String>,
-}
-
-fn stream(name: &str, object: &Arc<dyn Object>) -> Result<Streamed, Box<dyn Error>> {
-    let mut chance = Chance(7);
-    let mut online = Online::new(Arc::clone(object), OnlineOptions::default());
-    let mut state = object.initial();
-    let mut steps: Vec<Step> = (0..4).map(|_| Step::Call).collect();
-    let mut has_lock = [false; 4];
-    let (mut judged, mut called, mut lost, mut kept) = (0, 0, 0, 0);
-    let mut ended = None;
-    while judged < CALLS && ended.is_none() {
-        let s = chance.below(4) as usize;
-        // A lock that is lost would never be free again.
-        let can_be_lost = !has_lock[s];
-        let is_lost = can_be_lost && chance.below(2 * LOST) == 0;
-        steps[s] = match std::mem::replace(&mut steps[s], Step::Call) {
-            Step::Call => {
-                called += 1;
-                let (method, args) = choose(name, called, has_lock[s], &mut chance);
-                let id = online.invoke(method, args.clone())?;
-                Step::TakeEffect(id, method, args)
-            }
-            Step::TakeEffect(id, _, _) if is_lost => {
-                lost += 1;
-                if chance.below(20) > 0 {
-                    online.abandon(id)?;
-                }
-                Step::Call
-            }
-            Step::TakeEffect(id, method, args) => {
-                let returned = object.invoke(&mut state, method, &args).ok_or("it is possible")?;
-                match method {
-                    "tryLock" => has_lock[s] = returned == Value::Bool(true),
-                    "unlock" => has_lock[s] = false,
-                    _ => {}
-                }
-                Step::Return(id, returned)
-            }
-            Step::Return(id, _) if is_lost => {
-                lost += 1;
-                if chance.below(20) > 0 {
-                    online.abandon(id)?;
-                }
-                Step::Call
-            }
-            Step::Return(id, returned) => {
-                match online.complete(id, Some(returned)) {
-                    Ok(None) => judged += 1,
-                    Ok(Some(wrong)) => return Err(format!("{name}: {wrong:?}").into()),
-                    Err(error) => ended = Some(error.to_string()),
-                }
-                Step::Call
-            }
-        };
-        kept = kept.max(online.size().kept);
-    }
-    let size = online.size();
-    Ok(Streamed { judged, lost, most: size.most, kept, given_up: size.given_up, ended })
 }
 
 /// Measures how long it takes to read a history.

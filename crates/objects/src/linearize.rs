@@ -23,7 +23,7 @@
 //! The furthest return that was reached ends the shortest prefix of the history that is not
 //! linearizable: every way fails there, and one came as far.
 //!
-//! A search that takes long is begun again by several workers, if there are threads to spare
+//! A search that takes long is begun again by several workers, if there are threads enough
 //! ([`crate::workers`]). What is said of a history that has no linearization is the same for any
 //! number of them: for long searches, the attempts are those that go on from the first place, in
 //! the order of this search, from which one step leads to the furthest return.
@@ -45,6 +45,9 @@ use crate::workers::{Guide, search_together};
 
 /// How many maximal attempts are kept.
 const ATTEMPTS: usize = 8;
+/// How many threads beside the first make workers worth it: two that share what they know take
+/// longer than one alone.
+const FEWEST_OTHERS: usize = 3;
 /// How many steps are taken between two looks at the clock.
 pub(crate) const PATIENCE: u64 = 1024;
 /// How many returns ahead operations that change no state are looked at.
@@ -159,7 +162,7 @@ fn search<const W: usize>(
             Ended::Paused => {}
         }
         let others = threads.take(usize::MAX);
-        if others.count > 0 {
+        if others.count >= FEWEST_OTHERS {
             // What was found so far is little beside what is to come.
             drop(search);
             return search_together::<W>(task, timeline, budget, others.count + 1);
