@@ -156,81 +156,69 @@ fn as_they_come(registers: &Registers<'_>) -> Option<Vec<u32>> {
     are_all.then_some(order)
 }
 
-/// Sorts operations that are related to nothing as they come.
-fn sort_by(order: &[u32], operations: &mut [u32]) {
-    if operations.len() < 2 {
-        return;
-    }
-    let mut rank = vec![0; order.len()];
-    for (at, &op) in (0u32..).zip(order) {
-        rank[op as usize] = at;
-    }
-    operations.sort_unstable_by_key(|&op| rank.get(op as usize).copied());
-}
-
 /// The writes of a session that leave it in their order.
-#[derive(Default)]
 struct Buffer {
-    writes: Vec<u32>,
-    /// How many of the session's reads and barriers the last write is known to follow.
-    follows: usize,
-    /// How many of the writes the last barrier is known to follow.
-    drained: usize,
+    chain: u32,
+    /// The last of them.
+    last: u32,
+    /// How many of the session's reads and barriers it is known to follow.
+    follows: u32,
+    /// Whether the last barrier is known to follow it.
+    is_drained: bool,
 }
 
-/// Gives the chains of `ppo` and the edges between those of a session.
+/// Gives the chains of `ppo`, along some order, and the edges between those of a session.
 fn buffers(registers: &Registers<'_>, memory: Memory, order: &[u32]) -> (Chains, Vec<OrderEdge>) {
     let history = registers.history;
-    let mut chains: Vec<Vec<u32>> = Vec::new();
+    let mut chain_of = vec![u32::MAX; history.len()];
+    let mut chains = 0;
+    let mut new_chain = || {
+        chains += 1;
+        chains - 1
+    };
     let mut edges = Vec::new();
-    let mut uncounted = Vec::new();
+    let mut uncounted = None;
     for session in history.sessions() {
-        // Everything but plain writes.
-        let mut reads: Vec<u32> = Vec::new();
+        // The chain of everything but plain writes, how long it is, and its last one.
+        let mut reads: Option<u32> = None;
+        let (mut length, mut last_read) = (0, 0);
         let mut buffers: Vec<Buffer> = Vec::new();
         let mut buffer_of_key: FxHashMap<u32, usize> = FxHashMap::default();
-        for op in history.session_ops(session) {
-            if !registers.counts(op.0) {
-                uncounted.push(op.0);
+        for OpId(op) in history.session_ops(session) {
+            let chain = &mut chain_of[op as usize];
+            if !registers.counts(op) {
+                *chain = *uncounted.get_or_insert_with(&mut new_chain);
                 continue;
             }
-            let written = registers.written_key(op.0);
-            match (written, history.reads(op)) {
-                (Some(key), None) => {
-                    let key = if memory == Memory::PartialStore { key.0 } else { 0 };
-                    let buffer = *buffer_of_key.entry(key).or_insert_with(|| {
-                        buffers.push(Buffer::default());
-                        buffers.len() - 1
-                    });
-                    let buffer = &mut buffers[buffer];
-                    if buffer.follows < reads.len() {
-                        buffer.follows = reads.len();
-                        let from = reads[reads.len() - 1];
-                        edges.push(OrderEdge { from, to: op.0, reason: PPO });
-                    }
-                    buffer.writes.push(op.0);
+            let read = history.reads(OpId(op));
+            if let (Some(key), None) = (registers.written_key(op), read) {
+                let key = if memory == Memory::PartialStore { key.0 } else { 0 };
+                let buffer = *buffer_of_key.entry(key).or_insert_with(|| {
+                    let (last, follows, is_drained) = (op, 0, false);
+                    buffers.push(Buffer { chain: new_chain(), last, follows, is_drained });
+                    buffers.len() - 1
+                });
+                let buffer = &mut buffers[buffer];
+                if buffer.follows < length {
+                    buffer.follows = length;
+                    edges.push(OrderEdge { from: last_read, to: op, reason: PPO });
                 }
-                (None, Some(_)) => reads.push(op.0),
-                // A fence or a read-modify-write drains the buffer.
-                _ => {
-                    for buffer in &mut buffers {
-                        if buffer.drained < buffer.writes.len() {
-                            buffer.drained = buffer.writes.len();
-                            let from = buffer.writes[buffer.drained - 1];
-                            edges.push(OrderEdge { from, to: op.0, reason: PPO });
-                        }
-                    }
-                    reads.push(op.0);
+                (buffer.last, buffer.is_drained) = (op, false);
+                *chain = buffer.chain;
+                continue;
+            }
+            // A fence or a read-modify-write drains the buffers.
+            if read.is_none() || registers.written_key(op).is_some() {
+                for buffer in buffers.iter_mut().filter(|buffer| !buffer.is_drained) {
+                    buffer.is_drained = true;
+                    edges.push(OrderEdge { from: buffer.last, to: op, reason: PPO });
                 }
             }
+            *chain = *reads.get_or_insert_with(&mut new_chain);
+            (length, last_read) = (length + 1, op);
         }
-        chains.push(reads);
-        chains.extend(buffers.into_iter().map(|buffer| buffer.writes));
     }
-    sort_by(order, &mut uncounted);
-    chains.push(uncounted);
-    chains.retain(|members| !members.is_empty());
-    (Chains::new(&chains), edges)
+    (along(order, &chain_of), edges)
 }
 
 /// Gives the chains of the operations of each variable; those of one session share a column.
@@ -238,36 +226,42 @@ pub(crate) fn variables(registers: &Registers<'_>) -> Chains {
     per_variable(registers, &[])
 }
 
-/// Gives the chains of `poloc`; those of one session share a column.
+/// Gives the chains of `poloc`, along some order; those of one session share a column.
 fn per_variable(registers: &Registers<'_>, order: &[u32]) -> Chains {
     let history = registers.history;
-    let mut chains: Vec<Vec<u32>> = Vec::new();
-    let mut columns = Vec::new();
-    let mut uncounted = Vec::new();
+    let mut chain_of = vec![u32::MAX; history.len()];
+    let mut columns: Vec<u32> = Vec::new();
+    let new_chain = |columns: &mut Vec<u32>, column: u32| {
+        columns.push(column);
+        columns.len() as u32 - 1
+    };
+    let mut uncounted = None;
     let mut chain_of_key: Vec<u32> = vec![u32::MAX; history.key_count()];
     for session in history.sessions() {
-        let first = chains.len() as u32;
+        let first = columns.len() as u32;
         for op in history.session_ops(session) {
             let key = registers.written_key(op.0).or_else(|| history.reads(op).map(|(key, _)| key));
-            let Some(key) = key.filter(|_| registers.counts(op.0)) else {
-                uncounted.push(op.0);
-                continue;
+            chain_of[op.index()] = match key.filter(|_| registers.counts(op.0)) {
+                None => *uncounted.get_or_insert_with(|| new_chain(&mut columns, 0)),
+                Some(key) => {
+                    let chain = &mut chain_of_key[key.index()];
+                    if *chain == u32::MAX || *chain < first {
+                        *chain = new_chain(&mut columns, session.0);
+                    }
+                    *chain
+                }
             };
-            let chain = &mut chain_of_key[key.index()];
-            if *chain == u32::MAX || *chain < first {
-                *chain = chains.len() as u32;
-                chains.push(Vec::new());
-                columns.push(session.0);
-            }
-            chains[*chain as usize].push(op.0);
         }
     }
-    if !uncounted.is_empty() {
-        sort_by(order, &mut uncounted);
-        chains.push(uncounted);
-        columns.push(0);
+    along(order, &chain_of).in_columns(columns)
+}
+
+/// Makes chains along an order of all operations, or along program order if there is none.
+fn along(order: &[u32], chain_of: &[u32]) -> Chains {
+    match order.is_empty() {
+        true => Chains::along(0..chain_of.len() as u32, chain_of),
+        false => Chains::along(order.iter().copied(), chain_of),
     }
-    Chains::in_columns(&chains, columns)
 }
 
 /// Says whether an edge was there from the start.

@@ -49,6 +49,15 @@ const NONE: u32 = u32::MAX;
 /// How large the table of segments by column may be for each write.
 const COLUMNS_PER_WRITE: usize = 64;
 
+/// The writes of one key while they are gathered.
+struct Group {
+    end: u32,
+    /// The chain and place of the last one.
+    last: Option<(u32, u32)>,
+    /// Whether they came by chain, then place.
+    is_sorted: bool,
+}
+
 /// The writes of one key in one chain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
@@ -201,33 +210,40 @@ impl Segments {
         chain_of: impl Fn(u32) -> u32,
         place_of: impl Fn(u32) -> u32,
     ) -> Self {
-        let mut next = starts.to_vec();
-        let mut writes = vec![0u32; starts[starts.len() - 1] as usize];
+        let count = starts[starts.len() - 1] as usize;
+        let (mut writes, mut places) = (vec![0u32; count], vec![0u32; count]);
+        let mut groups: Vec<Group> =
+            starts.iter().map(|&end| Group { end, last: None, is_sorted: true }).collect();
         for (op, &key) in (0u32..).zip(written) {
             if key != NO_KEY {
-                let slot = &mut next[key as usize];
-                writes[*slot as usize] = op;
-                *slot += 1;
+                let (group, at) = (&mut groups[key as usize], Some((chain_of(op), place_of(op))));
+                group.is_sorted &= group.last < at;
+                group.last = at;
+                writes[group.end as usize] = op;
+                places[group.end as usize] = place_of(op);
+                group.end += 1;
             }
         }
         let mut segment_starts = Vec::with_capacity(starts.len());
         segment_starts.push(0);
         let mut segments: Vec<Segment> = Vec::new();
-        for range in starts.windows(2) {
-            let group = &mut writes[range[0] as usize..range[1] as usize];
-            let chain_and_place = |&op: &u32| (chain_of(op), place_of(op));
-            if !group.is_sorted_by_key(chain_and_place) {
-                group.sort_unstable_by_key(chain_and_place);
+        for (range, group) in starts.windows(2).zip(&groups) {
+            let range = range[0] as usize..range[1] as usize;
+            let (writes, places) = (&mut writes[range.clone()], &mut places[range.clone()]);
+            if !group.is_sorted {
+                writes.sort_unstable_by_key(|&op| (chain_of(op), place_of(op)));
+                places.iter_mut().zip(&*writes).for_each(|(place, &op)| *place = place_of(op));
             }
-            let mut start = range[0];
-            for same in group.chunk_by(|&a, &b| chain_of(a) == chain_of(b)) {
-                let end = start + same.len() as u32;
-                segments.push(Segment { chain: chain_of(same[0]), start, end });
+            let mut start = 0;
+            while let Some(&first) = writes.get(start) {
+                let chain = chain_of(first);
+                let end = start + writes[start..].partition_point(|&op| chain_of(op) == chain);
+                let (from, to) = ((range.start + start) as u32, (range.start + end) as u32);
+                segments.push(Segment { chain, start: from, end: to });
                 start = end;
             }
             segment_starts.push(segments.len() as u32);
         }
-        let places = writes.iter().map(|&op| place_of(op)).collect();
         let (in_column, width) = (Vec::new(), 0);
         Segments { segment_starts, segments, writes, places, in_column, width }
     }
@@ -306,15 +322,29 @@ fn starts_by_key(keys: usize, written: &[u32]) -> Vec<u32> {
     starts
 }
 
-/// Counts the places before one; looks near a guess first.
+/// Counts the places before one; looks near a guess first, then farther and farther from it.
 pub(crate) fn passed(places: &[u32], known: u32, guess: usize) -> usize {
     const NEAR: usize = 4;
-    let start = guess.saturating_sub(NEAR);
-    let end = (guess + NEAR).min(places.len());
-    let before = start == 0 || places[start - 1] < known;
-    let behind = end == places.len() || places[end] >= known;
-    match before && behind {
-        true => start + places[start..end].iter().take_while(|&&place| place < known).count(),
-        false => places.partition_point(|&place| place < known),
+    let (mut start, mut end, mut far) = (guess.min(places.len()), guess, NEAR);
+    loop {
+        start = start.saturating_sub(far);
+        if start == 0 || places[start - 1] < known {
+            break;
+        }
+        far *= 2;
     }
+    far = NEAR;
+    loop {
+        end = (end + far).min(places.len());
+        if end == places.len() || places[end] >= known {
+            break;
+        }
+        far *= 2;
+    }
+    let near = &places[start..end];
+    start
+        + match near.len() <= 2 * NEAR {
+            true => near.iter().take_while(|&&place| place < known).count(),
+            false => near.partition_point(|&place| place < known),
+        }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 /// Nodes split into chains; a chain is what a session is to a history.
 ///
 /// Each node has one chain and one place in it. The chains of a history's program order are
-/// [`Chains::consecutive`]; [`Chains::new`] takes any other split, such as the reads and the writes
+/// [`Chains::consecutive`]; [`Chains::along`] takes any other split, such as the reads and the writes
 /// of each session.
 #[derive(Clone, Debug)]
 pub struct Chains {
@@ -45,37 +45,42 @@ impl Chains {
         chains.with_own_columns()
     }
 
-    /// Makes chains from their members, which together are the nodes `0..n`, each once.
-    pub fn new(chains: &[Vec<u32>]) -> Self {
-        let nodes: usize = chains.iter().map(Vec::len).sum();
-        let mut made = Chains {
-            starts: vec![0],
-            members: Vec::with_capacity(nodes),
-            spots: vec![NOWHERE; nodes],
-            columns: vec![],
-            width: 0,
-        };
-        for (chain, members) in (0u32..).zip(chains) {
-            for (place, &node) in (0u32..).zip(members) {
-                let spot = &mut made.spots[node as usize];
-                assert_eq!(spot.chain, NOWHERE.chain, "a node has one chain");
-                *spot = Spot { chain, place };
+    /// Makes chains from the chain of each node; its members stand in the order in which `nodes`
+    /// has them, all nodes once.
+    pub fn along(nodes: impl IntoIterator<Item = u32>, chain_of: &[u32]) -> Self {
+        let mut starts = vec![0];
+        for &chain in chain_of {
+            if starts.len() < chain as usize + 2 {
+                starts.resize(chain as usize + 2, 0);
             }
-            made.members.extend(members);
-            made.starts.push(made.members.len() as u32);
+            starts[chain as usize + 1] += 1;
         }
-        made.with_own_columns()
+        for chain in 1..starts.len() {
+            starts[chain] += starts[chain - 1];
+        }
+        let mut ends = starts.clone();
+        let (mut members, mut spots) = (vec![0; chain_of.len()], vec![NOWHERE; chain_of.len()]);
+        for node in nodes {
+            let chain = chain_of[node as usize];
+            let end = &mut ends[chain as usize];
+            members[*end as usize] = node;
+            spots[node as usize] = Spot { chain, place: *end - starts[chain as usize] };
+            *end += 1;
+        }
+        debug_assert!(spots.iter().all(|spot| spot.chain != NOWHERE.chain), "all nodes are there");
+        Chains { starts, members, spots, columns: vec![], width: 0 }.with_own_columns()
     }
 
-    /// Makes chains from their members and the column of each chain in a clock.
+    /// Gives each chain a column of the clocks.
     ///
     /// Chains may share a column if no edge ever relates them, directly or through others: an order
     /// that falls apart into many small ones, such as one a variable, has narrow clocks that way.
     /// Such chains must not be compared either.
-    pub fn in_columns(chains: &[Vec<u32>], columns: Vec<u32>) -> Self {
-        assert_eq!(chains.len(), columns.len(), "a chain has one column");
-        let width = columns.iter().map(|&column| column as usize + 1).max().unwrap_or(0);
-        Chains { columns, width, ..Self::new(chains) }
+    pub fn in_columns(mut self, columns: Vec<u32>) -> Self {
+        assert_eq!(self.len(), columns.len(), "a chain has one column");
+        self.width = columns.iter().map(|&column| column as usize + 1).max().unwrap_or(0);
+        self.columns = columns;
+        self
     }
 
     fn with_own_columns(mut self) -> Self {

@@ -26,16 +26,8 @@ fn random_chains(random: &mut Random) -> Chains {
     for i in (1..nodes.len()).rev() {
         nodes.swap(i, random.below(i + 1));
     }
-    let mut rest = nodes.as_slice();
-    let split: Vec<Vec<u32>> = lengths
-        .iter()
-        .map(|&length| {
-            let (chain, tail) = rest.split_at(length);
-            rest = tail;
-            chain.to_vec()
-        })
-        .collect();
-    Chains::new(&split)
+    let chain_of: Vec<u32> = nodes.iter().map(|_| random.below(lengths.len()) as u32).collect();
+    Chains::along(nodes, &chain_of)
 }
 
 fn random_edges(random: &mut Random, nodes: usize, count: usize) -> Vec<Edge> {
