@@ -35,8 +35,8 @@ struct Args {
     /// The number of variables of the grid.
     #[arg(long, default_value_t = 64)]
     variables: u32,
-    /// How often a history of the grid is decided; the fastest counts.
-    #[arg(long, default_value_t = 3)]
+    /// How often a history of the grid is decided; the median counts.
+    #[arg(long, default_value_t = 5)]
     repeat: usize,
     /// How many seconds a history may take.
     #[arg(long, default_value_t = 120.0)]
@@ -97,7 +97,6 @@ struct Task {
     sessions: u32,
     operations: u32,
     variables: u32,
-    repeat: usize,
 }
 
 /// What was measured.
@@ -122,7 +121,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let [model, sessions, operations, variables] = args.task.as_slice() {
         let model = Model::from_str(model, false)?;
         let (sessions, operations) = (sessions.parse()?, operations.parse()?);
-        let task = Task { model, sessions, operations, variables: variables.parse()?, repeat: 1 };
+        let task = Task { model, sessions, operations, variables: variables.parse()? };
         println!("{}", measure(task, Duration::from_secs_f64(args.limit))?);
         return Ok(());
     }
@@ -132,17 +131,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     for model in Model::ALL {
         for &sessions in &args.sessions {
             for &operations in &args.operations {
-                let repeat = if args.quick { 1 } else { args.repeat };
                 let (operations, variables) = (operations / less, args.variables);
-                let task = Task { model, sessions, operations, variables, repeat };
-                grid.push(in_processes(task, args.limit)?);
+                grid.push(Task { model, sessions, operations, variables });
             }
         }
     }
+    let grid = in_rounds(&grid, if args.quick { 1 } else { args.repeat }, args.limit)?;
     let mut large = Vec::new();
     for Large { what, mut task, within } in largest() {
         task.operations /= less;
-        large.push((what, in_processes(task, args.limit)?, within));
+        let measured = in_a_process(task, args.limit)?;
+        eprintln!("{}", row(&measured).join("  "));
+        large.push((what, measured, within));
     }
 
     let header =
@@ -153,7 +153,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let intro = format!(
         "{}\nValid histories, half of the operations reads, of the `sc` memory for wSC and SC and of \
          the `tso` memory for wTSO and TSO. Each run is a process of its own, which \
-         decides once; those of the grid are the fastest of {} runs. Times are those that the processor spent on it. The peak memory includes the history.\n",
+         decides once; those of the grid are the medians of {} rounds. Times are those that the processor spent on it. The peak memory includes the history.\n",
         provenance("growth", &machine),
         args.repeat
     );
@@ -174,13 +174,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn largest() -> Vec<Large> {
-    let task = |model, sessions, operations, variables| Task {
-        model,
-        sessions,
-        operations,
-        variables,
-        repeat: 1,
-    };
+    let task =
+        |model, sessions, operations, variables| Task { model, sessions, operations, variables };
     let minute = Some((Duration::from_secs(60), 4 << 30));
     vec![
         Large { what: "SC", task: task(Model::Sc, 32, 100_000, 64), within: minute },
@@ -202,7 +197,7 @@ fn largest() -> Vec<Large> {
 
 /// Measures in this process, and gives it as JSON.
 fn measure(task: Task, limit: Duration) -> Result<Value, Box<dyn Error>> {
-    let Task { model, sessions, operations, variables, .. } = task;
+    let Task { model, sessions, operations, variables } = task;
     let workload = Workload { sessions, operations, variables, ..Workload::default() };
     workload.validate()?;
     let history = generate(&workload, model.memory());
@@ -220,24 +215,29 @@ fn measure(task: Task, limit: Duration) -> Result<Value, Box<dyn Error>> {
     Ok(json!({ "seconds": time.as_secs_f64(), "certify": certify.as_secs_f64(), "peak": peak }))
 }
 
-/// Measures in as many processes as it is repeated, and gives the fastest.
+/// Measures everything once, then again, and gives the median of each.
 ///
-/// A process that decides twice has its memory from the first time, if that was not too much to be
-/// kept; so large and small histories would not be measured alike.
-fn in_processes(task: Task, limit: f64) -> Result<Measured, Box<dyn Error>> {
-    let mut fastest = in_a_process(task, limit)?;
-    for _ in 1..task.repeat {
-        let again = in_a_process(task, limit)?;
-        if again.time < fastest.time {
-            fastest = again;
+/// A process decides once: the second time it would have its memory from the first, if that was not
+/// too much to be kept, and large and small histories would not be measured alike. For the same reason
+/// it is the median and not the fastest: a short run finds a moment in which nothing disturbs
+/// it sooner than a long one does.
+fn in_rounds(tasks: &[Task], rounds: usize, limit: f64) -> Result<Vec<Measured>, Box<dyn Error>> {
+    let mut all: Vec<Vec<Measured>> = vec![Vec::new(); tasks.len()];
+    for _ in 0..rounds.max(1) {
+        for (&task, measured) in tasks.iter().zip(&mut all) {
+            measured.push(in_a_process(task, limit)?);
+            eprintln!("{}", row(&measured[measured.len() - 1]).join("  "));
         }
     }
-    eprintln!("{}", row(&fastest).join("  "));
-    Ok(fastest)
+    let median = |mut measured: Vec<Measured>| {
+        measured.sort_by_key(|one| one.time.unwrap_or(Duration::MAX));
+        measured[measured.len() / 2]
+    };
+    Ok(all.into_iter().map(median).collect())
 }
 
 fn in_a_process(task: Task, limit: f64) -> Result<Measured, Box<dyn Error>> {
-    let Task { model, sessions, operations, variables, .. } = task;
+    let Task { model, sessions, operations, variables } = task;
     let argument = format!("{},{sessions},{operations},{variables}", model.id());
     let output = Command::new(std::env::current_exe()?)
         .args(["--task", &argument, "--limit", &limit.to_string()])
@@ -253,7 +253,7 @@ fn in_a_process(task: Task, limit: f64) -> Result<Measured, Box<dyn Error>> {
 }
 
 fn row(measured: &Measured) -> Vec<String> {
-    let Task { model, sessions, operations, variables, .. } = measured.task;
+    let Task { model, sessions, operations, variables } = measured.task;
     vec![
         model.id().to_owned(),
         show_count(operations.into()),

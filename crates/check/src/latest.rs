@@ -136,6 +136,9 @@ impl Latest {
         if (cursor.from..=cursor.until).contains(&growth.had) {
             return cursor.until < growth.has;
         }
+        if growth.had < cursor.from && cursor.from <= growth.has {
+            return true;
+        }
         let places = segments.places(segments.numbered(number));
         let first = passed(places, growth.had, cursor.passed as usize);
         places.get(first).is_some_and(|&place| place < growth.has)
