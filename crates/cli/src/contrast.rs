@@ -184,7 +184,8 @@ fn page(sides: &[Shown<'_>], space: &Space, histories: u64) -> String {
             }
             for outcome in results {
                 page += "\n";
-                page += &outcome.finding.story(history, outcome.proved());
+                page +=
+                    &outcome.finding.story(history, &outcome.named(std::slice::from_ref(outcome)));
                 if let Some(drawing) = &outcome.drawing {
                     page += &format!("\nDrawn in {drawing}\n");
                 }

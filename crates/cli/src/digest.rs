@@ -166,7 +166,7 @@ fn full(report: &Report<'_>) -> String {
         if outcome.verdict() == Verdict::Violation && !explained.contains(&&outcome.finding) {
             explained.push(&outcome.finding);
             page += "\n";
-            page += &outcome.finding.story(history, outcome.proved());
+            page += &outcome.finding.story(history, &outcome.named(results));
         }
         if let Some(shrunk) = &outcome.shrunk {
             page += &format!("\nSmallest part that still violates {}:\n\n", outcome.model);

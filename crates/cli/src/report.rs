@@ -88,6 +88,20 @@ impl Outcome {
     pub(crate) fn proved(&self) -> &str {
         self.via.unwrap_or(&self.model)
     }
+
+    /// Names the model that the proof is about, and those among all outcomes that share its fate.
+    pub(crate) fn named(&self, all: &[Outcome]) -> String {
+        let follows = |other: &&Outcome| other.via.is_some() && other.finding == self.finding;
+        let others: Vec<&str> =
+            all.iter().filter(follows).map(|other| other.model.as_str()).collect();
+        match others.split_last() {
+            None => self.proved().to_owned(),
+            Some((last, [])) => format!("{}, and so {last}", self.proved()),
+            Some((last, rest)) => {
+                format!("{}, and so {} and {last}", self.proved(), rest.join(", "))
+            }
+        }
+    }
 }
 
 /// Which verdict a file is about.
