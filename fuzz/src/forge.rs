@@ -17,7 +17,7 @@ use crate::derivation::{Assumed, candidates, cycle};
 const DEPTH: usize = 3;
 
 /// Relations that the history has, and those that rules derive.
-const GIVEN: [&str; 6] = ["po", "wr", "po", "ppo", "poloc", "wre"];
+const GIVEN: [&str; 7] = ["po", "wr", "po", "ppo", "poloc", "wre", "final"];
 const DERIVED: [&str; 8] = ["rw", "cf", "hb", "ww", "co", "rw", "hb-ppo", "hb-poloc"];
 
 /// Makes a certificate.
@@ -82,6 +82,12 @@ pub fn alter(certificate: &mut Certificate, bytes: &mut Bytes<'_>, history: &His
             (1, length) => drop(branches.remove(forge.bytes.below(length))),
             (_, length) => alter(&mut branches[forge.bytes.below(length)].1, bytes, history),
         },
+        Certificate::SplitLast { key, branches } => match (forge.bytes.below(4), branches.len()) {
+            (0, _) | (_, 0) => *key = KeyId(forge.bytes.byte().into()),
+            (1, length) => drop(branches.remove(forge.bytes.below(length))),
+            (2, length) => branches[forge.bytes.below(length)].0 = forge.op(),
+            (_, length) => alter(&mut branches[forge.bytes.below(length)].1, bytes, history),
+        },
     }
 }
 
@@ -94,7 +100,7 @@ struct Forge<'a, 'b> {
 
 impl Forge<'_, '_> {
     fn certificate(&mut self, depth: usize) -> Certificate {
-        let kinds = if depth < DEPTH { 8 } else { 6 };
+        let kinds = if depth < DEPTH { 9 } else { 6 };
         match self.bytes.below(kinds) {
             0 => Certificate::Order { order: self.order(), wr: self.choices() },
             1 => {
@@ -136,6 +142,23 @@ impl Forge<'_, '_> {
                     branch
                 });
                 Certificate::SplitOrder { writes, branches: Box::new(branches) }
+            }
+            7 => {
+                let key = KeyId(self.bytes.byte().into());
+                let history = self.history;
+                let is_final = |&op: &OpId| {
+                    let written = history.writes(op).filter(|&(of, _)| of == key);
+                    written.is_some_and(|written| history.finals().contains(&written))
+                };
+                let mut last: Vec<OpId> = history.ops().filter(is_final).collect();
+                if self.bytes.below(8) == 7 {
+                    last = self.list();
+                }
+                let mut branches = Vec::new();
+                for write in last {
+                    branches.push((write, self.certificate(depth + 1)));
+                }
+                Certificate::SplitLast { key, branches }
             }
             _ => {
                 let read = self.op();

@@ -1,21 +1,23 @@
 //! Proofs by cases: what each case assumes, and that the cases of a split are all there are.
 //!
 //! A case says what a read reads from, one case for each candidate, or which of two writes of one
-//! key that count comes first. Inside it that is known. What closes a case without a further split,
+//! key that count comes first, or which write of a key with a final value is the last, one case for
+//! each that may be. Inside it that is known. What closes a case without a further split,
 //! a read that has no candidate aside, is left to the rules of the model.
 //!
 //! Nothing recurses, however deep cases are nested.
 
-use consistory_history::OpId;
+use consistory_history::{KeyId, OpId};
 use consistory_verdict::{Certificate, Edge, Verdict};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::finals::Finals;
 use crate::reads_from::{Candidates, ReadsFrom};
 use crate::{Rejection, exists, name};
 
 /// What a model adds to proofs by cases.
 pub(crate) trait Rules<'a> {
-    /// Accepts or rejects that cases order two writes.
+    /// Accepts or rejects that cases order two writes, or choose the last one.
     fn admits(&self, cases: &Cases<'a>, split: &Certificate) -> Result<(), Rejection>;
 
     /// Checks the cycle that closes the present case.
@@ -35,6 +37,10 @@ pub(crate) struct Cases<'a> {
     pub(crate) wr: ReadsFrom<'a>,
     /// The `ww` that the cases around assume.
     pub(crate) ww: FxHashSet<(OpId, OpId)>,
+    finals: Finals,
+    /// The last writes of keys with final values, where only one may be it or the cases around
+    /// assume it.
+    last: FxHashMap<KeyId, OpId>,
     assumptions: Vec<Before>,
     /// The branches around, outermost first.
     branches: Vec<usize>,
@@ -53,6 +59,7 @@ enum Step<'a> {
 enum Case {
     ReadsFrom(OpId, OpId),
     Before(OpId, OpId),
+    Last(KeyId, OpId),
 }
 
 /// What was the case before an assumption.
@@ -60,14 +67,23 @@ enum Before {
     Source(OpId, Option<OpId>),
     Unordered(OpId, OpId),
     Ordered,
+    Last(KeyId, Option<OpId>),
 }
 
 impl<'a> Cases<'a> {
     pub(crate) fn new(candidates: &'a Candidates<'a>) -> Self {
+        let finals = Finals::new(candidates.history);
+        let only = |(key, writes): &(KeyId, Vec<OpId>)| match writes[..] {
+            [only] => Some((*key, only)),
+            _ => None,
+        };
+        let last = finals.candidates.iter().filter_map(only).collect();
         Cases {
             candidates,
             wr: ReadsFrom::unambiguous(candidates),
             ww: FxHashSet::default(),
+            finals,
+            last,
             assumptions: Vec::new(),
             branches: Vec::new(),
         }
@@ -112,6 +128,13 @@ impl<'a> Cases<'a> {
                         split(i, Case::ReadsFrom(*read, *write), proof);
                     }
                 }
+                Certificate::SplitLast { key, branches } => {
+                    rules.admits(self, proof)?;
+                    self.all_that_may_be_last(*key, branches)?;
+                    for (i, (write, proof)) in branches.iter().enumerate().rev() {
+                        split(i, Case::Last(*key, *write), proof);
+                    }
+                }
                 other => return Err(no_proof(other)),
             }
         }
@@ -121,6 +144,12 @@ impl<'a> Cases<'a> {
     /// Says whether both are writes of one key that count, and not the same.
     pub(crate) fn overwrite(&self, a: OpId, b: OpId) -> bool {
         a != b && self.wr.writes(a).is_some_and(|shared| self.wr.writes(b) == Some(shared))
+    }
+
+    /// Says whether a write of a key with a final value is before the one that is known to be last.
+    pub(crate) fn ends(&self, write: OpId, last: OpId) -> bool {
+        let is_last = |key: KeyId| self.last.get(&key) == Some(&last);
+        self.wr.writes(last).is_some_and(is_last) && self.overwrite(write, last)
     }
 
     /// Gives the path of a part of the certificate that is being proved.
@@ -137,6 +166,7 @@ impl<'a> Cases<'a> {
                 Before::Unordered(first, second)
             }
             Case::Before(..) => Before::Ordered,
+            Case::Last(key, write) => Before::Last(key, self.last.insert(key, write)),
         });
     }
 
@@ -148,6 +178,12 @@ impl<'a> Cases<'a> {
             }
             Some(Before::Unordered(first, second)) => {
                 self.ww.remove(&(first, second));
+            }
+            Some(Before::Last(key, Some(write))) => {
+                self.last.insert(key, write);
+            }
+            Some(Before::Last(key, None)) => {
+                self.last.remove(&key);
             }
             Some(Before::Ordered) | None => {}
         }
@@ -192,6 +228,27 @@ impl<'a> Cases<'a> {
             Some(write) => Err(Rejection::BadCases {
                 part: self.part("sources"),
                 read: name(history, read),
+                write: name(history, write),
+            }),
+        }
+    }
+
+    fn all_that_may_be_last(
+        &self,
+        key: KeyId,
+        branches: &[(OpId, Certificate)],
+    ) -> Result<(), Rejection> {
+        let history = self.wr.history;
+        let Some(candidates) = self.finals.candidates(key) else {
+            return Err(Rejection::NoFinalValue { part: self.part("key") });
+        };
+        let mut missing: FxHashSet<OpId> = candidates.iter().copied().collect();
+        let extra = branches.iter().map(|(write, _)| *write).find(|write| !missing.remove(write));
+        match extra.or_else(|| missing.into_iter().min()) {
+            None => Ok(()),
+            Some(write) => Err(Rejection::BadLast {
+                part: self.part("last"),
+                key: history.key_name(key).into(),
                 write: name(history, write),
             }),
         }

@@ -24,10 +24,10 @@ use consistory_history::{Action, History, KeyId, OpId};
 use consistory_models::Definition;
 use consistory_verdict::{Certificate, Verdict};
 
+use crate::finals::Finals;
 use crate::reads_from::{Candidates, ReadsFrom};
 use crate::replay::Cursor;
 use crate::{Rejection, name};
-pub(crate) use choice::Finals;
 use choice::{Choice, po};
 use evaluate::{Evaluator, holds};
 

@@ -40,13 +40,14 @@
 //! that count stand in orders.
 //!
 //! The modules in reading order: `reads_from`, `replay` (CM and SC), `causal` (CC and CCv),
-//! `store_order` (TSO and PSO), `closure` (wSC and wTSO), `views` (CCM and wCCM), `cases` and
-//! `refute` (violations), `definition` (any definition).
+//! `store_order` (TSO and PSO), `closure` (wSC and wTSO), `views` (CCM and wCCM), `finals`, `cases`
+//! and `refute` (violations), `definition` (any definition).
 
 mod cases;
 mod causal;
 mod closure;
 mod definition;
+mod finals;
 mod objects;
 mod reads_from;
 mod refute;
@@ -58,8 +59,8 @@ mod views;
 use consistory_history::{History, KeyId, OpId};
 use consistory_verdict::{Certificate, Verdict};
 
-use definition::Finals;
 pub use definition::certify_definition;
+use finals::Finals;
 pub use objects::{ObjectRejection, certify_object};
 use reads_from::{Candidates, ReadsFrom};
 pub use rejection::{Flaw, Rejection};
@@ -159,11 +160,13 @@ impl Model {
     /// Says whether the model has rules for the final values of a history: it has a store order, and
     /// all writes of keys with final values are certain.
     fn ends(self, history: &History) -> bool {
-        let is_uncertain = |op: OpId| {
-            let key = history.writes(op).map(|(key, _)| key);
-            !history.is_certain(op) && history.finals().iter().any(|&(of, _)| key == Some(of))
-        };
-        matches!(self, Model::Sc | Model::Tso | Model::Pso) && !history.ops().any(is_uncertain)
+        if !matches!(self, Model::Sc | Model::Tso | Model::Pso) {
+            return false;
+        }
+        let mut has_final = vec![false; history.key_count()];
+        history.finals().iter().for_each(|(key, _)| has_final[key.index()] = true);
+        let mut uncertain = history.ops().filter(|&op| !history.is_certain(op));
+        !uncertain.any(|op| history.writes(op).is_some_and(|(key, _)| has_final[key.index()]))
     }
 
     /// Gives what the model keeps of program order.

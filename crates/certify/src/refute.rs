@@ -11,7 +11,8 @@
 //! | `ww` w → w2 | a path w → w2; or none, if a case assumes it or w is initial | w2 is not w |
 //!
 //! For SC, TSO and PSO an edge `final` w2 → w needs no premises if w is the only write of its key's
-//! final value; it may stand in paths and cycles wherever `ww` may.
+//! final value, or a case assumes that it is the last; it may stand in paths and cycles wherever `ww`
+//! may. The initial write is never the last of several.
 //!
 //! In all of them w, w2 and r are of one key, and w and w2 count. Which edges a path may have, and
 //! which cycles there must not be, depends on the model:
@@ -46,7 +47,6 @@ use consistory_verdict::{Certificate, Edge};
 use rustc_hash::FxHashSet;
 
 use crate::cases::{Cases, Rules, no_proof};
-use crate::definition::Finals;
 use crate::reads_from::{Candidates, ReadsFrom};
 use crate::store_order::{Memory, Role, key, role};
 use crate::{Flaw, Model, Rejection, exists, name};
@@ -58,12 +58,10 @@ pub(crate) fn refute<'a>(
     certificate: &'a Certificate,
 ) -> Result<(), Rejection> {
     let mut cases = Cases::new(candidates);
-    let mut proof = Proof { model, barriers: Vec::new(), finals: FxHashSet::default() };
+    let ends = model.ends(candidates.history);
+    let mut proof = Proof { model, barriers: Vec::new(), ends };
     if model.memory() != Memory::Sequential {
         proof.barriers = count_barriers(&cases.wr);
-    }
-    if model.ends(candidates.history) {
-        proof.finals.extend(Finals::new(candidates.history).before);
     }
     cases.check(certificate, &mut proof)
 }
@@ -133,8 +131,8 @@ struct Proof {
     model: Model,
     /// With store buffers, for each operation how many fences and read-modify-writes have smaller ids.
     barriers: Vec<u32>,
-    /// The pairs of writes that final values order.
-    finals: FxHashSet<(OpId, OpId)>,
+    /// Whether final values count.
+    ends: bool,
 }
 
 /// What is known inside one cycle.
@@ -149,10 +147,11 @@ struct Inside<'a> {
 
 impl<'a> Rules<'a> for Proof {
     fn admits(&self, _: &Cases<'a>, split: &Certificate) -> Result<(), Rejection> {
-        match self.model {
-            Model::Ccm | Model::Wccm | Model::Wsc | Model::Wtso => Err(no_proof(split)),
-            _ => Ok(()),
-        }
+        let is_admitted = match split {
+            Certificate::SplitLast { .. } => self.ends,
+            _ => !matches!(self.model, Model::Ccm | Model::Wccm | Model::Wsc | Model::Wtso),
+        };
+        if is_admitted { Ok(()) } else { Err(no_proof(split)) }
     }
 
     fn closes(
@@ -247,7 +246,7 @@ impl<'a> Closing<'_, 'a> {
             }
             "ppo" if buffered => Some(self.ppo(from, to)),
             "poloc" if buffered => Some(self.poloc(from, to)),
-            "final" => Some(self.proof.finals.contains(&(from, to))),
+            "final" => Some(self.proof.ends && self.cases.ends(from, to)),
             _ => None,
         };
         if let Some(given) = given {

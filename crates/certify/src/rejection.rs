@@ -176,6 +176,22 @@ pub enum Rejection {
         /// The write.
         write: String,
     },
+    /// Cases of the last write are about a key that has no final value.
+    #[error("`{part}`: the history gives no final value for this key")]
+    NoFinalValue {
+        /// Where in the certificate.
+        part: String,
+    },
+    /// The cases of the last write of a key are not exactly those that may be.
+    #[error("`{part}`: {write} is left out, or cannot be the last of {key}, or is listed twice")]
+    BadLast {
+        /// Where in the certificate.
+        part: String,
+        /// The key.
+        key: String,
+        /// The write.
+        write: String,
+    },
     /// The history gives a final value of which a definition says nothing.
     #[error(
         "the history gives the final value of {key}, and the definition has no store order or a \

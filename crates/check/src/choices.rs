@@ -17,8 +17,7 @@
 //! last, and has to be refuted like any other, which is quick where the model implies CC.
 //!
 //! For models with a store order it also chooses which write of a key is the last, where several have
-//! the key's final value ([`crate::finals`]). What rests on such a choice is a proof that has no
-//! certificate; all else goes the same way.
+//! the key's final value ([`crate::finals`]), in the same way.
 //!
 //! It stops without an answer when the budget runs out.
 
@@ -27,6 +26,7 @@ use std::cell::LazyCell;
 use consistory_history::{History, KeyId, OpId};
 use consistory_order::ChainOrder;
 use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::reads_from::{Candidates, Source};
 use crate::registers::Registers;
@@ -38,7 +38,7 @@ enum Question {
     /// What a read reads from.
     Source(OpId),
     /// Which write of a key is the last.
-    Last,
+    Last(KeyId),
 }
 
 /// A question that is decided.
@@ -50,9 +50,9 @@ struct Frame {
     closed: Vec<(OpId, Proof)>,
 }
 
-/// What rules out a choice; no certificate says so if it rests on which write is the last.
+/// What rules out a choice.
 struct Proof {
-    certificate: Option<Certificate>,
+    certificate: Certificate,
     pattern: String,
 }
 
@@ -95,23 +95,22 @@ pub(crate) fn search(
         guesses.push(guess);
     }
     let guess = || guesses.first().unwrap_or(&candidates.source).clone();
-    let found = search_from(history, candidates, &[], guess, budget, judge)?;
-    Ok(found.expect("every proof about reads has a certificate"))
+    search_from(history, candidates, &[], guess, &FxHashMap::default(), budget, judge)
 }
 
-/// Decides a history with ambiguous reads and several last writes of keys with final values; gives
-/// nothing if it is a violation without a certificate.
+/// Decides a history with ambiguous reads and several last writes of keys with final values.
 ///
 /// `judge` decides a choice, and gives nothing if it is partial and nothing is known against it. What
-/// `guess` gives for a read is tried first.
+/// `guess` gives for a read is tried first, and reads with large `weights` are chosen for first.
 pub(crate) fn search_from(
     history: &History,
     candidates: &Candidates,
     finals: &[(KeyId, Vec<OpId>)],
     guess: impl Fn() -> Vec<Source>,
+    weights: &FxHashMap<OpId, u64>,
     budget: &Budget,
     judge: impl Fn(Choice<'_>) -> Result<Option<Judgement>, Stopped>,
-) -> Result<Option<Judgement>, Stopped> {
+) -> Result<Judgement, Stopped> {
     let questions = candidates.ambiguous.len() + finals.len();
     let guess = LazyCell::new(guess);
     let mut source = candidates.source.clone();
@@ -119,20 +118,20 @@ pub(crate) fn search_from(
     let mut last: Vec<OpId> = Vec::new();
     let mut frames: Vec<Frame> = Vec::new();
     // How many proofs have rested on each read.
-    let mut weights = vec![1u64; history.len()];
+    let mut weights: Vec<u64> =
+        history.ops().map(|op| 1 + weights.get(&op).copied().unwrap_or_default()).collect();
     loop {
         budget.check()?;
         let (wr, is_total) = (&chosen(candidates, &source), frames.len() == questions);
         let mut proof = match judge(Choice { source: &source, wr, last: &last, is_total })? {
-            Some(Judgement::Violation { certificate, pattern }) => {
-                Proof { certificate: Some(certificate), pattern }
-            }
+            Some(Judgement::Violation { certificate, pattern }) => Proof { certificate, pattern },
             Some(Judgement::Undecided(stopped)) => return Err(stopped),
-            Some(consistent) => return Ok(Some(consistent)),
+            Some(consistent) => return Ok(consistent),
             None => {
-                if let Some((_, writes)) = finals.get(last.len()) {
+                assert!(!is_total, "a total choice that nothing is against is consistent");
+                if let Some((key, writes)) = finals.get(last.len()) {
                     last.push(writes[0]);
-                    let (question, candidates) = (Question::Last, writes.clone());
+                    let (question, candidates) = (Question::Last(*key), writes.clone());
                     frames.push(Frame { question, candidates, closed: Vec::new() });
                     continue;
                 }
@@ -149,14 +148,13 @@ pub(crate) fn search_from(
         loop {
             let Some(mut frame) = frames.pop() else {
                 let Proof { certificate, pattern } = proof;
-                let violation = |certificate| Judgement::Violation { pattern, certificate };
-                return Ok(certificate.map(violation));
+                return Ok(Judgement::Violation { pattern, certificate });
             };
             let choice = match frame.question {
                 Question::Source(read) => {
                     std::mem::replace(&mut source[read.index()], Source::NONE).get()
                 }
-                Question::Last => last.pop(),
+                Question::Last(_) => last.pop(),
             };
             let choice = choice.expect("the question of a frame is decided");
             if !rests_on(&proof, history, frame.question, choice) {
@@ -169,7 +167,7 @@ pub(crate) fn search_from(
             if let Some(&next) = frame.candidates.get(frame.closed.len()) {
                 match frame.question {
                     Question::Source(read) => source[read.index()] = Source::new(next),
-                    Question::Last => last.push(next),
+                    Question::Last(_) => last.push(next),
                 }
                 frames.push(frame);
                 break;
@@ -183,13 +181,11 @@ impl Frame {
     /// Puts the proofs of all candidates together.
     fn close(self) -> Proof {
         let pattern = self.closed[0].1.pattern.clone();
-        let branch = |(write, proof): (OpId, Proof)| Some((write, proof.certificate?));
+        let branch = |(write, proof): (OpId, Proof)| (write, proof.certificate);
+        let branches = self.closed.into_iter().map(branch).collect();
         let certificate = match self.question {
-            Question::Source(read) => {
-                let branches: Option<Vec<_>> = self.closed.into_iter().map(branch).collect();
-                branches.map(|branches| Certificate::SplitRead { read, branches })
-            }
-            Question::Last => None,
+            Question::Source(read) => Certificate::SplitRead { read, branches },
+            Question::Last(key) => Certificate::SplitLast { key, branches },
         };
         Proof { certificate, pattern }
     }
@@ -261,7 +257,7 @@ fn is_out(registers: &Registers<'_>, order: &ChainOrder, read: OpId, write: OpId
 }
 
 /// Lists what was chosen for the ambiguous reads.
-fn chosen(candidates: &Candidates, source: &[Source]) -> Vec<(OpId, OpId)> {
+pub(crate) fn chosen(candidates: &Candidates, source: &[Source]) -> Vec<(OpId, OpId)> {
     candidates
         .ambiguous
         .iter()
@@ -269,18 +265,44 @@ fn chosen(candidates: &Candidates, source: &[Source]) -> Vec<(OpId, OpId)> {
         .collect()
 }
 
-/// Says whether a proof uses a choice: that of a read by an edge of `wr`, or because a write of
-/// unknown status counts only if it is read; that of the last write of a key by an edge to it.
-fn rests_on(proof: &Proof, history: &History, question: Question, choice: OpId) -> bool {
-    // What has no certificate may rest on anything.
-    let Some(certificate) = &proof.certificate else { return true };
-    let uncertain = !history.is_initial(choice) && !history.is_certain(choice);
+/// Gives the choices that a proof uses, of what reads read from and of last writes.
+pub(crate) fn used(
+    certificate: &Certificate,
+    choice: Choice<'_>,
+) -> (Vec<(OpId, OpId)>, Vec<OpId>) {
+    let mut reads: FxHashSet<OpId> = FxHashSet::default();
+    let mut last: FxHashSet<OpId> = FxHashSet::default();
     let mut certificates = vec![certificate];
     let mut edges: Vec<&Edge> = Vec::new();
     while let Some(certificate) = certificates.pop() {
         match certificate {
             Certificate::Cycle { edges: cycle, .. } => edges.extend(cycle),
-            Certificate::SplitRead { branches, .. } => {
+            Certificate::SplitOrder { branches, .. } => certificates.extend(branches.iter()),
+            _ => {}
+        }
+        while let Some(edge) = edges.pop() {
+            match &*edge.relation {
+                "wr" | "wre" => drop(reads.insert(edge.to)),
+                "final" => drop(last.insert(edge.to)),
+                _ => {}
+            }
+            edges.extend(&edge.because);
+        }
+    }
+    let sources = choice.wr.iter().copied().filter(|(read, _)| reads.contains(read)).collect();
+    (sources, choice.last.iter().copied().filter(|write| last.contains(write)).collect())
+}
+
+/// Says whether a proof uses a choice: that of a read by an edge of `wr`, or because a write of
+/// unknown status counts only if it is read; that of the last write of a key by an edge to it.
+fn rests_on(proof: &Proof, history: &History, question: Question, choice: OpId) -> bool {
+    let uncertain = !history.is_initial(choice) && !history.is_certain(choice);
+    let mut certificates = vec![&proof.certificate];
+    let mut edges: Vec<&Edge> = Vec::new();
+    while let Some(certificate) = certificates.pop() {
+        match certificate {
+            Certificate::Cycle { edges: cycle, .. } => edges.extend(cycle),
+            Certificate::SplitRead { branches, .. } | Certificate::SplitLast { branches, .. } => {
                 certificates.extend(branches.iter().map(|(_, proof)| proof));
             }
             Certificate::SplitOrder { branches, .. } => certificates.extend(branches.iter()),
@@ -292,7 +314,7 @@ fn rests_on(proof: &Proof, history: &History, question: Question, choice: OpId) 
                     let reads = matches!(&*edge.relation, "wr" | "wre") && edge.to == read;
                     reads || (uncertain && (edge.from == choice || edge.to == choice))
                 }
-                Question::Last => edge.relation == "final" && edge.to == choice,
+                Question::Last(_) => edge.relation == "final" && edge.to == choice,
             };
             if uses {
                 return true;

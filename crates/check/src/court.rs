@@ -17,7 +17,6 @@ use consistory_verdict::{Judgement, Stopped};
 
 use crate::causal::CausalModel;
 use crate::convergent::ConvergentModel;
-use crate::finals::{Finals, are_clear};
 use crate::stored::StoreModel;
 use crate::{Options, Timed, decide, decide_convergent, decide_stored};
 
@@ -70,14 +69,10 @@ impl Model {
     /// Says whether it has a decider of its own for a history, whose certificates have rules of
     /// their own; of final values only those of models with a store order know something.
     pub fn has_decider(&self, history: &History) -> bool {
-        match self.stored() {
-            Some(stored) if !stored.is_weak() => are_clear(history),
-            Some(_) => history.finals().is_empty(),
-            None => {
-                let is_known = self.causal().is_some() || self.convergent().is_some();
-                is_known && history.finals().is_empty()
-            }
-        }
+        let stored = self.stored();
+        let is_known = stored.is_some() || self.causal().is_some() || self.convergent().is_some();
+        let knows_finals = stored.is_some_and(|stored| !stored.is_weak());
+        is_known && (knows_finals || history.finals().is_empty())
     }
 
     /// Says whether it is at least as strong as a model of the catalogue, by proof.
@@ -230,7 +225,7 @@ fn by_a_stronger_model(
     let settling = [("pso", StoreModel::Pso)];
     settling
         .into_iter()
-        .filter(|(id, _)| Finals::of(history).is_some() && implies(id, weaker.id).is_some())
+        .filter(|(id, _)| implies(id, weaker.id).is_some())
         .map(|(id, stronger)| (id, decide_stored(history, stronger, options).judgement))
         .find(|(_, judgement)| matches!(judgement, Judgement::Consistent(_)))
 }

@@ -121,7 +121,7 @@ fn find_kernel(
     let refuted = || -> Result<Kernel, NoKernel> {
         let (finals, sc) = (&Finals::default(), StoreModel::Sc);
         let judgement = stored::decide(history, candidates, finals, sc, engine, budget)?;
-        Err(NoKernel::Violation(judgement.expect("nothing is to be chosen")))
+        Err(NoKernel::Violation(judgement))
     };
     let Ok(layers) = layers(registers, Memory::Sequential, budget)? else { return refuted() };
     let layer = layers.clone().admit_all().swap_remove(0);

@@ -30,7 +30,8 @@
 //! way of `layers`, `saturation` (with its `agenda` and the `latest` writes) and `completion`, whose
 //! engines are `frontier`, `split` and `sat` (which learns from `reasons`), all of them in a
 //! `portfolio`, which first tries to be `greedy`, then to make a `schedule`; `convergent` decides CCM and wCCM from the `views` of the sessions, and `kernel` finds
-//! what all witnesses of SC agree on; `finals` says which writes must be last; `choices` searches when values repeat, `replay` guesses for it,
+//! what all witnesses of SC agree on; `finals` says which writes must be last; `choices` searches when values repeat,
+//! `replay` guesses for it, and `conflict_driven` does the same with a SAT solver for models with a store order;
 //! `court` judges by any models, and `shrink` makes a violating history minimal.
 
 mod agenda;
@@ -39,6 +40,7 @@ mod causal_memory;
 mod causal_order;
 mod choices;
 mod completion;
+mod conflict_driven;
 mod convergent;
 mod court;
 mod finals;
@@ -64,7 +66,7 @@ mod views;
 use std::time::{Duration, Instant};
 
 use consistory_history::{History, OpId};
-use consistory_models::{EvaluateOptions, evaluate, find};
+use consistory_models::find;
 use consistory_verdict::{Budget, Certificate, Judgement, Stopped};
 
 pub use causal::CausalModel;
@@ -144,36 +146,23 @@ pub fn decide(history: &History, models: &[CausalModel], options: &Options) -> V
 
 /// Decides a register history of single operations for a model with a store order.
 ///
-/// Final values count for SC, TSO and PSO. If a violation rests on which of several writes of a final
-/// value is the last, or no write has one, the reference evaluator has to say so, which takes small
-/// histories only.
+/// Final values count for SC, TSO and PSO, if these apply to the history.
 pub fn decide_stored(history: &History, model: StoreModel, options: &Options) -> Timed {
     let started = Instant::now();
     let candidates = reads_from::candidates(history);
     let budget = &options.budget.renewed();
-    let definition = || {
+    let applies = || {
         let known = find(model.id()).expect("the catalogue has every model with a store order");
-        &known.definition
+        known.definition.applies(history).is_ok()
     };
-    let ends = !model.is_weak() && !history.finals().is_empty();
-    let finals = match ends && definition().applies(history).is_ok() {
-        true => Finals::of(history),
-        false => Some(Finals::default()),
-    };
-    let decided = match (candidates.thin_air, finals) {
-        (Some(read), _) => Ok(Some(thin_air_read(read))),
-        (None, Some(finals)) => {
+    let ends = !model.is_weak() && !history.finals().is_empty() && applies();
+    let finals = if ends { Finals::of(history) } else { Finals::default() };
+    let judgement = match candidates.thin_air {
+        Some(read) => thin_air_read(read),
+        None => {
             let engine = options.engine.on(options.jobs);
             stored::decide(history, &candidates, &finals, model, engine.as_ref(), budget)
-        }
-        (None, None) => Ok(None),
-    };
-    let judgement = match decided {
-        Ok(Some(judgement)) => judgement,
-        Err(stopped) => Judgement::Undecided(stopped),
-        Ok(None) => {
-            let evaluation = EvaluateOptions { budget: budget.clone(), ..Default::default() };
-            evaluate(definition(), history, &evaluation).expect("the definition applies")
+                .unwrap_or_else(Judgement::Undecided)
         }
     };
     Timed { judgement, time: started.elapsed() }

@@ -11,7 +11,7 @@ use std::iter::successors;
 use consistory_history::{Action, History, KeyId, OpId, ValueId};
 
 /// The candidates of every read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Candidates {
     /// For each operation the write that it reads from, where that is settled.
     pub(crate) source: Vec<Source>,

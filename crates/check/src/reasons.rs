@@ -6,9 +6,10 @@
 //! with the fewest edges, and a search never leaves what lies between the path's ends in the order,
 //! so that its cost is that of the neighbourhood and not of the history.
 
+use consistory_order::ChainOrder;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::layers::{Layer, PPO};
+use crate::layers::PPO;
 use crate::registers::WR;
 use crate::saturation::{ASSUMED, FINAL, OTHER_LAYER, Saturation};
 
@@ -66,40 +67,49 @@ impl Reasons<'_, '_> {
 
     /// Adds the edges of a path over the first edges of a layer; there is one.
     fn path(&mut self, at: usize, first_edges: u32, from: u32, to: u32) {
-        let Layer { order, .. } = &self.saturation.layers[at].layer;
-        let chains = order.chains();
-        let (goal, end) = (chains.chain_of(to), chains.place_of(to));
-        // Arrivals in the order of their distance: the node, the edge that led there and the
-        // arrival that it left.
-        let mut arrivals: Vec<(u32, u32, usize)> = vec![(from, u32::MAX, 0)];
-        // From which place on the nodes of a chain were looked at.
-        let mut looked: FxHashMap<u32, u32> = FxHashMap::default();
-        let mut next = 0;
-        while let Some(&(node, ..)) = arrivals.get(next) {
-            let (chain, place) = (chains.chain_of(node), chains.place_of(node));
-            if chain == goal && place <= end {
-                break;
-            }
-            let until = looked.get(&chain).copied().unwrap_or(u32::MAX);
-            for &member in chains.members(chain).iter().skip(place as usize) {
-                if chains.place_of(member) >= until || !order.before(member, to) {
-                    break;
-                }
-                for id in order.edges_from(member).filter(|&id| id < first_edges) {
-                    let reached = order.edges()[id as usize].to;
-                    if reached == to || order.before(reached, to) {
-                        arrivals.push((reached, id, next));
-                    }
-                }
-            }
-            looked.insert(chain, until.min(place));
-            next += 1;
-        }
-        debug_assert!(next < arrivals.len(), "an edge rests on older ones");
-        while next > 0 && next < arrivals.len() {
-            let (_, id, parent) = arrivals[next];
+        let order = &self.saturation.layers[at].layer.order;
+        for id in fewest_edges(order, first_edges, from, to) {
             self.add(at, id);
-            next = parent;
         }
     }
+}
+
+/// Lists the edges of a path with the fewest over the first edges of an order; there is one.
+pub(crate) fn fewest_edges(order: &ChainOrder, first_edges: u32, from: u32, to: u32) -> Vec<u32> {
+    let chains = order.chains();
+    let (goal, end) = (chains.chain_of(to), chains.place_of(to));
+    // Arrivals in the order of their distance: the node, the edge that led there and the
+    // arrival that it left.
+    let mut arrivals: Vec<(u32, u32, usize)> = vec![(from, u32::MAX, 0)];
+    // From which place on the nodes of a chain were looked at.
+    let mut looked: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut next = 0;
+    while let Some(&(node, ..)) = arrivals.get(next) {
+        let (chain, place) = (chains.chain_of(node), chains.place_of(node));
+        if chain == goal && place <= end {
+            break;
+        }
+        let until = looked.get(&chain).copied().unwrap_or(u32::MAX);
+        for &member in chains.members(chain).iter().skip(place as usize) {
+            if chains.place_of(member) >= until || !order.before(member, to) {
+                break;
+            }
+            for id in order.edges_from(member).filter(|&id| id < first_edges) {
+                let reached = order.edges()[id as usize].to;
+                if reached == to || order.before(reached, to) {
+                    arrivals.push((reached, id, next));
+                }
+            }
+        }
+        looked.insert(chain, until.min(place));
+        next += 1;
+    }
+    debug_assert!(next < arrivals.len(), "an edge rests on older ones");
+    let mut path = Vec::new();
+    while next > 0 && next < arrivals.len() {
+        let (_, id, parent) = arrivals[next];
+        path.push(id);
+        next = parent;
+    }
+    path
 }

@@ -292,7 +292,7 @@ impl Clauses {
 }
 
 /// Stops a solver when a budget runs out.
-struct Stop(Budget);
+pub(crate) struct Stop(pub(crate) Budget);
 
 impl Callbacks for Stop {
     fn terminate(&mut self) -> bool {
@@ -301,7 +301,7 @@ impl Callbacks for Stop {
 }
 
 /// Gives a solver's answer, or why it stopped without one.
-fn decided(answer: Option<bool>, budget: &Budget) -> Result<bool, Stopped> {
+pub(crate) fn decided(answer: Option<bool>, budget: &Budget) -> Result<bool, Stopped> {
     match answer {
         Some(answer) => Ok(answer),
         None => Err(budget.check().err().unwrap_or(Stopped::Interrupted)),

@@ -77,6 +77,10 @@ fn mentioned(certificate: &Certificate, history: &History) -> Vec<bool> {
                 branches.iter().for_each(|(write, _)| mark(*write));
                 certificates.extend(branches.iter().map(|(_, proof)| proof));
             }
+            Certificate::SplitLast { branches, .. } => {
+                branches.iter().for_each(|(write, _)| mark(*write));
+                certificates.extend(branches.iter().map(|(_, proof)| proof));
+            }
             Certificate::SplitOrder { writes, branches } => {
                 writes.iter().for_each(|&op| mark(op));
                 certificates.extend(branches.iter());

@@ -6,20 +6,24 @@
 //! added proves it: nothing more follows from it. For the strong model final values are put in
 //! ([`crate::finals`]), and the rest is completed ([`crate::completion`]).
 //!
-//! Where values repeat, what a read reads from, and which write of a key is the last, may be open: a
-//! search over choices ([`crate::choices`]) decides more and more of it. Whatever it has decided, a
-//! schedule is tried first that lets the reads take what comes by ([`crate::schedule`]); for what a
-//! memory really produced that is often an answer, with nothing decided at all.
+//! Where values repeat, what a read reads from, and which write of a key is the last, may be open. First
+//! a schedule is tried that lets the reads take what comes by ([`crate::schedule`]); for what a
+//! memory really produced that is often an answer, with nothing decided at all. Otherwise a SAT solver
+//! chooses ([`crate::conflict_driven`]). What it finds impossible is written down by a search over the
+//! choices that matter ([`crate::choices`]), one by one; the same search decides what the solver does not
+//! take.
 
 use std::cmp::Reverse;
 
 use consistory_history::{History, KeyId, OpId};
 use consistory_order::{Cyclic, Paths, Step};
 use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped};
+use rustc_hash::FxHashMap;
 
 use crate::causal::{future_read, violation};
 use crate::choices::{self, Choice};
 use crate::completion::{Complete, Completed};
+use crate::conflict_driven::{self, Chosen, Core, Search};
 use crate::finals::Finals;
 use crate::layers::{CyclicLayer, Memory, PPO, layers};
 use crate::reads_from::Candidates;
@@ -75,8 +79,7 @@ impl StoreModel {
     }
 }
 
-/// Decides a history; gives nothing if it is a violation whose proof has no certificate, because it
-/// rests on several writes that may be the last of a key.
+/// Decides a history.
 pub(crate) fn decide(
     history: &History,
     candidates: &Candidates,
@@ -84,15 +87,46 @@ pub(crate) fn decide(
     model: StoreModel,
     engine: &dyn Complete,
     budget: &Budget,
-) -> Result<Option<Judgement>, Stopped> {
-    let court = Court { history, finals, model, engine, budget };
+) -> Result<Judgement, Stopped> {
+    if let Some(key) = finals.impossible {
+        let certificate = Certificate::SplitLast { key, branches: Vec::new() };
+        return Ok(Judgement::Violation { pattern: FINAL_VALUE.to_owned(), certificate });
+    }
+    let court = Court { history, finals, model, engine, budget, effort: Effort::Complete };
     if candidates.ambiguous.is_empty() && finals.open.is_empty() {
         let choice = Choice { source: &candidates.source, wr: &[], last: &[], is_total: true };
-        return court.judge(choice);
+        let judgement = court.judge(choice)?;
+        return Ok(judgement.expect("a total choice is decided"));
     }
-    let guess = || replay(history, candidates, replay::Memory::Single);
-    let judge = |choice: Choice<'_>| court.judge(choice);
-    choices::search_from(history, candidates, &finals.open, guess, budget, judge)
+    let search = |court: Court<'_>, candidates: &Candidates, finals: &Finals, weights| {
+        let guess = || replay(history, candidates, replay::Memory::Single);
+        let judge = |choice: Choice<'_>| court.judge(choice);
+        choices::search_from(history, candidates, &finals.open, guess, weights, budget, judge)
+    };
+    if !conflict_driven::takes(history, candidates) {
+        return search(court, candidates, finals, &FxHashMap::default());
+    }
+    let core = match court.choose(candidates)? {
+        Ok(judgement) => return Ok(judgement),
+        Err(core) => core,
+    };
+    let mut needed = candidates.clone();
+    needed.ambiguous.retain(|(read, _)| core.reads.contains_key(read));
+    let mut ends = finals.clone();
+    ends.open.retain(|(key, _)| core.keys.contains(key));
+    let court = Court { finals: &ends, effort: Effort::Refute, ..court };
+    search(court, &needed, &ends, &core.reads)
+}
+
+/// How much is done about a partial choice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    /// A schedule is tried, and whether the store order can be completed.
+    Complete,
+    /// A schedule is tried.
+    Guess,
+    /// Only what is forced is looked at: there is no choice that can be completed.
+    Refute,
 }
 
 /// What a choice is judged by.
@@ -102,12 +136,40 @@ struct Court<'c> {
     model: StoreModel,
     engine: &'c dyn Complete,
     budget: &'c Budget,
+    effort: Effort,
 }
 
 impl Court<'_> {
+    /// Chooses all that is open; if nothing can be chosen, says which choices a refutation needs.
+    fn choose(&self, candidates: &Candidates) -> Result<Result<Judgement, Core>, Stopped> {
+        let Court { history, finals, model, budget, .. } = *self;
+        let nothing = Choice { source: &candidates.source, wr: &[], last: &[], is_total: false };
+        let court = Court { effort: Effort::Guess, ..*self };
+        if let Some(judgement) = court.judge(nothing)? {
+            return Ok(Ok(judgement));
+        }
+        let registers = &Registers::new(history, &candidates.source);
+        let layers = layers(registers, model.memory(), budget)?;
+        let layers = layers.map_err(|_| ()).expect("it was judged").admit_all();
+        let search = Search::new(registers, model.memory(), layers, candidates, finals, budget)?;
+        let mut search = search.expect("what is settled was judged");
+        while let Some(Chosen { source, last }) = search.next(budget)? {
+            let wr = &choices::chosen(candidates, &source);
+            let choice = Choice { source: &source, wr, last: &last, is_total: true };
+            match self.judge(choice)?.expect("a total choice is decided") {
+                Judgement::Violation { certificate, .. } => {
+                    let (sources, last) = choices::used(&certificate, choice);
+                    search.forbid(&sources, &last);
+                }
+                judgement => return Ok(Ok(judgement)),
+            }
+        }
+        search.core(budget).map(Err)
+    }
+
     /// Decides a choice; gives nothing if it is a partial one and nothing is known against it.
     fn judge(&self, choice: Choice<'_>) -> Result<Option<Judgement>, Stopped> {
-        let Court { history, finals, model, engine, budget } = *self;
+        let Court { history, finals, model, engine, budget, effort } = *self;
         let registers = &Registers::new(history, choice.source);
         if let Some(judgement) = future_read(registers) {
             return Ok(Some(judgement));
@@ -115,6 +177,7 @@ impl Court<'_> {
         let has_finals = !finals.clear.is_empty() || !finals.open.is_empty();
         if model == StoreModel::Sc
             && choice.is_total
+            && self.effort != Effort::Refute
             && !has_finals
             && let Some(order) = engine.guess(registers)
         {
@@ -129,7 +192,7 @@ impl Court<'_> {
         if saturation.saturate(budget)?.is_err() {
             return Ok(Some(refuted(model, leaf(&saturation))));
         }
-        if model.is_weak() && choice.is_total {
+        if model.is_weak() && choice.is_total && effort != Effort::Refute {
             let (pairs, wr) = (saturation.added(), choice.wr.to_vec());
             return Ok(Some(Judgement::Consistent(Certificate::Closure { pairs, wr })));
         }
@@ -141,16 +204,17 @@ impl Court<'_> {
             }
         }
         if !choice.is_total
+            && effort != Effort::Refute
             && let Some(judgement) = self.guess(registers, &mut saturation, choice)?
         {
             return Ok(Some(judgement));
         }
-        if model.is_weak() {
+        if model.is_weak() || (!choice.is_total && effort != Effort::Complete) {
             return Ok(None);
         }
         Ok(match engine.complete(registers, &mut saturation, budget)? {
             Completed::Refuted(refutation) => Some(refuted(model, refutation)),
-            Completed::Order(_) if !choice.is_total => None,
+            Completed::Order(_) if !choice.is_total || effort == Effort::Refute => None,
             Completed::Order(order) => Some(self.consistent(registers, &order, choice.wr)),
         })
     }

@@ -40,16 +40,7 @@ pub(crate) fn accept(
         None if model.has_decider(history) => {
             certify_by_rules(history, model.id(), claim, certificate)
         }
-        None => {
-            let by_definition =
-                || certify_definition(history, model.definition(), claim, certificate);
-            // Of final values that several writes have, the rules know in part.
-            match model.stored() {
-                Some(_) => certify_by_rules(history, model.id(), claim, certificate)
-                    .or_else(|_| by_definition()),
-                None => by_definition(),
-            }
-        }
+        None => certify_definition(history, model.definition(), claim, certificate),
     };
     accepted.map_err(|rejection| rejection.to_string())
 }

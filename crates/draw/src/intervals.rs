@@ -8,6 +8,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use consistory_history::{History, Interval, OpId};
 use consistory_verdict::{Attempt, Linearization, ObjectJudgement};
 
+use crate::text::session_name;
+
 /// How a bar is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Look {
@@ -153,8 +155,7 @@ fn arrange(
                 *lane
             }
             None => {
-                let name = if is_new { history.session_name(own) } else { "" };
-                lanes.push(name.to_owned());
+                lanes.push(if is_new { session_name(history, own) } else { String::new() });
                 ends.push((lanes.len() - 1, bar.to));
                 lanes.len() - 1
             }

@@ -11,7 +11,9 @@ use consistory_history::{Action, History, OpId};
 use consistory_verdict::{Certificate, Edge, Judgement};
 
 use crate::proof::{Derivations, Fact, Kind, Reason, fact, kind, leaves, reason, turned};
-use crate::text::{clean, counted, deed, grouped, initial, key_name, quoted, reference, session};
+use crate::text::{
+    clean, counted, deed, ended, grouped, initial, key_name, quoted, reference, session,
+};
 
 /// Of a longer list of steps only the first and the last are told.
 const MOST_STEPS: usize = 16;
@@ -77,6 +79,7 @@ fn meaning(pattern: &str) -> String {
             "one session's reads force an order of the writes that it had seen, and that order \
              contradicts itself or causality"
         }
+        "FinalValue" => "no order of the writes ends with the values that are given as final",
         check => {
             return format!(
                 "The model's check \"{}\" fails: a relation that must have no cycle has one.",
@@ -264,7 +267,16 @@ impl Teller<'_> {
             Certificate::ThinAirRead { read } => {
                 self.line(indent, &thin_air(h, *read));
             }
-            Certificate::SplitOrder { .. } | Certificate::SplitRead { .. } if depth == DEEPEST => {
+            Certificate::SplitLast { key, branches } if branches.is_empty() => {
+                let text =
+                    format!("{}, but no write of that value can be the last.", ended(h, *key));
+                self.line(indent, &text);
+            }
+            Certificate::SplitOrder { .. }
+            | Certificate::SplitRead { .. }
+            | Certificate::SplitLast { .. }
+                if depth == DEEPEST =>
+            {
                 let (_, cases) = leaves(certificate, 0);
                 let text =
                     format!("... {}, each with its contradiction ...", counted(cases, "case"));
@@ -294,6 +306,21 @@ impl Teller<'_> {
                         break;
                     }
                     self.line(indent, &format!("If it reads from {}:", quoted(h, *write)));
+                    self.certificate(branch, depth + 1);
+                }
+            }
+            Certificate::SplitLast { key, branches } => {
+                let text = format!(
+                    "{}, so one of {} is the last, and none can be.",
+                    ended(h, *key),
+                    counted(branches.len(), "write")
+                );
+                self.line(indent, &text);
+                for (write, branch) in branches {
+                    if self.is_full() {
+                        break;
+                    }
+                    self.line(indent, &format!("If {} is the last:", quoted(h, *write)));
                     self.certificate(branch, depth + 1);
                 }
             }
@@ -460,6 +487,9 @@ fn derived(h: &History, edge: &Edge, reason: &Reason, is_new: bool) -> String {
         Reason::Other { rest } => {
             let (from, to) = (quoted(h, edge.from), quoted(h, edge.to));
             match kind(&edge.relation) {
+                _ if edge.relation == "final" && rest.is_empty() => {
+                    format!("{from} comes before {to}, which is the last write (final).")
+                }
                 Kind::Store if h.is_initial(edge.from) => {
                     format!("{from} comes before {to} overwrote it (ww).")
                 }

@@ -168,6 +168,8 @@ pub(crate) enum Assumption {
     Before(OpId, OpId),
     /// A read takes its value from a write.
     ReadsFrom(OpId, OpId),
+    /// A write is the last of its key.
+    Last(OpId),
 }
 
 /// Gives the first `most` leaves of a tree of cases, from the left, and the number of all.
@@ -190,6 +192,14 @@ pub(crate) fn leaves(certificate: &Certificate, most: usize) -> (Vec<Leaf<'_>>, 
                 stack.extend(branches.iter().rev().map(|(write, branch)| {
                     (depth, Some(Assumption::ReadsFrom(*read, *write)), branch)
                 }));
+            }
+            Certificate::SplitLast { branches, .. } if !branches.is_empty() => {
+                stack.extend(
+                    branches
+                        .iter()
+                        .rev()
+                        .map(|(write, branch)| (depth, Some(Assumption::Last(*write)), branch)),
+                );
             }
             leaf => {
                 total += 1;

@@ -5,7 +5,7 @@ use consistory_verdict::{Certificate, Edge, Judgement};
 
 use crate::narrative::shown_by;
 use crate::proof::{Derivations, Kind, Reason, kind, leaves, reason, turned};
-use crate::text::{clean, counted, grouped, quoted, reference, width};
+use crate::text::{clean, counted, ended, grouped, quoted, reference, width};
 
 /// The longest that the line gets, in columns.
 const LONGEST: usize = 200;
@@ -48,6 +48,15 @@ fn violation(h: &History, pattern: &str, certificate: &Certificate, room: usize)
         Certificate::SplitRead { read, branches } => format!(
             "{} can have read from none of {} ({})",
             quoted(h, *read),
+            counted(branches.len(), "write"),
+            counted(leaves(certificate, 0).1, "case")
+        ),
+        Certificate::SplitLast { key, branches } if branches.is_empty() => {
+            format!("{}, but no write of that value can be the last", ended(h, *key))
+        }
+        Certificate::SplitLast { key, branches } => format!(
+            "{}, and none of {} can be the last ({})",
+            ended(h, *key),
             counted(branches.len(), "write"),
             counted(leaves(certificate, 0).1, "case")
         ),

@@ -13,7 +13,9 @@ use crate::proof::{Assumption, leaves};
 use crate::route::{HEAD, Route, Router};
 use crate::summary::explain_line;
 use crate::svg::{Anchor, Canvas, Font, INK, MUTED, Point, Rect, Stroke, at};
-use crate::text::{clean, counted, grouped, initial, notation, quoted, reference, wrapped};
+use crate::text::{
+    clean, counted, grouped, initial, notation, quoted, reference, session_name, wrapped,
+};
 
 /// How a history is drawn.
 #[derive(Clone, PartialEq, Debug)]
@@ -281,7 +283,7 @@ fn header_font() -> Font<'static> {
 }
 
 fn name(history: &History, lane: &crate::lanes::Lane) -> String {
-    clean(history.session_name(lane.session), 24)
+    session_name(history, lane.session)
 }
 
 fn item_width(history: &History, item: Item) -> f64 {
@@ -473,5 +475,6 @@ fn assumption(history: &History, assumption: Assumption) -> String {
         Assumption::ReadsFrom(read, write) => {
             format!("{} reads from {}", quoted(history, read), reference(history, write))
         }
+        Assumption::Last(write) => format!("{} is the last write", quoted(history, write)),
     }
 }

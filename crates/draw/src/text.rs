@@ -1,6 +1,9 @@
 //! Text that is fit to show: operations in words, one line, of bounded length.
+//!
+//! Where sessions and keys are called by numbers, as in traces of hardware, the words say which is
+//! which: session 0, v0. References stay as the certificate has them.
 
-use consistory_history::{Action, History, KeyId, OpId, is_plain_word, write_quoted};
+use consistory_history::{Action, History, KeyId, OpId, SessionId, is_plain_word, write_quoted};
 
 /// How many columns the name of a session, key or value may take.
 const LONGEST_NAME: usize = 24;
@@ -57,17 +60,33 @@ pub(crate) fn reference(history: &History, op: OpId) -> String {
         let Action::Write { key, .. } = history.action(op) else { return "init".into() };
         return format!("init:{}", clean(history.key_name(key), LONGEST_NAME));
     }
-    format!("{}:{}", session(history, op), history.index_in_session(op))
+    let name = clean(history.session_name(history.session_of(op)), LONGEST_NAME);
+    format!("{name}:{}", history.index_in_session(op))
 }
 
-/// Gives the name of an operation's session.
+/// Gives what an operation's session is called.
 pub(crate) fn session(history: &History, op: OpId) -> String {
-    clean(history.session_name(history.session_of(op)), LONGEST_NAME)
+    session_name(history, history.session_of(op))
+}
+
+/// Gives what a session is called: its name, and that it is a session if the name is a number.
+pub(crate) fn session_name(history: &History, session: SessionId) -> String {
+    let name = clean(history.session_name(session), LONGEST_NAME);
+    if is_number(&name) { format!("session {name}") } else { name }
 }
 
 /// Gives an operation in the text notation, as `w(x,1)`.
 pub(crate) fn notation(history: &History, op: OpId) -> String {
-    clean(&history.show(op).to_string(), LONGEST_OPERATION)
+    let key = |key| key_name(history, key);
+    let shown = match history.action(op) {
+        Action::Read { key: k, value } => format!("r({},{})", key(k), history.value(value)),
+        Action::Write { key: k, value } => format!("w({},{})", key(k), history.value(value)),
+        Action::Rmw { key: k, read, write } => {
+            format!("rmw({},{},{})", key(k), history.value(read), history.value(write))
+        }
+        Action::Fence | Action::Call(_) => history.show(op).to_string(),
+    };
+    clean(&shown, LONGEST_OPERATION)
 }
 
 /// Gives an operation with its reference, as `t1:0 r(y,1)`.
@@ -103,11 +122,23 @@ pub(crate) fn deed(history: &History, op: OpId) -> String {
     }
 }
 
-/// Gives a key as the text notation has it: quoted unless it is a plain word or a number.
+/// Says what a key's final value is, as `x is 1 in the end`.
+pub(crate) fn ended(history: &History, key: KeyId) -> String {
+    let given = history.finals().iter().find(|&&(of, _)| of == key);
+    let value = given.map_or("?".into(), |&(_, value)| history.value(value).to_string());
+    format!("{} is {} in the end", key_name(history, key), clean(&value, LONGEST_NAME))
+}
+
+/// Gives a key as the text notation has it, quoted unless it is a plain word; one that is a number
+/// gets a `v`, unless another key is called so.
 pub(crate) fn key_name(history: &History, key: KeyId) -> String {
     let name = history.key_name(key);
-    let is_number = !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
-    if is_number || is_plain_word(name) {
+    if is_number(name) {
+        let variable = format!("v{name}");
+        let is_taken = history.find_key(&variable).is_some();
+        return clean(if is_taken { name } else { &variable }, LONGEST_NAME);
+    }
+    if is_plain_word(name) {
         return clean(name, LONGEST_NAME);
     }
     let mut out = String::new();
@@ -130,6 +161,10 @@ pub(crate) fn wrapped(text: &str, longest: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+fn is_number(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn is_unruly(c: char) -> bool {

@@ -151,6 +151,21 @@ fn cases_have_a_panel_each() {
 }
 
 #[test]
+fn cases_of_the_last_write_have_a_panel_each() {
+    let h = history("0: w(0,1) w(0,2)\n1: w(0,1) w(0,3)\nfinal: 0=1");
+    let first = cycle(&h, "0:0 po 0:1\n0:1 final 0:0");
+    let second = cycle(&h, "1:0 po 1:1\n1:1 final 1:0");
+    let (key, branches) =
+        (h.find_key("0").unwrap(), vec![(op(&h, "0:0"), first), (op(&h, "1:0"), second)]);
+    let svg = draw(&h, &violation("FinalValue", Certificate::SplitLast { key, branches }));
+    assert_eq!(count(&svg, "If 0:0 w(v0,1) is the last write"), 1);
+    assert_eq!(count(&svg, "If 1:0 w(v0,1) is the last write"), 1);
+    assert_eq!(count(&svg, "session 1"), 2);
+    let none = Certificate::SplitLast { key, branches: vec![] };
+    assert_eq!(count(&draw(&h, &violation("FinalValue", none)), "session 0"), 1);
+}
+
+#[test]
 fn every_judgement_of_every_shape_is_drawn() {
     let empty = history("");
     let silent = history("t0:\nt1: w(x,1)");

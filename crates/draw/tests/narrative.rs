@@ -525,3 +525,93 @@ fn hostile_names_stay_on_their_line() {
     "#]],
     );
 }
+
+#[test]
+fn cases_of_the_last_write() {
+    let h = history(
+        "t0: w(x,1) r(x,2)
+         t1: w(x,1) w(x,2)
+         final: x=1",
+    );
+    let first = cycle(
+        &h,
+        "t0:1 rw t0:0
+           t1:1 wr t0:1
+           t1:1 final t0:0
+         t0:0 po t0:1",
+    );
+    let second = cycle(
+        &h,
+        "t1:0 po t1:1
+         t1:1 final t1:0",
+    );
+    let branches = vec![(op(&h, "t0:0"), first), (op(&h, "t1:0"), second)];
+    let certificate = Certificate::SplitLast { key: h.find_key("x").unwrap(), branches };
+    check(
+        &h,
+        "sc",
+        &violation("FinalValue", certificate),
+        expect![[r#"
+        FinalValue: x is 1 in the end, and none of 2 writes can be the last (2 cases)
+
+        The history violates sc.
+        FinalValue: no order of the writes ends with the values that are given as final.
+
+        x is 1 in the end, so one of 2 writes is the last, and none can be.
+        If t0:0 w(x,1) is the last:
+            1. t0 wrote x=1 (t0:0), then read x=2 (t0:1).
+            2. t0:1 read x=2 from t1:1, so it happened before t0:0 overwrote that (rw).
+               - t1:1 w(x,2) comes before t0:0 w(x,1), which is the last write (final).
+          Together: t0:0 before t0:1 before t0:0, a cycle.
+        If t1:0 w(x,1) is the last:
+            1. t1 wrote x=1 (t1:0), then wrote x=2 (t1:1).
+            2. t1:1 w(x,2) comes before t1:0 w(x,1), which is the last write (final).
+          Together: t1:0 before t1:1 before t1:0, a cycle.
+    "#]],
+    );
+    let none = Certificate::SplitLast { key: h.find_key("x").unwrap(), branches: vec![] };
+    check(
+        &h,
+        "sc",
+        &violation("FinalValue", none),
+        expect![[r#"
+        FinalValue: x is 1 in the end, but no write of that value can be the last
+
+        The history violates sc.
+        FinalValue: no order of the writes ends with the values that are given as final.
+
+        x is 1 in the end, but no write of that value can be the last.
+    "#]],
+    );
+}
+
+#[test]
+fn numbers_for_names_are_told_apart() {
+    check_cycle(
+        "0: w(0,1) w(1,1)
+         1: r(1,1) r(0,0)",
+        "cc",
+        "WriteCOInitRead",
+        "1:0 po 1:1
+         1:1 rw 0:0
+           init:0 wr 1:1
+           init:0 po 0:0
+         0:0 po 0:1
+         0:1 wr 1:0",
+        expect![[r#"
+            WriteCOInitRead: 1:1 r(v0,0) reads the initial value, but 0:0 w(v0,1) is in its causal past
+
+            The history violates cc.
+            WriteCOInitRead: a read returned the initial value although a write to the same key was in its causal past.
+
+              1. session 0 wrote v0=1 (0:0), then wrote v1=1 (0:1).
+              2. session 1 read v1=1 (1:0), which session 0 had written (0:1), then read v0=0 (1:1).
+              3. 1:1 read v0=0, the initial value, so it happened before 0:0 overwrote it (rw).
+            Together: 0:0 before 0:1 before 1:0 before 1:1 before 0:0, a cycle.
+        "#]],
+    );
+    // A key that is called v0 already is not confused with the number.
+    let h = history("0: w(0,1) w(v0,1)");
+    let read = Certificate::ThinAirRead { read: op(&h, "0:0") };
+    assert!(explain_line(&h, "cc", &violation("ThinAirRead", read)).contains("0:0 w(0,1)"));
+}

@@ -91,6 +91,13 @@ pub enum Certificate {
         /// Each candidate and what rules it out.
         branches: Vec<(OpId, Certificate)>,
     },
+    /// Violation: whichever write of a key with a final value is the last, there is a violation.
+    SplitLast {
+        /// The key.
+        key: KeyId,
+        /// Each write that may be the last and what rules it out; none if no write has the value.
+        branches: Vec<(OpId, Certificate)>,
+    },
 }
 
 /// What the reads of one session force.
@@ -143,7 +150,9 @@ impl Certificate {
             Certificate::Views { .. } => "views",
             Certificate::ThinAirRead { .. } => "thin-air-read",
             Certificate::Cycle { .. } => "cycle",
-            Certificate::SplitOrder { .. } | Certificate::SplitRead { .. } => "cases",
+            Certificate::SplitOrder { .. }
+            | Certificate::SplitRead { .. }
+            | Certificate::SplitLast { .. } => "cases",
         }
     }
 
@@ -169,7 +178,7 @@ impl Certificate {
             Certificate::SplitOrder { branches, .. } => {
                 2 + branches.iter().map(Certificate::size).sum::<usize>()
             }
-            Certificate::SplitRead { branches, .. } => {
+            Certificate::SplitRead { branches, .. } | Certificate::SplitLast { branches, .. } => {
                 1 + branches.iter().map(|(_, c)| 1 + c.size()).sum::<usize>()
             }
         }

@@ -13,6 +13,7 @@
 //!   {"from":"t0:1","to":"t0:0","relation":"rw","because":[]}],"observer":"t1:3","check":0}
 //! {"kind":"cases","split":["t0:0","t1:0"],"branches":[{},{}]}
 //! {"kind":"cases","read":"t1:0","sources":["t0:0","init:x"],"branches":[{},{}]}
+//! {"kind":"cases","key":"x","last":["t0:0","t1:0"],"branches":[{},{}]}
 //! ```
 //!
 //! The first five may have `"wr":{"t1:0":"t0:0"}`: the choices for ambiguous reads.
@@ -253,6 +254,15 @@ impl<'a, W: io::Write> Writer<'a, W> {
                 self.op(*read);
                 self.buffer.push_str(r#","sources":"#);
                 self.ops(branches.iter().map(|&(source, _)| source))?;
+                self.buffer.push_str(r#","branches":["#);
+                tasks.push(Task::Branches(branches));
+                Ok(())
+            }
+            Certificate::SplitLast { key, branches } => {
+                self.buffer.push_str(r#"{"kind":"cases","key":"#);
+                quote(self.history.key_name(*key), &mut self.buffer);
+                self.buffer.push_str(r#","last":"#);
+                self.ops(branches.iter().map(|&(last, _)| last))?;
                 self.buffer.push_str(r#","branches":["#);
                 tasks.push(Task::Branches(branches));
                 Ok(())
@@ -513,6 +523,19 @@ impl Reader<'_> {
                 Box::new(branches(2)?.try_into().expect("the length was checked"));
             return Ok(Certificate::SplitOrder { writes: [writes[0], writes[1]], branches });
         }
+        if let Some(key) = object.get("key") {
+            let at_key = at.field("key");
+            let name = text(key, &at_key)?;
+            let key = self.history.find_key(name).ok_or_else(|| CertificateError::Unknown {
+                path: at_key.to_string(),
+                what: "key",
+                name: name.into(),
+            })?;
+            let last = self.ops(required(object, "last", at)?, &at.field("last"))?;
+            let branches = branches(last.len())?;
+            let branches = last.into_iter().zip(branches).collect();
+            return Ok(Certificate::SplitLast { key, branches });
+        }
         let read = self.op(required(object, "read", at)?, &at.field("read"))?;
         let sources = self.ops(required(object, "sources", at)?, &at.field("sources"))?;
         let branches = branches(sources.len())?;
@@ -724,6 +747,14 @@ mod tests {
             Certificate::SplitRead { read: R1, branches: vec![] },
             r#"{"kind":"cases","read":"a \"b\":0","sources":[],"branches":[]}"#,
         );
+        check(
+            Certificate::SplitLast { key: KeyId(0), branches: vec![(W1, leaf()), (W2, leaf())] },
+            r#"{"kind":"cases","key":"x\n","last":["t0:0","t0:1"],"branches":[{"kind":"thin-air-read","read":"a \"b\":0"},{"kind":"thin-air-read","read":"a \"b\":0"}]}"#,
+        );
+        check(
+            Certificate::SplitLast { key: KeyId(0), branches: vec![] },
+            r#"{"kind":"cases","key":"x\n","last":[],"branches":[]}"#,
+        );
     }
 
     #[test]
@@ -777,6 +808,11 @@ mod tests {
                 r#"{"kind":"cases","read":"t0:0","sources":["t0:1"],"branches":[]}"#,
                 "`branches` has 0 entries instead of 1",
             ),
+            (
+                r#"{"kind":"cases","key":"y","last":[],"branches":[]}"#,
+                "`key`: the history has no key `y`",
+            ),
+            (r#"{"kind":"cases","key":"x\n","branches":[]}"#, "`last` is missing"),
         ] {
             assert_eq!(read(text).unwrap_err().to_string(), message, "{text}");
         }

@@ -23,10 +23,11 @@ use consistory_models::Definition;
 use consistory_verdict::{Certificate, Edge};
 
 use super::affordable;
-use super::choice::{Choice, Finals, po};
+use super::choice::{Choice, po};
 use super::evaluate::{Evaluator, holds};
 use super::walk::{Labels, rejected, shows};
-use crate::cases::{Cases, Rules};
+use crate::cases::{Cases, Rules, no_proof};
+use crate::finals::Finals;
 use crate::reads_from::Candidates;
 use crate::{Flaw, Rejection, exists};
 
@@ -54,10 +55,12 @@ struct Proof<'a> {
 }
 
 impl<'a> Rules<'a> for Proof<'a> {
-    fn admits(&self, cases: &Cases<'a>, _: &Certificate) -> Result<(), Rejection> {
-        match self.definition.has_store_order() {
-            true => Ok(()),
-            false => Err(Rejection::NoStoreOrder { part: cases.part("split") }),
+    fn admits(&self, cases: &Cases<'a>, split: &Certificate) -> Result<(), Rejection> {
+        match split {
+            // Which write is last, cases that order two writes say here.
+            Certificate::SplitLast { .. } => Err(no_proof(split)),
+            _ if self.definition.has_store_order() => Ok(()),
+            _ => Err(Rejection::NoStoreOrder { part: cases.part("split") }),
         }
     }
 

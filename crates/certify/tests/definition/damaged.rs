@@ -104,7 +104,8 @@ impl Vandal<'_> {
                     });
                 }
             }
-            Certificate::SessionOrders { .. }
+            Certificate::SplitLast { .. }
+            | Certificate::SessionOrders { .. }
             | Certificate::Closure { .. }
             | Certificate::Views { .. } => {
                 unreachable!("definitions are not proved by these")

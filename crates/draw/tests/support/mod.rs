@@ -5,11 +5,16 @@ use std::borrow::Cow;
 use consistory_history::{Action, History, HistoryBuilder, OpId, Value};
 use consistory_verdict::{Certificate, Edge, Judgement};
 
-/// Reads a history: a line a session, `t0: w(x,1) r(y,0) rmw(x,1,2) f`.
+/// Reads a history: a line a session, `t0: w(x,1) r(y,0) rmw(x,1,2) f`, or `final: x=1`.
 pub(crate) fn history(text: &str) -> History {
     let mut b = HistoryBuilder::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (name, ops) = line.split_once(':').expect("a line is a session and its operations");
+        if let ("final", Some((key, value))) = (name, ops.trim().split_once('=')) {
+            let (key, value) = (b.key(key), b.int(value.parse().expect("a number")));
+            b.set_final(key, value);
+            continue;
+        }
         let session = b.session(name);
         for op in ops.split_whitespace() {
             let (method, args) =

@@ -1,0 +1,67 @@
+//! Final values: which writes may be the last of their keys.
+//!
+//! The last write of a key with a final value has that value, and the initial write is first: it is
+//! the last one only where there is no other. All this is for histories in which every write of such
+//! a key is certain.
+
+use consistory_history::{History, KeyId, OpId};
+
+/// What the history's final values demand of the last write of each key.
+pub(crate) struct Finals {
+    /// The keys with a final value, each with the writes of it: one of these is last.
+    pub(crate) last: Vec<(KeyId, Vec<OpId>)>,
+    /// The same without the initial write where there is another write of the key.
+    pub(crate) candidates: Vec<(KeyId, Vec<OpId>)>,
+    /// That the others come before the write of a final value, where only one may be last.
+    pub(crate) before: Vec<(OpId, OpId)>,
+}
+
+impl Finals {
+    /// Expects a history in which all writes of keys with final values are certain.
+    pub(crate) fn new(history: &History) -> Self {
+        let mut finals = Finals { last: Vec::new(), candidates: Vec::new(), before: Vec::new() };
+        let mut values = history.finals().to_vec();
+        values.sort_by_key(|&(key, value)| (key, value));
+        values.dedup();
+        if values.is_empty() {
+            return finals;
+        }
+        let mut writes: Vec<Vec<OpId>> = vec![Vec::new(); history.key_count()];
+        for op in history.ops() {
+            if let Some((key, _)) = history.writes(op) {
+                writes[key.index()].push(op);
+            }
+        }
+        for of_key in values.chunk_by(|a, b| a.0 == b.0) {
+            let key = of_key[0].0;
+            let has_value =
+                |&write: &OpId| of_key.iter().all(|&value| history.writes(write) == Some(value));
+            let (mut last, others): (Vec<OpId>, Vec<OpId>) =
+                writes[key.index()].iter().partition(|write| has_value(write));
+            let mut candidates = last.clone();
+            if let Some(initial) = Some(history.initial_write(key)).filter(has_value) {
+                last.push(initial);
+                if writes[key.index()].is_empty() {
+                    candidates.push(initial);
+                }
+            }
+            if let [only] = candidates[..] {
+                finals.before.extend(others.into_iter().map(|other| (other, only)));
+            }
+            finals.last.push((key, last));
+            finals.candidates.push((key, candidates));
+        }
+        finals
+    }
+
+    /// Gives the writes that may be the last of a key, if it has a final value.
+    pub(crate) fn candidates(&self, key: KeyId) -> Option<&[OpId]> {
+        let at = self.candidates.binary_search_by_key(&key, |&(key, _)| key).ok()?;
+        Some(&self.candidates[at].1)
+    }
+
+    /// Says whether nothing wrote some final value.
+    pub(crate) fn are_impossible(&self) -> bool {
+        self.last.iter().any(|(_, last)| last.is_empty())
+    }
+}
