@@ -14,9 +14,11 @@ mod definition;
 mod bits;
 mod linearize;
 mod machine;
+mod overwrites;
+mod steps;
 mod timeline;
 mod visibility;
-mod workers;
+mod waves;
 
 // The verdict.
 mod court;

@@ -88,6 +88,16 @@ pub trait Specification: Send + Sync + 'static {
         self.methods().iter().any(|m| *m.name == *method && m.effect == Effect::Reads)
     }
 
+    /// Says whether a call is possible everywhere, returns nothing that means anything, and leaves
+    /// behind a state that does not depend on the one before, as a register's `write`; of an object
+    /// with parts, that is said of the part that the call is confined to.
+    ///
+    /// It may say `false` where that is so. Of such calls that nobody looks between, only the last
+    /// matters, so a search has fewer orders to try.
+    fn overwrites(&self, _method: &str, _args: &[Value]) -> bool {
+        false
+    }
+
     /// Names the family of objects that it belongs to, if to one with theorems of its own.
     fn family(&self) -> Option<Family> {
         None
@@ -216,6 +226,9 @@ pub trait Object: Send + Sync {
     /// Says whether a call changes no state; see [`Specification::is_read_only`].
     fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool;
 
+    /// Says whether a call wipes out what was before; see [`Specification::overwrites`].
+    fn overwrites(&self, method: &str, args: &[Value]) -> bool;
+
     /// Names the family of objects that it belongs to; see [`Specification::family`].
     fn family(&self) -> Option<Family>;
 
@@ -283,6 +296,10 @@ impl<S: Specification> Object for S {
 
     fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool {
         Specification::is_read_only(self, method, returns)
+    }
+
+    fn overwrites(&self, method: &str, args: &[Value]) -> bool {
+        Specification::overwrites(self, method, args)
     }
 
     fn family(&self) -> Option<Family> {

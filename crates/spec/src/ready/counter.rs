@@ -83,6 +83,10 @@ impl Specification for Counter {
         method == "get" || (method == "compareAndSet" && returns == Some(&Value::Bool(false)))
     }
 
+    fn overwrites(&self, method: &str, args: &[Value]) -> bool {
+        matches!((method, args), ("set", [Value::Int(_)]) | ("reset", []))
+    }
+
     fn methods(&self) -> &[Method] {
         &METHODS
     }

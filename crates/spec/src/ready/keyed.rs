@@ -200,6 +200,10 @@ impl Specification for KeyValue {
         }
     }
 
+    fn overwrites(&self, method: &str, _args: &[Value]) -> bool {
+        matches!(method, "put" | "delete")
+    }
+
     fn methods(&self) -> &[Method] {
         &METHODS
     }

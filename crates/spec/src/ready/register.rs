@@ -61,6 +61,10 @@ impl Specification for Register {
         state == goal.returns || by.iter().any(|(_, args)| args.last() == Some(goal.returns))
     }
 
+    fn overwrites(&self, method: &str, _args: &[Value]) -> bool {
+        method == "write"
+    }
+
     fn methods(&self) -> &[Method] {
         &PLAIN
     }
@@ -125,6 +129,10 @@ impl Specification for CasRegister {
             ("read", _) => state == goal.returns || puts(goal.returns),
             _ => true,
         }
+    }
+
+    fn overwrites(&self, method: &str, _args: &[Value]) -> bool {
+        method == "write"
     }
 
     fn methods(&self) -> &[Method] {

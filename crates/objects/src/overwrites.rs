@@ -1,0 +1,251 @@
+//! Operations that wipe out what was before them, as a register's `write` does.
+//!
+//! Nobody sees such an operation if another one comes right behind it. So as soon as one of them is
+//! linearized, all others that are open then *may have been* linearized right before it: they are
+//! settled. A settled operation may return without further ado, or take effect later all the same,
+//! whichever is better; a configuration in which it is settled can do whatever one can in which it
+//! is still to be linearized, or was.
+//!
+//! ```text
+//! t0: ├────── w(1) ──────┤                 w(2) is linearized for r => 2; then w(1) is settled:
+//! t1:     ├── w(2) ──┤                     it came right before w(2), or it comes later, for a
+//! t2:         ├─ r => 2 ─┤   ├─ r => ? ─┤  read that returns 1
+//! ```
+//!
+//! Where every operation overwrites or changes no state, as those of a register without
+//! compare-and-set, more can be said. Between an operation that overwrites and what can see it no
+//! other one fits: whoever starts after something that overwrites, and that started after `w`
+//! returned, has returned, does not see `w`. What remains are the readers of `w`, and there are few
+//! of them. Once all of them were called, `w` is closed: together with those readers that are not
+//! linearized yet it is a block that can come right before the next operation that overwrites, and
+//! nobody misses it or what it wrote. So whenever one is linearized, all closed blocks go with it,
+//! and there is nothing to choose: what is left to the search are operations that have equal
+//! effects and overlap, and when those take effect whose readers are yet to come.
+
+use consistory_spec::Object;
+
+use crate::calls::Place;
+use crate::machine::{Machine, StateId, States};
+use crate::task::Task;
+use crate::timeline::Timeline;
+
+/// The most operations among which readers are looked for; if there are more, an operation is
+/// never closed.
+const MOST_NEAR: usize = 1024;
+
+/// The most states that pending operations lead to of which it is asked who sees them.
+const MOST_PENDING: usize = 64;
+
+/// What is known of the operations that overwrite.
+pub(crate) struct Overwrites {
+    /// For each operation (by place) whether it is one.
+    overwrites: Vec<bool>,
+    /// Who sees them, if every operation is one or changes no state.
+    pub(crate) readers: Option<Readers>,
+}
+
+/// For operations that overwrite who may see them.
+pub(crate) struct Readers {
+    /// For each operation that overwrites (by place) the state behind it.
+    after: Vec<StateId>,
+    /// For each the first return by which all of its readers were called.
+    closed_at: Vec<u32>,
+    readers: Lists,
+    /// For each operation that changes no state whom it may see.
+    seen: Lists,
+    /// For each whether there are more, which are not listed.
+    sees_more: Vec<bool>,
+}
+
+impl Overwrites {
+    /// Finds the operations of a task that overwrite; `None` if there are none, or the sessions'
+    /// order says more than time does.
+    pub(crate) fn new<S: States>(
+        task: &Task<'_>,
+        timeline: &Timeline,
+        machine: &mut Machine<'_, '_, S>,
+    ) -> Option<Self> {
+        let object = task.object();
+        let overwrites: Vec<bool> = task
+            .calls()
+            .places()
+            .map(|place| {
+                let call = task.invocation(place);
+                task.returns(place).is_none() && object.overwrites(&call.method, &call.args)
+            })
+            .collect();
+        if timeline.has_after || !overwrites.contains(&true) || !is_of_one_part(task, object) {
+            return None;
+        }
+        let is_plain = |&place: &Place| {
+            overwrites[place.index()] || (task.is_pure(place) && task.returns(place).is_some())
+        };
+        let counts = || timeline.returns.iter().chain(&timeline.pending);
+        let readers =
+            counts().all(is_plain).then(|| Readers::new(task, timeline, &overwrites, machine));
+        Some(Overwrites { overwrites, readers })
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, place: Place) -> bool {
+        self.overwrites[place.index()]
+    }
+}
+
+/// Says whether all operations are confined to the same part of an object, or none to any.
+fn is_of_one_part(task: &Task<'_>, object: &dyn Object) -> bool {
+    let part = |place| {
+        let call = task.invocation(place);
+        object.part(&call.method, &call.args)
+    };
+    let mut places = task.calls().places();
+    let first = places.next().map(part);
+    places.all(|place| Some(part(place)) == first)
+}
+
+impl Readers {
+    fn new<S: States>(
+        task: &Task<'_>,
+        timeline: &Timeline,
+        overwrites: &[bool],
+        machine: &mut Machine<'_, '_, S>,
+    ) -> Self {
+        let calls = task.calls();
+        let places: Vec<Place> = calls.places().collect();
+        let initial = machine.initial();
+        let after: Vec<StateId> = places
+            .iter()
+            .map(|&place| match overwrites[place.index()] {
+                true => machine.perform(initial, place).unwrap_or(initial),
+                false => initial,
+            })
+            .collect();
+        // For each place the first end of what overwrites there or behind.
+        let mut first_end = vec![i64::MAX; places.len() + 1];
+        for &place in places.iter().rev() {
+            let ends = overwrites[place.index()] && !task.is_pending(place);
+            let end = if ends { calls.get(place).end } else { i64::MAX };
+            first_end[place.index()] = first_end[place.index() + 1].min(end);
+        }
+        let is_reader = |place: Place| !overwrites[place.index()] && !task.is_pending(place);
+        let mut closed_at = vec![u32::MAX; places.len()];
+        let mut sees_more = vec![false; places.len()];
+        let mut readers = Lists::default();
+        let mut seen: Vec<(Place, Place)> = Vec::new();
+        // Readers that were called and have not returned.
+        let mut running: Vec<Place> = Vec::new();
+        // The states that pending operations called so far lead to.
+        let mut pending: Vec<StateId> = Vec::new();
+        for &place in &places {
+            let op = calls.get(place);
+            running.retain(|&reader| calls.get(reader).end >= op.start);
+            if is_reader(place) {
+                running.push(place);
+            }
+            if !overwrites[place.index()] {
+                readers.end();
+                continue;
+            }
+            let state = after[place.index()];
+            if task.is_pending(place) {
+                readers.end();
+                if pending.len() < MOST_PENDING && !pending.contains(&state) {
+                    pending.push(state);
+                    let is_last = pending.len() == MOST_PENDING;
+                    for &reader in running.iter().chain(&places[place.index() + 1..]) {
+                        sees_more[reader.index()] |= is_last
+                            || (is_reader(reader) && machine.perform(state, reader).is_some());
+                    }
+                }
+                continue;
+            }
+            let behind = places.partition_point(|&other| calls.get(other).start <= op.end);
+            let last = first_end[behind];
+            let later = &places[place.index() + 1..];
+            let near = later.partition_point(|&other| calls.get(other).start <= last);
+            let is_known = near <= MOST_NEAR;
+            let mut last_call = op.start;
+            for &reader in running.iter().chain(&later[..near]) {
+                if !is_reader(reader) || machine.perform(state, reader).is_none() {
+                    continue;
+                }
+                if is_known {
+                    readers.items.push(reader);
+                    seen.push((reader, place));
+                    last_call = last_call.max(calls.get(reader).start);
+                } else {
+                    sees_more[reader.index()] = true;
+                }
+            }
+            readers.end();
+            if is_known {
+                let returns = &timeline.returns;
+                let at = returns.partition_point(|&other| calls.get(other).end < last_call);
+                closed_at[place.index()] = at as u32;
+            }
+        }
+        let seen = Lists::by_place(places.len(), &mut seen);
+        Readers { after, closed_at, readers, seen, sees_more }
+    }
+
+    /// Gives the state behind an operation that overwrites.
+    #[inline]
+    pub(crate) fn after(&self, place: Place) -> StateId {
+        self.after[place.index()]
+    }
+
+    /// Says whether all that may see an operation were called by a return.
+    #[inline]
+    pub(crate) fn is_closed(&self, place: Place, at: u32) -> bool {
+        self.closed_at[place.index()] <= at
+    }
+
+    /// Gives the operations that may see one that overwrites, if that may ever be closed.
+    #[inline]
+    pub(crate) fn readers(&self, place: Place) -> &[Place] {
+        self.readers.of(place)
+    }
+
+    /// Gives the operations that one which changes no state may see; `None` if there are more.
+    #[inline]
+    pub(crate) fn seen(&self, place: Place) -> Option<&[Place]> {
+        (!self.sees_more[place.index()]).then(|| self.seen.of(place))
+    }
+}
+
+/// For each operation a list of others.
+struct Lists {
+    starts: Vec<u32>,
+    items: Vec<Place>,
+}
+
+impl Default for Lists {
+    fn default() -> Self {
+        Lists { starts: vec![0], items: Vec::new() }
+    }
+}
+
+impl Lists {
+    /// Ends the list of the next operation.
+    fn end(&mut self) {
+        self.starts.push(self.items.len() as u32);
+    }
+
+    fn by_place(count: usize, pairs: &mut [(Place, Place)]) -> Self {
+        pairs.sort_unstable();
+        let mut lists = Lists::default();
+        let mut pairs = pairs.iter().peekable();
+        for place in (0..count).map(Place::new) {
+            while let Some((_, item)) = pairs.next_if(|(of, _)| *of == place) {
+                lists.items.push(*item);
+            }
+            lists.end();
+        }
+        lists
+    }
+
+    fn of(&self, place: Place) -> &[Place] {
+        let (start, end) = (self.starts[place.index()], self.starts[place.index() + 1]);
+        &self.items[start as usize..end as usize]
+    }
+}

@@ -1,0 +1,352 @@
+//! A search by waves says the same with any number of threads, what the search depth first says, and
+//! what the definition says.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use common::{Chance, Recorded, Shape, history, random, shown};
+use consistory_certify::certify_object;
+use consistory_history::{History, Interval, Status, Value};
+use consistory_objects::{Calls, ObjectOptions, Task, decide_by_definition, judge_object};
+use consistory_spec::{Object, ObjectModel, find};
+use consistory_verdict::{Budget, ObjectJudgement, Stopped, Verdict};
+
+const OBJECTS: [&str; 12] = [
+    "register",
+    "cas-register",
+    "counter",
+    "map",
+    "kv",
+    "queue",
+    "stack",
+    "deque",
+    "priority-queue",
+    "lock",
+    "log",
+    "transactions",
+];
+
+fn linearizability() -> ObjectModel {
+    ObjectModel::named("linearizability").unwrap()
+}
+
+/// Judges by waves from the first step, with so many threads.
+fn judge(task: &Task<'_>, jobs: usize) -> ObjectJudgement {
+    let options = ObjectOptions { jobs, alone: 0, ..ObjectOptions::default() };
+    judge_object(task, &linearizability(), &options).judgement
+}
+
+/// Compares one, two and four threads; gives the verdict.
+fn compare(history: &History, object: &Arc<dyn Object>) -> Verdict {
+    let task = Task::new(Calls::new(history).unwrap(), Arc::clone(object)).unwrap();
+    let alone = judge(&task, 1);
+    for jobs in [1, 2, 4] {
+        let together = judge(&task, jobs);
+        assert_eq!(together.verdict(), alone.verdict(), "{jobs} threads:\n{}", shown(history));
+        assert_eq!(together, alone, "{jobs} threads:\n{}", shown(history));
+        let certificate = together.certificate().unwrap();
+        let model = linearizability();
+        let budget = Budget::unlimited();
+        let accepted = certify_object(history, &**object, &model, &certificate, &budget);
+        assert_eq!(accepted, Ok(()), "{jobs} threads:\n{}\n{together:?}", shown(history));
+    }
+    alone.verdict()
+}
+
+fn depth_first(history: &History, object: &Arc<dyn Object>) -> Verdict {
+    let task = Task::new(Calls::new(history).unwrap(), Arc::clone(object)).unwrap();
+    let options = ObjectOptions { alone: u64::MAX, ..ObjectOptions::default() };
+    judge_object(&task, &linearizability(), &options).judgement.verdict()
+}
+
+#[test]
+fn small_histories_as_defined() {
+    let mut chance = Chance(11);
+    let (mut fine, mut wrong) = (0, 0);
+    for name in OBJECTS {
+        let object = find(name).unwrap();
+        for round in 0..300 {
+            let shape = Shape {
+                operations: 2 + chance.below(4),
+                sessions: 1 + chance.below(4),
+                is_timed: round % 4 != 0,
+                pending: [0, 3, 5][chance.below(3)],
+                wrong: [0, 3][chance.below(2)],
+            };
+            let history = history(&random(&*object, name, shape, &mut chance));
+            let task = Task::new(Calls::new(&history).unwrap(), Arc::clone(&object)).unwrap();
+            let expected = match decide_by_definition(&task, &linearizability()) {
+                Some(_) => Verdict::Consistent,
+                None => Verdict::Violation,
+            };
+            assert_eq!(compare(&history, &object), expected, "{name}:\n{}", shown(&history));
+            match expected {
+                Verdict::Violation => wrong += 1,
+                _ => fine += 1,
+            }
+        }
+    }
+    assert!(fine > 1000 && wrong > 400, "{fine} {wrong}");
+}
+
+#[test]
+fn larger_histories_as_depth_first() {
+    let rounds = std::env::var("CONSISTORY_ROUNDS").map_or(60, |n| n.parse().unwrap());
+    let mut chance = Chance(12);
+    let (mut fine, mut wrong) = (0, 0);
+    for name in OBJECTS {
+        let object = find(name).unwrap();
+        for round in 0..rounds {
+            let shape = Shape {
+                operations: 8 + chance.below(10),
+                sessions: 4 + chance.below(3),
+                is_timed: true,
+                pending: [0, 0, 4][chance.below(3)],
+                wrong: [0, 8][round % 2],
+            };
+            let history = history(&random(&*object, name, shape, &mut chance));
+            let verdict = compare(&history, &object);
+            assert_eq!(verdict, depth_first(&history, &object), "{name}:\n{}", shown(&history));
+            match verdict {
+                Verdict::Violation => wrong += 1,
+                _ => fine += 1,
+            }
+        }
+    }
+    assert!(fine > 30 && wrong > 200, "{fine} {wrong}");
+}
+
+/// What operations of a register are drawn from.
+struct Registers {
+    object: &'static str,
+    operations: usize,
+    values: usize,
+    /// How long they run at most.
+    longest: usize,
+    /// One in so many is pending, and one in so many returns is another's; 0 for none.
+    pending: usize,
+    wrong: usize,
+    /// Whether there is compare-and-set too.
+    has_cas: bool,
+}
+
+/// Makes a history of a register, each operation in a session of its own.
+fn register(shape: &Registers, chance: &mut Chance) -> History {
+    let mut calls: Vec<(usize, Recorded)> = Vec::new();
+    for session in 0..shape.operations {
+        let start = chance.below(2 * shape.operations);
+        let end = start + chance.below(shape.longest);
+        let is_pending = shape.pending > 0 && chance.one_in(shape.pending);
+        let mut value = || Value::Int(chance.below(shape.values) as i64);
+        let (one, other) = (value(), value());
+        let (method, args) = match chance.below(if shape.has_cas { 5 } else { 4 }) {
+            0 | 1 => ("read", vec![]),
+            2 | 3 => ("write", vec![one]),
+            _ => ("cas", vec![one, other]),
+        };
+        let end_time = (!is_pending).then_some(end as i64);
+        let recorded = Recorded {
+            session,
+            method: method.into(),
+            args,
+            returns: None,
+            time: Some(Interval { start: start as i64, end: end_time }),
+            status: if is_pending { Status::Unknown } else { Status::Ok },
+        };
+        calls.push((start + chance.below(end - start + 1), recorded));
+    }
+    let object = find(shape.object).unwrap();
+    let mut order: Vec<usize> = (0..calls.len()).collect();
+    order.sort_by_key(|&i| (calls[i].0, i));
+    let mut state = object.initial();
+    for i in order {
+        let call = &mut calls[i].1;
+        // Half of those that never return take no effect.
+        if call.status == Status::Ok || chance.one_in(2) {
+            let key = (shape.object == "kv").then_some(Value::Int(0));
+            let args: Vec<Value> = key.into_iter().chain(call.args.iter().cloned()).collect();
+            let method = object.resolve(&call.method, args.len()).unwrap().unwrap();
+            let returned = object.invoke(&mut state, &method.name, &args);
+            call.args = args;
+            call.returns = returned.filter(|_| call.status == Status::Ok);
+        } else if shape.object == "kv" {
+            call.args.insert(0, Value::Int(0));
+        }
+    }
+    for (_, call) in &mut calls {
+        if shape.wrong > 0 && chance.one_in(shape.wrong) && call.method == "read" {
+            let value = Value::Int(chance.below(shape.values) as i64);
+            call.returns = (call.status == Status::Ok).then_some(value);
+        }
+    }
+    history(&calls.into_iter().map(|(_, call)| call).collect::<Vec<_>>())
+}
+
+fn compare_registers(sizes: &[usize], rounds: usize, oracle: impl Fn(&Task<'_>) -> Verdict) {
+    let rounds = std::env::var("CONSISTORY_ROUNDS").map_or(rounds, |n| n.parse().unwrap());
+    let mut chance = Chance(13);
+    let (mut fine, mut wrong) = (0, 0);
+    for round in 0..rounds {
+        let operations = sizes[chance.below(sizes.len())];
+        let shape = Registers {
+            object: ["register", "cas-register", "kv"][round % 3],
+            operations,
+            values: 1 + chance.below(4),
+            longest: 1 + chance.below(3 * operations),
+            pending: [0, 0, 3, 8][chance.below(4)],
+            wrong: [0, 1, 3, operations][chance.below(4)],
+            has_cas: round % 3 == 1 && chance.one_in(2),
+        };
+        let history = register(&shape, &mut chance);
+        let object = find(shape.object).unwrap();
+        let verdict = compare(&history, &object);
+        let task = Task::new(Calls::new(&history).unwrap(), object).unwrap();
+        assert_eq!(verdict, oracle(&task), "{round}:\n{}", shown(&history));
+        match verdict {
+            Verdict::Violation => wrong += 1,
+            _ => fine += 1,
+        }
+    }
+    assert!(fine > rounds / 4 && wrong > rounds / 10, "{fine} {wrong}");
+}
+
+#[test]
+fn small_registers_as_defined() {
+    compare_registers(&[3, 4, 5, 5], 2000, |task| {
+        match decide_by_definition(task, &linearizability()) {
+            Some(_) => Verdict::Consistent,
+            None => Verdict::Violation,
+        }
+    });
+}
+
+#[test]
+fn larger_registers_as_depth_first() {
+    compare_registers(&[7, 9, 12, 16, 24, 40], 2500, |task| {
+        let options = ObjectOptions { alone: u64::MAX, ..ObjectOptions::default() };
+        judge_object(task, &linearizability(), &options).judgement.verdict()
+    });
+}
+
+/// Four operations of a register that overlap in every possible way: two kinds of writes, and reads
+/// of these and of the initial value.
+#[test]
+fn all_small_registers_as_depth_first() {
+    let register = find("register(0)").unwrap();
+    let mut patterns: Vec<Vec<(i64, i64)>> = Vec::new();
+    let mut open: Vec<(Vec<(i64, i64)>, Vec<i64>)> = vec![(Vec::new(), (0..8).collect())];
+    while let Some((pairs, free)) = open.pop() {
+        let Some((&start, rest)) = free.split_first() else {
+            patterns.push(pairs);
+            continue;
+        };
+        for &end in rest {
+            let free = rest.iter().copied().filter(|&point| point != end).collect();
+            open.push((pairs.iter().copied().chain([(start, end)]).collect(), free));
+        }
+    }
+    assert_eq!(patterns.len(), 105);
+    let (mut fine, mut wrong) = (0, 0);
+    for pattern in patterns {
+        for roles in 0..5usize.pow(4) {
+            let calls: Vec<Recorded> = (0..4)
+                .map(|i| {
+                    let (method, value) =
+                        [("write", 1), ("write", 2), ("read", 0), ("read", 1), ("read", 2)]
+                            [roles / 5usize.pow(i as u32) % 5];
+                    let (args, returns) = match method {
+                        "write" => (vec![Value::Int(value)], None),
+                        _ => (vec![], Some(Value::Int(value))),
+                    };
+                    let (start, end) = pattern[i];
+                    let time = Some(Interval { start, end: Some(end) });
+                    let (method, status) = (method.into(), Status::Ok);
+                    Recorded { session: i, method, args, returns, time, status }
+                })
+                .collect();
+            let history = history(&calls);
+            let task = Task::new(Calls::new(&history).unwrap(), Arc::clone(&register)).unwrap();
+            let found = judge(&task, 1).verdict();
+            assert_eq!(found, depth_first(&history, &register), "{}", shown(&history));
+            match found {
+                Verdict::Violation => wrong += 1,
+                _ => fine += 1,
+            }
+        }
+    }
+    assert!(fine > 10_000 && wrong > 10_000, "{fine} {wrong}");
+}
+
+/// Elements go into a queue at the same time, and come out one by one: the other way round or, if
+/// something is wrong, one of them twice.
+fn reversed(elements: i64, is_wrong: bool) -> History {
+    let call = |session, method: &str, arg: Option<i64>, returns, start, end| Recorded {
+        session,
+        method: method.into(),
+        args: arg.map(Value::Int).into_iter().collect(),
+        returns,
+        time: Some(Interval { start, end: Some(end) }),
+        status: Status::Ok,
+    };
+    // A value that comes again keeps the polynomial decider out of it.
+    let value = |i: i64| if i == 1 { 0 } else { i };
+    let mut calls: Vec<Recorded> = (0..elements)
+        .map(|i| call(i as usize, "enqueue", Some(value(i)), None, i, elements + i))
+        .collect();
+    for i in 0..elements {
+        let found = match is_wrong && i + 1 == elements {
+            true => value(2),
+            false => value(elements - 1 - i),
+        };
+        let start = 10 * elements + 2 * i;
+        calls.push(call(0, "dequeue", None, Some(Value::Int(found)), start, start + 1));
+    }
+    history(&calls)
+}
+
+#[test]
+fn a_search_that_takes_long_goes_on_by_waves() {
+    let queue = find("queue").unwrap();
+    for is_wrong in [false, true] {
+        let history = reversed(7, is_wrong);
+        let task = Task::new(Calls::new(&history).unwrap(), Arc::clone(&queue)).unwrap();
+        let expected = if is_wrong { Verdict::Violation } else { Verdict::Consistent };
+        assert_eq!(compare(&history, &queue), expected);
+        // In the middle as well.
+        let judge = |jobs| {
+            let options = ObjectOptions { jobs, alone: 3000, ..ObjectOptions::default() };
+            judge_object(&task, &linearizability(), &options).judgement
+        };
+        assert_eq!(judge(3).verdict(), expected);
+        assert_eq!(judge(3), judge(1));
+    }
+}
+
+#[test]
+fn budgets_end_all_threads() {
+    let history = reversed(12, true);
+    let task = Task::new(Calls::new(&history).unwrap(), find("queue").unwrap()).unwrap();
+    let stopped = |budget: Budget| {
+        let options = ObjectOptions { budget, jobs: 3, alone: 1000, ..ObjectOptions::default() };
+        match judge_object(&task, &linearizability(), &options).judgement {
+            ObjectJudgement::Undecided(stopped) => stopped,
+            judgement => panic!("{judgement:?}"),
+        }
+    };
+    let time = Duration::from_millis(50);
+    assert_eq!(stopped(Budget::unlimited().with_time(time)), Stopped::Time { limit: time });
+    let memory = stopped(Budget::unlimited().with_memory(4 << 20));
+    assert!(matches!(memory, Stopped::Memory { limit, .. } if limit == 4 << 20), "{memory:?}");
+    let flag = Arc::new(AtomicBool::new(false));
+    let budget = Budget::unlimited().with_interrupt(Arc::clone(&flag));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(20));
+            flag.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(stopped(budget), Stopped::Interrupted);
+    });
+}
