@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
     let machine = Machine::here();
     let mut cells = Vec::new();
-    for object in SharedObject::ALL {
+    for object in SharedObject::DECIDED {
         for &operations in &args.operations {
             let cell = measure(object, operations, &args)?;
             eprintln!("{object} {operations}: {}", show_time(cell.good));

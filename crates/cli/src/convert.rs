@@ -1,17 +1,18 @@
 //! `consistory convert` and `consistory generate`: histories out.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use consistory_formats::{Format, Input, ReadError, Writer, inputs, read};
 use consistory_generate::{
-    Event, EventAction, ObjectWorkload, PlantOptions, Plants, SharedObject, Workload, generate,
-    generate_calls, plant, stream,
+    CallStep, Event, EventAction, ObjectWorkload, PlantOptions, Plants, SharedObject, Workload,
+    generate, generate_calls, plant, stream, stream_calls,
 };
 
 use crate::args::{ConvertArgs, GenerateArgs};
 use crate::error::{CliError, OK, UNREADABLE, report};
 use crate::output::Output;
+use crate::watch::json_value;
 
 /// Converts every history of every input; a malformed input is reported and left out.
 pub(crate) fn convert(args: &ConvertArgs) -> Result<u8, CliError> {
@@ -100,25 +101,73 @@ fn generate_objects(args: &GenerateArgs, object: SharedObject) -> Result<u8, Cli
     if args.sessions == 0 {
         return Err(CliError::usage("a workload needs at least one session"));
     }
+    let workload = ObjectWorkload {
+        object,
+        sessions: args.sessions,
+        operations: args.operations,
+        read_share: args.reads,
+        pending_share: args.pending,
+        plants: args.plant,
+        distance: args.distance,
+        seed: args.seed,
+    };
     let by_name = args.output.as_deref().and_then(Format::from_path);
     let format = args.to.or(by_name).unwrap_or(Format::Hist);
     let mut output = Output::open(args.output.as_deref())?;
+    if args.events {
+        write_call_events(&workload, args.unannounced, &mut output).map_err(CliError::output)?;
+        output.finish()?;
+        return Ok(OK);
+    }
     let mut writer = Writer::new(format, &mut output);
     for i in 0..args.count {
-        writer.write(&generate_calls(&ObjectWorkload {
-            object,
-            sessions: args.sessions,
-            operations: args.operations,
-            read_share: args.reads,
-            pending_share: args.pending,
-            plants: args.plant,
-            distance: args.distance,
-            seed: args.seed.wrapping_add(i),
-        }))?;
+        let seed = args.seed.wrapping_add(i);
+        writer.write(&generate_calls(&ObjectWorkload { seed, ..workload.clone() }))?;
     }
     drop(writer);
     output.finish()?;
     Ok(OK)
+}
+
+/// Writes an object's calls as they happen; of a share of those that never return nothing is said,
+/// and their sessions go on under other names.
+fn write_call_events(
+    workload: &ObjectWorkload,
+    unannounced: f64,
+    out: &mut Output,
+) -> io::Result<()> {
+    let mut names: Vec<u32> = (0..workload.sessions).collect();
+    let mut next_name = workload.sessions;
+    let mut owed = 0.0;
+    for (session, step) in stream_calls(workload) {
+        let name = &mut names[session as usize];
+        match step {
+            CallStep::Invoke { method, args } => {
+                let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+                let args = args.join(",");
+                writeln!(
+                    out,
+                    r#"{{"type":"invoke","session":"t{name}","call":"{method}","args":[{args}]}}"#
+                )?;
+            }
+            CallStep::Return(None) => writeln!(out, r#"{{"type":"ok","session":"t{name}"}}"#)?,
+            CallStep::Return(Some(value)) => {
+                let value = json_value(&value);
+                writeln!(out, r#"{{"type":"ok","session":"t{name}","returns":{value}}}"#)?;
+            }
+            CallStep::Lost => {
+                owed += unannounced;
+                if owed < 1.0 {
+                    writeln!(out, r#"{{"type":"info","session":"t{name}"}}"#)?;
+                } else {
+                    owed -= 1.0;
+                    *name = next_name;
+                    next_name += 1;
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Writes an event as a JSON line; `name` is the history's if there are several.

@@ -23,7 +23,7 @@
 //! history is differentiated. Sessions are named `t0`, `t1`, ... and variables `x0`, `x1`, ...
 //!
 //! [`generate_calls`] does the same for the calls of a [`SharedObject`], a queue or a stack for
-//! example, with times, and with calls that never return.
+//! example, with times, and with calls that never return; [`stream_calls`] gives its steps one by one.
 //!
 //! [`record`] makes such histories as test harnesses record: a register and a key-value store under
 //! faults.
@@ -54,7 +54,9 @@ mod tangle;
 
 pub use clients::{Event, EventAction, generate, stream};
 pub use memory::{Memory, UnknownMemory};
-pub use objects::{ObjectWorkload, SharedObject, UnknownObject, generate_calls};
+pub use objects::{
+    CallStep, ObjectWorkload, SharedObject, UnknownObject, generate_calls, stream_calls,
+};
 pub use plant::{PlantOptions, Plants, plant};
 pub use recordings::{Recording, RecordingWorkload, record};
 pub use tangle::{Tangle, tangle};

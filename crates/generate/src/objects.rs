@@ -30,16 +30,38 @@ pub enum SharedObject {
     Stack,
     /// `insert`, `poll`, the least first.
     PriorityQueue,
+    /// `get`, `put`, of ten keys.
+    KeyValue,
+    /// `get`, `add`, `increment`, `incrementAndGet`.
+    Counter,
+    /// `addFirst`, `addLast`, `pollFirst`, `pollLast`.
+    Deque,
+    /// `tryLock`, `unlock`, `isLocked`; only who holds it unlocks it.
+    Lock,
 }
 
 impl SharedObject {
     /// All of them.
-    pub const ALL: [SharedObject; 5] = [
+    pub const ALL: [SharedObject; 9] = [
         SharedObject::Register,
         SharedObject::Set,
         SharedObject::Queue,
         SharedObject::Stack,
         SharedObject::PriorityQueue,
+        SharedObject::KeyValue,
+        SharedObject::Counter,
+        SharedObject::Deque,
+        SharedObject::Lock,
+    ];
+
+    /// Those whose histories of this kind are decided in polynomial time.
+    pub const DECIDED: [SharedObject; 6] = [
+        SharedObject::Register,
+        SharedObject::Set,
+        SharedObject::Queue,
+        SharedObject::Stack,
+        SharedObject::PriorityQueue,
+        SharedObject::KeyValue,
     ];
 
     /// Gives the name that users say.
@@ -50,6 +72,10 @@ impl SharedObject {
             SharedObject::Queue => "queue",
             SharedObject::Stack => "stack",
             SharedObject::PriorityQueue => "priority-queue",
+            SharedObject::KeyValue => "kv",
+            SharedObject::Counter => "counter",
+            SharedObject::Deque => "deque",
+            SharedObject::Lock => "lock",
         }
     }
 }
@@ -101,89 +127,240 @@ pub struct ObjectWorkload {
     pub seed: u64,
 }
 
-/// A call as it goes on.
-struct Running {
-    session: SessionId,
-    method: &'static str,
-    arg: Option<i64>,
-    returns: Value,
-    start: i64,
-    end: Option<i64>,
+/// What happens to a call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CallStep {
+    /// It is made.
+    Invoke {
+        /// The method.
+        method: &'static str,
+        /// The arguments.
+        args: Vec<i64>,
+    },
+    /// It returns; `None` if it returns nothing.
+    Return(Option<Value>),
+    /// It never returns, and its session goes on.
+    Lost,
 }
 
 /// What a session does next.
 #[derive(Clone, Copy)]
 enum Step {
     Call,
-    TakeEffect(usize),
-    Return(usize),
+    TakeEffect(Invoked),
+    Return(Returned),
+}
+
+/// What a call returns: nothing, `null`, an empty text, a truth value or a number.
+#[derive(Clone, Copy)]
+enum Returned {
+    Nothing,
+    Null,
+    Empty,
+    Bool(bool),
+    Int(i64),
+}
+
+impl Returned {
+    fn value(self) -> Option<Value> {
+        match self {
+            Returned::Nothing => None,
+            Returned::Null => Some(Value::Null),
+            Returned::Empty => Some(Value::Str("".into())),
+            Returned::Bool(truth) => Some(Value::Bool(truth)),
+            Returned::Int(number) => Some(Value::Int(number)),
+        }
+    }
+
+    fn found(value: Option<i64>) -> Self {
+        value.map_or(Returned::Null, Returned::Int)
+    }
+}
+
+/// A method and its arguments, at most two.
+#[derive(Clone, Copy)]
+struct Invoked {
+    method: &'static str,
+    args: [Option<i64>; 2],
+}
+
+/// Gives what happens, one step after the other, each with the number of its session.
+///
+/// Memory does not grow with the number of calls, unless violations are planted.
+pub fn stream_calls(workload: &ObjectWorkload) -> impl Iterator<Item = (u32, CallStep)> + use<> {
+    let mut clients = Clients::new(workload);
+    let mut seen = std::iter::from_fn(move || clients.next())
+        .filter_map(|(_, session, step)| Some(session).zip(step));
+    let planted = (workload.plants > 0).then(|| plant_steps(seen.by_ref().collect(), workload));
+    planted.into_iter().flatten().chain(seen)
+}
+
+/// Plants violations in what happens.
+fn plant_steps(mut steps: Vec<(u32, CallStep)>, workload: &ObjectWorkload) -> Vec<(u32, CallStep)> {
+    let mut calls: Vec<Called> = Vec::new();
+    let mut returns: Vec<usize> = Vec::new();
+    let mut last = vec![0; workload.sessions.max(1) as usize];
+    for (at, (session, step)) in steps.iter().enumerate() {
+        match step {
+            CallStep::Invoke { method, .. } => {
+                last[*session as usize] = calls.len();
+                calls.push(Called { method, returns: None, has_returned: false });
+                returns.push(at);
+            }
+            CallStep::Return(returned) => {
+                let call = last[*session as usize];
+                (calls[call].returns, calls[call].has_returned) = (returned.clone(), true);
+                returns[call] = at;
+            }
+            CallStep::Lost => {}
+        }
+    }
+    plant(&mut calls, workload);
+    for (call, at) in calls.into_iter().zip(returns) {
+        if call.has_returned {
+            steps[at].1 = CallStep::Return(call.returns);
+        }
+    }
+    steps
+}
+
+/// The sessions and the object that they call.
+struct Clients {
+    random: Random,
+    contents: Contents,
+    steps: Vec<Step>,
+    /// A call that is lost as soon as it is made.
+    lost: Option<u32>,
+    pending_share: f64,
+    read_share: f64,
+    left: u32,
+    busy: u32,
+    clock: i64,
+}
+
+impl Clients {
+    fn new(workload: &ObjectWorkload) -> Self {
+        Clients {
+            random: Random::new(workload.seed, Chooser::Clients),
+            contents: Contents::new(workload.object),
+            steps: vec![Step::Call; workload.sessions.max(1) as usize],
+            lost: None,
+            pending_share: workload.pending_share,
+            read_share: workload.read_share,
+            left: workload.operations,
+            busy: 0,
+            clock: 0,
+        }
+    }
+
+    fn is_lost(&mut self) -> bool {
+        self.random.unit() < self.pending_share && self.random.once_in(2)
+    }
+
+    /// Lets a random session do the next thing; gives the time, the session and what others see of
+    /// it.
+    fn next(&mut self) -> Option<(i64, u32, Option<CallStep>)> {
+        if let Some(session) = self.lost.take() {
+            return Some((self.clock - 1, session, Some(CallStep::Lost)));
+        }
+        if self.left == 0 && self.busy == 0 {
+            return None;
+        }
+        let s = loop {
+            let s = self.random.below(self.steps.len() as u32);
+            if self.left > 0 || !matches!(self.steps[s as usize], Step::Call) {
+                break s;
+            }
+        };
+        let mut seen = None;
+        self.steps[s as usize] = match self.steps[s as usize] {
+            Step::Call => {
+                let is_read = self.random.unit() < self.read_share;
+                let invoked = self.contents.choose(s, is_read, &mut self.random);
+                let Invoked { method, args } = invoked;
+                let args = args.into_iter().flatten().collect();
+                seen = Some(CallStep::Invoke { method, args });
+                self.left -= 1;
+                match self.is_lost() {
+                    // It is lost on its way.
+                    true => {
+                        self.lost = Some(s);
+                        Step::Call
+                    }
+                    false => {
+                        self.busy += 1;
+                        Step::TakeEffect(invoked)
+                    }
+                }
+            }
+            Step::TakeEffect(invoked) => {
+                let returned = self.contents.perform(invoked);
+                match self.is_lost() {
+                    true => {
+                        seen = Some(CallStep::Lost);
+                        self.busy -= 1;
+                        Step::Call
+                    }
+                    false => Step::Return(returned),
+                }
+            }
+            Step::Return(returned) => {
+                seen = Some(CallStep::Return(returned.value()));
+                self.busy -= 1;
+                Step::Call
+            }
+        };
+        self.clock += 1;
+        Some((self.clock - 1, s, seen))
+    }
 }
 
 /// Makes a history of an object's calls; linearizable unless violations are planted.
 pub fn generate_calls(workload: &ObjectWorkload) -> History {
-    let mut random = Random::new(workload.seed, Chooser::Clients);
+    let mut clients = Clients::new(workload);
     let mut builder = HistoryBuilder::new();
     let sessions: Vec<SessionId> =
         (0..workload.sessions.max(1)).map(|i| builder.session(&format!("t{i}"))).collect();
-    let mut contents = Contents::new(workload.object);
-    let mut steps = vec![Step::Call; sessions.len()];
-    let mut calls: Vec<Running> = Vec::with_capacity(workload.operations as usize);
-    let mut clock = 0;
-    let mut busy = 0;
-    while calls.len() < workload.operations as usize || busy > 0 {
-        let s = random.below(sessions.len() as u32) as usize;
-        steps[s] = match steps[s] {
-            Step::Call if calls.len() == workload.operations as usize => continue,
-            Step::Call => {
-                let is_read = random.unit() < workload.read_share;
-                let (method, arg) = contents.choose(is_read, &mut random);
-                let returns = Value::Null;
-                let session = sessions[s];
-                calls.push(Running { session, method, arg, returns, start: clock, end: None });
-                busy += 1;
-                match random.unit() < workload.pending_share && random.once_in(2) {
-                    // It is lost on its way.
-                    true => {
-                        busy -= 1;
-                        Step::Call
-                    }
-                    false => Step::TakeEffect(calls.len() - 1),
-                }
+    let mut calls: Vec<Called> = Vec::with_capacity(workload.operations as usize);
+    let mut made: Vec<(SessionId, Vec<i64>, Interval)> = Vec::with_capacity(calls.capacity());
+    // The last call of each session.
+    let mut last = vec![0; sessions.len()];
+    while let Some((now, s, step)) = clients.next() {
+        let s = s as usize;
+        match step {
+            Some(CallStep::Invoke { method, args }) => {
+                last[s] = calls.len();
+                calls.push(Called { method, returns: None, has_returned: false });
+                made.push((sessions[s], args, Interval { start: now, end: None }));
             }
-            Step::TakeEffect(call) => {
-                let Running { method, arg, .. } = calls[call];
-                calls[call].returns = contents.perform(method, arg);
-                match random.unit() < workload.pending_share && random.once_in(2) {
-                    true => {
-                        busy -= 1;
-                        Step::Call
-                    }
-                    false => Step::Return(call),
-                }
+            Some(CallStep::Return(returns)) => {
+                let call = last[s];
+                (calls[call].returns, calls[call].has_returned) = (returns, true);
+                made[call].2.end = Some(now);
             }
-            Step::Return(call) => {
-                calls[call].end = Some(clock);
-                busy -= 1;
-                Step::Call
-            }
-        };
-        clock += 1;
+            Some(CallStep::Lost) | None => {}
+        }
     }
     plant(&mut calls, workload);
-    for call in calls {
-        let args = call.arg.map(|arg| builder.int(arg)).into_iter().collect();
-        let is_silent = matches!(call.method, "write" | "enqueue" | "push" | "insert");
-        let returns = call.end.filter(|_| !is_silent).map(|_| builder.value(call.returns));
+    for (call, (session, args, time)) in calls.into_iter().zip(made) {
+        let args = args.into_iter().map(|arg| builder.int(arg)).collect();
+        let returns = call.returns.map(|value| builder.value(value));
         let id = builder.call(Call { method: call.method.into(), args, returns });
-        let time = Some(Interval { start: call.start, end: call.end });
-        let details = Details { time, ..Details::default() };
-        builder.push_with(call.session, Action::Call(id), details);
+        let details = Details { time: Some(time), ..Details::default() };
+        builder.push_with(session, Action::Call(id), details);
     }
     builder.finish().expect("there are no transactions, and fewer calls than ids")
 }
 
+/// What a violation may be planted in.
+struct Called {
+    method: &'static str,
+    returns: Option<Value>,
+    has_returned: bool,
+}
+
 /// Exchanges what some calls of one method returned, if it differs.
-fn plant(calls: &mut [Running], workload: &ObjectWorkload) {
+fn plant(calls: &mut [Called], workload: &ObjectWorkload) {
     let mut random = Random::new(workload.seed, Chooser::Planter);
     let mut left = workload.plants;
     // Enough tries to find partners where there are some.
@@ -195,26 +372,29 @@ fn plant(calls: &mut [Running], workload: &ObjectWorkload) {
         let reach = (calls.len() - 1 - first).min(workload.distance.max(1) as usize);
         let second = first + 1 + random.below(reach as u32) as usize;
         let (a, b) = (&calls[first], &calls[second]);
-        let is_same = a.method == b.method
-            && a.arg.is_some() == b.arg.is_some()
-            && a.end.is_some()
-            && b.end.is_some();
-        let is_silent = matches!(a.method, "write" | "enqueue" | "push" | "insert");
-        if is_same && !is_silent && a.returns != b.returns {
-            let returned = std::mem::replace(&mut calls[first].returns, Value::Null);
+        let is_same = a.method == b.method && a.has_returned && b.has_returned;
+        if is_same && a.returns != b.returns {
+            let returned = calls[first].returns.take();
             calls[first].returns = std::mem::replace(&mut calls[second].returns, returned);
             left -= 1;
         }
     }
 }
 
+/// How many keys a store has.
+const KEYS: u32 = 10;
+
 /// An object, and the values that were used.
 enum Contents {
     Register { value: Option<i64>, next: i64 },
+    KeyValue { values: [Option<i64>; KEYS as usize], next: i64 },
+    Counter { value: i64 },
     Set { elements: BTreeSet<i64>, removable: Vec<i64>, next: i64 },
     Queue { elements: VecDeque<i64>, next: i64 },
     Stack { elements: Vec<i64>, next: i64 },
+    Deque { elements: VecDeque<i64>, next: i64 },
     PriorityQueue { elements: BTreeSet<i64>, next: i64 },
+    Lock { holder: Option<i64> },
 }
 
 impl Contents {
@@ -222,90 +402,164 @@ impl Contents {
         let next = 1;
         match object {
             SharedObject::Register => Contents::Register { value: None, next },
+            SharedObject::KeyValue => Contents::KeyValue { values: [None; KEYS as usize], next },
+            SharedObject::Counter => Contents::Counter { value: 0 },
             SharedObject::Set => {
                 Contents::Set { elements: BTreeSet::new(), removable: Vec::new(), next }
             }
             SharedObject::Queue => Contents::Queue { elements: VecDeque::new(), next },
             SharedObject::Stack => Contents::Stack { elements: Vec::new(), next },
+            SharedObject::Deque => Contents::Deque { elements: VecDeque::new(), next },
             SharedObject::PriorityQueue => {
                 Contents::PriorityQueue { elements: BTreeSet::new(), next }
             }
+            SharedObject::Lock => Contents::Lock { holder: None },
         }
     }
 
-    /// Chooses a call: one that looks or takes out, or one that puts in.
-    fn choose(&mut self, is_read: bool, random: &mut Random) -> (&'static str, Option<i64>) {
-        let (read, write, next) = match self {
-            Contents::Register { next, .. } => ("read", "write", next),
-            Contents::Queue { next, .. } => ("dequeue", "enqueue", next),
-            Contents::Stack { next, .. } => ("pop", "push", next),
+    /// Chooses a session's call: one that looks or takes out, or one that puts in.
+    fn choose(&mut self, session: u32, is_read: bool, random: &mut Random) -> Invoked {
+        let (method, args) = self.choose_call(i64::from(session), is_read, random);
+        Invoked { method, args }
+    }
+
+    fn choose_call(
+        &mut self,
+        session: i64,
+        is_read: bool,
+        random: &mut Random,
+    ) -> (&'static str, [Option<i64>; 2]) {
+        let none = [None; 2];
+        let one = |arg: i64| [Some(arg), None];
+        let fresh = |next: &mut i64| {
+            *next += 1;
+            *next - 1
+        };
+        match self {
+            Contents::Register { .. } if is_read => ("read", none),
+            Contents::Register { next, .. } => ("write", one(fresh(next))),
+            Contents::KeyValue { next, .. } => {
+                let key = i64::from(random.below(KEYS));
+                match is_read {
+                    true => ("get", one(key)),
+                    false => ("put", [Some(key), Some(fresh(next))]),
+                }
+            }
+            Contents::Counter { .. } if is_read => ("get", none),
+            Contents::Counter { .. } => match random.below(4) {
+                0 => ("add", one(i64::from(random.below(3)) - 2)),
+                1 => ("incrementAndGet", none),
+                _ => ("increment", none),
+            },
+            Contents::Queue { .. } if is_read => ("dequeue", none),
+            Contents::Queue { next, .. } => ("enqueue", one(fresh(next))),
+            Contents::Stack { .. } if is_read => ("pop", none),
+            Contents::Stack { next, .. } => ("push", one(fresh(next))),
+            Contents::Deque { next, .. } => match (is_read, random.once_in(2)) {
+                (true, true) => ("pollFirst", none),
+                (true, false) => ("pollLast", none),
+                (false, true) => ("addFirst", one(fresh(next))),
+                (false, false) => ("addLast", one(fresh(next))),
+            },
+            Contents::PriorityQueue { .. } if is_read => ("poll", none),
             Contents::PriorityQueue { next, .. } => {
                 // Priorities in no order, each once: an odd factor modulo a power of two.
-                let priority = (*next).wrapping_mul(0x9e37_79b1) & 0x7fff_ffff;
-                if is_read {
-                    return ("poll", None);
-                }
-                *next += 1;
-                return ("insert", Some(priority));
+                ("insert", one(fresh(next).wrapping_mul(0x9e37_79b1) & 0x7fff_ffff))
             }
+            Contents::Lock { .. } if is_read && random.once_in(2) => ("isLocked", none),
+            // A session that holds it knows, even if nobody told it.
+            Contents::Lock { holder } if *holder == Some(session) => ("unlock", one(session)),
+            Contents::Lock { .. } => ("tryLock", one(session)),
             Contents::Set { removable, next, .. } => {
                 let known = removable.len() as u32;
-                return match (is_read, random.below(4)) {
+                match (is_read, random.below(4)) {
                     // Now and then what is not there any more, or not yet.
                     (true, 0) => {
                         let back = i64::from(random.below(8));
-                        ("contains", Some((*next - back).max(1)))
+                        ("contains", one((*next - back).max(1)))
                     }
                     (true, 1) if known > 0 => {
-                        ("contains", Some(removable[random.below(known) as usize]))
+                        ("contains", one(removable[random.below(known) as usize]))
                     }
                     (true, _) if known > 0 => {
                         // Each is removed once only.
                         let at = random.below(known) as usize;
-                        ("remove", Some(removable.swap_remove(at)))
+                        ("remove", one(removable.swap_remove(at)))
                     }
-                    (true, _) => ("contains", Some(*next)),
-                    (false, _) => {
-                        *next += 1;
-                        ("add", Some(*next - 1))
-                    }
-                };
+                    (true, _) => ("contains", one(*next)),
+                    (false, _) => ("add", one(fresh(next))),
+                }
             }
-        };
-        if is_read {
-            return (read, None);
         }
-        *next += 1;
-        (write, Some(*next - 1))
     }
 
     /// Performs a call.
-    fn perform(&mut self, method: &str, arg: Option<i64>) -> Value {
-        let found = |value: Option<i64>| value.map_or(Value::Null, Value::Int);
-        match (self, arg) {
-            (Contents::Register { value, .. }, None) => found(*value),
+    fn perform(&mut self, invoked: Invoked) -> Returned {
+        let Invoked { method, args: [first, second] } = invoked;
+        match (self, first) {
+            (Contents::Register { value, .. }, None) => Returned::found(*value),
             (Contents::Register { value, .. }, Some(_)) => {
-                *value = arg;
-                Value::Null
+                *value = first;
+                Returned::Nothing
             }
-            (Contents::Queue { elements, .. }, None) => found(elements.pop_front()),
+            (Contents::KeyValue { values, .. }, key) => {
+                let value = &mut values[key.unwrap_or_default() as usize];
+                if second.is_none() {
+                    return value.map_or(Returned::Empty, Returned::Int);
+                }
+                *value = second;
+                Returned::Nothing
+            }
+            (Contents::Counter { value }, delta) => {
+                *value += delta.unwrap_or(i64::from(method != "get"));
+                match method {
+                    "get" | "incrementAndGet" => Returned::Int(*value),
+                    _ => Returned::Nothing,
+                }
+            }
+            (Contents::Queue { elements, .. }, None) => Returned::found(elements.pop_front()),
             (Contents::Queue { elements, .. }, Some(value)) => {
                 elements.push_back(value);
-                Value::Null
+                Returned::Nothing
             }
-            (Contents::Stack { elements, .. }, None) => found(elements.pop()),
+            (Contents::Stack { elements, .. }, None) => Returned::found(elements.pop()),
             (Contents::Stack { elements, .. }, Some(value)) => {
                 elements.push(value);
-                Value::Null
+                Returned::Nothing
             }
-            (Contents::PriorityQueue { elements, .. }, None) => found(elements.pop_first()),
+            (Contents::Deque { elements, .. }, None) => Returned::found(match method {
+                "pollFirst" => elements.pop_front(),
+                _ => elements.pop_back(),
+            }),
+            (Contents::Deque { elements, .. }, Some(value)) => {
+                match method {
+                    "addFirst" => elements.push_front(value),
+                    _ => elements.push_back(value),
+                }
+                Returned::Nothing
+            }
+            (Contents::PriorityQueue { elements, .. }, None) => {
+                Returned::found(elements.pop_first())
+            }
             (Contents::PriorityQueue { elements, .. }, Some(value)) => {
                 elements.insert(value);
-                Value::Null
+                Returned::Nothing
             }
+            (Contents::Lock { holder }, _) => match method {
+                "isLocked" => Returned::Bool(holder.is_some()),
+                "tryLock" => {
+                    let is_free = holder.is_none();
+                    *holder = if is_free { first } else { *holder };
+                    Returned::Bool(is_free)
+                }
+                _ => {
+                    *holder = None;
+                    Returned::Nothing
+                }
+            },
             (Contents::Set { elements, removable, .. }, value) => {
                 let value = value.unwrap_or_default();
-                Value::Bool(match method {
+                Returned::Bool(match method {
                     "add" => {
                         removable.push(value);
                         elements.insert(value)

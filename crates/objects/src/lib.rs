@@ -30,7 +30,6 @@ mod monitors;
 
 // Calls as they come.
 mod online;
-mod record;
 
 pub use calls::{Calls, CallsError, MethodId, Operation, Place};
 pub use court::{Engine, ObjectOptions, ObjectRuling, judge_object, judge_objects};

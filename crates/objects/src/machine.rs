@@ -208,6 +208,18 @@ pub(crate) struct Interned<T> {
     before: Vec<u32>,
 }
 
+impl<T> Interned<T> {
+    /// Gives an item by its number.
+    pub(crate) fn get(&self, number: u32) -> &T {
+        &self.items[number as usize]
+    }
+
+    /// Counts the items.
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+}
+
 impl<T> Default for Interned<T> {
     fn default() -> Self {
         Interned { items: Vec::new(), last: FxHashMap::default(), before: Vec::new() }
@@ -218,7 +230,7 @@ impl<T> Default for Interned<T> {
 const NONE: u32 = u32::MAX;
 
 impl<T: Hash + Eq> Interned<T> {
-    fn intern(&mut self, item: T) -> u32 {
+    pub(crate) fn intern(&mut self, item: T) -> u32 {
         self.intern_hashed(FxBuildHasher.hash_one(&item), item)
     }
 

@@ -2,7 +2,7 @@
 //! stays bounded.
 
 use consistory_generate::{ObjectWorkload, SharedObject, generate_calls};
-use consistory_history::{Action, History, OpId, Value};
+use consistory_history::{Action, Call, Details, History, HistoryBuilder, Interval, OpId, Value};
 use consistory_objects::{
     Calls, ObjectOptions, Online, OnlineError, OnlineOptions, Outcome, RunningId, Task,
     judge_object, monitor,
@@ -105,7 +105,6 @@ fn decide(history: &History, object: &str) -> Option<OpId> {
 
 /// Gives what was recorded up to a time.
 fn prefix(history: &History, now: i64) -> History {
-    use consistory_history::{Call, Details, HistoryBuilder, Interval};
     let mut b = HistoryBuilder::new();
     for op in history.ops() {
         let time = history.time(op).unwrap();
@@ -238,6 +237,119 @@ fn queues_are_judged_exactly_whatever_does_not_return() {
         }
     }
     assert!(fine > 800 && wrong > 300, "{fine} {wrong} {skipped}");
+}
+
+/// However late it is noticed that calls do not return, or never, the first return that is wrong is
+/// the same; with configurations and, where there is a way, without.
+#[test]
+fn what_is_lost_changes_no_verdict() {
+    let (mut fine, mut wrong, mut unknown) = (0, 0, 0);
+    for object in SharedObject::ALL {
+        for seed in 0..240 {
+            let workload = ObjectWorkload {
+                sessions: 2 + seed as u32 % 3,
+                operations: 10 + seed as u32 % 9,
+                read_share: [0.4, 0.5, 0.6][seed as usize % 3],
+                pending_share: [0.1, 0.25, 0.4][seed as usize / 3 % 3],
+                plants: (seed % 2) as usize,
+                distance: 8,
+                ..workload(object, seed)
+            };
+            let history = generate_calls(&workload);
+            let noticed = [Some(0), Some(1), Some(4), None][seed as usize / 2 % 4];
+            let configurations = if seed % 5 == 0 { 20_000 } else { 1 };
+            let has_other_way = !matches!(
+                object,
+                SharedObject::Set
+                    | SharedObject::Counter
+                    | SharedObject::Deque
+                    | SharedObject::Lock
+            );
+            let configurations = if has_other_way { configurations } else { 20_000 };
+            let options =
+                OnlineOptions { configurations, pending: 100, ..OnlineOptions::default() };
+            match watch_until(&history, object.name(), options, noticed) {
+                Ok(found) => {
+                    assert_eq!(found, check(&history, object.name()), "{object}, seed {seed}");
+                    match found {
+                        Some(_) => wrong += 1,
+                        None => fine += 1,
+                    }
+                }
+                // A planted value is put in twice.
+                Err(OnlineError::TooMany { .. }) => unknown += 1,
+                Err(error) => {
+                    assert!(matches!(error, OnlineError::GivenUp { .. }), "{object}: {error}");
+                    assert_eq!(object, SharedObject::Deque);
+                    unknown += 1;
+                }
+            }
+        }
+    }
+    assert!(fine > 1000 && wrong > 400 && unknown < 200, "{fine} {wrong} {unknown}");
+}
+
+/// A register whose values come again, or that is called otherwise, is judged by configurations from
+/// then on, and so are the keys of a store; what happened before is not forgotten.
+#[test]
+fn registers_may_turn_out_to_be_none() {
+    let (mut fine, mut wrong) = (0, 0);
+    for seed in 0..1500_u64 {
+        let mut random = seed;
+        let mut below = move |bound: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_041);
+            (random >> 33) % bound
+        };
+        // Calls of few values, each of which takes effect at once, or of which the return is wrong.
+        let is_store = seed % 2 == 0;
+        let values = 2 + below(12) as i64;
+        let mut b = HistoryBuilder::new();
+        let mut value = if is_store { Value::Str("".into()) } else { Value::Null };
+        let mut sessions: Vec<i64> = vec![0; 3];
+        for _ in 0..12 {
+            let s = below(3) as usize;
+            let start = sessions[s] + below(4) as i64;
+            let end = start + 1 + below(6) as i64;
+            sessions[s] = end + 1;
+            let written = Value::Int(below(values as u64) as i64 + 1);
+            let is_lost = below(6) == 0;
+            let (method, written) = match below(if is_store { 7 } else { 6 }) {
+                0..3 if is_store => ("put", Some(written)),
+                0..3 => ("write", Some(written)),
+                6 => ("delete", None),
+                _ if is_store => ("get", None),
+                _ => ("read", None),
+            };
+            let mut returns = None;
+            match (&written, method) {
+                (Some(written), _) => value = written.clone(),
+                (_, "delete") => value = Value::Str("".into()),
+                _ if below(8) == 0 => returns = Some(Value::Int(below(values as u64) as i64 + 1)),
+                _ => returns = Some(value.clone()),
+            }
+            let session = b.session(&format!("t{s}{}", if is_lost { start } else { -1 }));
+            let key = is_store.then_some(Value::Int(0));
+            let args = key.into_iter().chain(written).map(|arg| b.value(arg)).collect();
+            let returns = returns.filter(|_| !is_lost).map(|value| b.value(value));
+            let call = b.call(Call { method: method.into(), args, returns });
+            let time = Some(Interval {
+                start: 10 * start + s as i64,
+                end: (!is_lost).then_some(10 * end + s as i64),
+            });
+            b.push_with(session, Action::Call(call), Details { time, ..Details::default() });
+        }
+        let history = b.finish().unwrap();
+        let object = if is_store { "kv" } else { "register" };
+        let options = OnlineOptions { pending: 100, ..OnlineOptions::default() };
+        let noticed = [Some(0), Some(3), None][seed as usize / 2 % 3];
+        let found = watch_until(&history, object, options, noticed).unwrap();
+        assert_eq!(found, check(&history, object), "seed {seed}");
+        match found {
+            Some(_) => wrong += 1,
+            None => fine += 1,
+        }
+    }
+    assert!(fine > 300 && wrong > 300, "{fine} {wrong}");
 }
 
 /// Where calls are given up nothing is called wrong that is not, and nothing right that is not.

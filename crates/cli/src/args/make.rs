@@ -26,8 +26,8 @@ pub(crate) struct GenerateArgs {
     /// The memory that the clients run on: sc, tso, pso, ccv, cm or broken.
     #[arg(long, short, default_value = "sc")]
     pub(crate) memory: Memory,
-    /// The linearizable object that the clients call, instead of a memory: register, set, queue,
-    /// stack or priority-queue.
+    /// The linearizable object that the clients call, instead of a memory: register, kv, counter,
+    /// set, queue, stack, deque, priority-queue or lock.
     #[arg(
         long,
         value_name = "OBJECT",
@@ -37,6 +37,13 @@ pub(crate) struct GenerateArgs {
     /// The share of an object's calls that never return.
     #[arg(long, default_value = "0", value_parser = units::share, requires = "object")]
     pub(crate) pending: f64,
+    /// Write an object's calls as they happen, as events that `watch` reads.
+    #[arg(long, requires = "object", conflicts_with_all = ["to", "count"])]
+    pub(crate) events: bool,
+    /// The share of calls that never return of which not even that is written; their sessions go on
+    /// under other names.
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = units::share, requires = "events")]
+    pub(crate) unannounced: f64,
     /// How many sessions.
     #[arg(long, short, default_value_t = 4)]
     pub(crate) sessions: u32,

@@ -102,7 +102,7 @@ fn page(finding: Option<&Finding>, summary: &Summary) -> String {
 }
 
 /// Gives a value as JSON.
-fn json_value(value: &Value) -> serde_json::Value {
+pub(crate) fn json_value(value: &Value) -> serde_json::Value {
     match value {
         Value::Null => serde_json::Value::Null,
         Value::Bool(truth) => (*truth).into(),

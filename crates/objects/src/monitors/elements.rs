@@ -246,23 +246,30 @@ pub(super) struct Refuted {
 
 /// Decides a collection with pending removals by a decider that takes none, as far as that goes.
 ///
-/// If the history is linearizable with all pending removals left out, or with some of them given
-/// to values that are left, first come first served or the other way round, it is linearizable. If
-/// it is not even with a pending removal for each value that is left, called as early as the first,
-/// it is not. Between the two it is for the general search: whom a pending removal serves best
-/// depends on what the others do.
+/// If the history is linearizable with all pending removals left out, it is linearizable. If it is
+/// not even with a pending removal for each value that is left, called as early as the first, it is
+/// not. Otherwise some values that are left are *forced*, given by their places: the history of what
+/// was removed and such a value alone is not linearizable, so each needs a pending removal of its own.
+/// If there are too few it is not linearizable. A pending removal that was called before a value's
+/// insertion ended may remove it at once, which is in nobody's way; so if the forced values can have
+/// such, the first the first, it is linearizable. If not, and neither the first come first served nor
+/// the other way round, it is for the general search: whom a pending removal serves best depends on
+/// what the others do.
 pub(super) fn settle(
     calls: &Calls<'_>,
     found: &Elements,
     intervals: &Intervals,
     solve: impl Fn(&[Element]) -> Solution,
+    forced: impl Fn() -> Vec<usize>,
 ) -> Decision {
     let with_left =
         |left: &[Element]| -> Vec<Element> { found.removed.iter().chain(left).copied().collect() };
-    let refute = |all: &[Element], refuted: Refuted| {
+    let core_of = |all: &[Element], refuted: Refuted| {
         let some = refuted.core.iter().map(|&i| &all[i]);
-        violation(refuted.pattern, found.core(calls, some, refuted.empty, intervals))
+        found.core(calls, some, refuted.empty, intervals)
     };
+    let refute =
+        |all: &[Element], refuted: Refuted| violation(refuted.pattern, core_of(all, refuted));
     let all = with_left(&found.left);
     let refuted = match solve(&all) {
         Ok(order) => return Ok(Ok(order)),
@@ -276,6 +283,27 @@ pub(super) fn settle(
     let relaxed = with_left(&left);
     if let Err(refuted) = solve(&relaxed) {
         return refute(&relaxed, refuted);
+    }
+    let mut forced = forced();
+    forced.sort_unstable_by_key(|&i| found.left[i].pe);
+    if forced.len() > found.pending.len() && found.pending.len() < MOST_REASONS {
+        // Why each of more than there are pending removals is forced.
+        let (mut core, mut pattern) = (Vec::new(), refuted.pattern);
+        for &i in &forced[..=found.pending.len()] {
+            let alone = with_left(&found.left[i..=i]);
+            if let Err(refuted) = solve(&alone) {
+                pattern = refuted.pattern;
+                core.extend(core_of(&alone, refuted));
+            }
+        }
+        return violation(pattern, core);
+    }
+    let mut served = found.left.clone();
+    for (&i, &pending) in forced.iter().zip(&found.pending) {
+        served[i].remove_by(pending, intervals);
+    }
+    if let Ok(order) = solve(&with_left(&served)) {
+        return Ok(Ok(order));
     }
     let mut left = found.left.clone();
     left.sort_unstable_by_key(|element| element.pe);
@@ -291,3 +319,6 @@ pub(super) fn settle(
     }
     Err(Unsuitable::PendingRemovals)
 }
+
+/// How many pending removals there may be to show that they are too few.
+const MOST_REASONS: usize = 256;

@@ -15,11 +15,13 @@
 //! whose end closes the gap. A gap that is once occupied stays so: a union-find of gaps finds the
 //! next free one. Cost: O(n log n) for the sort by priority, and nearly O(n) for the rest.
 //!
-//! *Pending removals*: see [`settle`](super::elements::settle).
+//! *Pending removals*: see [`settle`](super::elements::settle). A value that is left is inside from `pe` on,
+//! so it is forced out by what comes behind it in priority and can come out at the earliest later than
+//! that. It is in the way of nothing else: right before that point it may come out, too.
 
 use consistory_spec::Object;
 
-use super::elements::{Element, Names, Refuted, Solution, elements, settle};
+use super::elements::{Element, Elements, Names, Refuted, Solution, elements, settle};
 use super::intervals::{Intervals, NEVER};
 use super::{Decision, Pattern};
 use crate::calls::{Calls, Place};
@@ -36,14 +38,49 @@ pub(super) fn decide(
         Ok(found) => found,
         Err(wrong) => return Ok(Err(wrong)),
     };
-    settle(calls, &found, intervals, |elements| {
+    let by_priority = |elements: &[Element]| {
         let mut by_priority: Vec<usize> = (0..elements.len()).collect();
         by_priority.sort_unstable_by_key(|&i| calls.value(elements[i].value));
         if greatest_first {
             by_priority.reverse();
         }
-        solve(elements, &by_priority, &found.empty, intervals)
-    })
+        by_priority
+    };
+    let solve =
+        |elements: &[Element]| solve(elements, &by_priority(elements), &found.empty, intervals);
+    let forced = || {
+        let all: Vec<Element> = found.removed.iter().chain(&found.left).copied().collect();
+        forced(&found, &all, &by_priority(&all), intervals)
+    };
+    settle(calls, &found, intervals, solve, forced)
+}
+
+/// Finds the values that are left and can't be: those that are inside where one that comes behind them
+/// is removed at the earliest, or where the queue was found empty at the earliest.
+fn forced(
+    found: &Elements,
+    all: &[Element],
+    by_priority: &[usize],
+    intervals: &Intervals,
+) -> Vec<usize> {
+    let removed = found.removed.len();
+    let mut free = Free::new(intervals.count);
+    let mut out = vec![0; removed];
+    for &i in by_priority.iter().filter(|&&i| i < removed) {
+        out[i] = free.from(all[i].qs);
+        free.occupy(all[i].pe.min(intervals.count), out[i], |_| {});
+    }
+    let gaps = found.empty.iter().map(|&place| free.from(intervals.start(place)));
+    let mut latest = gaps.max().unwrap_or(0);
+    let mut forced = Vec::new();
+    for &i in by_priority.iter().rev() {
+        if i < removed {
+            latest = latest.max(out[i]);
+        } else if all[i].pe <= latest {
+            forced.push(i - removed);
+        }
+    }
+    forced
 }
 
 /// The gaps that are free, by union-find: each points to itself or further on.

@@ -23,12 +23,14 @@
 //! forever; each half is found once for each value, in a segment tree, and each gap once, in
 //! another. Cost: O(n log n).
 //!
-//! *Pending removals*: see [`settle`](super::elements::settle).
+//! *Pending removals*: see [`settle`](super::elements::settle). A value that is left may stay at a point
+//! that no zone covers, so it is forced out only if its insertion has no such point, or if the stack was
+//! found empty behind it.
 
 use consistory_spec::Object;
 
 use super::elements::{
-    Covered, Element, Names, Refuted, Solution, cover, elements, inverse, settle,
+    Covered, Element, Elements, Names, Refuted, Solution, cover, elements, inverse, settle,
 };
 use super::intervals::{Intervals, NEVER};
 use super::trees::{Coverage, Least};
@@ -42,7 +44,21 @@ pub(super) fn decide(calls: &Calls<'_>, object: &dyn Object, intervals: &Interva
         Ok(found) => found,
         Err(wrong) => return Ok(Err(wrong)),
     };
-    settle(calls, &found, intervals, |elements| solve(elements, &found.empty, intervals))
+    let solve = |elements: &[Element]| solve(elements, &found.empty, intervals);
+    settle(calls, &found, intervals, solve, || forced(&found, intervals))
+}
+
+/// Finds the values that are left and can't be: those that go in while something that comes out is
+/// inside throughout, or before the stack was found empty.
+fn forced(found: &Elements, intervals: &Intervals) -> Vec<usize> {
+    let covered = Covered::new(&found.removed);
+    let gap_of = |place: &Place| covered.first_gap(intervals.start(*place), intervals.end(*place));
+    let empty = found.empty.iter().filter_map(gap_of).max();
+    let is_forced = |element: &Element| {
+        covered.first_gap(element.ps, element.pe).is_none()
+            || empty.is_some_and(|gap| element.pe <= gap)
+    };
+    (0..found.left.len()).filter(|&i| is_forced(&found.left[i])).collect()
 }
 
 /// A value with a zone, which ends behind every rank if it is never removed.

@@ -1,4 +1,4 @@
-//! The calls of a queue or a stack as they come, kept as long as they matter.
+//! The calls of a queue, a stack or a priority queue as they come, kept as long as they matter.
 //!
 //! Where elements go in at the same time, their order stays open until they come out, so there are
 //! far too many states to keep. But as long as no element is put in while an equal one may still be
@@ -28,6 +28,12 @@
 //!                      ├────── push(3) ──────┤              3 goes in behind 1, so it starts here ^
 //! ```
 //!
+//! *A priority queue* is wrong if an element comes out, or the queue is found empty, though at each point
+//! of that call something that comes first is surely inside, from the end of its insertion to the start
+//! of its removal ([`crate::monitors`]). Let `T` be before each call to take out that is running, and
+//! also before each that returned behind the first of these was made. What came out by a call that was
+//! made before `T` is inside at no point that can matter.
+//!
 //! *Calls to take out that nobody knows the end of.* In a queue the first of them took the element
 //! whose insertion ended first of those that nobody else takes, the second the second, and so on, if
 //! they took any ([`crate::monitors`]). An element is lost for good if one that went in behind it
@@ -36,14 +42,21 @@
 //! called before `T`, so nobody else will take their places: both are forgotten. A call that found
 //! the queue empty stays as long as it takes such a call to explain it, and `T` is before it then.
 //!
-//! In a stack it depends on all that comes whom such a call serves best. So it keeps everything
-//! behind it, up to a limit; then it has taken effect as in the order that was found, or never does.
-//! The same goes for the first ones of very many calls that nobody knows the end of. What was found
-//! right stays right. But what is found wrong from then on may be the fault of that choice, so nothing
-//! more is called wrong: see [`Wrong::is_certain`].
+//! In a stack such a call may as well wait until something below comes out, and in a priority queue until
+//! something behind comes out, or either is found empty: before that, what it takes is in nobody's way.
+//! So an element is forced out if it went in during a component that is over; or if it was surely inside
+//! when something behind it came out at the earliest before `T`. A call that was made before the
+//! insertion ended takes it at once, and both are forgotten. Of those the last one is chosen: the earlier
+//! ones are as good or better for all others. Only where each call was made later does it depend on
+//! what comes whom it serves best. Then everything is kept, up to a limit; then calls have taken effect
+//! as in the order that was found, or never do. The same goes for the first ones of very many calls that
+//! nobody knows the end of. What was found right stays right. But what is found wrong from then on may
+//! be the fault of that choice, so nothing more is called wrong: see [`Wrong::is_certain`]. (A call to put
+//! in that was given up matters only if what it put in comes out.)
 //!
 //! What is kept is what is inside, and a little more.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,8 +68,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::calls::Calls;
 use crate::court::is_explained;
 use crate::monitors::{Outcome, Unsuitable, monitor};
-use crate::online::RunningId;
 use crate::task::Task;
+
+use super::RunningId;
 
 /// How many calls are kept at most.
 pub(crate) const MOST_KEPT: usize = 1 << 20;
@@ -94,6 +108,14 @@ enum Does {
     FoundNothing,
 }
 
+/// In which order elements come out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Queue,
+    Stack,
+    Priority { greatest_first: bool },
+}
+
 /// What was found wrong.
 pub(crate) struct Wrong {
     pub(crate) id: RunningId,
@@ -113,7 +135,7 @@ enum Finding {
 /// The calls of a queue or a stack.
 pub(crate) struct Record {
     object: Arc<dyn Object>,
-    is_stack: bool,
+    shape: Shape,
     running: FxHashMap<RunningId, Kept>,
     /// The calls that ended, and those that nobody knows the end of.
     ended: Vec<Kept>,
@@ -129,6 +151,8 @@ pub(crate) struct Record {
     before: usize,
     /// How many calls were given up whose end nobody knows, though that might matter.
     given_up: u64,
+    /// How many of these were to put something in, which matters only if that comes out.
+    given_up_inserts: u64,
     /// How many elements that came out are kept because of those at most.
     patience: usize,
 }
@@ -136,14 +160,16 @@ pub(crate) struct Record {
 impl Record {
     /// Starts with nothing called, if the object is one that can be judged so.
     pub(crate) fn new(object: &Arc<dyn Object>) -> Option<Self> {
-        let is_stack = match object.family()? {
-            Family::Queue => false,
-            Family::Stack => true,
+        let shape = match object.family()? {
+            Family::Queue => Shape::Queue,
+            Family::Stack => Shape::Stack,
+            Family::LeastFirst => Shape::Priority { greatest_first: false },
+            Family::GreatestFirst => Shape::Priority { greatest_first: true },
             _ => return None,
         };
         Some(Record {
             object: Arc::clone(object),
-            is_stack,
+            shape,
             running: FxHashMap::default(),
             ended: Vec::new(),
             values: FxHashMap::default(),
@@ -154,12 +180,14 @@ impl Record {
             since: 0,
             before: 0,
             given_up: 0,
+            given_up_inserts: 0,
             patience: PATIENT,
         })
     }
 
     fn tick(&mut self) -> i64 {
-        self.clock += 1;
+        // Between two times there is room for one more.
+        self.clock += 2;
         self.clock
     }
 
@@ -177,7 +205,7 @@ impl Record {
     #[must_use]
     pub(crate) fn invoke(&mut self, id: RunningId, method: &str, args: &[Value]) -> bool {
         let does = match (method, args) {
-            ("enqueue" | "offer" | "push", [value]) => {
+            ("enqueue" | "offer" | "push" | "insert", [value]) => {
                 let is_inside = matches!(self.last.get(value), Some((_, false)));
                 if is_inside || *value == Value::Null {
                     return false;
@@ -187,7 +215,7 @@ impl Record {
                 self.last.insert(value.clone(), (self.next, false));
                 Does::Insert(self.next)
             }
-            ("dequeue" | "pop", []) => Does::Remove,
+            ("dequeue" | "pop" | "poll", []) => Does::Remove,
             _ => return false,
         };
         let start = self.tick();
@@ -240,14 +268,16 @@ impl Record {
             let call = self.ended.remove(oldest);
             if let Does::Insert(element) = call.does {
                 self.forget_values([element]);
+                self.given_up_inserts += 1;
+            } else {
+                self.given_up += 1;
             }
-            self.given_up += 1;
         }
     }
 
     /// Counts the calls that were given up.
     pub(crate) fn given_up(&self) -> u64 {
-        self.given_up
+        self.given_up + self.given_up_inserts
     }
 
     /// Says whether enough is new to ask the deciders again.
@@ -272,11 +302,8 @@ impl Record {
         match self.decide(NEVER, None)? {
             Finding::Fine => {
                 self.returns.clear();
-                if self.is_stack {
-                    self.settle();
-                    self.forget_of_stack()
-                } else {
-                    self.forget_of_queue()
+                if !self.forget_settled() && self.settle() {
+                    self.forget_settled();
                 }
                 self.before = self.ended.len();
                 return Some(None);
@@ -297,7 +324,15 @@ impl Record {
         }
         let (end, id) = self.returns[high];
         let possible = self.possible(end, id);
-        Some(Some(Wrong { id, possible, is_certain: self.given_up == 0 }))
+        let removed = self.ended.iter().find(|call| call.id == id).map(|call| call.does);
+        let comes_from_nowhere = matches!(removed, Some(Does::Removed(removed))
+            if !self.calls().any(|call| call.does == Does::Insert(removed)));
+        let is_certain = self.given_up == 0 && !(comes_from_nowhere && self.given_up_inserts > 0);
+        Some(Some(Wrong { id, possible, is_certain }))
+    }
+
+    fn calls(&self) -> impl Iterator<Item = &Kept> {
+        self.ended.iter().chain(self.running.values())
     }
 
     /// Lists what a call could have returned.
@@ -322,9 +357,16 @@ impl Record {
             .filter(|(_, element)| !removed.contains(element))
             .collect();
         inside.sort_unstable();
-        // A stack gives what was put in last.
-        if self.is_stack {
-            inside.reverse();
+        match self.shape {
+            Shape::Queue => {}
+            // A stack gives what was put in last.
+            Shape::Stack => inside.reverse(),
+            Shape::Priority { greatest_first } => {
+                inside.sort_by_key(|&(_, element)| self.values.get(&element));
+                if greatest_first {
+                    inside.reverse();
+                }
+            }
         }
         let elements = inside.into_iter().map(|(_, element)| Does::Removed(element)).take(TRIES);
         let could = [Does::FoundNothing].into_iter().chain(elements);
@@ -364,7 +406,18 @@ impl Record {
     }
 
     fn history(&self, until: i64, instead: Option<(RunningId, Does)>) -> History {
-        let (insert, remove) = if self.is_stack { ("push", "pop") } else { ("enqueue", "dequeue") };
+        let (insert, remove) = match self.shape {
+            Shape::Queue => ("enqueue", "dequeue"),
+            Shape::Stack => ("push", "pop"),
+            Shape::Priority { .. } => ("insert", "poll"),
+        };
+        let number = |builder: &mut HistoryBuilder, element: Element| match self.shape {
+            Shape::Queue | Shape::Stack => builder.int(element),
+            Shape::Priority { .. } => {
+                let priority = self.values.get(&element).cloned().unwrap_or(Value::Null);
+                builder.value(Value::List(vec![priority, Value::Int(element)]))
+            }
+        };
         let mut builder = HistoryBuilder::new();
         let session = builder.session("t");
         let called = |call: &&Kept| call.start <= until;
@@ -373,13 +426,13 @@ impl Record {
             let does = instead.filter(|(id, _)| *id == call.id).map_or(call.does, |(_, does)| does);
             let call_of = match does {
                 Does::Insert(element) => {
-                    let args = vec![builder.int(element)];
+                    let args = vec![number(&mut builder, element)];
                     Call { method: insert.into(), args, returns: None }
                 }
                 _ => {
                     let returns = match does {
                         _ if end.is_none() => None,
-                        Does::Removed(element) => Some(builder.int(element)),
+                        Does::Removed(element) => Some(number(&mut builder, element)),
                         _ => Some(builder.value(Value::Null)),
                     };
                     Call { method: remove.into(), args: Vec::new(), returns }
@@ -390,6 +443,19 @@ impl Record {
             builder.push_with(session, action, Details { time, ..Details::default() });
         }
         builder.finish().expect("there are fewer calls than ids")
+    }
+
+    /// Forgets what can no longer matter; says whether calls that nobody knows the end of are in the
+    /// way of that.
+    fn forget_settled(&mut self) -> bool {
+        match self.shape {
+            Shape::Queue => {
+                self.forget_of_queue();
+                true
+            }
+            Shape::Stack => self.forget_of_stack(),
+            Shape::Priority { greatest_first } => self.forget_of_priorities(greatest_first),
+        }
     }
 
     fn forget_of_queue(&mut self) {
@@ -446,28 +512,34 @@ impl Record {
         self.forget(&gone);
     }
 
-    /// Gives up the calls of a stack that took something out and that nobody knows the end of, if
-    /// too much is kept because of them.
-    fn settle(&mut self) {
+    /// Gives up the calls that took something out of a stack or a priority queue and that nobody
+    /// knows the end of, if too much is kept because of them; says whether it did.
+    fn settle(&mut self) -> bool {
         let out = self.ended.iter().filter(|call| matches!(call.does, Does::Removed(_)));
         let has_pending = self.ended.iter().any(|call| call.does == Does::Remove);
         if !has_pending || out.count() < self.patience {
-            return;
+            return false;
         }
         let history = self.history(NEVER, None);
-        let Ok(calls) = Calls::new(&history) else { return };
-        let Outcome::Linearizable(order) = monitor(&calls, &*self.object) else { return };
-        let mut inside: Vec<Element> = Vec::new();
+        let Ok(calls) = Calls::new(&history) else { return false };
+        let Outcome::Linearizable(order) = monitor(&calls, &*self.object) else { return false };
+        // By priority, or as they came.
+        let mut inside: BTreeSet<(Option<&Value>, usize, Element)> = BTreeSet::new();
+        let is_priority = matches!(self.shape, Shape::Priority { .. });
+        let priority = |element| self.values.get(&element).filter(|_| is_priority);
+        let first = self.shape == Shape::Priority { greatest_first: false };
         let mut served: FxHashMap<RunningId, Element> = FxHashMap::default();
-        let kept: Vec<Kept> = self.ended.iter().chain(self.running.values()).copied().collect();
-        for place in order {
+        let kept: Vec<Kept> = self.calls().copied().collect();
+        for (at, place) in order.into_iter().enumerate() {
             let call = &kept[calls.get(place).id.index()];
+            let mut take = || match first {
+                true => inside.pop_first(),
+                false => inside.pop_last(),
+            };
             match call.does {
-                Does::Insert(element) => inside.push(element),
-                Does::Removed(_) => {
-                    inside.pop();
-                }
-                Does::Remove => served.extend(inside.pop().map(|element| (call.id, element))),
+                Does::Insert(element) => _ = inside.insert((priority(element), at, element)),
+                Does::Removed(_) => _ = take(),
+                Does::Remove => served.extend(take().map(|(_, _, element)| (call.id, element))),
                 Does::FoundNothing => {}
             }
         }
@@ -483,9 +555,115 @@ impl Record {
             (does, _) => does != Does::Remove,
         });
         self.given_up += settled + (before - self.ended.len()) as u64;
+        true
     }
 
-    fn forget_of_stack(&mut self) {
+    /// Gives elements that must have come out, each with the end of its insertion, to calls that
+    /// nobody knows the end of; `None` if a call for one of them was made too late to be nobody's
+    /// concern.
+    fn serve(&self, mut forced: Vec<(i64, Element)>) -> Option<Vec<(Element, RunningId)>> {
+        let pending = self.ended.iter().filter(|call| call.does == Does::Remove);
+        let mut pending: Vec<(i64, RunningId)> =
+            pending.map(|call| (call.start, call.id)).collect();
+        pending.sort_unstable();
+        forced.sort_unstable();
+        let mut pending = pending.into_iter().peekable();
+        let mut called = Vec::new();
+        let served = forced.into_iter().map(|(end, element)| {
+            while let Some((_, id)) = pending.next_if(|&(start, _)| start < end) {
+                called.push(id);
+            }
+            called.pop().map(|id| (element, id))
+        });
+        served.collect()
+    }
+
+    /// Lists the elements that nobody is known to have taken out, with the calls that put them in.
+    fn left(&self) -> Vec<(Element, Kept)> {
+        let taken = self.ended.iter().filter_map(|call| match call.does {
+            Does::Removed(element) => Some(element),
+            _ => None,
+        });
+        let taken: FxHashSet<Element> = taken.collect();
+        let left = self.ended.iter().filter_map(|call| match call.does {
+            Does::Insert(element) if call.end != NEVER && !taken.contains(&element) => {
+                Some((element, *call))
+            }
+            _ => None,
+        });
+        left.collect()
+    }
+
+    fn forget_of_priorities(&mut self, greatest_first: bool) -> bool {
+        let inserts = self.calls().filter_map(|call| match call.does {
+            Does::Insert(element) => Some((element, *call)),
+            _ => None,
+        });
+        let inserts: FxHashMap<Element, Kept> = inserts.collect();
+        let removed = self.ended.iter().filter_map(|call| match call.does {
+            Does::Removed(element) => Some((element, inserts.get(&element)?, call)),
+            _ => None,
+        });
+        let removed: Vec<(Element, &Kept, &Kept)> = removed.collect();
+        let open = self.running.values().filter(|call| call.does == Does::Remove);
+        let open = open.map(|call| call.start).min().unwrap_or(NEVER);
+        let is_removal = |call: &&Kept| matches!(call.does, Does::Removed(_) | Does::FoundNothing);
+        let late = self.ended.iter().filter(is_removal).filter(|call| call.end >= open);
+        let past = late.map(|call| call.start).min().unwrap_or(NEVER).min(open);
+        let mut served = Vec::new();
+        if self.ended.iter().any(|call| call.does == Does::Remove) {
+            // Those that came out, and those that did not, the first ones first.
+            let left = self.left();
+            let out = removed.iter().map(|&(element, insert, call)| (element, insert, Some(call)));
+            let mut all: Vec<(Element, &Kept, Option<&Kept>)> =
+                out.chain(left.iter().map(|(element, insert)| (*element, insert, None))).collect();
+            all.sort_by_cached_key(|(element, _, _)| (self.values.get(element), *element));
+            if greatest_first {
+                all.reverse();
+            }
+            let mut covered = Covered::default();
+            // When each came out at the earliest, if that was before.
+            let mut at: Vec<i64> = Vec::with_capacity(all.len());
+            for (_, insert, removal) in &all {
+                let Some(removal) = removal else {
+                    at.push(i64::MIN);
+                    continue;
+                };
+                let start = removal.start.max(insert.start);
+                let is_before = removal.end < open;
+                at.push(if is_before { covered.first_free(start) } else { i64::MIN });
+                covered.add(insert.end.min(removal.end), start);
+            }
+            let empty = self.ended.iter().filter(|call| call.does == Does::FoundNothing);
+            let empty = empty.filter(|call| call.end < open);
+            let empty = empty.map(|call| covered.first_free(call.start));
+            let mut latest = empty.max().unwrap_or(i64::MIN);
+            let mut forced = Vec::new();
+            for (&(element, insert, removal), at) in all.iter().zip(at).rev() {
+                if removal.is_none() && insert.end <= latest {
+                    forced.push((insert.end, element));
+                }
+                latest = latest.max(at);
+            }
+            match self.serve(forced) {
+                Some(found) => served = found,
+                None => return false,
+            }
+        }
+        let gone = removed.iter().filter(|(_, insert, removal)| {
+            let start = removal.start.max(insert.start);
+            start < past && removal.end < open && !self.running.contains_key(&insert.id)
+        });
+        let mut gone: FxHashSet<Element> = gone.map(|&(element, _, _)| element).collect();
+        gone.extend(served.iter().map(|&(element, _)| element));
+        let served: FxHashSet<RunningId> = served.into_iter().map(|(_, id)| id).collect();
+        let is_over = |call: &Kept| call.does == Does::FoundNothing && call.end < open;
+        self.ended.retain(|call| !is_over(call) && !served.contains(&call.id));
+        self.forget(&gone);
+        true
+    }
+
+    fn forget_of_stack(&mut self) -> bool {
         let mut inserts: FxHashMap<Element, Kept> = FxHashMap::default();
         for call in self.ended.iter().chain(self.running.values()) {
             if let Does::Insert(element) = call.does {
@@ -516,14 +694,18 @@ impl Record {
                 _ => {}
             }
         }
-        let calls = self.ended.iter().chain(self.running.values());
-        let open = calls.filter(|call| call.does == Does::Remove).map(|call| call.start);
+        let open = self.running.values().filter(|call| call.does == Does::Remove);
+        let open = open.map(|call| call.start);
         let mut past = open.min().unwrap_or(NEVER);
         removals.sort_unstable();
         for &(end, start) in removals.iter().rev() {
             if end >= past {
                 past = past.min(start);
             }
+        }
+        let mut covered = Covered::default();
+        for (_, from, removal) in &zones {
+            covered.add(*from, removal.start);
         }
         zones.retain(|(_, _, removal)| removal.end < past);
         zones.sort_unstable_by_key(|&(_, from, _)| from);
@@ -539,6 +721,18 @@ impl Record {
             let at = components.partition_point(|&(from, _)| from < time).checked_sub(1)?;
             Some(components[at]).filter(|&(_, to)| time < to)
         };
+        let empty = self.ended.iter().filter(|call| call.does == Does::FoundNothing);
+        let empty = empty.filter(|call| call.end < past);
+        let latest = empty.map(|call| covered.first_free(call.start)).max().unwrap_or(i64::MIN);
+        let forced = self.left().into_iter().filter(|(_, insert)| {
+            let component = around(insert.start);
+            insert.end <= latest || (component.is_some() && component == around(insert.end))
+        });
+        let forced = forced.map(|(element, insert)| (insert.end, element)).collect();
+        let Some(served) = self.serve(forced) else { return false };
+        gone.extend(served.iter().map(|&(element, _)| element));
+        let served: FxHashSet<RunningId> = served.into_iter().map(|(_, id)| id).collect();
+        self.ended.retain(|call| !served.contains(&call.id));
         for call in self.ended.iter_mut().chain(self.running.values_mut()) {
             if let Does::Insert(element) = call.does
                 && !gone.contains(&element)
@@ -548,10 +742,14 @@ impl Record {
                 if call.end != NEVER {
                     call.end = around(call.end).map_or(call.end, |(from, _)| from);
                 }
+            } else if call.does == Does::Remove {
+                // Whatever it took out stays throughout the component.
+                call.start = around(call.start).map_or(call.start, |(from, _)| from - 1);
             }
         }
         self.ended.retain(|call| call.does != Does::FoundNothing || call.end >= past);
         self.forget(&gone);
+        true
     }
 
     /// Forgets elements and their calls.
@@ -571,5 +769,32 @@ impl Record {
                 self.last.remove(&value);
             }
         }
+    }
+}
+
+/// Times at which something is surely inside, as disjoint ranges.
+#[derive(Default)]
+struct Covered(BTreeMap<i64, i64>);
+
+impl Covered {
+    /// Adds a range, if it is one.
+    fn add(&mut self, from: i64, to: i64) {
+        if from >= to {
+            return;
+        }
+        let (mut from, mut to) = (from, to);
+        while let Some((&start, &end)) = self.0.range(..=to).next_back()
+            && end >= from
+        {
+            self.0.remove(&start);
+            (from, to) = (from.min(start), to.max(end));
+        }
+        self.0.insert(from, to);
+    }
+
+    /// Finds the first time from one on that is not covered.
+    fn first_free(&self, time: i64) -> i64 {
+        let around = self.0.range(..=time).next_back().filter(|&(_, &to)| to > time);
+        around.map_or(time, |(_, &to)| to)
     }
 }

@@ -1,0 +1,491 @@
+//! The calls of a register as they come, by value.
+//!
+//! A write and the reads of its value are a *cluster*; as long as no value is written while an equal
+//! one may still be read, a return says to which it belongs. Of a cluster two times matter: its
+//! first end `f`, and its last start `s`. A register's calls are linearizable if and only if every
+//! value that was read was written, no read ends before its write starts, and no two clusters `u`
+//! and `v` have `f(u) < s(v)` and `f(v) < s(u)`, that is, each a call that is over before one of the
+//! other starts (Gibbons and Korach, [`crate::monitors`]).
+//!
+//! So when a call returns, its cluster's times change, and it is compared with the others. Only one
+//! change can be wrong: a read that starts at `a` and finds a value of which a call has returned
+//! before. It is wrong if another cluster has `f(v) < a` and `s(v) > f(u)`. Clusters get their `f`
+//! in the order of time, so those with `f(v) < a` come first, and the greatest `s` of the first ones
+//! is kept for every number of them.
+//!
+//! *What is forgotten.* Say that `T` is the start of the oldest read that is running. A cluster `u` is
+//! over if another has `f(v) < T` and `s(v) > f(u)`: whoever reads it from now on is wrong, and so is
+//! who reads a value that nobody knows. Of clusters that are over only the two greatest `s` with
+//! `f < T` can matter.
+//!
+//! *Writes that never return.* One that nobody has read can be left out of any linearization, so it
+//! costs nothing but its place, and it is in nobody's way: it is no choice at all until it is read.
+//! Of very many the first ones are given up; then a read of a value that nobody knows is not called
+//! wrong any more, and every other verdict is what it was.
+//!
+//! Cost: for each call a search by bisection, and for a read the number of calls that returned while
+//! it was running. Where this does not apply, what is kept is turned into a few calls with the same
+//! clusters ([`Clusters::calls`]), and these into configurations.
+
+use std::collections::VecDeque;
+
+use consistory_history::Value;
+use consistory_spec::Family;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::RunningId;
+
+/// How many writes whose end nobody knows are kept.
+const MOST_LOST: usize = 1 << 16;
+/// How many clusters are kept before some are forgotten.
+const SOME: usize = 32;
+
+/// A time before all others.
+const ALWAYS: i64 = i64::MIN;
+
+/// What a call does to a register.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Access {
+    Read,
+    Write(Value),
+}
+
+impl Access {
+    /// Gives what a call of an object of a family does, if it is to read or to write.
+    pub(super) fn new(family: &Family, method: &str, args: &[Value]) -> Option<Self> {
+        match (family, method, args) {
+            (Family::Register(_), "read", []) | (Family::Store(_), "get", [_]) => {
+                Some(Access::Read)
+            }
+            (Family::Register(_), "write", [value]) | (Family::Store(_), "put", [_, value]) => {
+                Some(Access::Write(value.clone()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What is wrong with a return.
+pub(super) struct Stale {
+    /// What could have been read.
+    pub(super) possible: Vec<Value>,
+    /// Whether it is wrong whatever was given up.
+    pub(super) is_certain: bool,
+}
+
+/// A call that stands for those of a cluster, for a part that is judged otherwise.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Told {
+    /// Who it is, if it is running.
+    pub(super) id: Option<RunningId>,
+    pub(super) access: Access,
+    pub(super) start: i64,
+    pub(super) end: Ending,
+    /// What it read.
+    pub(super) returns: Option<Value>,
+}
+
+/// Whether a call returned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Ending {
+    At(i64),
+    Running,
+    Lost,
+}
+
+/// A write that nobody has read and that has not returned, or a cluster.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Open { writer: RunningId, start: i64, is_lost: bool },
+    Returned(usize),
+}
+
+/// A cluster of which a call has returned.
+struct Cluster {
+    value: Value,
+    /// Its write, if it is not the initial value.
+    write: Option<Write>,
+    first_end: i64,
+    last_start: i64,
+}
+
+#[derive(Clone, Copy)]
+struct Write {
+    id: RunningId,
+    start: i64,
+    end: Ending,
+}
+
+/// The greatest last start of some clusters, whose it is, and the greatest of the others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Latest {
+    start: i64,
+    of: usize,
+    next: i64,
+}
+
+impl Latest {
+    const NONE: Latest = Latest { start: ALWAYS, of: usize::MAX, next: ALWAYS };
+
+    fn with(self, start: i64, of: usize) -> Self {
+        match start > self.start {
+            true => Latest { start, of, next: self.start },
+            false => Latest { next: self.next.max(start), ..self },
+        }
+    }
+
+    /// Gives the greatest start of a cluster other than one.
+    fn except(self, cluster: usize) -> i64 {
+        if self.of == cluster { self.next } else { self.start }
+    }
+}
+
+/// The calls of a register.
+pub(super) struct Clusters {
+    /// The cluster of each value that may be read.
+    known: FxHashMap<Value, Known>,
+    /// By first end.
+    returned: Vec<Cluster>,
+    /// The latest of the clusters up to each.
+    latest: Vec<Latest>,
+    running: FxHashMap<RunningId, (i64, Access)>,
+    /// The writes whose end nobody knows, as they came; some may have been read since.
+    lost: VecDeque<(Value, RunningId)>,
+    /// How many of these nobody has read.
+    unread: usize,
+    given_up: u64,
+    clock: i64,
+    /// How many clusters there were when some were forgotten.
+    before: usize,
+    /// Whether a value was read whose write failed.
+    is_refuted: bool,
+}
+
+impl Clusters {
+    /// Starts with an initial value.
+    pub(super) fn new(initial: Value) -> Self {
+        let mut clusters = Clusters {
+            known: FxHashMap::default(),
+            returned: Vec::new(),
+            latest: Vec::new(),
+            running: FxHashMap::default(),
+            lost: VecDeque::new(),
+            unread: 0,
+            given_up: 0,
+            clock: 0,
+            before: 0,
+            is_refuted: false,
+        };
+        clusters.push(Cluster {
+            value: initial,
+            write: None,
+            first_end: ALWAYS,
+            last_start: ALWAYS,
+        });
+        clusters
+    }
+
+    fn tick(&mut self) -> i64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    /// Counts what is kept.
+    pub(super) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Says how many writes were given up.
+    pub(super) fn given_up(&self) -> u64 {
+        self.given_up
+    }
+
+    /// Counts the writes whose end nobody knows and that nobody has read.
+    pub(super) fn lost_calls(&self) -> usize {
+        self.unread
+    }
+
+    /// Says whether nothing is running, nothing is lost and the value is the initial one.
+    pub(super) fn is_idle(&self) -> bool {
+        self.running.is_empty()
+            && self.unread == 0
+            && self.returned.len() == 1
+            && self.returned[0].write.is_none()
+    }
+
+    /// Takes a call; says whether it can be judged so.
+    #[must_use]
+    pub(super) fn invoke(&mut self, id: RunningId, access: Access) -> bool {
+        let start = self.clock + 1;
+        if let Access::Write(value) = &access {
+            match self.known.get(value) {
+                Some(Known::Open { .. }) => return false,
+                Some(&Known::Returned(at)) if !self.is_over(at, self.oldest_read()) => {
+                    return false;
+                }
+                _ => {}
+            }
+            let open = Known::Open { writer: id, start, is_lost: false };
+            self.known.insert(value.clone(), open);
+        }
+        self.clock = start;
+        self.running.insert(id, (start, access));
+        true
+    }
+
+    /// Takes a return; says what is wrong if nothing explains it.
+    pub(super) fn complete(&mut self, id: RunningId, returned: Option<&Value>) -> Option<Stale> {
+        let (start, access) = self.running.remove(&id)?;
+        let now = self.tick();
+        let is_fine = match (access, returned) {
+            (Access::Write(value), _) => {
+                self.write_ends(id, value, Ending::At(now));
+                true
+            }
+            (Access::Read, None) => true,
+            (Access::Read, Some(value)) => self.read(value, start),
+        };
+        let is_fine = is_fine && !std::mem::take(&mut self.is_refuted);
+        if self.returned.len() > 2 * self.before + SOME {
+            self.forget();
+        }
+        if is_fine {
+            return None;
+        }
+        let is_unknown = returned.is_some_and(|value| !self.known.contains_key(value));
+        let is_certain = self.given_up == 0 || !is_unknown;
+        Some(Stale { possible: self.possible(start), is_certain })
+    }
+
+    /// Notes that a write returned, or that nobody will know whether it did.
+    fn write_ends(&mut self, id: RunningId, value: Value, end: Ending) {
+        match self.known.get(&value).copied() {
+            Some(Known::Open { writer, start, .. }) if writer == id => match end {
+                Ending::At(now) => {
+                    let write = Some(Write { id, start, end });
+                    self.push(Cluster { value, write, first_end: now, last_start: start });
+                }
+                _ => {
+                    let open = Known::Open { writer, start, is_lost: true };
+                    self.known.insert(value.clone(), open);
+                    self.lost.push_back((value, id));
+                    self.unread += 1;
+                }
+            },
+            Some(Known::Returned(at)) => {
+                if let Some(write) = &mut self.returned[at].write
+                    && write.id == id
+                {
+                    write.end = end;
+                }
+            }
+            // It is over, and its value was written again.
+            _ => {}
+        }
+    }
+
+    /// Takes that a value was read by a call that started at a time; says whether that may be.
+    fn read(&mut self, value: &Value, start: i64) -> bool {
+        match self.known.get(value).copied() {
+            None => false,
+            Some(Known::Open { writer: id, start: written, is_lost }) => {
+                self.unread -= usize::from(is_lost);
+                let end = if is_lost { Ending::Lost } else { Ending::Running };
+                let write = Some(Write { id, start: written, end });
+                let (first_end, last_start) = (self.clock, written.max(start));
+                self.push(Cluster { value: value.clone(), write, first_end, last_start });
+                true
+            }
+            Some(Known::Returned(at)) => {
+                let is_fine = !self.is_over(at, start);
+                if is_fine && start > self.returned[at].last_start {
+                    self.returned[at].last_start = start;
+                    self.update(at);
+                }
+                is_fine
+            }
+        }
+    }
+
+    /// Says whether a cluster is wrong if a read of it starts at a time.
+    fn is_over(&self, cluster: usize, start: i64) -> bool {
+        let before = self.returned.partition_point(|v| v.first_end < start);
+        let latest = before.checked_sub(1).map_or(Latest::NONE, |last| self.latest[last]);
+        start > self.returned[cluster].last_start
+            && latest.except(cluster) > self.returned[cluster].first_end
+    }
+
+    fn push(&mut self, cluster: Cluster) {
+        let at = self.returned.len();
+        self.known.insert(cluster.value.clone(), Known::Returned(at));
+        let latest = self.latest.last().copied().unwrap_or(Latest::NONE);
+        self.latest.push(latest.with(cluster.last_start, at));
+        self.returned.push(cluster);
+    }
+
+    /// Brings up to date what is the latest from a cluster on.
+    fn update(&mut self, from: usize) {
+        let mut latest = from.checked_sub(1).map_or(Latest::NONE, |at| self.latest[at]);
+        for at in from..self.returned.len() {
+            latest = latest.with(self.returned[at].last_start, at);
+            if self.latest[at] == latest {
+                return;
+            }
+            self.latest[at] = latest;
+        }
+    }
+
+    /// Takes that a call did not take effect.
+    pub(super) fn fail(&mut self, id: RunningId) {
+        let Some((_, Access::Write(value))) = self.running.remove(&id) else { return };
+        match self.known.get(&value).copied() {
+            Some(Known::Open { writer, .. }) if writer == id => _ = self.known.remove(&value),
+            Some(Known::Returned(at)) => {
+                self.is_refuted |= self.returned[at].write.is_some_and(|write| write.id == id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes that nobody will know the end of a call; says whether one had to be given up.
+    pub(super) fn abandon(&mut self, id: RunningId) -> bool {
+        if let Some((_, Access::Write(value))) = self.running.remove(&id) {
+            self.write_ends(id, value, Ending::Lost);
+        }
+        self.keep_lost(MOST_LOST) > 0
+    }
+
+    /// Gives up the first writes whose end nobody knows, until there are few enough; says how many.
+    pub(super) fn keep_lost(&mut self, most: usize) -> u64 {
+        let before = self.given_up;
+        let known = &mut self.known;
+        let is_unread = |known: &FxHashMap<Value, Known>, value: &Value, id: RunningId| matches!(known.get(value), Some(Known::Open { writer, .. }) if *writer == id);
+        if self.lost.len() > 2 * self.unread + SOME {
+            self.lost.retain(|(value, id)| is_unread(known, value, *id));
+        }
+        while self.unread > most
+            && let Some((value, id)) = self.lost.pop_front()
+        {
+            if is_unread(known, &value, id) {
+                known.remove(&value);
+                self.unread -= 1;
+                self.given_up += 1;
+            }
+        }
+        self.given_up - before
+    }
+
+    /// Gives the start of the oldest read that is running.
+    fn oldest_read(&self) -> i64 {
+        let reads = self.running.values().filter(|(_, access)| *access == Access::Read);
+        reads.map(|&(start, _)| start).min().unwrap_or(i64::MAX)
+    }
+
+    /// Forgets the clusters that are over, but for the two latest.
+    fn forget(&mut self) {
+        let oldest = self.oldest_read();
+        let before = self.returned.partition_point(|cluster| cluster.first_end < oldest);
+        let latest = before.checked_sub(1).map_or(Latest::NONE, |last| self.latest[last]);
+        let is_second = |at: usize| {
+            at < before && at != latest.of && self.returned[at].last_start == latest.next
+        };
+        let stays: Vec<bool> = (0..self.returned.len())
+            .map(|at| at == latest.of || is_second(at) || !self.is_over(at, oldest))
+            .collect();
+        self.latest.clear();
+        for (at, cluster) in std::mem::take(&mut self.returned).into_iter().enumerate() {
+            let is_known = self.known.get(&cluster.value) == Some(&Known::Returned(at));
+            if is_known && !stays[at] {
+                self.known.remove(&cluster.value);
+            } else if is_known {
+                self.push(cluster);
+            } else if stays[at] {
+                // Its value was written again.
+                let again = self.known.get(&cluster.value).copied();
+                let value = cluster.value.clone();
+                self.push(cluster);
+                self.known.extend(again.map(|again| (value, again)));
+            }
+        }
+        self.before = self.returned.len();
+    }
+
+    /// Lists what a read that started at a time could return, a few values.
+    fn possible(&self, start: i64) -> Vec<Value> {
+        let clusters = (0..self.returned.len()).rev().filter(|&at| {
+            self.known.get(&self.returned[at].value) == Some(&Known::Returned(at))
+                && !self.is_over(at, start)
+        });
+        let clusters = clusters.map(|at| self.returned[at].value.clone());
+        let is_open = |known: &Known| matches!(known, Known::Open { .. });
+        let open = self.known.iter().filter(|(_, known)| is_open(known));
+        let mut possible: Vec<Value> =
+            clusters.chain(open.map(|(value, _)| value.clone())).take(super::FEW).collect();
+        possible.sort();
+        possible
+    }
+
+    /// Gives calls with the same clusters: whatever happens next is explained with all that happened
+    /// if and only if it is explained with these.
+    ///
+    /// Each cluster is told by its write, a read that ends at its first end, and one that starts at
+    /// its last start.
+    pub(super) fn calls(&mut self) -> Vec<Told> {
+        self.forget();
+        let mut told: Vec<Told> = Vec::new();
+        // Between two times there is room for one more.
+        let later = |time: i64| 2 * time + 1;
+        let kept = self.returned.iter().filter_map(|cluster| cluster.write);
+        let kept: FxHashSet<RunningId> = kept.map(|write| write.id).collect();
+        for (&id, (start, access)) in self.running.iter().filter(|(id, _)| !kept.contains(id)) {
+            let mut start = 2 * start;
+            if let Access::Write(value) = access {
+                let known = self.known.get(value);
+                if !matches!(known, Some(Known::Open { writer, .. }) if *writer == id) {
+                    // It was read and is over, so it may as well have been read first of all.
+                    start = 0;
+                    let (access, end) = (Access::Read, Ending::At(1));
+                    told.push(Told { id: None, access, start, end, returns: Some(value.clone()) });
+                }
+            }
+            let (access, end) = (access.clone(), Ending::Running);
+            told.push(Told { id: Some(id), access, start, end, returns: None });
+        }
+        for (value, known) in &self.known {
+            if let &Known::Open { start, is_lost: true, .. } = known {
+                let (access, start, end) = (Access::Write(value.clone()), 2 * start, Ending::Lost);
+                told.push(Told { id: None, access, start, end, returns: None });
+            }
+        }
+        for Cluster { value, write, first_end, last_start } in &self.returned {
+            let read = |start: i64, end: i64| Told {
+                id: None,
+                access: Access::Read,
+                start,
+                end: Ending::At(end),
+                returns: Some(value.clone()),
+            };
+            let (first, last) = (2 * first_end.max(&0), 2 * last_start.max(&0));
+            let Some(Write { id, start, end }) = write else {
+                if *last_start != ALWAYS {
+                    told.push(read(last, later(*last_start)));
+                }
+                continue;
+            };
+            let (is_first, ending) = match end {
+                Ending::At(end) => (end == first_end, Ending::At(2 * end)),
+                end => (false, *end),
+            };
+            let running = Some(*id).filter(|_| ending == Ending::Running);
+            let (access, written) = (Access::Write(value.clone()), 2 * start);
+            told.push(Told { id: running, access, start: written, end: ending, returns: None });
+            if last > written {
+                told.push(read(last, first.max(later(*last_start))));
+            }
+            if !is_first && (last <= written || last > first) {
+                told.push(read(later(*start), first));
+            }
+        }
+        told
+    }
+}

@@ -1,0 +1,553 @@
+//! The configurations that explain the calls of an object, or of a part of one.
+//!
+//! Four things keep them few.
+//! - A running call that changes nothing is no choice: a configuration remembers all that it could
+//!   have returned so far, and gives way to one that differs from it only in remembering more. What
+//!   all of them remember is held once, so a call that runs for long costs nothing in each.
+//! - A call that nobody knows the end of may take effect at any time or never; equal ones are
+//!   counted, and a configuration gives way to one that differs from it only in having used fewer.
+//! - If a call that changes nothing can return what it did in a configuration as it is, no other
+//!   call need take effect before.
+//! - A configuration gives way to one from which a call that is running, or that nobody knows the
+//!   end of, leads to it: that call can take effect later as well.
+//!
+//! States, returns and calls are numbered, and what a call does in a state is asked of the
+//! specification once; numbers that are in use no longer are forgotten now and then.
+
+use std::collections::VecDeque;
+
+use consistory_history::Value;
+use consistory_spec::{Object, Returns};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use self::table::{CallId, StateId, Table, ValueId};
+use super::{FEW, OnlineError, RunningId};
+
+mod table;
+
+/// A call: its number, and what is known of its method.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Invoked {
+    call: CallId,
+    returns: Returns,
+    is_read_only: bool,
+}
+
+/// The configurations that explain what has happened.
+pub(super) struct Configurations {
+    set: FxHashSet<Configuration>,
+    open: Open,
+    table: Table,
+}
+
+/// The calls that may still take effect.
+#[derive(Default)]
+struct Open {
+    running: Vec<(RunningId, Invoked)>,
+    /// Calls that nobody knows the end of, each kind once, and how many there are.
+    pending: Vec<(Invoked, u32)>,
+    /// Running calls that change nothing, with what they may return in every configuration.
+    certain: Vec<(RunningId, FxHashSet<ValueId>)>,
+}
+
+/// What may be the case.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Configuration {
+    state: StateId,
+    /// Running calls that took effect, with what they will return; sorted.
+    done: Vec<(RunningId, ValueId)>,
+    /// Running calls that change nothing, with all that they may return and that is not certain;
+    /// sorted.
+    seen: Vec<(RunningId, Vec<ValueId>)>,
+    /// How many of each kind of pending call took effect.
+    used: Vec<u32>,
+}
+
+/// What configurations of one state, in which the same calls took effect, may differ in.
+struct Choices {
+    seen: Vec<(RunningId, Vec<ValueId>)>,
+    used: Vec<u32>,
+}
+
+impl Choices {
+    /// Says whether whatever happens next and is explained with the other is explained with this.
+    fn is_as_good_as(&self, other: &Choices) -> bool {
+        let has_all = |(more, less): (&(_, Vec<ValueId>), &(_, Vec<ValueId>))| {
+            less.1.iter().all(|value| more.1.binary_search(value).is_ok())
+        };
+        self.used.iter().zip(&other.used).all(|(mine, its)| mine <= its)
+            && self.seen.iter().zip(&other.seen).all(has_all)
+    }
+}
+
+/// Configurations by what they have in common with those that may give way to them.
+type Groups = FxHashMap<Configuration, Vec<Choices>>;
+
+impl Configurations {
+    pub(super) fn new(object: &dyn Object) -> Self {
+        let mut all = Configurations {
+            set: FxHashSet::default(),
+            open: Open::default(),
+            table: Table::new(object),
+        };
+        let first = all.afresh(object);
+        all.set.insert(first);
+        all
+    }
+
+    /// Counts them.
+    pub(super) fn len(&self) -> usize {
+        self.set.len()
+    }
+
+    /// Gives the first state with what is running now.
+    fn afresh(&mut self, object: &dyn Object) -> Configuration {
+        let mut first = Configuration {
+            state: StateId::INITIAL,
+            done: Vec::new(),
+            seen: Vec::new(),
+            used: vec![0; self.open.pending.len()],
+        };
+        for &(id, invoked) in self.open.running.iter().filter(|(_, i)| i.is_read_only) {
+            let found = self.table.step(object, first.state, invoked.call);
+            first.seen.push((id, found.into_iter().map(|(_, value)| value).collect()));
+        }
+        for (_, certain) in &mut self.open.certain {
+            certain.clear();
+        }
+        first
+    }
+
+    /// Says whether all is as it was at first.
+    pub(super) fn is_idle(&self) -> bool {
+        self.open.running.is_empty()
+            && self.open.pending.is_empty()
+            && self.set.len() == 1
+            && self.set.iter().all(|c| c.state == StateId::INITIAL)
+    }
+
+    /// Counts the calls that nobody knows the end of.
+    pub(super) fn pending_calls(&self) -> usize {
+        self.open.pending.iter().map(|&(_, count)| count as usize).sum()
+    }
+
+    /// Takes a call.
+    pub(super) fn invoke(
+        &mut self,
+        object: &dyn Object,
+        id: RunningId,
+        (method, args): (&str, Vec<Value>),
+        returns: Returns,
+    ) {
+        let is_read_only = object.is_read_only(method, None);
+        let call = self.table.call(method, args);
+        if is_read_only {
+            self.open.certain.push((id, FxHashSet::default()));
+            let table = &mut self.table;
+            reshape(&mut self.set, |configuration| {
+                let found = table.step(object, configuration.state, call);
+                let found = found.into_iter().map(|(_, value)| value).collect();
+                configuration.seen.push((id, found));
+                true
+            });
+        }
+        self.open.running.push((id, Invoked { call, returns, is_read_only }));
+    }
+
+    /// Takes that a call did not take effect.
+    pub(super) fn fail(&mut self, id: RunningId) {
+        self.open.forget(id);
+        reshape(&mut self.set, |configuration| {
+            let is_done = configuration.take_done(id).is_some();
+            configuration.take_seen(id);
+            !is_done
+        });
+    }
+
+    /// Takes that nobody will know the end of a call.
+    pub(super) fn abandon(&mut self, object: &dyn Object, id: RunningId) {
+        let Some(invoked) = self.open.forget(id) else { return };
+        if invoked.is_read_only {
+            // Nobody will know what it returned, and it changes nothing.
+            return reshape(&mut self.set, |configuration| {
+                configuration.take_seen(id);
+                true
+            });
+        }
+        let pending = &mut self.open.pending;
+        let kind = match pending.iter().position(|(known, _)| known.call == invoked.call) {
+            Some(kind) => kind,
+            None => {
+                pending.push((invoked, 0));
+                pending.len() - 1
+            }
+        };
+        pending[kind].1 += 1;
+        let kinds = pending.len();
+        reshape(&mut self.set, |configuration| {
+            configuration.used.resize(kinds, 0);
+            if configuration.take_done(id).is_some() {
+                configuration.used[kind] += 1;
+            }
+            true
+        });
+        self.keep_best(object);
+    }
+
+    /// Gives up a call of the first kind that nobody knows the end of: it has taken effect by now,
+    /// or never does. Says whether there was anything else that it might have done.
+    pub(super) fn give_up(&mut self, object: &dyn Object) -> bool {
+        let mut may_matter = false;
+        reshape(&mut self.set, |configuration| {
+            may_matter |= configuration.used[0] == 0;
+            configuration.used[0] = configuration.used[0].saturating_sub(1);
+            true
+        });
+        self.open.pending[0].1 -= 1;
+        self.drop_kinds();
+        self.keep_best(object);
+        may_matter
+    }
+
+    /// Forgets the calls that nobody knows the end of and that took effect in all configurations.
+    fn forget_used(&mut self) {
+        for kind in 0..self.open.pending.len() {
+            let least = self.set.iter().map(|c| c.used[kind]).min().unwrap_or(0);
+            if least > 0 {
+                self.open.pending[kind].1 -= least;
+                reshape(&mut self.set, |configuration| {
+                    configuration.used[kind] -= least;
+                    true
+                });
+            }
+        }
+        self.drop_kinds();
+    }
+
+    /// Drops the kinds of calls of which there are none.
+    fn drop_kinds(&mut self) {
+        while let Some(kind) = self.open.pending.iter().position(|&(_, count)| count == 0) {
+            self.open.pending.remove(kind);
+            reshape(&mut self.set, |configuration| {
+                configuration.used.remove(kind);
+                true
+            });
+        }
+    }
+
+    /// Holds what running calls may return in every configuration once.
+    fn hold_certain(&mut self) {
+        for (at, (_, certain)) in self.open.certain.iter_mut().enumerate() {
+            let Some(some) = self.set.iter().min_by_key(|c| c.seen[at].1.len()) else { return };
+            let mut common = some.seen[at].1.clone();
+            common.retain(|v| self.set.iter().all(|c| c.seen[at].1.binary_search(v).is_ok()));
+            if !common.is_empty() {
+                reshape(&mut self.set, |configuration| {
+                    configuration.seen[at].1.retain(|value| common.binary_search(value).is_err());
+                    true
+                });
+                certain.extend(common);
+            }
+        }
+    }
+
+    /// Drops the configurations that give way to another.
+    fn keep_best(&mut self, object: &dyn Object) {
+        if self.set.len() < 2 {
+            return;
+        }
+        let mut groups = Groups::default();
+        for configuration in std::mem::take(&mut self.set) {
+            let (same, choices) = configuration.divided();
+            let group = groups.entry(same).or_default();
+            if !group.iter().any(|known| known.is_as_good_as(&choices)) {
+                group.retain(|known| !choices.is_as_good_as(known));
+                group.push(choices);
+            }
+        }
+        for (configuration, group) in &groups {
+            for Choices { seen, used } in group {
+                let (seen, used) = (seen.clone(), used.clone());
+                self.set.insert(Configuration { seen, used, ..configuration.clone() });
+            }
+        }
+        // What a call that may still take effect leads to need not be kept beside. Who leads
+        // there has fewer calls that took effect, so nobody leads to themselves.
+        let mut reached: Vec<Configuration> = Vec::new();
+        let mut successors = Vec::new();
+        for configuration in &self.set {
+            self.open.successors(object, &mut self.table, configuration, &mut successors);
+            for next in successors.drain(..) {
+                let (same, choices) = next.divided();
+                let Some(group) = groups.get_mut(&same) else { continue };
+                group.retain(|known| {
+                    let is_reached = choices.is_as_good_as(known);
+                    if is_reached {
+                        let (seen, used) = (known.seen.clone(), known.used.clone());
+                        reached.push(Configuration { seen, used, ..same.clone() });
+                    }
+                    !is_reached
+                });
+            }
+        }
+        for configuration in &reached {
+            self.set.remove(configuration);
+        }
+    }
+
+    /// Takes a return; gives what the call could have returned if nothing explains it.
+    pub(super) fn complete(
+        &mut self,
+        object: &dyn Object,
+        id: RunningId,
+        returned: Option<Value>,
+        limit: usize,
+    ) -> Result<Option<Vec<Value>>, OnlineError> {
+        let invoked = self.open.get(id).ok_or(OnlineError::NotRunning)?;
+        let wanted = match (invoked.returns, returned) {
+            (Returns::Nothing, _) => None,
+            (Returns::Unordered, Some(Value::List(mut list))) => {
+                list.sort();
+                Some(Value::List(list))
+            }
+            (_, returned) => returned,
+        };
+        let wanted = wanted.map(|value| self.table.value(value));
+        let found = self.explain(object, id, wanted, limit)?;
+        let is_explained = !found.is_empty();
+        let mut possible: Vec<Value> = Vec::new();
+        if is_explained {
+            self.open.forget(id);
+            self.set = found;
+        } else {
+            // Without the return everything that the call may do is possible.
+            let any = self.explain(object, id, None, limit).unwrap_or_default();
+            if !any.is_empty() {
+                let found = self.returns_of(object, id, limit);
+                possible.extend(found.into_iter().map(|value| self.table.get(value).clone()));
+            }
+            possible.sort();
+            self.open.forget(id);
+            self.set = match any.is_empty() {
+                true => [self.afresh(object)].into_iter().collect(),
+                false => any,
+            };
+        }
+        self.keep_best(object);
+        self.forget_used();
+        self.hold_certain();
+        if self.table.is_large(self.set.len()) {
+            self.renumber(object);
+        }
+        Ok((!is_explained).then_some(possible))
+    }
+
+    /// Finds all configurations in which a call took effect and returned what is wanted.
+    fn explain(
+        &mut self,
+        object: &dyn Object,
+        id: RunningId,
+        wanted: Option<ValueId>,
+        limit: usize,
+    ) -> Result<FxHashSet<Configuration>, OnlineError> {
+        let mut found = FxHashSet::default();
+        let mut known = 0;
+        let mut groups = Groups::default();
+        let mut work: VecDeque<Configuration> = self.set.iter().cloned().collect();
+        for (same, choices) in self.set.iter().cloned().map(Configuration::divided) {
+            groups.entry(same).or_default().push(choices);
+        }
+        let is_wanted = |value: &ValueId| wanted.is_none_or(|wanted| wanted == *value);
+        let certain = self.open.certain.iter().find(|(running, _)| *running == id);
+        let is_certain = certain.is_some_and(|(_, values)| match wanted {
+            Some(wanted) => values.contains(&wanted),
+            None => !values.is_empty(),
+        });
+        let mut successors = Vec::new();
+        while let Some(mut configuration) = work.pop_front() {
+            if found.len() + work.len() + known > limit {
+                return Err(OnlineError::TooMany { limit });
+            }
+            if let Some(value) = configuration.done_value(id) {
+                if is_wanted(&value) {
+                    configuration.take_done(id);
+                    found.insert(configuration);
+                }
+                continue;
+            }
+            let seen = configuration.seen.iter().find(|(running, _)| *running == id);
+            if is_certain || seen.is_some_and(|(_, values)| values.iter().any(is_wanted)) {
+                configuration.take_seen(id);
+                found.insert(configuration);
+                continue;
+            }
+            self.open.successors(object, &mut self.table, &configuration, &mut successors);
+            for next in successors.drain(..) {
+                let (same, choices) = next.clone().divided();
+                let group = groups.entry(same).or_default();
+                if !group.iter().any(|better| better.is_as_good_as(&choices)) {
+                    group.push(choices);
+                    known += 1;
+                    work.push_back(next);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Lists what a call may have returned: what the calls that take effect first make of it.
+    fn returns_of(&mut self, object: &dyn Object, id: RunningId, limit: usize) -> Vec<ValueId> {
+        let certain = self.open.certain.iter().find(|(running, _)| *running == id);
+        let certain = certain.into_iter().flat_map(|(_, values)| values.iter().copied());
+        let mut found: Vec<ValueId> = certain.take(FEW).collect();
+        let mut work: Vec<Configuration> = self.set.iter().cloned().collect();
+        let mut known: FxHashSet<Configuration> = FxHashSet::default();
+        let mut successors = Vec::new();
+        while let Some(configuration) = work.pop() {
+            if known.len() > limit.min(10_000) || found.len() >= FEW {
+                break;
+            }
+            let seen = configuration.seen.iter().find(|(running, _)| *running == id);
+            let values = seen.into_iter().flat_map(|(_, values)| values.iter().copied());
+            for value in values.chain(configuration.done_value(id)) {
+                if !found.contains(&value) && found.len() < FEW {
+                    found.push(value);
+                }
+            }
+            self.open.successors(object, &mut self.table, &configuration, &mut successors);
+            work.extend(successors.drain(..).filter(|next| known.insert(next.clone())));
+        }
+        found
+    }
+
+    /// Numbers states, returns and calls again, as far as they are in use.
+    fn renumber(&mut self, object: &dyn Object) {
+        let mut table = Table::new(object);
+        let old = &self.table;
+        let (mut states, mut values) = (FxHashMap::default(), FxHashMap::default());
+        let mut value = |id: ValueId, table: &mut Table| {
+            *values.entry(id).or_insert_with(|| table.value(old.get(id).clone()))
+        };
+        for (_, certain) in &mut self.open.certain {
+            *certain = certain.iter().map(|&id| value(id, &mut table)).collect();
+        }
+        let running = self.open.running.iter_mut().map(|(_, invoked)| invoked);
+        for invoked in running.chain(self.open.pending.iter_mut().map(|(invoked, _)| invoked)) {
+            let (method, args) = old.get_call(invoked.call);
+            invoked.call = table.call(method, args.to_vec());
+        }
+        reshape(&mut self.set, |configuration| {
+            let state = configuration.state;
+            configuration.state =
+                *states.entry(state).or_insert_with(|| table.state(old.get_state(state).clone()));
+            for (_, returned) in &mut configuration.done {
+                *returned = value(*returned, &mut table);
+            }
+            for (_, seen) in &mut configuration.seen {
+                seen.iter_mut().for_each(|id| *id = value(*id, &mut table));
+                seen.sort_unstable();
+            }
+            true
+        });
+        self.table = table.settle();
+    }
+}
+
+/// Changes or drops every configuration.
+fn reshape(set: &mut FxHashSet<Configuration>, mut change: impl FnMut(&mut Configuration) -> bool) {
+    let before = std::mem::take(set);
+    set.extend(
+        before
+            .into_iter()
+            .filter_map(|mut configuration| change(&mut configuration).then_some(configuration)),
+    );
+}
+
+impl Open {
+    fn get(&self, id: RunningId) -> Option<Invoked> {
+        self.running.iter().find(|(running, _)| *running == id).map(|&(_, invoked)| invoked)
+    }
+
+    /// Forgets a running call.
+    fn forget(&mut self, id: RunningId) -> Option<Invoked> {
+        let at = self.running.iter().position(|(running, _)| *running == id)?;
+        self.certain.retain(|(running, _)| *running != id);
+        Some(self.running.remove(at).1)
+    }
+
+    /// Lists what a configuration becomes when one more call takes effect.
+    fn successors(
+        &self,
+        object: &dyn Object,
+        table: &mut Table,
+        configuration: &Configuration,
+        into: &mut Vec<Configuration>,
+    ) {
+        for &(id, invoked) in &self.running {
+            if invoked.is_read_only || configuration.done_value(id).is_some() {
+                continue;
+            }
+            if let Some((mut next, value)) = self.perform(object, table, configuration, invoked) {
+                let at = next.done.partition_point(|(running, _)| *running < id);
+                next.done.insert(at, (id, value));
+                into.push(next);
+            }
+        }
+        for (kind, &(invoked, count)) in self.pending.iter().enumerate() {
+            if configuration.used[kind] == count {
+                continue;
+            }
+            if let Some((mut next, _)) = self.perform(object, table, configuration, invoked)
+                && next.state != configuration.state
+            {
+                next.used[kind] += 1;
+                into.push(next);
+            }
+        }
+    }
+
+    /// Lets a call take effect, and notes what calls that change nothing may return behind it.
+    fn perform(
+        &self,
+        object: &dyn Object,
+        table: &mut Table,
+        configuration: &Configuration,
+        invoked: Invoked,
+    ) -> Option<(Configuration, ValueId)> {
+        let (state, value) = table.step(object, configuration.state, invoked.call)?;
+        let mut next = Configuration { state, ..configuration.clone() };
+        for ((id, values), (_, certain)) in next.seen.iter_mut().zip(&self.certain) {
+            let looking = self.get(*id)?;
+            if let Some((_, found)) = table.step(object, state, looking.call)
+                && !certain.contains(&found)
+                && let Err(at) = values.binary_search(&found)
+            {
+                values.insert(at, found);
+            }
+        }
+        Some((next, value))
+    }
+}
+
+impl Configuration {
+    /// Gives what it has in common with those that may give way to it, and what it may be better in.
+    fn divided(mut self) -> (Self, Choices) {
+        let seen = std::mem::take(&mut self.seen);
+        let used = std::mem::take(&mut self.used);
+        (self, Choices { seen, used })
+    }
+
+    fn done_value(&self, id: RunningId) -> Option<ValueId> {
+        let at = self.done.binary_search_by_key(&id, |(running, _)| *running).ok()?;
+        Some(self.done[at].1)
+    }
+
+    fn take_done(&mut self, id: RunningId) -> Option<ValueId> {
+        let at = self.done.binary_search_by_key(&id, |(running, _)| *running).ok()?;
+        Some(self.done.remove(at).1)
+    }
+
+    fn take_seen(&mut self, id: RunningId) {
+        self.seen.retain(|(running, _)| *running != id);
+    }
+}
