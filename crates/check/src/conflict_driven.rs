@@ -28,7 +28,7 @@ use consistory_verdict::{Budget, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::finals::Finals;
-use crate::layers::{Layer, Memory};
+use crate::layers::{Layers, Memory};
 use crate::reads_from::{Candidates, Source};
 use crate::registers::Registers;
 use crate::sat;
@@ -86,7 +86,7 @@ impl<'a> Search<'a> {
     pub(crate) fn new(
         registers: &'a Registers<'a>,
         memory: Memory,
-        layers: Vec<Layer>,
+        layers: Layers,
         candidates: &Candidates,
         finals: &Finals,
         budget: &Budget,

@@ -18,7 +18,7 @@ use consistory_verdict::{Judgement, Stopped};
 use crate::causal::CausalModel;
 use crate::convergent::ConvergentModel;
 use crate::stored::StoreModel;
-use crate::{Options, Timed, decide, decide_convergent, decide_stored};
+use crate::{Options, Timed, decide_convergent, decide_for, decide_stored};
 
 /// A model to judge by.
 #[derive(Clone, Debug)]
@@ -133,7 +133,9 @@ pub fn judge(
         models.iter().zip(&applies).any(|(model, applies)| applies.is_ok() && needs(model, id))
     });
     let (ids, kinds): (Vec<&'static str>, Vec<CausalModel>) = needed.unzip();
-    let causal: Vec<_> = ids.into_iter().zip(decide(history, &kinds, options)).collect();
+    let asked: Vec<CausalModel> = models.iter().filter_map(Model::causal).collect();
+    let causal = decide_for(history, &kinds, &asked, options);
+    let causal: Vec<_> = ids.into_iter().zip(causal).collect();
     let rule = |model: &Model| {
         let own = causal.iter().find(|(id, _)| model.is_catalogued(id));
         let weaker = causal.iter().find(|(id, timed)| {

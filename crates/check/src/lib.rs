@@ -84,6 +84,9 @@ use crate::reads_from::Candidates;
 use crate::replay::Memory;
 use crate::sweep::Look;
 
+/// Which part of the budget a search takes that is not asked for.
+const ASIDE: u32 = 50;
+
 /// How to decide.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -119,6 +122,17 @@ pub struct Timed {
 
 /// Decides a register history of single operations for each of the models.
 pub fn decide(history: &History, models: &[CausalModel], options: &Options) -> Vec<Timed> {
+    decide_for(history, models, models, options)
+}
+
+/// Does the same for models of which only some are asked for: a search for one of the others takes a
+/// small part of the budget.
+fn decide_for(
+    history: &History,
+    models: &[CausalModel],
+    asked: &[CausalModel],
+    options: &Options,
+) -> Vec<Timed> {
     let started = Instant::now();
     let candidates = reads_from::candidates(history);
     if let Some(read) = candidates.thin_air {
@@ -129,7 +143,10 @@ pub fn decide(history: &History, models: &[CausalModel], options: &Options) -> V
     } else {
         let Options { budget, jobs, scope, .. } = options;
         timed(started, models, |model| {
-            let budget = &budget.renewed();
+            let budget = &match asked.contains(&model) {
+                true => budget.renewed(),
+                false => budget.share(ASIDE),
+            };
             let own = match model {
                 CausalModel::Cc => Memory::Causal,
                 CausalModel::Ccv => Memory::Convergent,

@@ -150,7 +150,7 @@ impl Court<'_> {
         }
         let registers = &Registers::new(history, &candidates.source);
         let layers = layers(registers, model.memory(), budget)?;
-        let layers = layers.map_err(|_| ()).expect("it was judged").admit_all();
+        let layers = layers.map_err(|_| ()).expect("it was judged");
         let search = Search::new(registers, model.memory(), layers, candidates, finals, budget)?;
         let mut search = search.expect("what is settled was judged");
         while let Some(Chosen { source, last }) = search.next(budget)? {

@@ -8,7 +8,9 @@ use std::time::Duration;
 use consistory_certify::certify;
 use consistory_check::{Engine, Model, Options, StoreModel, decide_stored, judge};
 use consistory_formats::{Format, parse_str};
-use consistory_generate::{Memory, Tangle, Workload, generate, tangle};
+use consistory_generate::{
+    Memory, PlantOptions, Plants, Tangle, Workload, generate, plant, tangle,
+};
 use consistory_history::{History, OpId};
 use consistory_live::{CpuOptions, record_cpu};
 use consistory_models::{EvaluateOptions, evaluate, find};
@@ -310,6 +312,38 @@ fn large_histories_of_their_own_memories_whose_values_repeat() {
             certify(&history, id, Verdict::Consistent, certificate).expect(id);
         }
     }
+}
+
+#[test]
+fn contended_histories_whose_values_repeat() {
+    let mut tally = [[0; 2]; 3];
+    for seed in 0..24 {
+        let workload = Workload {
+            sessions: 4 + seed as u32 % 3,
+            operations: 160,
+            variables: 5,
+            values: [2, 3, 4, 8][seed as usize % 4],
+            rmw_share: if seed % 3 == 0 { 0.05 } else { 0.0 },
+            fence_share: if seed % 5 == 0 { 0.05 } else { 0.0 },
+            seed,
+            ..Workload::default()
+        };
+        let models = [(MODELS[1], Memory::Sc), (MODELS[3], Memory::Tso), (MODELS[4], Memory::Pso)];
+        for (((id, model), memory), tally) in models.into_iter().zip(&mut tally) {
+            let history = generate(&workload, memory);
+            let judgement = decide_stored(&history, model, &Options::default()).judgement;
+            let certificate = judgement.certificate().expect("decided");
+            certify(&history, id, Verdict::Consistent, certificate).expect(id);
+            // Another value need not be wrong; whatever the verdict is, it is proved.
+            let (plants, distance) = (Plants::Count(3), 10);
+            let planted = plant(&history, &PlantOptions { plants, distance, seed });
+            let judgement = decide_stored(&planted, model, &Options::default()).judgement;
+            let certificate = judgement.certificate().expect("decided");
+            certify(&planted, id, judgement.verdict(), certificate).expect(id);
+            tally[usize::from(judgement.verdict() == Verdict::Violation)] += 1;
+        }
+    }
+    assert!(tally.iter().flatten().all(|&n| n > 1), "{tally:?}");
 }
 
 /// Has every engine decide, the portfolio on several threads, and gives the verdict.

@@ -18,7 +18,8 @@ use consistory_history::{KeyId, OpId};
 use consistory_order::{Edge, Growth, Inserted, Mark};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::layers::{Layer, Memory};
+use crate::agenda::Agenda;
+use crate::layers::{Layer, Layers, Memory};
 use crate::reads_from::Source;
 use crate::reasons::fewest_edges;
 use crate::registers::{Registers, Segments};
@@ -104,9 +105,8 @@ pub(super) struct Saturated<'a> {
     trail: Vec<u32>,
     literals: usize,
     levels: Vec<Level>,
-    /// Operations to look at, and whether they are listed, by layer.
-    agenda: Vec<(usize, u32)>,
-    is_listed: Vec<Vec<bool>>,
+    /// Operations to look at.
+    agenda: Agenda,
     told: FxHashMap<Lit, Out>,
     latest: Vec<u32>,
     explanation: Vec<Lit>,
@@ -121,7 +121,7 @@ impl<'a> Saturated<'a> {
     pub(super) fn new(
         registers: &'a Registers<'a>,
         memory: Memory,
-        layers: Vec<Layer>,
+        layers: Layers,
         reads: Vec<OpenRead>,
         meanings: FxHashMap<Lit, Meaning>,
     ) -> Option<Self> {
@@ -131,13 +131,13 @@ impl<'a> Saturated<'a> {
         for (i, open) in (0..).zip(&reads) {
             number[open.read as usize] = i;
         }
-        let is_listed = vec![vec![false; ops]; layers.len()];
+        let agenda = Agenda::new(layers.order.clone(), layers.layers.len());
         let explained =
             |layer: Layer| Explained { why: vec![Why::Given; layer.order.edges().len()], layer };
         let mut theory = Saturated {
             registers,
             memory,
-            layers: layers.into_iter().map(explained).collect(),
+            layers: layers.admit_all().into_iter().map(explained).collect(),
             meanings,
             reads,
             number,
@@ -147,8 +147,7 @@ impl<'a> Saturated<'a> {
             trail: Vec::new(),
             literals: 0,
             levels: Vec::new(),
-            agenda: Vec::new(),
-            is_listed,
+            agenda,
             told: FxHashMap::default(),
             latest: Vec::new(),
             explanation: Vec::new(),
@@ -162,7 +161,7 @@ impl<'a> Saturated<'a> {
         }
         for at in 0..theory.layers.len() {
             for op in history.ops().filter(|&op| registers.accessed_key(op.0).is_some()) {
-                theory.list(at, op.0);
+                theory.agenda.add(op.0, at);
             }
         }
         theory.look(&mut |_, _| ()).ok()?;
@@ -253,7 +252,7 @@ impl<'a> Saturated<'a> {
                     self.insert(at, read, overwriting, Why::Overwritten(read))?;
                 }
             }
-            self.list(at, read);
+            self.agenda.add(read, at);
         }
         Ok(())
     }
@@ -262,16 +261,9 @@ impl<'a> Saturated<'a> {
         &self.layers[at].layer.segments
     }
 
-    fn list(&mut self, at: usize, op: u32) {
-        if !std::mem::replace(&mut self.is_listed[at][op as usize], true) {
-            self.agenda.push((at, op));
-        }
-    }
-
     /// Applies the rules until nothing changes; tells which candidates turn out to be out.
     fn look(&mut self, tell: &mut impl FnMut(Lit, Out)) -> Result<(), Conflict> {
-        while let Some((at, op)) = self.agenda.pop() {
-            self.is_listed[at][op as usize] = false;
+        while let Some((op, at)) = self.agenda.take() {
             if self.number[op as usize] != NONE && self.source[op as usize] == NONE {
                 self.find_out(at, op, tell);
             }
@@ -348,7 +340,7 @@ impl<'a> Saturated<'a> {
     fn insert(&mut self, at: usize, from: u32, to: u32, reason: Why) -> Result<(), Conflict> {
         let Explained { layer: Layer { order, segments, .. }, why } = &mut self.layers[at];
         let (registers, number) = (self.registers, &self.number);
-        let (agenda, is_listed) = (&mut self.agenda, &mut self.is_listed[at]);
+        let agenda = &mut self.agenda;
         let edge = Edge { from, to, reason: 0 };
         let inserted = order.insert_and_tell(edge, |node, growth| {
             let key = match number[node as usize] {
@@ -356,11 +348,9 @@ impl<'a> Saturated<'a> {
                 _ => Some(registers.read_key(node)),
             };
             if let Some(key) = key
-                && !is_listed[node as usize]
                 && growth.iter().any(|growth| may_gain(segments, key, growth))
             {
-                is_listed[node as usize] = true;
-                agenda.push((at, node));
+                agenda.add(node, at);
             }
         });
         match inserted {
@@ -412,7 +402,7 @@ impl<'a> Saturated<'a> {
             let done =
                 self.assume(lit).and_then(|()| self.look(&mut |lit, out| told.push((lit, out))));
             if let Err(conflict) = done {
-                self.forget();
+                self.agenda.clear();
                 self.explain_conflict(conflict);
                 let lemma: Vec<Lit> = self.explanation.iter().map(|&lit| !lit).collect();
                 solver.raise_conflict(&lemma, true);
@@ -438,12 +428,6 @@ impl<'a> Saturated<'a> {
     fn is_true(&self, solver: &TheoryArg<'_>, lit: Lit) -> bool {
         let value = solver.value(lit.var());
         value == lbool::new(lit.sign())
-    }
-
-    fn forget(&mut self) {
-        while let Some((at, op)) = self.agenda.pop() {
-            self.is_listed[at][op as usize] = false;
-        }
     }
 }
 
