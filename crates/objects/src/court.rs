@@ -32,7 +32,8 @@ use rustc_hash::FxHashMap;
 use crate::calls::Place;
 use crate::definition::Execution;
 use crate::linearize::{Linearization, Threads, linearize};
-use crate::monitors::{Outcome, Violation, monitor};
+use crate::monitors::{Outcome, Pattern, Violation, monitor};
+use crate::reads::few_reads;
 use crate::task::Task;
 use crate::visibility::{Explanation, Strategy, Visibility, explain};
 
@@ -433,7 +434,7 @@ fn judge_linearizability(
     }
     failing.sort_by_key(|&(stuck, _, part)| key(part.place(stuck)));
     // With the shortest prefix, an order that comes as far as its last return, if there is one.
-    let mut shortest: Option<(Place, Unexplained, Option<Vec<OpId>>)> = None;
+    let mut shortest: Option<(Place, Unexplained, Option<Vec<OpId>>, &Part<'_>)> = None;
     for (stuck, suspect, part) in failing {
         // A part that fails at `stuck` fails there or later.
         let first = key(part.place(stuck));
@@ -459,10 +460,10 @@ fn judge_linearizability(
         let explained = explained.map(|attempt| attempt.linearization.order.clone());
         let last = part.place(last);
         if shortest.as_ref().is_none_or(|(best, ..)| key(last) < key(*best)) {
-            shortest = Some((last, unexplained, explained));
+            shortest = Some((last, unexplained, explained, part));
         }
     }
-    let (last, mut unexplained, explained) = shortest.expect("a part fails");
+    let (last, mut unexplained, explained, part) = shortest.expect("a part fails");
     let before = prefix(task, |place| key(place) < key(last));
     let order = match (find_by_monitor(&before), explained) {
         (Some(found), _) => found.ok().map(|order| ids(task, &order)),
@@ -473,7 +474,18 @@ fn judge_linearizability(
             found.ok().flatten().map(|order| ids(task, &order))
         }
     };
-    unexplained.before = order.map(|order| LinearizationCertificate { order, vis: None });
+    let before = order.map(|order| LinearizationCertificate { order, vis: None });
+    if task.len() > SMALL {
+        let whole = prefix(&part.task, |place| key(part.place(place)) <= key(last));
+        if let Some(few) = few_reads(&whole.task, budget, threads.alone) {
+            let pattern = Pattern::Overwritten;
+            let few = few.into_iter().map(|place| part.place(whole.place(place))).collect();
+            let last = task.calls().get(last).id;
+            let prefix = before.map(|before| Prefix { last, before });
+            return Ok(core(task, &Violation { pattern, core: few }, prefix));
+        }
+    }
+    unexplained.before = before;
     Ok(ObjectJudgement::Violation(unexplained))
 }
 
