@@ -197,7 +197,7 @@ fn judge_by_axioms(
                 let unexplained = task.calls().get(stuck).id;
                 let attempt =
                     |execution| Attempt { linearization: certificate(execution), unexplained };
-                Ok(Some(attempts.into_iter().map(attempt).collect()))
+                Ok(Some((stuck, attempts.into_iter().map(attempt).collect())))
             }
         })?;
     let key = |place: Place| return_key(task, place);
@@ -452,7 +452,7 @@ fn judge_linearizability(
                     linearization: LinearizationCertificate { order: ids(task, &order), vis: None },
                     unexplained: task.calls().get(unexplained).id,
                 };
-                Ok(Some(attempts.into_iter().map(attempt).collect()))
+                Ok(Some((stuck, attempts.into_iter().map(attempt).collect())))
             }
         };
         let (last, unexplained) = shortest_prefix(&part.task, &returns, stuck, suspect, attempts)?;
@@ -535,13 +535,14 @@ fn decide_all(
 }
 
 /// Finds the shortest prefix that fails; one that ends before the return of `stuck` does not, and
-/// the whole history does. If there is a suspect, it is tried first.
+/// the whole history does. If there is a suspect, it is tried first. What is tried and fails says
+/// where it is stuck, too.
 fn shortest_prefix(
     task: &Task<'_>,
     returns: &[Place],
     stuck: Place,
     suspect: Option<Place>,
-    mut attempts: impl FnMut(&Task<'_>) -> Result<Option<Vec<Attempt>>, Stopped>,
+    mut attempts: impl FnMut(&Task<'_>) -> Result<Option<(Place, Vec<Attempt>)>, Stopped>,
 ) -> Result<(Place, Unexplained), Stopped> {
     let mut rank = vec![usize::MAX; task.len()];
     for (i, place) in returns.iter().enumerate() {
@@ -553,7 +554,8 @@ fn shortest_prefix(
     let mut high = suspect.map_or(low, |place| rank[place.index()].max(low));
     let mut step = 1;
     let mut failed = loop {
-        if let Some(attempts) = try_until(high)? {
+        if let Some((stuck, attempts)) = try_until(high)? {
+            low = low.max(rank[stuck.index()]);
             break attempts;
         }
         low = high + 1;
@@ -563,7 +565,10 @@ fn shortest_prefix(
     while low < high {
         let middle = low + (high - low) / 2;
         match try_until(middle)? {
-            Some(attempts) => (high, failed) = (middle, attempts),
+            Some((stuck, attempts)) => {
+                (high, failed) = (middle, attempts);
+                low = low.max(rank[stuck.index()]);
+            }
             None => low = middle + 1,
         }
     }

@@ -80,7 +80,7 @@ pub(crate) fn search_by_waves<const W: usize>(
     }
     let mut waves = Waves {
         slots,
-        workers: vec![Box::new(first)],
+        workers: vec![first],
         shards: (0..SHARDS).map(|_| Shard::default()).collect(),
         came: vec![(NOBODY, Step::Pass)],
         open: BTreeMap::from([(start.at, vec![(start, 0)])]),
@@ -113,7 +113,7 @@ pub(crate) fn search_by_waves<const W: usize>(
                 for _ in 0..others.count {
                     crew.helpers.push(Crew::helper(scope));
                     let machine = Machine::with_states(plan.task, SharedStates::new(&states));
-                    waves.workers.push(Box::new(Worker::new(slots, machine)));
+                    waves.workers.push(Worker::new(slots, machine));
                 }
                 taken.push(others);
             }
@@ -204,7 +204,7 @@ type Open<const W: usize> = (Configuration<W>, u32);
 struct Waves<'a, 'h, const W: usize> {
     slots: Slots<'a, 'h>,
     /// One for each thread.
-    workers: Vec<Box<Worker<'a, 'h, W>>>,
+    workers: Vec<Worker<'a, 'h, W>>,
     shards: Vec<Shard<W>>,
     /// For each configuration that was reached from which one, and how.
     came: Vec<(u32, Step)>,

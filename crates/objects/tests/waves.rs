@@ -272,8 +272,9 @@ fn registers_of_many_clients_are_decided_and_certified() {
 #[test]
 fn all_small_registers_as_depth_first() {
     let register = find("register(0)").unwrap();
-    let mut patterns: Vec<Vec<(i64, i64)>> = Vec::new();
-    let mut open: Vec<(Vec<(i64, i64)>, Vec<i64>)> = vec![(Vec::new(), (0..8).collect())];
+    type Intervals = Vec<(i64, i64)>;
+    let mut patterns: Vec<Intervals> = Vec::new();
+    let mut open: Vec<(Intervals, Vec<i64>)> = vec![(Vec::new(), (0..8).collect())];
     while let Some((pairs, free)) = open.pop() {
         let Some((&start, rest)) = free.split_first() else {
             patterns.push(pairs);
