@@ -32,7 +32,8 @@ use rustc_hash::FxHashMap;
 use crate::calls::Place;
 use crate::definition::Execution;
 use crate::linearize::{Linearization, Threads, linearize};
-use crate::monitors::{Outcome, Violation, monitor};
+use crate::monitors::{Outcome, Pattern, Violation, monitor};
+use crate::reads::few_reads;
 use crate::task::Task;
 use crate::visibility::{Explanation, Strategy, Visibility, explain};
 
@@ -196,7 +197,7 @@ fn judge_by_axioms(
                 let unexplained = task.calls().get(stuck).id;
                 let attempt =
                     |execution| Attempt { linearization: certificate(execution), unexplained };
-                Ok(Some(attempts.into_iter().map(attempt).collect()))
+                Ok(Some((stuck, attempts.into_iter().map(attempt).collect())))
             }
         })?;
     let key = |place: Place| return_key(task, place);
@@ -433,7 +434,7 @@ fn judge_linearizability(
     }
     failing.sort_by_key(|&(stuck, _, part)| key(part.place(stuck)));
     // With the shortest prefix, an order that comes as far as its last return, if there is one.
-    let mut shortest: Option<(Place, Unexplained, Option<Vec<OpId>>)> = None;
+    let mut shortest: Option<(Place, Unexplained, Option<Vec<OpId>>, &Part<'_>)> = None;
     for (stuck, suspect, part) in failing {
         // A part that fails at `stuck` fails there or later.
         let first = key(part.place(stuck));
@@ -451,7 +452,7 @@ fn judge_linearizability(
                     linearization: LinearizationCertificate { order: ids(task, &order), vis: None },
                     unexplained: task.calls().get(unexplained).id,
                 };
-                Ok(Some(attempts.into_iter().map(attempt).collect()))
+                Ok(Some((stuck, attempts.into_iter().map(attempt).collect())))
             }
         };
         let (last, unexplained) = shortest_prefix(&part.task, &returns, stuck, suspect, attempts)?;
@@ -459,10 +460,10 @@ fn judge_linearizability(
         let explained = explained.map(|attempt| attempt.linearization.order.clone());
         let last = part.place(last);
         if shortest.as_ref().is_none_or(|(best, ..)| key(last) < key(*best)) {
-            shortest = Some((last, unexplained, explained));
+            shortest = Some((last, unexplained, explained, part));
         }
     }
-    let (last, mut unexplained, explained) = shortest.expect("a part fails");
+    let (last, mut unexplained, explained, part) = shortest.expect("a part fails");
     let before = prefix(task, |place| key(place) < key(last));
     let order = match (find_by_monitor(&before), explained) {
         (Some(found), _) => found.ok().map(|order| ids(task, &order)),
@@ -473,7 +474,18 @@ fn judge_linearizability(
             found.ok().flatten().map(|order| ids(task, &order))
         }
     };
-    unexplained.before = order.map(|order| LinearizationCertificate { order, vis: None });
+    let before = order.map(|order| LinearizationCertificate { order, vis: None });
+    if task.len() > SMALL {
+        let whole = prefix(&part.task, |place| key(part.place(place)) <= key(last));
+        if let Some(few) = few_reads(&whole.task, budget, threads.alone) {
+            let pattern = Pattern::Overwritten;
+            let few = few.into_iter().map(|place| part.place(whole.place(place))).collect();
+            let last = task.calls().get(last).id;
+            let prefix = before.map(|before| Prefix { last, before });
+            return Ok(core(task, &Violation { pattern, core: few }, prefix));
+        }
+    }
+    unexplained.before = before;
     Ok(ObjectJudgement::Violation(unexplained))
 }
 
@@ -523,13 +535,14 @@ fn decide_all(
 }
 
 /// Finds the shortest prefix that fails; one that ends before the return of `stuck` does not, and
-/// the whole history does. If there is a suspect, it is tried first.
+/// the whole history does. If there is a suspect, it is tried first. What is tried and fails says
+/// where it is stuck, too.
 fn shortest_prefix(
     task: &Task<'_>,
     returns: &[Place],
     stuck: Place,
     suspect: Option<Place>,
-    mut attempts: impl FnMut(&Task<'_>) -> Result<Option<Vec<Attempt>>, Stopped>,
+    mut attempts: impl FnMut(&Task<'_>) -> Result<Option<(Place, Vec<Attempt>)>, Stopped>,
 ) -> Result<(Place, Unexplained), Stopped> {
     let mut rank = vec![usize::MAX; task.len()];
     for (i, place) in returns.iter().enumerate() {
@@ -541,7 +554,8 @@ fn shortest_prefix(
     let mut high = suspect.map_or(low, |place| rank[place.index()].max(low));
     let mut step = 1;
     let mut failed = loop {
-        if let Some(attempts) = try_until(high)? {
+        if let Some((stuck, attempts)) = try_until(high)? {
+            low = low.max(rank[stuck.index()]);
             break attempts;
         }
         low = high + 1;
@@ -551,7 +565,10 @@ fn shortest_prefix(
     while low < high {
         let middle = low + (high - low) / 2;
         match try_until(middle)? {
-            Some(attempts) => (high, failed) = (middle, attempts),
+            Some((stuck, attempts)) => {
+                (high, failed) = (middle, attempts);
+                low = low.max(rank[stuck.index()]);
+            }
             None => low = middle + 1,
         }
     }

@@ -23,6 +23,7 @@ mod waves;
 // The verdict.
 mod court;
 mod levels;
+mod reads;
 mod shrink;
 
 // Polynomial deciders.

@@ -35,10 +35,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::bits::Bits;
 use crate::calls::Place;
 use crate::machine::Machine;
+use crate::overwrites::is_plain;
 use crate::steps::{Configuration, Plan, Stepper};
 use crate::task::Task;
 use crate::waves::search_by_waves;
 
+/// How many operations a small history has at most.
+const SMALL: u64 = 64;
 /// How many maximal attempts are kept.
 pub(crate) const ATTEMPTS: usize = 8;
 /// How many steps are taken between two looks at the clock.
@@ -140,8 +143,16 @@ fn search<const W: usize>(
     budget: &Budget,
     threads: &Threads,
 ) -> Result<Linearization, Stopped> {
-    let found = Search::<W>::new(plan, budget).run(threads.alone)?;
-    match found {
+    // A long history takes its time without being hard. Where waves leave little to choose, they are
+    // not for hard histories alone.
+    let calls = plan.task.len() as u64;
+    let most = threads.alone.saturating_mul(1 + calls / 10_000);
+    let most = if calls > SMALL && is_plain(plan.task, &plan.timeline) {
+        most.min(4 * SMALL)
+    } else {
+        most
+    };
+    match Search::<W>::new(plan, budget).run(most)? {
         Some(found) => Ok(found),
         // What was found so far is little beside what is to come.
         None => search_by_waves::<W>(plan, budget, threads),

@@ -4,11 +4,11 @@
 //! specification once: from then on a step is one lookup, whatever the object. A call that changes
 //! nothing is asked in the state itself, and only others in a copy of it; there is nothing to undo.
 //!
-//! Workers on one search have a machine each, and number the states together ([`SharedStates`]).
+//! Threads of one search have a machine each, and number the states together ([`SharedStates`]).
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, Hash};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use consistory_history::Value;
 use consistory_spec::State;
@@ -103,6 +103,11 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
         &self.values.items[id.0 as usize]
     }
 
+    /// Counts the states that it was the first to number.
+    pub(crate) fn count(&self) -> usize {
+        self.states.len()
+    }
+
     /// Estimates the memory that the tables take, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         (self.states.len() * 256 + self.values.items.len() * 64 + self.steps.len() * 32) as u64
@@ -152,7 +157,7 @@ pub(crate) fn shard_of(hash: u64) -> usize {
 }
 
 /// States that several machines number together.
-pub(crate) struct StateTable(Vec<Mutex<Interned<Arc<State>>>>);
+pub(crate) struct StateTable(Vec<Mutex<Interned<State>>>);
 
 impl StateTable {
     pub(crate) fn new() -> Self {
@@ -178,7 +183,7 @@ impl States for SharedStates<'_> {
         let shard = shard_of(hash);
         let mut states = self.table.0[shard].lock().expect("no worker panics");
         let before = states.items.len();
-        let index = states.intern_hashed(hash, Arc::new(state));
+        let index = states.intern_hashed(hash, state);
         self.fresh += states.items.len() - before;
         StateId(index * SHARDS as u32 + shard as u32)
     }
@@ -186,13 +191,13 @@ impl States for SharedStates<'_> {
     fn look<R>(&self, id: StateId, look: impl FnOnce(&State) -> R) -> R {
         let (shard, index) = (id.0 as usize % SHARDS, id.0 as usize / SHARDS);
         let states = self.table.0[shard].lock().expect("no worker panics");
-        let state = Arc::clone(&states.items[index]);
-        drop(states);
-        look(&state)
+        look(&states.items[index])
     }
 
     fn ask<R>(&mut self, id: StateId, ask: impl FnOnce(&mut State) -> R) -> R {
-        ask(&mut self.look(id, State::clone))
+        let (shard, index) = (id.0 as usize % SHARDS, id.0 as usize / SHARDS);
+        let mut states = self.table.0[shard].lock().expect("no worker panics");
+        ask(&mut states.items[index])
     }
 
     fn len(&self) -> usize {

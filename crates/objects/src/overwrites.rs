@@ -22,8 +22,6 @@
 //! and there is nothing to choose: what is left to the search are operations that have equal
 //! effects and overlap, and when those take effect whose readers are yet to come.
 
-use consistory_spec::Object;
-
 use crate::calls::Place;
 use crate::machine::{Machine, StateId, States};
 use crate::task::Task;
@@ -65,24 +63,13 @@ impl Overwrites {
         timeline: &Timeline,
         machine: &mut Machine<'_, '_, S>,
     ) -> Option<Self> {
-        let object = task.object();
-        let overwrites: Vec<bool> = task
-            .calls()
-            .places()
-            .map(|place| {
-                let call = task.invocation(place);
-                task.returns(place).is_none() && object.overwrites(&call.method, &call.args)
-            })
-            .collect();
-        if timeline.has_after || !overwrites.contains(&true) || !is_of_one_part(task, object) {
+        let places = task.calls().places();
+        let overwrites: Vec<bool> = places.map(|place| overwrites(task, place)).collect();
+        if timeline.has_after || !overwrites.contains(&true) || !is_of_one_part(task) {
             return None;
         }
-        let is_plain = |&place: &Place| {
-            overwrites[place.index()] || (task.is_pure(place) && task.returns(place).is_some())
-        };
-        let counts = || timeline.returns.iter().chain(&timeline.pending);
         let readers =
-            counts().all(is_plain).then(|| Readers::new(task, timeline, &overwrites, machine));
+            are_plain(task, timeline).then(|| Readers::new(task, timeline, &overwrites, machine));
         Some(Overwrites { overwrites, readers })
     }
 
@@ -92,11 +79,29 @@ impl Overwrites {
     }
 }
 
+fn overwrites(task: &Task<'_>, place: Place) -> bool {
+    let call = task.invocation(place);
+    task.returns(place).is_none() && task.object().overwrites(&call.method, &call.args)
+}
+
+/// Says whether every operation of a task overwrites or changes no state.
+pub(crate) fn is_plain(task: &Task<'_>, timeline: &Timeline) -> bool {
+    !timeline.has_after && are_plain(task, timeline) && is_of_one_part(task)
+}
+
+fn are_plain(task: &Task<'_>, timeline: &Timeline) -> bool {
+    let is_plain = |&place: &Place| match task.is_pure(place) {
+        true => task.returns(place).is_some(),
+        false => overwrites(task, place),
+    };
+    timeline.returns.iter().chain(&timeline.pending).all(is_plain)
+}
+
 /// Says whether all operations are confined to the same part of an object, or none to any.
-fn is_of_one_part(task: &Task<'_>, object: &dyn Object) -> bool {
+fn is_of_one_part(task: &Task<'_>) -> bool {
     let part = |place| {
         let call = task.invocation(place);
-        object.part(&call.method, &call.args)
+        task.object().part(&call.method, &call.args)
     };
     let mut places = task.calls().places();
     let first = places.next().map(part);

@@ -5,7 +5,8 @@
 //! that overwrite comes in addition ([`crate::overwrites`]). A wave takes some configurations that
 //! stand before the same return, linearizes until that return has passed, and goes on with those
 //! that stand before the next one; those that are too many for it stay behind. When a wave has run
-//! dry, a wider one starts from the configurations that are furthest. So a linearization that is
+//! dry, a wider one starts from the configurations that are furthest, and gets narrower again where it
+//! comes further than any before. So a linearization that is
 //! easy to find is found without looking at everything, as depth first, and all that is done, is
 //! done to many configurations at once:
 //!
@@ -32,6 +33,9 @@
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::Scope;
 
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
@@ -44,10 +48,12 @@ use crate::overwrites::Overwrites;
 use crate::steps::{Configuration, Plan, Step, Stepper};
 
 /// How many configurations before one return the first wave takes, and the most that any takes.
-const NARROW: usize = 256;
+const NARROW: usize = 64;
 const WIDE: usize = 1 << 16;
 /// How many configurations a thread should have to look at.
-const SHARE: usize = 1024;
+const SHARE: usize = 128;
+/// From how many states on each belongs to a thread.
+const MANY_STATES: usize = 4096;
 /// In how many parts the table is.
 const SHARDS: usize = 16;
 /// How many configurations are compared with a new one, of those that it may give way to.
@@ -64,71 +70,70 @@ pub(crate) fn search_by_waves<const W: usize>(
     threads: &Threads,
 ) -> Result<Linearization, Stopped> {
     let states = StateTable::new();
-    let new_machine = || Machine::with_states(plan.task, SharedStates::new(&states));
-    let mut machine = new_machine();
+    let mut machine = Machine::with_states(plan.task, SharedStates::new(&states));
     let overwrites = Overwrites::new(plan.task, &plan.timeline, &mut machine);
     let slots = Slots { plan, overwrites: overwrites.as_ref() };
-    let new_worker = |machine| Worker::<W> {
-        stepper: Stepper::new(plan, machine, overwrites.as_ref()),
-        candidates: Vec::new(),
-        next: Vec::new(),
-        slots,
-        kinds: FxHashMap::default(),
-    };
-    let mut workers = vec![new_worker(machine)];
-    let (start, is_over) = workers[0].stepper.start();
+    let mut first = Worker::<W>::new(slots, machine);
+    let (start, is_over) = first.stepper.start();
     if is_over {
-        return Ok(Linearization::Found(std::mem::take(&mut workers[0].stepper.order)));
+        return Ok(Linearization::Found(first.stepper.order));
     }
     let mut waves = Waves {
         slots,
+        workers: vec![first],
         shards: (0..SHARDS).map(|_| Shard::default()).collect(),
         came: vec![(NOBODY, Step::Pass)],
         open: BTreeMap::from([(start.at, vec![(start, 0)])]),
         furthest: 0,
         attempts: Vec::new(),
     };
-    let (mut at, mut width, mut left) = (start.at, NARROW, NARROW);
-    loop {
-        // The wave's share of this return is done, or all of it.
-        let here = waves.open.get_mut(&at).filter(|_| left > 0);
-        let Some(here) = here.filter(|here| !here.is_empty()) else {
-            if waves.open.get(&at).is_some_and(Vec::is_empty) {
-                waves.open.remove(&at);
-            }
-            let further = waves.open.range(at + 1..).next().map(|(&at, _)| at);
-            let Some(next) = further.or_else(|| waves.open.keys().next_back().copied()) else {
-                break;
+    let found = std::thread::scope(|scope| {
+        let mut crew = Crew::default();
+        let mut taken = Vec::new();
+        let (mut at, mut width, mut left) = (start.at, NARROW, NARROW);
+        loop {
+            // The wave's share of this return is done, or all of it.
+            let here = waves.open.get_mut(&at).filter(|_| left > 0);
+            let Some(here) = here.filter(|here| !here.is_empty()) else {
+                let Some((next, is_further)) = waves.next(at) else { return Ok(None) };
+                // What is hard may lie behind.
+                width = match is_further {
+                    false => (2 * width).min(WIDE),
+                    true if next > waves.furthest => (width - width / 16).max(NARROW),
+                    true => width,
+                };
+                (at, left) = (next, width);
+                continue;
             };
-            if further.is_none() {
-                width = (2 * width).min(WIDE);
+            let wave = here.split_off(here.len().saturating_sub(left));
+            left -= wave.len();
+            let wanted = (wave.len() / SHARE).max(1);
+            if wanted > waves.workers.len() {
+                let others = threads.take(wanted - waves.workers.len());
+                for _ in 0..others.count {
+                    crew.helpers.push(Crew::helper(scope));
+                    let machine = Machine::with_states(plan.task, SharedStates::new(&states));
+                    waves.workers.push(Worker::new(slots, machine));
+                }
+                taken.push(others);
             }
-            waves.forget();
-            (at, left) = (next, width);
-            continue;
-        };
-        let wave = here.split_off(here.len().saturating_sub(left));
-        left -= wave.len();
-        let others = threads.take((wave.len() / SHARE).saturating_sub(1));
-        while workers.len() <= others.count {
-            workers.push(new_worker(new_machine()));
+            let found = waves.advance(at, wave, wanted, &crew, budget)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            budget.check()?;
+            budget.reserve(waves.memory())?;
         }
-        let some = &mut workers[..=others.count];
-        let found = waves.advance(at, &wave, some, budget)?;
-        drop(others);
-        if let Some((from, step)) = found {
-            let way = waves.way(from).into_iter().chain([step]);
-            return Ok(Linearization::Found(workers[0].stepper.unfold(way).0));
-        }
-        let tables: u64 = workers.iter().map(|worker| worker.stepper.machine.memory()).sum();
-        budget.check()?;
-        budget.reserve(tables + waves.memory())?;
+    })?;
+    let stepper = &mut waves.workers[0].stepper;
+    if let Some((from, step)) = found {
+        let way = way(&waves.came, from).into_iter().chain([step]);
+        return Ok(Linearization::Found(stepper.unfold(way).0));
     }
     let stuck = plan.timeline.returns[waves.furthest as usize];
     let mut attempts = Vec::new();
     for &(from, unexplained) in &waves.attempts {
-        let stepper = &mut workers[0].stepper;
-        let (order, state) = stepper.unfold(waves.way(from));
+        let (order, state) = stepper.unfold(way(&waves.came, from));
         // Whom nobody saw may have left what the operation returned, too late for it.
         if state.is_none_or(|state| stepper.machine.perform(state, unexplained).is_none()) {
             attempts.push((order.into_iter().map(|(place, _)| place).collect(), unexplained));
@@ -137,11 +142,69 @@ pub(crate) fn search_by_waves<const W: usize>(
     Ok(Linearization::Stuck { stuck, attempts })
 }
 
+/// Gives the steps that lead to a configuration.
+fn way(came: &[(u32, Step)], to: u32) -> Vec<Step> {
+    let came = |number: u32| Some(came[number as usize]).filter(|came| came.0 != NOBODY);
+    let steps = std::iter::successors(came(to), |&(from, _)| came(from)).map(|(_, step)| step);
+    let mut way: Vec<Step> = steps.collect();
+    way.reverse();
+    way
+}
+
+/// Threads that wait for something to do.
+#[derive(Default)]
+struct Crew<'e> {
+    helpers: Vec<Sender<Job<'e>>>,
+}
+
+type Job<'e> = Box<dyn FnOnce() + Send + 'e>;
+
+impl<'e> Crew<'e> {
+    /// Starts a thread that does what it is given, until nobody can give it anything.
+    fn helper<'scope>(scope: &'scope Scope<'scope, '_>) -> Sender<Job<'e>>
+    where
+        'e: 'scope,
+    {
+        let (give, jobs) = channel::<Job<'e>>();
+        scope.spawn(move || jobs.into_iter().for_each(|job| job()));
+        give
+    }
+
+    /// Does the same to each of some things, of which there are at most one more than helpers: the
+    /// first on this thread.
+    fn map<T: Send + 'e, R: Send + 'e>(
+        &self,
+        things: Vec<T>,
+        work: impl Fn(T) -> R + Clone + Send + 'e,
+    ) -> Vec<R> {
+        let mut things = things.into_iter();
+        let first = things.next();
+        let mut others = Vec::new();
+        for (thing, helper) in things.zip(&self.helpers) {
+            let (send, receive) = channel();
+            let work = work.clone();
+            let job = Box::new(move || {
+                let done = work(thing);
+                // What it holds is free before anybody hears of it.
+                drop(work);
+                let _ = send.send(done);
+            });
+            helper.send(job).expect("it waits for jobs");
+            others.push(receive);
+        }
+        let mut done: Vec<R> = first.map(&work).into_iter().collect();
+        done.extend(others.iter().map(|other| other.recv().expect("no worker panics")));
+        done
+    }
+}
+
 /// A configuration that was reached, and its number.
 type Open<const W: usize> = (Configuration<W>, u32);
 
 struct Waves<'a, 'h, const W: usize> {
     slots: Slots<'a, 'h>,
+    /// One for each thread.
+    workers: Vec<Worker<'a, 'h, W>>,
     shards: Vec<Shard<W>>,
     /// For each configuration that was reached from which one, and how.
     came: Vec<(u32, Step)>,
@@ -154,78 +217,141 @@ struct Waves<'a, 'h, const W: usize> {
 }
 
 /// A configuration that another one leads to.
+#[derive(Clone, Copy)]
 struct Child<const W: usize> {
     configuration: Configuration<W>,
     from: u32,
     step: Step,
-    /// Its place among those that one worker found.
-    index: u32,
+    /// The place of the one that leads to it in the wave, and its own among those that this does.
+    key: (u32, u32),
 }
 
-/// What a worker finds.
+/// What a worker finds; room is kept from wave to wave.
 struct Found<const W: usize> {
     /// By shard.
     children: Vec<Vec<Child<W>>>,
-    end: Option<(u32, Step)>,
-    attempts: Vec<(u32, Place)>,
+    /// With their places in the wave.
+    end: Option<(u32, (u32, Step))>,
+    attempts: Vec<(u32, (u32, Place))>,
 }
 
-impl<const W: usize> Waves<'_, '_, W> {
-    /// Looks at configurations before one return; gives the step to the end, if there is one.
-    fn advance(
+impl<const W: usize> Default for Found<W> {
+    fn default() -> Self {
+        let children = (0..SHARDS).map(|_| Vec::new()).collect();
+        Found { children, end: None, attempts: Vec::new() }
+    }
+}
+
+/// Which configurations of a wave are a worker's.
+#[derive(Clone, Copy)]
+enum Share {
+    /// So many, by place.
+    Places { from: usize, to: usize },
+    /// Those whose states have this remainder: what is known of a state need be known to one.
+    States { remainder: usize, workers: usize },
+}
+
+impl Share {
+    fn contains<const W: usize>(self, i: usize, configuration: &Configuration<W>) -> bool {
+        match self {
+            Share::Places { from, to } => (from..to).contains(&i),
+            Share::States { remainder, workers } => {
+                configuration.state.0 as usize % workers == remainder
+            }
+        }
+    }
+}
+
+impl<'a, 'h, const W: usize> Waves<'a, 'h, W> {
+    /// Looks at configurations before one return, on up to so many threads; gives the step to the
+    /// end, if there is one.
+    fn advance<'e>(
         &mut self,
         at: u32,
-        wave: &[Open<W>],
-        workers: &mut [Worker<'_, '_, W>],
-        budget: &Budget,
-    ) -> Result<Option<(u32, Step)>, Stopped> {
+        wave: Vec<Open<W>>,
+        wanted: usize,
+        crew: &Crew<'e>,
+        budget: &'e Budget,
+    ) -> Result<Option<(u32, Step)>, Stopped>
+    where
+        'a: 'e,
+        'h: 'e,
+    {
         if at > self.furthest {
             self.furthest = at;
             self.attempts.clear();
         }
-        let mut parts = wave.chunks(wave.len().div_ceil(workers.len()));
-        let first = parts.next().unwrap_or(&[]);
-        let (own, others) = workers.split_first_mut().expect("there is a worker");
-        let found: Vec<Result<Found<W>, Stopped>> = std::thread::scope(|scope| {
-            let others: Vec<_> = others
-                .iter_mut()
-                .zip(parts)
-                .map(|(worker, part)| scope.spawn(move || worker.expand(part, budget)))
-                .collect();
-            let mut found = vec![own.expand(first, budget)];
-            found.extend(others.into_iter().map(|other| other.join().expect("no worker panics")));
-            found
+        let count = wanted.min(self.workers.len());
+        let states: usize = self.workers.iter().map(|worker| worker.stepper.machine.count()).sum();
+        let length = wave.len();
+        let share = |i: usize| match states > MANY_STATES {
+            true => Share::States { remainder: i, workers: count },
+            false => Share::Places { from: i * length / count, to: (i + 1) * length / count },
+        };
+        let wave = Arc::new(wave);
+        let shares = self.workers.drain(..count).enumerate().map(|(i, worker)| (worker, share(i)));
+        let expanded = crew.map(shares.collect(), move |(mut worker, share)| {
+            let result = worker.expand(&wave, share, budget);
+            (worker, result)
         });
-        let found: Vec<Found<W>> = found.into_iter().collect::<Result<_, _>>()?;
-        if let Some(end) = found.iter().find_map(|found| found.end) {
+        let (workers, results): (Vec<_>, Vec<_>) = expanded.into_iter().unzip();
+        self.workers.splice(..0, workers);
+        results.into_iter().collect::<Result<(), _>>()?;
+        let workers = &mut self.workers[..count];
+        let found: Vec<Found<W>> =
+            workers.iter_mut().map(|worker| std::mem::take(&mut worker.found)).collect();
+        if let Some((_, end)) = found.iter().filter_map(|found| found.end).min_by_key(|end| end.0) {
             return Ok(Some(end));
         }
         if at == self.furthest {
-            self.attempts.extend(found.iter().flat_map(|found| &found.attempts));
+            let mut attempts: Vec<_> = found.iter().flat_map(|found| &found.attempts).collect();
+            attempts.sort_unstable_by_key(|attempt| attempt.0);
+            self.attempts.extend(attempts.into_iter().map(|&(_, attempt)| attempt));
             self.attempts.truncate(ATTEMPTS);
         }
-        let each = SHARDS.div_ceil(1 + others.len());
-        let found = &*found;
-        let slots = self.slots;
-        let mut new: Vec<(u32, &Child<W>)> = std::thread::scope(|scope| {
-            let mut parts = self.shards.chunks_mut(each).enumerate();
-            let first = parts.next();
-            let others: Vec<_> = parts
-                .map(|(i, part)| scope.spawn(move || sort(part, i * each, found, slots)))
-                .collect();
-            let mut new = first.map_or(Vec::new(), |(i, part)| sort(part, i * each, found, slots));
-            for other in others {
-                new.extend(other.join().expect("no worker panics"));
-            }
-            new
+        let found = Arc::new(found);
+        let each = SHARDS.div_ceil(count);
+        let mut parts: Vec<(usize, Vec<Shard<W>>)> = Vec::new();
+        while !self.shards.is_empty() {
+            let first = self.shards.len().saturating_sub(each);
+            parts.push((first, self.shards.split_off(first)));
+        }
+        parts.reverse();
+        let (all, slots) = (Arc::clone(&found), self.slots);
+        let sorted = crew.map(parts, move |(first, mut shards)| {
+            let new = sort(&mut shards, first, &all, slots);
+            (shards, new)
         });
-        new.sort_unstable_by_key(|&(worker, child)| (worker, child.index));
-        for (_, child) in new {
+        let mut new: Vec<Child<W>> = Vec::new();
+        for (shards, more) in sorted {
+            self.shards.extend(shards);
+            new.extend(more);
+        }
+        // Room is kept from wave to wave.
+        let found = Arc::into_inner(found).unwrap_or_default();
+        for (worker, found) in self.workers.iter_mut().zip(found) {
+            worker.found = found;
+        }
+        new.sort_unstable_by_key(|child| child.key);
+        for child in new {
             let open = self.open.entry(child.configuration.at).or_default();
             open.push((child.configuration, self.came.len() as u32));
             self.came.push((child.from, child.step));
         }
         Ok(None)
+    }
+
+    /// Finds the return that configurations are to be looked at before next, and whether it is
+    /// further; forgets what no other configuration leads to any more.
+    fn next(&mut self, at: u32) -> Option<(u32, bool)> {
+        if self.open.get(&at).is_some_and(Vec::is_empty) {
+            self.open.remove(&at);
+        }
+        self.forget();
+        match self.open.range(at + 1..).next() {
+            Some((&next, _)) => Some((next, true)),
+            None => self.open.keys().next_back().map(|&next| (next, false)),
+        }
     }
 
     /// Forgets the configurations before returns that no other one leads to any more.
@@ -239,21 +365,13 @@ impl<const W: usize> Waves<'_, '_, W> {
         }
     }
 
-    /// Gives the steps that lead to a configuration.
-    fn way(&self, to: u32) -> Vec<Step> {
-        let came = |number: u32| Some(self.came[number as usize]).filter(|came| came.0 != NOBODY);
-        let steps = std::iter::successors(came(to), |&(from, _)| came(from)).map(|(_, step)| step);
-        let mut way: Vec<Step> = steps.collect();
-        way.reverse();
-        way
-    }
-
-    /// Estimates the memory that the configurations take, in bytes.
+    /// Estimates the memory that all takes, in bytes.
     fn memory(&self) -> u64 {
+        let tables: u64 = self.workers.iter().map(|worker| worker.stepper.machine.memory()).sum();
         let known: usize = self.shards.iter().map(|shard| shard.count).sum();
         let each = size_of::<Configuration<W>>();
         let open: usize = self.open.values().map(Vec::len).sum();
-        (known * (2 * each + 24) + open * (each + 8) + self.came.len() * 12) as u64
+        tables + (known * (2 * each + 24) + open * (each + 8) + self.came.len() * 12) as u64
     }
 }
 
@@ -262,24 +380,43 @@ struct Worker<'a, 'h, const W: usize> {
     stepper: Stepper<'a, 'h, W, SharedStates<'a>>,
     candidates: Vec<Place>,
     next: Vec<(Step, Configuration<W>, bool)>,
+    found: Found<W>,
     slots: Slots<'a, 'h>,
     /// By return.
     kinds: FxHashMap<u32, Kinds<W>>,
 }
 
-impl<const W: usize> Worker<'_, '_, W> {
-    /// Lists what some configurations lead to.
-    fn expand(&mut self, part: &[Open<W>], budget: &Budget) -> Result<Found<W>, Stopped> {
-        let children = (0..SHARDS).map(|_| Vec::new()).collect();
+impl<'a, 'h, const W: usize> Worker<'a, 'h, W> {
+    fn new(slots: Slots<'a, 'h>, machine: Machine<'a, 'h, SharedStates<'a>>) -> Self {
+        Worker {
+            stepper: Stepper::new(slots.plan, machine, slots.overwrites),
+            candidates: Vec::new(),
+            next: Vec::new(),
+            found: Found::default(),
+            slots,
+            kinds: FxHashMap::default(),
+        }
+    }
+
+    /// Lists what its share of a wave leads to.
+    fn expand(&mut self, wave: &[Open<W>], share: Share, budget: &Budget) -> Result<(), Stopped> {
+        let found = &mut self.found;
+        found.children.iter_mut().for_each(Vec::clear);
+        found.attempts.clear();
+        found.end = None;
         if self.kinds.len() > MOST_KINDS {
             self.kinds.clear();
         }
-        let mut found = Found { children, end: None, attempts: Vec::new() };
-        let mut index = 0;
-        for (i, (configuration, number)) in part.iter().enumerate() {
-            if (i as u64 + 1).is_multiple_of(PATIENCE) {
+        let mut looked_at = 0;
+        for (i, (configuration, number)) in wave.iter().enumerate() {
+            if !share.contains(i, configuration) {
+                continue;
+            }
+            looked_at += 1;
+            if u64::is_multiple_of(looked_at, PATIENCE) {
                 budget.check()?;
             }
+            let i = i as u32;
             let mut unexplained = self.stepper.hopeless(configuration);
             if unexplained.is_none() {
                 self.next.clear();
@@ -287,23 +424,23 @@ impl<const W: usize> Worker<'_, '_, W> {
                 if self.next.is_empty() {
                     unexplained = Some(self.stepper.returning(configuration));
                 }
-                for &(step, next, is_over) in &self.next {
+                for (k, &(step, next, is_over)) in self.next.iter().enumerate() {
                     if is_over {
-                        found.end = Some((*number, step));
-                        return Ok(found);
+                        found.end = Some((i, (*number, step)));
+                        return Ok(());
                     }
-                    let child = Child { configuration: next, from: *number, step, index };
                     let kinds = self.kinds.entry(next.at);
                     let kinds = kinds.or_insert_with(|| Kinds::new(self.slots, next.at));
-                    found.children[shard_of(&next, kinds)].push(child);
-                    index += 1;
+                    let shard = &mut found.children[shard_of(&next, kinds)];
+                    let key = (i, k as u32);
+                    shard.push(Child { configuration: next, from: *number, step, key });
                 }
             }
             if let Some(unexplained) = unexplained.filter(|_| found.attempts.len() < ATTEMPTS) {
-                found.attempts.push((*number, unexplained));
+                found.attempts.push((i, (*number, unexplained)));
             }
         }
-        Ok(found)
+        Ok(())
     }
 }
 
@@ -314,19 +451,24 @@ fn shard_of<const W: usize>(configuration: &Configuration<W>, kinds: &Kinds<W>) 
     (FxBuildHasher.hash_one((configuration.state, rest)) >> 40) as usize % SHARDS
 }
 
-/// Finds what is new for some shards, each with its worker.
-fn sort<'f, const W: usize>(
+/// Finds what is new for some shards, in the order of the wave.
+fn sort<const W: usize>(
     shards: &mut [Shard<W>],
     first: usize,
-    found: &'f [Found<W>],
+    found: &[Found<W>],
     slots: Slots<'_, '_>,
-) -> Vec<(u32, &'f Child<W>)> {
+) -> Vec<Child<W>> {
     let mut new = Vec::new();
     for (i, shard) in shards.iter_mut().enumerate() {
-        for (worker, found) in found.iter().enumerate() {
-            let children = found.children[first + i].iter();
-            let children = children.filter(|child| shard.insert(&child.configuration, slots));
-            new.extend(children.map(|child| (worker as u32, child)));
+        let mut heads: Vec<_> =
+            found.iter().map(|found| found.children[first + i].iter().peekable()).collect();
+        loop {
+            let next = heads.iter_mut().filter_map(|head| Some((head.peek()?.key, head)));
+            let Some((_, head)) = next.min_by_key(|next| next.0) else { break };
+            let child = head.next().expect("it was looked at");
+            if shard.insert(&child.configuration, slots) {
+                new.push(*child);
+            }
         }
     }
     new

@@ -231,13 +231,50 @@ fn larger_registers_as_depth_first() {
     });
 }
 
+/// What no other search would finish is decided, and a violation is shown by a few reads.
+#[test]
+fn registers_of_many_clients_are_decided_and_certified() {
+    let mut chance = Chance(14);
+    let (mut fine, mut refuted) = (0, 0);
+    for round in 0..60 {
+        let shape = Registers {
+            object: ["register", "kv"][round % 2],
+            operations: 300,
+            values: [5, 20, 60][chance.below(3)],
+            longest: 100,
+            pending: [0, 0, 40][chance.below(3)],
+            wrong: [0, 30, 100][chance.below(3)],
+            has_cas: false,
+        };
+        let history = register(&shape, &mut chance);
+        let object = find(shape.object).unwrap();
+        let task = Task::new(Calls::new(&history).unwrap(), Arc::clone(&object)).unwrap();
+        let options = ObjectOptions::default();
+        let judgement = judge_object(&task, &linearizability(), &options).judgement;
+        match &judgement {
+            ObjectJudgement::Consistent(_) => fine += 1,
+            ObjectJudgement::Refuted(core) => {
+                refuted += 1;
+                assert!(core.operations.len() < 150, "{round}: {core:?}");
+            }
+            other => panic!("{round}: {other:?}"),
+        }
+        let (certificate, budget) = (judgement.certificate().unwrap(), Budget::unlimited());
+        let accepted =
+            certify_object(&history, &*object, &linearizability(), &certificate, &budget);
+        assert_eq!(accepted, Ok(()), "{round}: {judgement:?}");
+    }
+    assert!(fine > 10 && refuted > 10, "{fine} {refuted}");
+}
+
 /// Four operations of a register that overlap in every possible way: two kinds of writes, and reads
 /// of these and of the initial value.
 #[test]
 fn all_small_registers_as_depth_first() {
     let register = find("register(0)").unwrap();
-    let mut patterns: Vec<Vec<(i64, i64)>> = Vec::new();
-    let mut open: Vec<(Vec<(i64, i64)>, Vec<i64>)> = vec![(Vec::new(), (0..8).collect())];
+    type Intervals = Vec<(i64, i64)>;
+    let mut patterns: Vec<Intervals> = Vec::new();
+    let mut open: Vec<(Intervals, Vec<i64>)> = vec![(Vec::new(), (0..8).collect())];
     while let Some((pairs, free)) = open.pop() {
         let Some((&start, rest)) = free.split_first() else {
             patterns.push(pairs);

@@ -1,0 +1,82 @@
+//! A few reads that refute a history of a register.
+//!
+//! A read can be left out of a history, and so can all writes of a value that nobody reads any more:
+//! what is linearizable stays so. So if some reads, with all writes of what they return, are not
+//! linearizable, the history is not, and this is a certificate that is small and soon checked, though
+//! the search that found the violation had many operations to look at. The reads that returned last
+//! are tried, more and more of them; then they are taken away again, as many at a time as possible.
+
+use consistory_history::Value;
+use consistory_spec::Family;
+use consistory_verdict::Budget;
+use rustc_hash::FxHashSet;
+
+use crate::calls::Place;
+use crate::linearize::{Linearization, Threads, linearize};
+use crate::overwrites::is_plain;
+use crate::task::Task;
+use crate::timeline::Timeline;
+
+/// The most reads that are tried.
+const MOST: usize = 1024;
+
+/// Finds some operations that cannot be linearized and stand for all, which cannot either: some
+/// reads of a register, and all writes of what they return. `None` if that is no register, there are
+/// too many, or the budget runs out.
+pub(crate) fn few_reads(task: &Task<'_>, budget: &Budget, alone: u64) -> Option<Vec<Place>> {
+    let is_register = match task.object().family()? {
+        Family::Register(_) => true,
+        Family::Store(_) => task.methods().iter().all(|method| matches!(*method, "get" | "put")),
+        _ => false,
+    };
+    let timeline = Timeline::new(task);
+    if !is_register || !is_plain(task, &timeline) {
+        return None;
+    }
+    let threads = Threads::new(1, alone);
+    let refutes = |reads: &[Place]| {
+        let some = task.restricted(&with_writes(task, reads));
+        let found = linearize(&some, budget, &threads);
+        found.map(|found| matches!(found, Linearization::Stuck { .. }))
+    };
+    let mut reads = timeline.returns;
+    reads.retain(|&place| task.is_pure(place));
+    let mut count = 4;
+    let mut kept = loop {
+        let some = &reads[reads.len().saturating_sub(count)..];
+        if refutes(some).ok()? {
+            break some.to_vec();
+        }
+        if count >= reads.len().min(MOST) {
+            return None;
+        }
+        count *= 2;
+    };
+    let mut step = kept.len().div_ceil(2);
+    loop {
+        let mut at = 0;
+        while at < kept.len() {
+            let mut fewer = kept.clone();
+            fewer.drain(at..(at + step).min(kept.len()));
+            // If the time is over, they are what they are.
+            match refutes(&fewer).unwrap_or(false) {
+                true => kept = fewer,
+                false => at += step,
+            }
+        }
+        if step == 1 {
+            return Some(with_writes(task, &kept));
+        }
+        step = step.div_ceil(2);
+    }
+}
+
+/// Adds to some reads all writes of what they return; sorts them by start.
+fn with_writes(task: &Task<'_>, reads: &[Place]) -> Vec<Place> {
+    let values: FxHashSet<Option<&Value>> = reads.iter().map(|&read| task.returns(read)).collect();
+    let is_read = |place: Place| values.contains(&task.invocation(place).args.last());
+    let writes = task.calls().places().filter(|&place| !task.is_pure(place) && is_read(place));
+    let mut all: Vec<Place> = writes.chain(reads.iter().copied()).collect();
+    all.sort_unstable();
+    all
+}
