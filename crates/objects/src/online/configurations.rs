@@ -17,11 +17,11 @@
 use std::collections::VecDeque;
 
 use consistory_history::Value;
-use consistory_spec::{Object, Returns};
+use consistory_spec::{Object, Returns, State};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::table::{CallId, StateId, Table, ValueId};
-use super::{FEW, OnlineError, RunningId};
+use super::{FEW, MANY, OnlineError, RunningId};
 
 mod table;
 
@@ -93,6 +93,24 @@ impl Configurations {
         let first = all.afresh(object);
         all.set.insert(first);
         all
+    }
+
+    /// Starts where only states are possible and nothing is running.
+    pub(super) fn with_states(object: &dyn Object, states: Box<[State]>) -> Self {
+        let mut all = Configurations::new(object);
+        let first = all.set.drain().next();
+        for state in states {
+            let state = all.table.state(state);
+            all.set.extend(first.clone().map(|first| Configuration { state, ..first }));
+        }
+        all
+    }
+
+    /// Lists the states that are possible, if nothing may still take effect.
+    pub(super) fn states(&self) -> Option<Box<[State]>> {
+        let is_quiet = self.open.running.is_empty() && self.open.pending.is_empty();
+        let states = || self.set.iter().map(|c| self.table.get_state(c.state).clone()).collect();
+        is_quiet.then(states)
     }
 
     /// Counts them.
@@ -197,9 +215,11 @@ impl Configurations {
     /// Gives up a call of the first kind that nobody knows the end of: it has taken effect by now,
     /// or never does. Says whether there was anything else that it might have done.
     pub(super) fn give_up(&mut self, object: &dyn Object) -> bool {
-        let mut may_matter = false;
+        let may_matter = self.set.iter().any(|configuration| configuration.used[0] == 0);
+        if may_matter {
+            self.use_first(object);
+        }
         reshape(&mut self.set, |configuration| {
-            may_matter |= configuration.used[0] == 0;
             configuration.used[0] = configuration.used[0].saturating_sub(1);
             true
         });
@@ -207,6 +227,25 @@ impl Configurations {
         self.drop_kinds();
         self.keep_best(object);
         may_matter
+    }
+
+    /// Adds the configurations in which a call of the first kind that nobody knows the end of takes
+    /// effect right now, which gave way to those in which it may still do so; some of them, if they
+    /// are very many.
+    fn use_first(&mut self, object: &dyn Object) {
+        let mut work: VecDeque<Configuration> = self.set.iter().cloned().collect();
+        let mut known: FxHashSet<Configuration> = FxHashSet::default();
+        let mut successors = Vec::new();
+        while let Some(configuration) = work.pop_front() {
+            self.open.successors(object, &mut self.table, &configuration, &mut successors);
+            for next in successors.drain(..) {
+                if next.used[0] > configuration.used[0] {
+                    self.set.insert(next);
+                } else if known.len() < MANY && known.insert(next.clone()) {
+                    work.push_back(next);
+                }
+            }
+        }
     }
 
     /// Forgets the calls that nobody knows the end of and that took effect in all configurations.
