@@ -751,6 +751,48 @@ fn a_call_that_failed_took_no_effect_and_one_that_is_lost_may_have() {
     assert_eq!((size.running, size.pending), (0, 0), "it is known to have happened");
 }
 
+/// Of very many calls that never return the first ones are given up, and only what may be their doing
+/// is undecided.
+#[test]
+fn very_many_lost_calls_are_bounded() {
+    let lose = |online: &mut Online, method: &str, i: i64| {
+        let id = online.invoke(method, vec![Value::Int(i)]).unwrap();
+        online.abandon(id).unwrap();
+    };
+    let most = 1 << 16;
+    let mut online = Online::new(find("register").unwrap(), OnlineOptions::default());
+    for i in 0..most + 10 {
+        lose(&mut online, "write", i);
+    }
+    let read = |online: &mut Online, value: i64| {
+        let id = online.invoke("read", vec![]).unwrap();
+        online.complete(id, Some(Value::Int(value)))
+    };
+    assert_eq!((online.size().pending, online.size().given_up), (most as usize, 10));
+    assert_eq!(read(&mut online, 10), Ok(None));
+    assert_eq!(read(&mut online, 11), Ok(None));
+    assert!(read(&mut online, 10).unwrap().is_some(), "it was written once");
+    assert_eq!(read(&mut online, 9), Err(OnlineError::GivenUp { calls: 10 }));
+
+    let mut online = Online::new(find("set").unwrap(), OnlineOptions::default());
+    for i in 0..most + 10 {
+        lose(&mut online, "add", i);
+    }
+    let size = online.size();
+    assert_eq!((size.pending, size.given_up), (most as usize, 10));
+    assert!(size.parts <= most as usize + 10);
+    let contains = |online: &mut Online, i: i64, truth: bool| {
+        let id = online.invoke("contains", vec![Value::Int(i)]).unwrap();
+        online.complete(id, Some(Value::Bool(truth)))
+    };
+    // It may have been added by the time that it was given up, but not behind.
+    assert_eq!(contains(&mut online, 9, false), Ok(None));
+    assert_eq!(contains(&mut online, 9, true), Err(OnlineError::GivenUp { calls: 10 }));
+    assert_eq!(contains(&mut online, 10, false), Ok(None));
+    assert_eq!(contains(&mut online, 10, true), Ok(None));
+    assert!(contains(&mut online, 10, false).unwrap().is_some());
+}
+
 #[test]
 fn limits_and_mixed_parts_are_errors() {
     let options = OnlineOptions { configurations: 50, ..OnlineOptions::default() };
