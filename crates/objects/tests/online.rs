@@ -774,6 +774,7 @@ fn very_many_lost_calls_are_bounded() {
     assert!(read(&mut online, 10).unwrap().is_some(), "it was written once");
     assert_eq!(read(&mut online, 9), Err(OnlineError::GivenUp { calls: 10 }));
 
+    let most = 1 << 14;
     let mut online = Online::new(find("set").unwrap(), OnlineOptions::default());
     for i in 0..most + 10 {
         lose(&mut online, "add", i);

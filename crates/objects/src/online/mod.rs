@@ -253,7 +253,7 @@ const HUNG: u64 = 100;
 /// How many parts are remembered to have had calls that were given up.
 const MOST_PARTS: usize = 10_000;
 /// How many parts have calls that nobody knows the end of.
-const MOST_LOSSY: usize = 1 << 16;
+const MOST_LOSSY: usize = 1 << 14;
 /// How many values an explanation lists.
 const FEW: usize = 20;
 /// How many configurations there may be where there is another way to judge.
