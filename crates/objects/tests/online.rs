@@ -782,6 +782,20 @@ fn very_many_lost_calls_are_bounded() {
     let size = online.size();
     assert_eq!((size.pending, size.given_up), (most as usize, 10));
     assert!(size.parts <= most as usize + 10);
+    let mut store = Online::new(find("kv").unwrap(), OnlineOptions::default());
+    for i in 0..most + 10 {
+        let id = store.invoke("put", vec![Value::Int(i), Value::Int(1)]).unwrap();
+        store.abandon(id).unwrap();
+    }
+    let get = |online: &mut Online, key: i64, value: Value| {
+        let id = online.invoke("get", vec![Value::Int(key)]).unwrap();
+        online.complete(id, Some(value))
+    };
+    assert_eq!(get(&mut store, 9, Value::Str("".into())), Ok(None));
+    assert_eq!(get(&mut store, 9, Value::Int(1)), Err(OnlineError::GivenUp { calls: 10 }));
+    assert_eq!(get(&mut store, 10, Value::Int(1)), Ok(None));
+    assert!(get(&mut store, 10, Value::Int(2)).unwrap().is_some());
+
     let contains = |online: &mut Online, i: i64, truth: bool| {
         let id = online.invoke("contains", vec![Value::Int(i)]).unwrap();
         online.complete(id, Some(Value::Bool(truth)))

@@ -611,7 +611,7 @@ impl Online {
         }
         self.keep_pending(&name, self.options.pending);
         self.forget_idle(&name);
-        if self.parts.get(&name).is_some_and(|part| part.pending_calls() > 0) && name.is_some() {
+        if self.parts.get(&name).is_some_and(|part| part.pending_calls() == 1) && name.is_some() {
             self.lossy.push_back(name);
         }
         if self.lossy.len() > MOST_LOSSY
@@ -635,6 +635,8 @@ impl Online {
             }
             Some(Part::Values(values)) if most == 0 => {
                 self.given_up.calls += values.keep_lost(0);
+                // The values themselves may be forgotten behind it.
+                self.given_up.concern(name);
             }
             _ => {}
         }
