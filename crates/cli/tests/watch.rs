@@ -63,6 +63,32 @@ fn what_was_watched_can_be_checked_again() {
 }
 
 #[test]
+fn what_is_generated_as_it_happens_can_be_watched() {
+    let folder = Folder::new();
+    for object in
+        ["register", "kv", "counter", "set", "queue", "stack", "deque", "priority-queue", "lock"]
+    {
+        let lossy = "--events -n 400 --reads 0.6 --pending 0.02 --unannounced 0.3";
+        let events = folder.run(&format!("generate --object {object} {lossy}")).out;
+        let kinds = |kind: &str| events.matches(&format!("\"type\":\"{kind}\"")).count();
+        assert_eq!(kinds("invoke"), 400, "{object}");
+        assert!(kinds("info") > 0 && kinds("ok") + kinds("info") < 400, "{object}");
+        let ran = folder.run_with(&format!("watch --object {object}"), events.as_bytes());
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{object}: {}", ran.out);
+        assert!(ran.out.starts_with("consistent: 400 operations"), "{object}: {}", ran.out);
+    }
+    // A violation that was planted is found, and it is found again in what was recorded.
+    let planted = "generate --object register --events -n 400 --plant 1 --seed 7";
+    folder.write("planted.jsonl", folder.run(planted).out);
+    assert_eq!(folder.run("watch planted.jsonl --object register").code, 1);
+    let check = "check planted.jsonl --object register --model linearizability";
+    assert_eq!(folder.run(check).code, 1);
+    // Events are of one object's one run.
+    assert_eq!(folder.run("generate --events").code, 2);
+    assert_eq!(folder.run("generate --object set --events --count 2").code, 2);
+}
+
+#[test]
 fn calls_with_times_are_put_in_order() {
     let folder = Folder::new();
     let lines = [

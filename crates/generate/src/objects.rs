@@ -571,3 +571,59 @@ impl Contents {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is seen of a history in the order of time: its calls and returns.
+    fn steps(history: &History) -> Vec<(u32, CallStep)> {
+        let mut steps: Vec<(i64, u32, CallStep)> = Vec::new();
+        for op in history.ops() {
+            let Action::Call(call) = history.action(op) else { panic!("a history of calls") };
+            let Call { method, args, returns } = history.call(call);
+            let args = args.iter().map(|&arg| match history.value(arg) {
+                Value::Int(arg) => *arg,
+                other => panic!("{other}"),
+            });
+            let session = history.session_of(op).index() as u32;
+            let time = history.time(op).unwrap();
+            let methods = ["read", "write", "get", "put", "add", "increment", "incrementAndGet"]
+                .into_iter()
+                .chain(["contains", "remove", "enqueue", "dequeue", "push", "pop", "insert"])
+                .chain(["poll", "addFirst", "addLast", "pollFirst", "pollLast"])
+                .chain(["tryLock", "unlock", "isLocked"]);
+            let method = methods.into_iter().find(|name| *name == &**method).unwrap();
+            let args = args.collect();
+            steps.push((time.start, session, CallStep::Invoke { method, args }));
+            let returns = returns.map(|value| history.value(value).clone());
+            steps.extend(time.end.map(|end| (end, session, CallStep::Return(returns))));
+        }
+        steps.sort_by_key(|&(time, _, _)| time);
+        steps.into_iter().map(|(_, session, step)| (session, step)).collect()
+    }
+
+    #[test]
+    fn a_stream_and_a_history_are_the_same_calls() {
+        for object in SharedObject::ALL {
+            for plants in [0, 2] {
+                let workload = ObjectWorkload {
+                    object,
+                    sessions: 3,
+                    operations: 200,
+                    read_share: 0.5,
+                    pending_share: 0.1,
+                    plants,
+                    distance: 20,
+                    seed: 5,
+                };
+                let streamed: Vec<(u32, CallStep)> = stream_calls(&workload).collect();
+                let lost = |step: &&(u32, CallStep)| step.1 == CallStep::Lost;
+                assert!(streamed.iter().filter(lost).count() > 0, "{object}");
+                let seen: Vec<(u32, CallStep)> =
+                    streamed.into_iter().filter(|step| !lost(&step)).collect();
+                assert_eq!(seen, steps(&generate_calls(&workload)), "{object}, {plants}");
+            }
+        }
+    }
+}

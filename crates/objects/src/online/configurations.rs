@@ -15,13 +15,14 @@
 //! specification once; numbers that are in use no longer are forgotten now and then.
 
 use std::collections::VecDeque;
+use std::hash::BuildHasher;
 
 use consistory_history::Value;
-use consistory_spec::{Object, Returns};
-use rustc_hash::{FxHashMap, FxHashSet};
+use consistory_spec::{Object, Returns, State};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use self::table::{CallId, StateId, Table, ValueId};
-use super::{FEW, OnlineError, RunningId};
+use super::{FEW, MANY, OnlineError, RunningId};
 
 mod table;
 
@@ -63,25 +64,16 @@ struct Configuration {
     used: Vec<u32>,
 }
 
-/// What configurations of one state, in which the same calls took effect, may differ in.
-struct Choices {
-    seen: Vec<(RunningId, Vec<ValueId>)>,
-    used: Vec<u32>,
-}
+/// Configurations by state and by the calls that took effect: only those give way to each other.
+#[derive(Default)]
+struct Groups(FxHashMap<u64, Vec<usize>>);
 
-impl Choices {
-    /// Says whether whatever happens next and is explained with the other is explained with this.
-    fn is_as_good_as(&self, other: &Choices) -> bool {
-        let has_all = |(more, less): (&(_, Vec<ValueId>), &(_, Vec<ValueId>))| {
-            less.1.iter().all(|value| more.1.binary_search(value).is_ok())
-        };
-        self.used.iter().zip(&other.used).all(|(mine, its)| mine <= its)
-            && self.seen.iter().zip(&other.seen).all(has_all)
+impl Groups {
+    fn of(&mut self, configuration: &Configuration) -> &mut Vec<usize> {
+        let hash = FxBuildHasher.hash_one((configuration.state, &configuration.done));
+        self.0.entry(hash).or_default()
     }
 }
-
-/// Configurations by what they have in common with those that may give way to them.
-type Groups = FxHashMap<Configuration, Vec<Choices>>;
 
 impl Configurations {
     pub(super) fn new(object: &dyn Object) -> Self {
@@ -93,6 +85,24 @@ impl Configurations {
         let first = all.afresh(object);
         all.set.insert(first);
         all
+    }
+
+    /// Starts where only states are possible and nothing is running.
+    pub(super) fn with_states(object: &dyn Object, states: Box<[State]>) -> Self {
+        let mut all = Configurations::new(object);
+        let first = all.set.drain().next();
+        for state in states {
+            let state = all.table.state(state);
+            all.set.extend(first.clone().map(|first| Configuration { state, ..first }));
+        }
+        all
+    }
+
+    /// Lists the states that are possible, if nothing may still take effect.
+    pub(super) fn states(&self) -> Option<Box<[State]>> {
+        let is_quiet = self.open.running.is_empty() && self.open.pending.is_empty();
+        let states = || self.set.iter().map(|c| self.table.get_state(c.state).clone()).collect();
+        is_quiet.then(states)
     }
 
     /// Counts them.
@@ -197,9 +207,11 @@ impl Configurations {
     /// Gives up a call of the first kind that nobody knows the end of: it has taken effect by now,
     /// or never does. Says whether there was anything else that it might have done.
     pub(super) fn give_up(&mut self, object: &dyn Object) -> bool {
-        let mut may_matter = false;
+        let may_matter = self.set.iter().any(|configuration| configuration.used[0] == 0);
+        if may_matter {
+            self.use_first(object);
+        }
         reshape(&mut self.set, |configuration| {
-            may_matter |= configuration.used[0] == 0;
             configuration.used[0] = configuration.used[0].saturating_sub(1);
             true
         });
@@ -207,6 +219,25 @@ impl Configurations {
         self.drop_kinds();
         self.keep_best(object);
         may_matter
+    }
+
+    /// Adds the configurations in which a call of the first kind that nobody knows the end of takes
+    /// effect right now, which gave way to those in which it may still do so; some of them, if they
+    /// are very many.
+    fn use_first(&mut self, object: &dyn Object) {
+        let mut work: VecDeque<Configuration> = self.set.iter().cloned().collect();
+        let mut known: FxHashSet<Configuration> = FxHashSet::default();
+        let mut successors = Vec::new();
+        while let Some(configuration) = work.pop_front() {
+            self.open.successors(object, &mut self.table, &configuration, &mut successors);
+            for next in successors.drain(..) {
+                if next.used[0] > configuration.used[0] {
+                    self.set.insert(next);
+                } else if known.len() < MANY && known.insert(next.clone()) {
+                    work.push_back(next);
+                }
+            }
+        }
     }
 
     /// Forgets the calls that nobody knows the end of and that took effect in all configurations.
@@ -256,43 +287,38 @@ impl Configurations {
         if self.set.len() < 2 {
             return;
         }
+        let mut best: Vec<Configuration> = Vec::new();
         let mut groups = Groups::default();
+        let mut stays: Vec<bool> = Vec::new();
         for configuration in std::mem::take(&mut self.set) {
-            let (same, choices) = configuration.divided();
-            let group = groups.entry(same).or_default();
-            if !group.iter().any(|known| known.is_as_good_as(&choices)) {
-                group.retain(|known| !choices.is_as_good_as(known));
-                group.push(choices);
+            let group = groups.of(&configuration);
+            if group.iter().any(|&known| best[known].is_as_good_as(&configuration)) {
+                continue;
             }
-        }
-        for (configuration, group) in &groups {
-            for Choices { seen, used } in group {
-                let (seen, used) = (seen.clone(), used.clone());
-                self.set.insert(Configuration { seen, used, ..configuration.clone() });
-            }
+            group.retain(|&known| {
+                stays[known] = !configuration.is_as_good_as(&best[known]);
+                stays[known]
+            });
+            group.push(best.len());
+            best.push(configuration);
+            stays.push(true);
         }
         // What a call that may still take effect leads to need not be kept beside. Who leads
         // there has fewer calls that took effect, so nobody leads to themselves.
-        let mut reached: Vec<Configuration> = Vec::new();
         let mut successors = Vec::new();
-        for configuration in &self.set {
+        for (at, configuration) in best.iter().enumerate() {
+            if !groups.of(configuration).contains(&at) {
+                continue;
+            }
             self.open.successors(object, &mut self.table, configuration, &mut successors);
             for next in successors.drain(..) {
-                let (same, choices) = next.divided();
-                let Some(group) = groups.get_mut(&same) else { continue };
-                group.retain(|known| {
-                    let is_reached = choices.is_as_good_as(known);
-                    if is_reached {
-                        let (seen, used) = (known.seen.clone(), known.used.clone());
-                        reached.push(Configuration { seen, used, ..same.clone() });
-                    }
-                    !is_reached
-                });
+                for &known in groups.of(&next).iter() {
+                    stays[known] &= !next.is_as_good_as(&best[known]);
+                }
             }
         }
-        for configuration in &reached {
-            self.set.remove(configuration);
-        }
+        let best = best.into_iter().zip(stays);
+        self.set.extend(best.filter_map(|(configuration, stays)| stays.then_some(configuration)));
     }
 
     /// Takes a return; gives what the call could have returned if nothing explains it.
@@ -351,11 +377,10 @@ impl Configurations {
         limit: usize,
     ) -> Result<FxHashSet<Configuration>, OnlineError> {
         let mut found = FxHashSet::default();
-        let mut known = 0;
+        let mut known: Vec<Configuration> = self.set.iter().cloned().collect();
         let mut groups = Groups::default();
-        let mut work: VecDeque<Configuration> = self.set.iter().cloned().collect();
-        for (same, choices) in self.set.iter().cloned().map(Configuration::divided) {
-            groups.entry(same).or_default().push(choices);
+        for (at, configuration) in known.iter().enumerate() {
+            groups.of(configuration).push(at);
         }
         let is_wanted = |value: &ValueId| wanted.is_none_or(|wanted| wanted == *value);
         let certain = self.open.certain.iter().find(|(running, _)| *running == id);
@@ -364,12 +389,15 @@ impl Configurations {
             None => !values.is_empty(),
         });
         let mut successors = Vec::new();
-        while let Some(mut configuration) = work.pop_front() {
-            if found.len() + work.len() + known > limit {
+        let mut at = 0;
+        while let Some(configuration) = known.get(at) {
+            at += 1;
+            if found.len() + known.len() > limit {
                 return Err(OnlineError::TooMany { limit });
             }
             if let Some(value) = configuration.done_value(id) {
                 if is_wanted(&value) {
+                    let mut configuration = configuration.clone();
                     configuration.take_done(id);
                     found.insert(configuration);
                 }
@@ -377,18 +405,17 @@ impl Configurations {
             }
             let seen = configuration.seen.iter().find(|(running, _)| *running == id);
             if is_certain || seen.is_some_and(|(_, values)| values.iter().any(is_wanted)) {
+                let mut configuration = configuration.clone();
                 configuration.take_seen(id);
                 found.insert(configuration);
                 continue;
             }
-            self.open.successors(object, &mut self.table, &configuration, &mut successors);
+            self.open.successors(object, &mut self.table, configuration, &mut successors);
             for next in successors.drain(..) {
-                let (same, choices) = next.clone().divided();
-                let group = groups.entry(same).or_default();
-                if !group.iter().any(|better| better.is_as_good_as(&choices)) {
-                    group.push(choices);
-                    known += 1;
-                    work.push_back(next);
+                let group = groups.of(&next);
+                if !group.iter().any(|&better| known[better].is_as_good_as(&next)) {
+                    group.push(known.len());
+                    known.push(next);
                 }
             }
         }
@@ -530,11 +557,15 @@ impl Open {
 }
 
 impl Configuration {
-    /// Gives what it has in common with those that may give way to it, and what it may be better in.
-    fn divided(mut self) -> (Self, Choices) {
-        let seen = std::mem::take(&mut self.seen);
-        let used = std::mem::take(&mut self.used);
-        (self, Choices { seen, used })
+    /// Says whether whatever happens next and is explained with the other is explained with this.
+    fn is_as_good_as(&self, other: &Configuration) -> bool {
+        let has_all = |(more, less): (&(_, Vec<ValueId>), &(_, Vec<ValueId>))| {
+            less.1.iter().all(|value| more.1.binary_search(value).is_ok())
+        };
+        self.state == other.state
+            && self.done == other.done
+            && self.used.iter().zip(&other.used).all(|(mine, its)| mine <= its)
+            && self.seen.iter().zip(&other.seen).all(has_all)
     }
 
     fn done_value(&self, id: RunningId) -> Option<ValueId> {

@@ -39,7 +39,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use consistory_history::Value;
-use consistory_spec::{CallError, Family, Object, Returns};
+use consistory_spec::{CallError, Family, Object, Returns, State};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::clusters::{Access, Clusters, Ending, Stale};
@@ -204,6 +204,8 @@ impl GivenUp {
 enum Part {
     Values(Clusters),
     Configurations(Configurations),
+    /// The states that are possible where nothing may still take effect.
+    Quiet(Box<[State]>),
 }
 
 impl Part {
@@ -222,6 +224,7 @@ impl Part {
         match self {
             Part::Values(_) => 0,
             Part::Configurations(all) => all.len(),
+            Part::Quiet(states) => states.len(),
         }
     }
 
@@ -230,6 +233,7 @@ impl Part {
         match self {
             Part::Values(values) => values.lost_calls(),
             Part::Configurations(all) => all.pending_calls(),
+            Part::Quiet(_) => 0,
         }
     }
 
@@ -238,6 +242,7 @@ impl Part {
         match self {
             Part::Values(values) => values.is_idle(),
             Part::Configurations(all) => all.is_idle(),
+            Part::Quiet(_) => false,
         }
     }
 }
@@ -248,7 +253,7 @@ const HUNG: u64 = 100;
 /// How many parts are remembered to have had calls that were given up.
 const MOST_PARTS: usize = 10_000;
 /// How many parts have calls that nobody knows the end of.
-const MOST_LOSSY: usize = 1 << 16;
+const MOST_LOSSY: usize = 1 << 14;
 /// How many values an explanation lists.
 const FEW: usize = 20;
 /// How many configurations there may be where there is another way to judge.
@@ -300,6 +305,10 @@ impl Online {
         }
         let object = &*self.object;
         let known = self.parts.entry(part.clone()).or_insert_with(|| Part::new(object, &part));
+        if let Part::Quiet(states) = known {
+            let all = Configurations::with_states(object, std::mem::take(states));
+            *known = Part::Configurations(all);
+        }
         if let Part::Values(values) = known {
             let family = object.family();
             let access = family.and_then(|family| Access::new(&family, &name, &args));
@@ -480,10 +489,18 @@ impl Online {
         }))
     }
 
-    /// Forgets a part that is as it was at first.
+    /// Forgets a part that is as it was at first, and of one of many in which nothing may still take
+    /// effect all but the states.
     fn forget_idle(&mut self, name: &Option<Value>) {
-        if self.parts.get(name).is_some_and(Part::is_idle) {
-            self.parts.remove(name);
+        match self.parts.get_mut(name) {
+            Some(part) if part.is_idle() => _ = self.parts.remove(name),
+            Some(part @ Part::Configurations(_)) if name.is_some() => {
+                let Part::Configurations(all) = part else { return };
+                if let Some(states) = all.states() {
+                    *part = Part::Quiet(states);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -565,7 +582,7 @@ impl Online {
         match self.parts.get_mut(&name) {
             Some(Part::Values(values)) => values.fail(id),
             Some(Part::Configurations(part)) => part.fail(id),
-            None => {}
+            _ => {}
         }
         self.forget_idle(&name);
         Ok(())
@@ -590,11 +607,11 @@ impl Online {
                     self.parts.clear();
                 }
             }
-            None => {}
+            _ => {}
         }
         self.keep_pending(&name, self.options.pending);
         self.forget_idle(&name);
-        if self.parts.get(&name).is_some_and(|part| part.pending_calls() > 0) && name.is_some() {
+        if self.parts.get(&name).is_some_and(|part| part.pending_calls() == 1) && name.is_some() {
             self.lossy.push_back(name);
         }
         if self.lossy.len() > MOST_LOSSY
@@ -618,6 +635,8 @@ impl Online {
             }
             Some(Part::Values(values)) if most == 0 => {
                 self.given_up.calls += values.keep_lost(0);
+                // The values themselves may be forgotten behind it.
+                self.given_up.concern(name);
             }
             _ => {}
         }
@@ -628,7 +647,7 @@ impl Online {
         let in_record = self.record.as_ref().map_or(0, Record::given_up);
         let values = self.parts.values().map(|part| match part {
             Part::Values(values) => values.len(),
-            Part::Configurations(_) => 0,
+            _ => 0,
         });
         OnlineSize {
             configurations: self.parts.values().map(Part::configurations).sum(),
