@@ -43,8 +43,8 @@ const BYTES_PER_CANDIDATE: u64 = 256;
 /// How often a core is made smaller at most.
 const CORE_ROUNDS: usize = 4;
 
-/// How much earlier than the read a candidate has to be at least to be as likely as one behind it, as a
-/// share of the history.
+/// How much earlier than the read a candidate may be, as a share of the session, to be more likely than
+/// any that is later.
 const LATE: f64 = 0.02;
 
 /// A search for sources.
@@ -163,7 +163,7 @@ impl<'a> Search<'a> {
         Ok(Some(Chosen { source: self.theory.model().to_vec(), last }))
     }
 
-    /// Adds that some choices cannot all hold; says whether anything is left.
+    /// Adds that some choices cannot all hold.
     pub(crate) fn forbid(&mut self, sources: &[(OpId, OpId)], last: &[OpId]) {
         let mut clause: Vec<Lit> = Vec::new();
         for &(read, write) in sources {

@@ -128,6 +128,7 @@ fn meaning(relation: &str) -> &'static str {
         "wre" => "reads from another session",
         "ww" => "store order",
         "rw" => "reads what is overwritten",
+        "final" => "before the last write",
         "co" => "causal order",
         "hb" => "happens before",
         _ if relation.starts_with("cf") => "conflict: seen, yet not read",

@@ -91,7 +91,7 @@ pub(super) struct Saturated<'a> {
     registers: &'a Registers<'a>,
     memory: Memory,
     layers: Vec<Explained>,
-    /// What the literals say that say something, by variable: the literal and its meaning.
+    /// What the literals say that say something.
     meanings: FxHashMap<Lit, Meaning>,
     reads: Vec<OpenRead>,
     /// The number of each operation among the open reads.
@@ -410,7 +410,7 @@ impl<'a> Saturated<'a> {
                 return;
             }
             for &(lit, out) in &told {
-                if solver.value(lit.var()) != lbool::UNDEF && self.is_true(solver, lit) {
+                if solver.value(lit.var()) == lbool::new(lit.sign()) {
                     continue;
                 }
                 self.told.insert(lit, out);
@@ -423,11 +423,6 @@ impl<'a> Saturated<'a> {
                 }
             }
         }
-    }
-
-    fn is_true(&self, solver: &TheoryArg<'_>, lit: Lit) -> bool {
-        let value = solver.value(lit.var());
-        value == lbool::new(lit.sign())
     }
 }
 
