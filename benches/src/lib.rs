@@ -14,10 +14,12 @@
 //! - `growth` says how far SC, TSO, wSC and wTSO reach, and how their time grows.
 //!
 //! The modules: `datalog` writes the thesis's encodings, `clingo` runs them, `measure` times our
-//! side, `plain` decides SC and TSO without saturation, `publish` writes what was found.
+//! side, `plain` decides SC and TSO without saturation, `publish` writes what was found, `turns` makes
+//! histories of objects that are hard to judge.
 
 pub mod clingo;
 pub mod datalog;
 pub mod measure;
 pub mod plain;
 pub mod publish;
+pub mod turns;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use clap::Parser;
 use consistory_benches::measure::{median, once, show_count, show_time};
 use consistory_benches::publish::{Docs, Goal, Machine, goals, markdown, provenance};
+use consistory_benches::turns::{Turns, in_turns};
 use consistory_certify::certify_object;
 use consistory_formats::{Format, Input, read, write_history};
 use consistory_generate::{
@@ -38,15 +39,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     let docs = Docs::new(args.docs);
     let mut aims = Vec::new();
     let logs = logs(&mut aims)?;
+    let registers = registers(&mut aims)?;
+    let hard = hard(&mut aims)?;
     let watched = watched(&mut aims)?;
     let text = format!(
         "{}\nLogs of tests, decided with the fastest search on one core; half of them with a wrong \
          return. Reading is that of JSON lines; the checker accepts each verdict.\n\n{}\n\
+         Registers of many clients, on one core: few values, so that writes of one value overlap.\n\n{}\n\
+         Histories in which values come again and that are hard: what one thread takes depth first (at \
+         most {}), and by waves, as one thread and two do if it takes long.\n\n{}\n\
          A million events of busy sessions, judged as they come; kept is the most at a time.\n\n{}\n{}",
         provenance("objects", &machine),
         markdown(
             &["log", "histories", "all", "longest", "linearizable", "reading", "checker"],
             &logs,
+        ),
+        markdown(&["register", "verdict", "time", "checker"], &registers),
+        show_time(DEPTH_FIRST),
+        markdown(
+            &["history", "verdict", "depth first", "one thread", "two threads", "gain", "checker"],
+            &hard,
         ),
         markdown(&["object", "sessions", "time", "calls kept"], &watched),
         goals(&aims),
@@ -119,6 +131,105 @@ fn logs(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
         ]);
     }
     Ok(rows)
+}
+
+/// Measures registers of many clients whose values come again.
+fn registers(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
+    let object = find("register")?;
+    let mut rows = Vec::new();
+    let mut longest = Duration::ZERO;
+    for (clients, calls, values) in [(20, 20_000, 100), (50, 20_000, 100), (50, 2000, 20)] {
+        for is_wrong in [false, true] {
+            let turns = Turns { clients, calls, values, seed: 3, is_wrong };
+            let history = in_turns(&*object, &["read"], &["write"], &turns);
+            let limit = Duration::from_secs(10);
+            let (verdict, time) =
+                judge(&history, "register", "linearizability", Engine::Fastest, limit)?;
+            longest = longest.max(time);
+            rows.push(vec![
+                format!("{clients} clients, {} calls, {values} values", show_count(calls as u64)),
+                verdict.as_str().to_owned(),
+                show_time(time),
+                show_time(certify(&history, "register")?),
+            ]);
+        }
+    }
+    aims.push(Goal {
+        aim: "registers of up to 50 clients, values again and again: decided in a second".into(),
+        measured: format!("{} at most", show_time(longest)),
+        reached: Some(longest <= Duration::from_secs(1)),
+    });
+    Ok(rows)
+}
+
+/// What the search depth first gets at most where it is not the way to go.
+const DEPTH_FIRST: Duration = Duration::from_secs(3);
+
+/// Measures long searches, on one thread and on two.
+fn hard(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
+    let mut rows = Vec::new();
+    let (mut one, mut two) = (Duration::ZERO, Duration::ZERO);
+    for (object, takes, gives, turns) in hard_histories() {
+        let (clients, calls) = (turns.clients, turns.calls);
+        let spec = find(object)?;
+        let history = in_turns(&*spec, takes, gives, &turns);
+        let model = ObjectModel::named("linearizability").ok_or("there is no such model")?;
+        let task = Task::new(Calls::new(&history)?, Arc::clone(&spec))?;
+        let judged = |jobs: usize, alone: u64, limit: Duration| {
+            let budget = Budget::unlimited().with_time(limit);
+            let options = ObjectOptions { budget, jobs, alone, ..ObjectOptions::default() };
+            once(|| judge_object(&task, &model, &options).judgement)
+        };
+        let alone = ObjectOptions::default().alone;
+        let (depth_first, deep) = judged(1, u64::MAX, DEPTH_FIRST);
+        let limit = Duration::from_secs(10);
+        let (judgement, by_one) = judged(1, alone, limit);
+        let (again, by_two) = judged(2, alone, limit);
+        if again != judgement {
+            return Err(format!("two threads say another thing of {object}").into());
+        }
+        let budget = Budget::unlimited().with_time(limit);
+        let (accepted, checking) = once(|| {
+            let certificate = judgement.certificate()?;
+            certify_object(&history, &*spec, &model, &certificate, &budget).ok()
+        });
+        (one, two) = (one + by_one, two + by_two);
+        let gain = by_one.as_secs_f64() / by_two.as_secs_f64();
+        eprintln!("{object}: {} {} {gain:.2}", show_time(by_one), show_time(by_two));
+        rows.push(vec![
+            format!("{object}, {clients} clients, {calls} calls, {} values", turns.values),
+            judgement.verdict().as_str().to_owned(),
+            match depth_first.verdict() {
+                Verdict::Undecided => "–".to_owned(),
+                _ => show_time(deep),
+            },
+            show_time(by_one),
+            show_time(by_two),
+            format!("{gain:.2}"),
+            accepted.map_or("–".to_owned(), |()| show_time(checking)),
+        ]);
+    }
+    let gain = one.as_secs_f64() / two.as_secs_f64();
+    aims.push(Goal {
+        aim: "hard histories, all of them: two threads are 1.5 times as fast as one".into(),
+        measured: format!("{gain:.2}"),
+        reached: Some(gain >= 1.5),
+    });
+    Ok(rows)
+}
+
+type Methods = &'static [&'static str];
+
+fn hard_histories() -> Vec<(&'static str, Methods, Methods, Turns)> {
+    let turns =
+        |clients, calls, values, is_wrong| Turns { clients, calls, values, seed: 1, is_wrong };
+    let deque: (Methods, Methods) = (&["pollFirst", "pollLast"], &["addFirst", "addLast"]);
+    vec![
+        ("queue", &["dequeue"], &["enqueue"], turns(9, 200, 3, false)),
+        ("queue", &["dequeue"], &["enqueue"], turns(9, 200, 3, true)),
+        ("deque", deque.0, deque.1, turns(12, 200, 3, false)),
+        ("priority-queue", &["poll"], &["insert"], turns(20, 300, 6, true)),
+    ]
 }
 
 /// Measures how long it takes to read a history.
