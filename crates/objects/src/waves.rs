@@ -34,7 +34,7 @@
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::Scope;
 
 use consistory_verdict::{Budget, Stopped};
@@ -54,6 +54,8 @@ const WIDE: usize = 1 << 16;
 const SHARE: usize = 128;
 /// From how many states on each belongs to a thread.
 const MANY_STATES: usize = 4096;
+/// How often a thread looks for something to do before it falls asleep.
+const SOON: usize = 4000;
 /// In how many parts the table is.
 const SHARDS: usize = 16;
 /// How many configurations are compared with a new one, of those that it may give way to.
@@ -166,7 +168,11 @@ impl<'e> Crew<'e> {
         'e: 'scope,
     {
         let (give, jobs) = channel::<Job<'e>>();
-        scope.spawn(move || jobs.into_iter().for_each(|job| job()));
+        scope.spawn(move || {
+            while let Some(job) = soon(&jobs) {
+                job();
+            }
+        });
         give
     }
 
@@ -193,9 +199,22 @@ impl<'e> Crew<'e> {
             others.push(receive);
         }
         let mut done: Vec<R> = first.map(&work).into_iter().collect();
-        done.extend(others.iter().map(|other| other.recv().expect("no worker panics")));
+        done.extend(others.iter().map(|other| soon(other).expect("no worker panics")));
         done
     }
+}
+
+/// Receives what mostly comes so soon that falling asleep would take longer; `None` if nothing will
+/// come any more.
+fn soon<T>(receiver: &Receiver<T>) -> Option<T> {
+    for _ in 0..SOON {
+        match receiver.try_recv() {
+            Ok(received) => return Some(received),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => std::hint::spin_loop(),
+        }
+    }
+    receiver.recv().ok()
 }
 
 /// A configuration that was reached, and its number.
