@@ -25,7 +25,7 @@ use std::cell::LazyCell;
 
 use consistory_history::{History, KeyId, OpId};
 use consistory_order::ChainOrder;
-use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped};
+use consistory_verdict::{Budget, Certificate, Judgement, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::reads_from::{Candidates, Source};
@@ -272,21 +272,11 @@ pub(crate) fn used(
 ) -> (Vec<(OpId, OpId)>, Vec<OpId>) {
     let mut reads: FxHashSet<OpId> = FxHashSet::default();
     let mut last: FxHashSet<OpId> = FxHashSet::default();
-    let mut certificates = vec![certificate];
-    let mut edges: Vec<&Edge> = Vec::new();
-    while let Some(certificate) = certificates.pop() {
-        match certificate {
-            Certificate::Cycle { edges: cycle, .. } => edges.extend(cycle),
-            Certificate::SplitOrder { branches, .. } => certificates.extend(branches.iter()),
+    for edge in certificate.edges() {
+        match &*edge.relation {
+            "wr" | "wre" => drop(reads.insert(edge.to)),
+            "final" => drop(last.insert(edge.to)),
             _ => {}
-        }
-        while let Some(edge) = edges.pop() {
-            match &*edge.relation {
-                "wr" | "wre" => drop(reads.insert(edge.to)),
-                "final" => drop(last.insert(edge.to)),
-                _ => {}
-            }
-            edges.extend(&edge.because);
         }
     }
     let sources = choice.wr.iter().copied().filter(|(read, _)| reads.contains(read)).collect();
@@ -297,30 +287,11 @@ pub(crate) fn used(
 /// unknown status counts only if it is read; that of the last write of a key by an edge to it.
 fn rests_on(proof: &Proof, history: &History, question: Question, choice: OpId) -> bool {
     let uncertain = !history.is_initial(choice) && !history.is_certain(choice);
-    let mut certificates = vec![&proof.certificate];
-    let mut edges: Vec<&Edge> = Vec::new();
-    while let Some(certificate) = certificates.pop() {
-        match certificate {
-            Certificate::Cycle { edges: cycle, .. } => edges.extend(cycle),
-            Certificate::SplitRead { branches, .. } | Certificate::SplitLast { branches, .. } => {
-                certificates.extend(branches.iter().map(|(_, proof)| proof));
-            }
-            Certificate::SplitOrder { branches, .. } => certificates.extend(branches.iter()),
-            _ => {}
+    proof.certificate.edges().any(|edge| match question {
+        Question::Source(read) => {
+            let reads = matches!(&*edge.relation, "wr" | "wre") && edge.to == read;
+            reads || (uncertain && (edge.from == choice || edge.to == choice))
         }
-        while let Some(edge) = edges.pop() {
-            let uses = match question {
-                Question::Source(read) => {
-                    let reads = matches!(&*edge.relation, "wr" | "wre") && edge.to == read;
-                    reads || (uncertain && (edge.from == choice || edge.to == choice))
-                }
-                Question::Last(_) => edge.relation == "final" && edge.to == choice,
-            };
-            if uses {
-                return true;
-            }
-            edges.extend(&edge.because);
-        }
-    }
-    false
+        Question::Last(_) => edge.relation == "final" && edge.to == choice,
+    })
 }

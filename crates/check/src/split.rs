@@ -135,20 +135,6 @@ pub(crate) fn unordered_pair(registers: &Registers<'_>, layer: &Layer) -> Option
 
 /// Says whether a proof uses an assumed order of two writes.
 fn rests_on(certificate: &Certificate, (first, second): (u32, u32)) -> bool {
-    let mut certificates = vec![certificate];
-    let mut edges: Vec<&Edge> = Vec::new();
-    while let Some(certificate) = certificates.pop() {
-        match certificate {
-            Certificate::Cycle { edges: cycle, .. } => edges.extend(cycle),
-            Certificate::SplitOrder { branches, .. } => certificates.extend(branches.iter()),
-            _ => {}
-        }
-        while let Some(edge) = edges.pop() {
-            if edge.relation == "ww" && edge.from.0 == first && edge.to.0 == second {
-                return true;
-            }
-            edges.extend(&edge.because);
-        }
-    }
-    false
+    let is_it = |edge: &Edge| edge.relation == "ww" && edge.from.0 == first && edge.to.0 == second;
+    certificate.edges().any(is_it)
 }

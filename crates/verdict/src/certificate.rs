@@ -140,6 +140,28 @@ impl Edge {
 }
 
 impl Certificate {
+    /// Iterates over the edges of its cycle, or of those of all its cases, and what they rest on.
+    pub fn edges(&self) -> impl Iterator<Item = &Edge> {
+        let mut certificates = vec![self];
+        let mut edges: Vec<&Edge> = Vec::new();
+        std::iter::from_fn(move || {
+            while edges.is_empty() {
+                match certificates.pop()? {
+                    Certificate::Cycle { edges: cycle, .. } => edges.extend(cycle),
+                    Certificate::SplitRead { branches, .. }
+                    | Certificate::SplitLast { branches, .. } => {
+                        certificates.extend(branches.iter().map(|(_, proof)| proof));
+                    }
+                    Certificate::SplitOrder { branches, .. } => certificates.extend(&**branches),
+                    _ => {}
+                }
+            }
+            let edge = edges.pop()?;
+            edges.extend(&edge.because);
+            Some(edge)
+        })
+    }
+
     /// Gives the name of its kind.
     pub fn kind(&self) -> &'static str {
         match self {

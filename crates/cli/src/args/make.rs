@@ -35,10 +35,10 @@ pub(crate) struct GenerateArgs {
     )]
     pub(crate) object: Option<SharedObject>,
     /// The share of an object's calls that never return.
-    #[arg(long, default_value = "0", value_parser = units::share, requires = "object")]
+    #[arg(long, default_value = "0", value_parser = units::share, requires = "object", conflicts_with = "memory")]
     pub(crate) pending: f64,
     /// Write an object's calls as they happen, as events that `watch` reads.
-    #[arg(long, requires = "object", conflicts_with_all = ["to", "count"])]
+    #[arg(long, requires = "object", conflicts_with_all = ["to", "count", "memory"])]
     pub(crate) events: bool,
     /// The share of calls that never return of which not even that is written; their sessions go on
     /// under other names.
