@@ -136,7 +136,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    let grid = in_rounds(&grid, if args.quick { 1 } else { args.repeat }, args.limit)?;
+    let rounds = in_rounds(&grid, if args.quick { 1 } else { args.repeat }, args.limit)?;
+    let grid = medians(&rounds);
     let mut large = Vec::new();
     for Large { what, mut task, within } in largest() {
         task.operations /= less;
@@ -153,7 +154,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let intro = format!(
         "{}\nValid histories, half of the operations reads, of the `sc` memory for wSC and SC and of \
          the `tso` memory for wTSO and TSO. Each run is a process of its own, which \
-         decides once; those of the grid are the medians of {} rounds. Times are those that the processor spent on it. The peak memory includes the history.\n",
+         decides once; those of the grid are the medians of {} rounds. Times are those that the processor spent on it. \
+         Powers are fitted to the whole grid in each round, and given with twice the standard error of their \
+         mean; a power is reached if it is 1 or less within that. The peak memory includes the history.\n",
         provenance("growth", &machine),
         args.repeat
     );
@@ -165,7 +168,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     docs.figure("growth.md", &report)?;
     docs.figure("growth.svg", &plot(&grid))?;
-    let mut all = growth_aims(&grid);
+    let mut all = growth_aims(&rounds);
     all.extend(large.iter().map(|(what, measured, within)| large_aim(what, measured, *within)));
     let found = goals(&all);
     println!("{found}");
@@ -215,25 +218,37 @@ fn measure(task: Task, limit: Duration) -> Result<Value, Box<dyn Error>> {
     Ok(json!({ "seconds": time.as_secs_f64(), "certify": certify.as_secs_f64(), "peak": peak }))
 }
 
-/// Measures everything once, then again, and gives the median of each.
+/// Measures everything once, then again, round by round.
 ///
 /// A process decides once: the second time it would have its memory from the first, if that was not
-/// too much to be kept, and large and small histories would not be measured alike. For the same reason
-/// it is the median and not the fastest: a short run finds a moment in which nothing disturbs
-/// it sooner than a long one does.
-fn in_rounds(tasks: &[Task], rounds: usize, limit: f64) -> Result<Vec<Measured>, Box<dyn Error>> {
-    let mut all: Vec<Vec<Measured>> = vec![Vec::new(); tasks.len()];
+/// too much to be kept, and large and small histories would not be measured alike.
+fn in_rounds(
+    tasks: &[Task],
+    rounds: usize,
+    limit: f64,
+) -> Result<Vec<Vec<Measured>>, Box<dyn Error>> {
+    let mut all = Vec::new();
     for _ in 0..rounds.max(1) {
-        for (&task, measured) in tasks.iter().zip(&mut all) {
-            measured.push(in_a_process(task, limit)?);
-            eprintln!("{}", row(&measured[measured.len() - 1]).join("  "));
+        let mut round = Vec::new();
+        for &task in tasks {
+            let measured = in_a_process(task, limit)?;
+            eprintln!("{}", row(&measured).join("  "));
+            round.push(measured);
         }
+        all.push(round);
     }
-    let median = |mut measured: Vec<Measured>| {
+    Ok(all)
+}
+
+/// Gives the median of each task: a short run finds a moment in which nothing disturbs it sooner
+/// than a long one does, so the fastest would compare unlike things.
+fn medians(rounds: &[Vec<Measured>]) -> Vec<Measured> {
+    let median = |task: usize| {
+        let mut measured: Vec<Measured> = rounds.iter().map(|round| round[task]).collect();
         measured.sort_by_key(|one| one.time.unwrap_or(Duration::MAX));
         measured[measured.len() / 2]
     };
-    Ok(all.into_iter().map(median).collect())
+    (0..rounds.first().map_or(0, Vec::len)).map(median).collect()
 }
 
 fn in_a_process(task: Task, limit: f64) -> Result<Measured, Box<dyn Error>> {
@@ -287,58 +302,87 @@ fn plot(grid: &[Measured]) -> String {
     })
 }
 
-/// Compares the corners of the grid: times may grow as the product of operations and sessions.
-fn growth_aims(grid: &[Measured]) -> Vec<Goal> {
-    let size = |of: fn(&Task) -> u32, largest: bool| {
-        let sizes = grid.iter().map(|measured| of(&measured.task));
-        if largest { sizes.max() } else { sizes.min() }.unwrap_or(0)
-    };
-    let operations = [false, true].map(|largest| size(|task| task.operations, largest));
-    let sessions = [false, true].map(|largest| size(|task| task.sessions, largest));
-    let time = |model, operations, sessions| {
-        let is_it = |m: &&Measured| {
-            m.task.model == model && m.task.operations == operations && m.task.sessions == sessions
-        };
-        grid.iter().find(is_it).and_then(|measured| measured.time)
-    };
+/// Says how times grow over the grid: they may grow as the product of operations and sessions.
+fn growth_aims(rounds: &[Vec<Measured>]) -> Vec<Goal> {
     let mut goals = Vec::new();
     for model in Model::ALL {
-        let corner = |o: usize, s: usize| time(model, operations[o], sessions[s]);
-        let ways = [
-            ("operations", operations, [(0, 0, 1, 0), (0, 1, 1, 1)]),
-            ("sessions", sessions, [(0, 0, 0, 1), (1, 0, 1, 1)]),
-        ];
-        let both = corner(1, 1).zip(corner(0, 0)).map(|(last, first)| ratio(last, first));
-        let product = |sizes: [u32; 2]| f64::from(sizes[1]) / f64::from(sizes[0]).max(1.0);
-        let times = product(operations) * product(sessions);
-        goals.push(Goal {
-            aim: format!(
-                "{}: {} operations times sessions in at most that time",
-                model.id(),
-                show_ratio(times)
-            ),
-            measured: both.map_or_else(|| "undecided".to_owned(), show_ratio),
-            reached: both.map(|both| both <= times),
-        });
-        for (what, sizes, pairs) in ways {
-            let times = product(sizes);
-            let grown: Option<Vec<f64>> = pairs
-                .into_iter()
-                .map(|(o, s, p, t)| Some(ratio(corner(p, t)?, corner(o, s)?)))
-                .collect();
-            let worst = grown.map(|grown| grown.into_iter().fold(0.0, f64::max));
+        let of_model = |round: &Vec<Measured>| -> Vec<Measured> {
+            round.iter().filter(|measured| measured.task.model == model).copied().collect()
+        };
+        let rounds: Vec<Vec<Measured>> = rounds.iter().map(of_model).collect();
+        goals.push(both_aim(model, &medians(&rounds)));
+        for (what, size) in SIZES {
+            let exponents: Option<Vec<f64>> =
+                rounds.iter().map(|round| exponent(round, size)).collect();
+            let found = exponents.as_deref().map(mean_and_error);
             goals.push(Goal {
-                aim: format!(
-                    "{}: {} the {what} in at most that time",
-                    model.id(),
-                    show_ratio(times)
+                aim: format!("{}: time grows with {what} to the power of at most 1", model.id()),
+                measured: found.map_or_else(
+                    || "undecided".to_owned(),
+                    |(mean, error)| format!("{mean:.3} ± {error:.3}"),
                 ),
-                measured: worst.map_or_else(|| "undecided".to_owned(), show_ratio),
-                reached: worst.map(|worst| worst <= times),
+                reached: found.map(|(mean, error)| mean - error <= 1.0),
             });
         }
     }
     goals
+}
+
+type Size = fn(&Task) -> u32;
+
+/// What times grow with.
+const SIZES: [(&str, Size); 2] =
+    [("operations", |task| task.operations), ("sessions", |task| task.sessions)];
+
+/// Compares the first corner of the grid with the last one.
+fn both_aim(model: Model, grid: &[Measured]) -> Goal {
+    let product = |measured: &&Measured| {
+        u64::from(measured.task.operations) * u64::from(measured.task.sessions)
+    };
+    let corners = grid.iter().min_by_key(product).zip(grid.iter().max_by_key(product));
+    let both = corners.and_then(|(first, last)| {
+        let times = product(&last) as f64 / product(&first) as f64;
+        Some((times, ratio(last.time?, first.time?)))
+    });
+    let times = both.map_or(1.0, |(times, _)| times);
+    Goal {
+        aim: format!(
+            "{}: {} operations times sessions in at most that time",
+            model.id(),
+            show_ratio(times)
+        ),
+        measured: both.map_or_else(|| "undecided".to_owned(), |(_, grown)| show_ratio(grown)),
+        reached: both.map(|(times, grown)| grown <= times),
+    }
+}
+
+/// Gives the power of a size that the times of a grid grow with, by least squares of logarithms. All
+/// sizes are combined with all others, so each can be fitted alone.
+fn exponent(grid: &[Measured], size: Size) -> Option<f64> {
+    let points: Option<Vec<(f64, f64)>> = grid
+        .iter()
+        .map(|measured| {
+            Some((f64::from(size(&measured.task)).ln(), measured.time?.as_secs_f64().ln()))
+        })
+        .collect();
+    let points = points?;
+    let mean =
+        |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
+    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+    let together: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+    let alone: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+    (alone > 0.0).then(|| together / alone)
+}
+
+/// Gives the mean of what the rounds found and twice its standard error.
+fn mean_and_error(found: &[f64]) -> (f64, f64) {
+    let count = found.len() as f64;
+    let mean = found.iter().sum::<f64>() / count;
+    if found.len() < 2 {
+        return (mean, 0.0);
+    }
+    let variance = found.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    (mean, 2.0 * (variance / count).sqrt())
 }
 
 fn large_aim(what: &str, measured: &Measured, within: Option<(Duration, u64)>) -> Goal {

@@ -20,6 +20,8 @@ pub(crate) struct Latest {
     /// For each key the segment to look at first.
     first: Vec<u32>,
     found: Vec<Found>,
+    /// How much of each column is before what was found.
+    covered: Vec<u32>,
     /// The writes that the last look found.
     pub(crate) writes: Vec<u32>,
 }
@@ -45,13 +47,6 @@ struct Found {
     segment: u32,
 }
 
-impl Found {
-    /// Says whether this write is before another one, of another chain.
-    fn is_before(&self, order: &ChainOrder, other: &Found) -> bool {
-        order.row(other.write).is_some_and(|row| row[self.column] > self.place)
-    }
-}
-
 impl Latest {
     /// Starts for the segments of some chains and so many keys.
     pub(crate) fn new(chains: &Chains, segments: &Segments, keys: usize) -> Self {
@@ -66,6 +61,7 @@ impl Latest {
             cursors: (0..segments.len()).map(cursor).collect(),
             first: first.collect(),
             found: Vec::new(),
+            covered: vec![0; chains.width()],
             writes: Vec::new(),
         }
     }
@@ -78,14 +74,13 @@ impl Latest {
         key: KeyId,
         op: u32,
     ) -> &[u32] {
-        let Latest { cursors, first, found, writes } = self;
+        let Latest { cursors, first, found, covered, writes } = self;
         let row = order.row(op);
         let (own, place) = (order.chains().chain_of(op), order.chains().place_of(op));
         let numbers = segments.numbers(key);
         let middle = first[key.index()] as usize;
-        // The clock of the first one found.
-        let mut behind: Option<&[u32]> = None;
         found.clear();
+        covered.fill(0);
         for number in (middle..numbers.end).chain(numbers.start..middle) {
             let cursor = &mut cursors[number];
             // The operation itself is not before itself.
@@ -94,14 +89,15 @@ impl Latest {
                 Some(row) => row[cursor.column as usize],
                 None => 0,
             };
-            let surpassed = behind.map_or(0, |behind| behind[cursor.column as usize]);
+            let surpassed = covered[cursor.column as usize];
             if known <= surpassed {
                 continue;
             }
             if !(cursor.from..=cursor.until).contains(&known) {
                 cursor.go(segments, number, known);
             }
-            if cursor.passed == 0 {
+            // There is none, or one that was found is behind it.
+            if cursor.from <= surpassed {
                 continue;
             }
             let new = Found {
@@ -110,13 +106,10 @@ impl Latest {
                 place: cursor.from - 1,
                 segment: number as u32,
             };
-            if found.iter().any(|other| new.is_before(order, other)) {
-                continue;
+            if let Some(row) = order.row(new.write) {
+                found.retain(|other: &Found| row[other.column] <= other.place);
+                cover(covered, row);
             }
-            if found.is_empty() {
-                behind = order.row(new.write);
-            }
-            found.retain(|other| !other.is_before(order, &new));
             found.push(new);
         }
         if let Some(last) = found.last() {
@@ -157,5 +150,12 @@ impl Cursor {
             Some(last) => (places[last] + 1, writes[last]),
             None => (0, 0),
         };
+    }
+}
+
+/// Puts a clock into another one.
+fn cover(covered: &mut [u32], row: &[u32]) {
+    for (covered, &known) in covered.iter_mut().zip(row) {
+        *covered = known.max(*covered);
     }
 }
