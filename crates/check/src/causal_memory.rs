@@ -40,8 +40,8 @@ use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::causal::{co_edge, violation};
-use crate::causal_order::{in_parallel, worthy};
 use crate::registers::Registers;
+use crate::threads::{in_parallel, worthy};
 
 /// Not in the past of the session's operations.
 const OUTSIDE: u32 = u32::MAX;
@@ -110,7 +110,7 @@ impl CausalMemory<'_> {
         let explain_all = self.registers.history.len() <= SMALL;
         let first_bad = AtomicU32::new(u32::MAX);
         let sessions = self.registers.history.session_count();
-        let views = in_parallel(sessions, worthy(self.registers, jobs), |session| {
+        let views = in_parallel(sessions, worthy(self.registers.history, jobs), |session| {
             let session = session as u32;
             if !explain_all && first_bad.load(Ordering::Relaxed) < session {
                 return Ok(None);

@@ -19,16 +19,12 @@
 //!
 //! Each read is looked at by itself, so threads share them.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use consistory_history::OpId;
 use consistory_order::{ChainOrder, Edge};
 use consistory_verdict::{Budget, Stopped};
 
 use crate::registers::Registers;
-
-/// Histories smaller than this are looked at by one thread.
-const WORTH_THREADS: usize = 20_000;
+use crate::threads::{in_parallel, worthy};
 
 /// How many reads a thread looks at before it takes the next.
 const CHUNK: usize = 4_096;
@@ -65,7 +61,7 @@ impl CausalOrder {
         // Reads of one key after the other, so that the key's writes stay in the cache.
         let reads = registers.reads_by_key();
         let chunks: Vec<&[u32]> = reads.chunks(CHUNK).collect();
-        let found = in_parallel(chunks.len(), worthy(registers, jobs), |chunk| {
+        let found = in_parallel(chunks.len(), worthy(registers.history, jobs), |chunk| {
             budget.check()?;
             let mut found = Vec::new();
             chunks[chunk].iter().for_each(|&read| self.look_at(registers, read, &mut found));
@@ -102,42 +98,4 @@ impl CausalOrder {
             }
         }
     }
-}
-
-/// Gives the number of threads that a history is worth.
-pub(crate) fn worthy(registers: &Registers<'_>, jobs: usize) -> usize {
-    if registers.history.len() < WORTH_THREADS { 1 } else { jobs }
-}
-
-/// Does numbered pieces of work on some threads and gives the results in the order of the numbers.
-pub(crate) fn in_parallel<T: Send>(
-    pieces: usize,
-    threads: usize,
-    work: impl Fn(usize) -> Result<T, Stopped> + Sync,
-) -> Result<Vec<T>, Stopped> {
-    let threads = threads.min(pieces);
-    if threads <= 1 {
-        return (0..pieces).map(work).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let mut results: Vec<Option<Result<T, Stopped>>> = (0..pieces).map(|_| None).collect();
-    std::thread::scope(|scope| {
-        let worker = || {
-            let mut mine = Vec::new();
-            loop {
-                let piece = next.fetch_add(1, Ordering::Relaxed);
-                if piece >= pieces {
-                    return mine;
-                }
-                mine.push((piece, work(piece)));
-            }
-        };
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-        for worker in workers {
-            for (piece, result) in worker.join().expect("a worker does not panic") {
-                results[piece] = Some(result);
-            }
-        }
-    });
-    results.into_iter().map(|result| result.expect("every piece was taken once")).collect()
 }

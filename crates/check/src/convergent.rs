@@ -34,13 +34,13 @@ use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped, View};
 use rustc_hash::FxHashSet;
 
 use crate::causal::{future_read, violation};
-use crate::causal_order::{in_parallel, worthy};
 use crate::latest::Latest;
 use crate::layers::{Layer, Memory, Names, PPO, layers};
 use crate::reads_from::Source;
 use crate::registers::{Registers, Segments, WR};
 use crate::saturation::Readers;
 use crate::stored::cyclic_from_the_start;
+use crate::threads::{in_parallel, worthy};
 use crate::views::{Forced, Incoming, Views};
 
 /// How many steps the search for a shortest cycle may take before it settles for the best so far.
@@ -191,7 +191,7 @@ impl Seen {
                 reading[history.session_of(OpId(read)).index()].push(chain);
             }
         }
-        let views = in_parallel(reading.len(), worthy(registers, jobs), |session| {
+        let views = in_parallel(reading.len(), worthy(registers.history, jobs), |session| {
             budget.check()?;
             let mut views = Views::new(registers, &layer, &incoming);
             let forced = reading[session].iter().map(|&chain| views.saturate(chain));
@@ -311,17 +311,18 @@ impl Convergent<'_> {
         let layer = &self.layers[at].layer;
         // No shorter than what is set up for each.
         let length = CHUNK.max(layer.segments.len());
-        let pieces = in_parallel(size.div_ceil(length), worthy(self.registers, jobs), |chunk| {
-            budget.check()?;
-            let keys = self.registers.history.key_count();
-            let latest = Latest::new(order.chains(), &layer.segments, keys);
-            let mut latest = Look { order, segments: &layer.segments, latest };
-            let mut derived = Derived::default();
-            for op in chunk * length..((chunk + 1) * length).min(size) {
-                look(&mut latest, op as u32, &mut derived);
-            }
-            Ok(derived)
-        })?;
+        let pieces =
+            in_parallel(size.div_ceil(length), worthy(self.registers.history, jobs), |chunk| {
+                budget.check()?;
+                let keys = self.registers.history.key_count();
+                let latest = Latest::new(order.chains(), &layer.segments, keys);
+                let mut latest = Look { order, segments: &layer.segments, latest };
+                let mut derived = Derived::default();
+                for op in chunk * length..((chunk + 1) * length).min(size) {
+                    look(&mut latest, op as u32, &mut derived);
+                }
+                Ok(derived)
+            })?;
         let mut all = Derived::default();
         for piece in pieces {
             all.conflicts.extend(piece.conflicts);

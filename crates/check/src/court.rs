@@ -1,10 +1,15 @@
 //! The court: any models, whichever way each is decided, weak ones first.
 //!
-//! Causal models, those that put sessions' views together and those with a store order have deciders of their own; any other definition is run
-//! by the reference evaluator, which takes small histories only. Before that, what a model implies is looked at: a history that
-//! violates a weaker causal model violates the stronger one too, at any size, and the proof is the
-//! weaker model's. And where a history is too large for the evaluator, a stronger model that holds
-//! settles the weaker one. Only implications that are proved count.
+//! Causal models, those that put sessions' views together and those with a store order have deciders
+//! of their own; any other definition is run by the reference evaluator, which takes small histories
+//! only. Before that, what a model implies is looked at: a history that violates a weaker causal model
+//! violates the stronger one too, at any size, and the proof is the weaker model's. And where a
+//! history is too large for the evaluator, a stronger model that holds settles the weaker one. Only
+//! implications that are proved count.
+//!
+//! The order of the writes that SC is shown by does for TSO and PSO too, and that of TSO for PSO, so
+//! these are decided one after the other. Beyond that the models of a large history are judged side by
+//! side.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +22,8 @@ use consistory_verdict::{Judgement, Stopped};
 
 use crate::causal::CausalModel;
 use crate::convergent::ConvergentModel;
-use crate::stored::StoreModel;
+use crate::stored::{StoreModel, witness};
+use crate::threads::{side_by_side, worthy};
 use crate::{Options, Timed, decide_convergent, decide_for, decide_stored};
 
 /// A model to judge by.
@@ -136,7 +142,7 @@ pub fn judge(
     let asked: Vec<CausalModel> = models.iter().filter_map(Model::causal).collect();
     let causal = decide_for(history, &kinds, &asked, options);
     let causal: Vec<_> = ids.into_iter().zip(causal).collect();
-    let rule = |model: &Model| {
+    let rule = |model: &Model, options: &Options| -> Result<Ruling, DoesNotApply> {
         let own = causal.iter().find(|(id, _)| model.is_catalogued(id));
         let weaker = causal.iter().find(|(id, timed)| {
             model.settles(id) && matches!(timed.judgement, Judgement::Violation { .. })
@@ -169,13 +175,86 @@ pub fn judge(
         }
         Ok(Ruling { judgement, via: None, time: started.elapsed() })
     };
-    let mut rulings: Vec<_> = models
-        .iter()
-        .zip(applies)
-        .map(|(model, applies)| applies.and_then(|()| rule(model)))
-        .collect();
+    let mut rulings: Vec<Option<Result<Ruling, DoesNotApply>>> =
+        applies.into_iter().map(|applies| applies.err().map(Err)).collect();
+    for later in 0..=STRONGER.len() {
+        let is_next = |i: &usize| rulings[*i].is_none() && turn(models, &models[*i]) == later;
+        let next: Vec<usize> = (0..models.len()).filter(is_next).collect();
+        let open: Vec<usize> = next
+            .into_iter()
+            .filter(|&i| {
+                rulings[i] = by_the_same_writes(history, models, &models[i], &rulings).map(Ok);
+                rulings[i].is_none()
+            })
+            .collect();
+        let ruled =
+            rule_side_by_side(history, &open, options, |i, options| rule(&models[i], options));
+        for (i, ruling) in open.into_iter().zip(ruled) {
+            rulings[i] = Some(ruling);
+        }
+    }
+    let mut rulings: Vec<_> =
+        rulings.into_iter().map(|ruling| ruling.expect("every model has its turn")).collect();
     settle(history, models, &mut rulings);
     rulings
+}
+
+/// Models with a store order, each followed by those whose conditions on it are weaker.
+const STRONGER: [&str; 3] = ["sc", "tso", "pso"];
+
+/// Says after how many others of these a model has its turn.
+fn turn(models: &[Model], model: &Model) -> usize {
+    let own = STRONGER.iter().position(|id| model.is_catalogued(id)).unwrap_or(0);
+    let is_asked = |id: &&str| models.iter().any(|model| model.is_catalogued(id));
+    STRONGER[..own].iter().filter(|id| is_asked(id)).count()
+}
+
+/// Settles a model by the order of the writes that a stronger one was shown by.
+fn by_the_same_writes(
+    history: &History,
+    models: &[Model],
+    model: &Model,
+    rulings: &[Option<Result<Ruling, DoesNotApply>>],
+) -> Option<Ruling> {
+    let started = Instant::now();
+    let own = STRONGER.iter().position(|id| model.is_catalogued(id))?;
+    let is_stronger = |other: &Model| STRONGER[..own].iter().any(|id| other.is_catalogued(id));
+    let certificate = models.iter().zip(rulings).find_map(|(other, ruling)| match ruling {
+        Some(Ok(Ruling { judgement: Judgement::Consistent(certificate), .. }))
+            if is_stronger(other) =>
+        {
+            witness(history, certificate)
+        }
+        _ => None,
+    })?;
+    let judgement = Judgement::Consistent(certificate);
+    Some(Ruling { judgement, via: None, time: started.elapsed() })
+}
+
+/// Rules on some models of a history, on all threads if it is large; what runs out of its part of the
+/// memory is tried again alone.
+fn rule_side_by_side<T: Send>(
+    history: &History,
+    open: &[usize],
+    options: &Options,
+    rule: impl Fn(usize, &Options) -> Result<Ruling, T> + Sync,
+) -> Vec<Result<Ruling, T>> {
+    let together = worthy(history, options.jobs).min(open.len()).max(1);
+    let part = Options {
+        budget: options.budget.with_part_of_memory(together),
+        jobs: (options.jobs / together).max(1),
+        ..options.clone()
+    };
+    let mut ruled = side_by_side(open.len(), together, |i| rule(open[i], &part));
+    for (&i, ruling) in open.iter().zip(&mut ruled) {
+        let is_short = |ruling: &Ruling| {
+            matches!(ruling.judgement, Judgement::Undecided(Stopped::Memory { .. }))
+        };
+        if together > 1 && ruling.as_ref().is_ok_and(is_short) {
+            *ruling = rule(i, options);
+        }
+    }
+    ruled
 }
 
 /// Settles what is undecided by what was decided of other models.

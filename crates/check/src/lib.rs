@@ -61,6 +61,7 @@ mod shrink;
 mod split;
 mod stored;
 mod sweep;
+mod threads;
 mod views;
 
 use std::time::{Duration, Instant};

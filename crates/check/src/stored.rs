@@ -291,8 +291,22 @@ impl Court<'_> {
         if self.model == StoreModel::Sc {
             return sequential(registers, order, wr);
         }
-        let ww = store_order(registers, order);
+        let counting = order.iter().filter(|op| registers.counts(**op)).map(|&op| OpId(op));
+        let ww = store_order(self.history, counting);
         Judgement::Consistent(Certificate::Witness { ww, wr: wr.to_vec() })
+    }
+}
+
+/// Gives the order of the writes that a certificate is about, as a certificate for a model that asks
+/// for less of it.
+pub(crate) fn witness(history: &History, certificate: &Certificate) -> Option<Certificate> {
+    match certificate {
+        Certificate::Order { order, wr } => {
+            let ww = store_order(history, order.iter().copied());
+            Some(Certificate::Witness { ww, wr: wr.clone() })
+        }
+        Certificate::Witness { .. } => Some(certificate.clone()),
+        _ => None,
     }
 }
 
@@ -304,13 +318,12 @@ fn sequential(registers: &Registers<'_>, order: &[u32], wr: &[(OpId, OpId)]) -> 
 }
 
 /// Gives the writes of each key in the order of a run, initial write first.
-fn store_order(registers: &Registers<'_>, order: &[u32]) -> Vec<(KeyId, Vec<OpId>)> {
-    let history = registers.history;
+fn store_order(history: &History, run: impl Iterator<Item = OpId>) -> Vec<(KeyId, Vec<OpId>)> {
     let mut ww: Vec<(KeyId, Vec<OpId>)> =
         history.keys().map(|key| (key, vec![history.initial_write(key)])).collect();
-    for &op in order {
-        if let Some(key) = registers.written_key(op) {
-            ww[key.index()].1.push(OpId(op));
+    for op in run {
+        if let Some((key, _)) = history.writes(op) {
+            ww[key.index()].1.push(op);
         }
     }
     ww

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use consistory_check::{Options, Ruling, judge, shrink};
+use consistory_check::{Model, Options, Ruling, judge, shrink};
 use consistory_formats::{Format, read, write_history};
 use consistory_history::History;
 use consistory_models::{DoesNotApply, strongest};
@@ -205,6 +205,9 @@ pub(crate) fn worse(a: u8, b: u8) -> u8 {
     if rank(b) > rank(a) { b } else { a }
 }
 
+/// Certificates for histories smaller than this are checked by one thread.
+const WORTH_THREADS: usize = 20_000;
+
 /// How to judge, as the command line has it.
 struct Court<'a> {
     args: &'a CheckArgs,
@@ -234,10 +237,12 @@ impl<'a> Court<'a> {
         let at_work = self.at_work.fetch_add(1, Ordering::Relaxed) + 1;
         let jobs = (self.jobs / at_work).max(1);
         let rulings = judge(history, &self.selection.models, &self.options(jobs));
+        let rejections = self.rejections(history, &rulings, jobs);
         self.at_work.fetch_sub(1, Ordering::Relaxed);
         let mut results = Vec::with_capacity(rulings.len());
         let mut refused = None;
-        for (i, (model, ruling)) in self.selection.models.iter().zip(rulings).enumerate() {
+        let all = self.selection.models.iter().zip(rulings).zip(rejections);
+        for (i, ((model, ruling), rejection)) in all.enumerate() {
             let mut ruling = match ruling {
                 Ok(ruling) => ruling,
                 // A group means every model that applies.
@@ -247,11 +252,7 @@ impl<'a> Court<'a> {
                 }
                 Err(reason) => return does_not_apply(source, index, model.id(), &reason),
             };
-            if !self.args.no_certify
-                && let Some(certificate) = ruling.judgement.certificate()
-                && let Err(rejection) =
-                    accept(history, model, ruling.via, ruling.judgement.verdict(), certificate)
-            {
+            if let Some(rejection) = rejection {
                 complaints.push(CliError::with_hint(
                     format!(
                         "{source} [{index}]: the certificate for {} was rejected: {rejection}",
@@ -279,6 +280,39 @@ impl<'a> Court<'a> {
         let (results, strongest) = (&results[..], strongest.as_deref());
         let report = Report { source, index, history, object: None, results, strongest };
         Done::of(&report, self.args.format, complaints)
+    }
+
+    /// Has the certificates checked, those of a large history side by side; says why one was rejected.
+    fn rejections(
+        &self,
+        history: &History,
+        rulings: &[Result<Ruling, DoesNotApply>],
+        jobs: usize,
+    ) -> Vec<Option<String>> {
+        let rejection = |(model, ruling): (&Model, &Result<Ruling, DoesNotApply>)| {
+            let Ruling { judgement, via, .. } = ruling.as_ref().ok()?;
+            let certificate = judgement.certificate().filter(|_| !self.args.no_certify)?;
+            accept(history, model, *via, judgement.verdict(), certificate).err()
+        };
+        let all = || self.selection.models.iter().zip(rulings);
+        if jobs < 2 || history.len() < WORTH_THREADS {
+            return all().map(rejection).collect();
+        }
+        let mut rejections = Vec::with_capacity(rulings.len());
+        pipeline::run(
+            jobs,
+            |push| {
+                for ruled in all() {
+                    push(ruled, 0);
+                }
+            },
+            rejection,
+            |rejection| {
+                rejections.push(rejection);
+                true
+            },
+        );
+        rejections
     }
 
     fn options(&self, jobs: usize) -> Options {

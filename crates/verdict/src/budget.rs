@@ -96,6 +96,13 @@ impl Budget {
         self
     }
 
+    /// Gives the same budget with a part of its memory: for one of several that take some at a time.
+    #[must_use]
+    pub fn with_part_of_memory(&self, one_in: usize) -> Self {
+        let memory = self.memory.map(|limit| limit / one_in.max(1) as u64);
+        Budget { memory, ..self.clone() }
+    }
+
     /// Stops as soon as the flag is set, or one that was given before.
     #[must_use]
     pub fn with_interrupt(mut self, flag: Arc<AtomicBool>) -> Self {
