@@ -370,6 +370,7 @@ fn watching_agrees_with_checking_on_all_small_streams() {
             "counter",
             [
                 small_calls("increment", &[], &[None]),
+                small_calls("add", &[-1], &[None]),
                 small_calls("incrementAndGet", &[], &[int(1), int(2)]),
                 small_calls("get", &[], &[int(0), int(1), int(2)]),
             ]
@@ -481,6 +482,126 @@ fn what_is_lost_changes_no_verdict() {
         }
     }
     assert!(fine > 1000 && wrong > 400 && unknown < 200, "{fine} {wrong} {unknown}");
+}
+
+/// Counters and locks are judged exactly, however many calls are lost; it may be said or not that they
+/// are, and some of them may turn out to have failed.
+#[test]
+fn many_lost_calls_of_counters_and_locks_change_no_verdict() {
+    let (mut fine, mut wrong, mut most, mut unknown) = (0, 0, 0, 0);
+    for object in [SharedObject::Counter, SharedObject::Lock] {
+        for seed in 0..700 {
+            let workload = ObjectWorkload {
+                sessions: 2 + seed as u32 % 3,
+                operations: 24 + seed as u32 % 17,
+                read_share: [0.4, 0.6, 0.7][seed as usize % 3],
+                pending_share: [0.15, 0.3, 0.5][seed as usize / 3 % 3],
+                plants: [0, 1, 2, 5][seed as usize % 4],
+                distance: 30,
+                ..workload(object, seed)
+            };
+            let history = generate_calls(&workload);
+            let is_lost = |op: &OpId| history.time(*op).unwrap().end.is_none();
+            most = most.max(history.ops().filter(is_lost).count());
+            let noticed = [Some(0), Some(1), Some(6), None][seed as usize / 2 % 4];
+            match watch_until(&history, object.name(), OnlineOptions::default(), noticed) {
+                Ok(found) => {
+                    assert_eq!(found, check(&history, object.name()), "{object}, seed {seed}");
+                    match found {
+                        Some(_) => wrong += 1,
+                        None => fine += 1,
+                    }
+                }
+                Err(error) => {
+                    println!("{object}, seed {seed}: {error}");
+                    unknown += 1;
+                }
+            }
+        }
+    }
+    println!("{fine} fine, {wrong} wrong, {unknown} unknown, at most {most} lost");
+    assert!(fine > 400 && wrong > 400 && most > 15 && unknown < 5, "{fine} {wrong} {unknown}");
+}
+
+/// A counter that is called otherwise than to add goes on with configurations, and what was lost is not
+/// forgotten; nor are what is lost of many keys, and what those hold that are left alone.
+#[test]
+fn counters_may_turn_out_to_be_none() {
+    let (mut fine, mut wrong) = (0, 0);
+    for seed in 0..600_u64 {
+        let mut random = seed;
+        let mut below = move |bound: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_041);
+            (random >> 33) % bound
+        };
+        let mut b = HistoryBuilder::new();
+        let mut value = 0;
+        for i in 0..16 {
+            // Each takes effect at 10 times its number.
+            let (start, end) = (10 * i - below(25) as i64, 10 * i + 1 + below(25) as i64);
+            let is_lost = below(4) == 0;
+            let by = below(5) as i64 - 2;
+            let (method, args, returns) = match below(if i < 8 { 7 } else { 9 }) {
+                0..2 => ("add", vec![by], None),
+                2 => ("getAndAdd", vec![by], Some(value)),
+                3 => ("addAndGet", vec![by], Some(value + by)),
+                7 => ("set", vec![by], None),
+                8 => ("getAndSet", vec![by], Some(value)),
+                _ => ("get", vec![], Some(value)),
+            };
+            if !(is_lost && below(2) == 0) {
+                value = match method {
+                    "get" => value,
+                    "set" | "getAndSet" => by,
+                    _ => value + by,
+                };
+            }
+            let returns = returns.map(|value| value + i64::from(below(12) == 0));
+            let session = b.session(&format!("t{i}"));
+            let args = args.into_iter().map(|arg| b.int(arg)).collect();
+            let returns = returns.filter(|_| !is_lost).map(|value| b.int(value));
+            let call = b.call(Call { method: method.into(), args, returns });
+            let time =
+                Some(Interval { start: 20 * start + i, end: (!is_lost).then_some(20 * end + i) });
+            b.push_with(session, Action::Call(call), Details { time, ..Details::default() });
+        }
+        let history = b.finish().unwrap();
+        let noticed = [Some(0), Some(3), None][seed as usize % 3];
+        let options = OnlineOptions::default();
+        let found = watch_until(&history, "counter", options, noticed).unwrap();
+        assert_eq!(found, check(&history, "counter"), "seed {seed}");
+        match found {
+            Some(_) => wrong += 1,
+            None => fine += 1,
+        }
+    }
+    assert!(fine > 100 && wrong > 100, "{fine} {wrong}");
+}
+
+/// What is kept of keys that are left alone is what they hold, with a lost call here and there.
+#[test]
+fn keys_that_are_left_alone_are_not_forgotten() {
+    for object in ["kv", "map", "set"] {
+        let mut online = Online::new(find(object).unwrap(), OnlineOptions::default());
+        let mut call = |method: &str, args: &[i64], returned: Option<Value>| {
+            let args = args.iter().copied().map(Value::Int).collect();
+            let id = online.invoke(method, args).unwrap();
+            online.complete(id, returned).unwrap().is_none()
+        };
+        for key in 0..200 {
+            assert!(match object {
+                "set" => call("add", &[key], Some(Value::Bool(true))),
+                _ => call("put", &[key, key + 1], None),
+            });
+        }
+        for key in 0..200 {
+            let is_fine = match object {
+                "set" => call("contains", &[key], Some(Value::Bool(key % 50 > 0))),
+                _ => call("get", &[key], Some(Value::Int(key + i64::from(key % 50 > 0)))),
+            };
+            assert_eq!(is_fine, key % 50 > 0, "{object} {key}");
+        }
+    }
 }
 
 /// A register whose values come again, or that is called otherwise, is judged by configurations from

@@ -123,6 +123,8 @@ pub enum Family {
     /// A store of texts, lists or other values by key, with this initial value: `put`, `append` and
     /// `get`.
     Store(Value),
+    /// A counter with this initial value.
+    Counter(i64),
 }
 
 /// A call: its method and its arguments.

@@ -40,9 +40,9 @@ pub(crate) struct WatchArgs {
     /// How many possible configurations are kept at most.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub(crate) configurations: usize,
-    /// How many calls that nobody knows the end of are kept of each key, or of the whole object;
-    /// then the first ones are given up: they have taken effect by then, or never do.
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    /// How many different calls that nobody knows the end of are kept of each key, or of the whole
+    /// object; then the first ones are given up: they have taken effect by then, or never do.
+    #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) pending: usize,
     /// How many others may return while a call is running before it counts as one that nobody knows
     /// the end of.

@@ -185,6 +185,27 @@ impl Clusters {
         clusters
     }
 
+    /// Starts where a value was written and nothing else can matter.
+    pub(super) fn holding(value: Value) -> Self {
+        let mut clusters = Clusters::new(value);
+        let write = Write { id: RunningId(u64::MAX), start: 1, end: Ending::At(2) };
+        let cluster = &mut clusters.returned[0];
+        (cluster.write, cluster.first_end, cluster.last_start) = (Some(write), 2, 1);
+        clusters.clock = 2;
+        clusters.update(0);
+        clusters
+    }
+
+    /// Gives the value, if nothing is running or lost and there is only one that it can be.
+    pub(super) fn held(&self) -> Option<&Value> {
+        if !self.running.is_empty() || self.unread > 0 || self.given_up > 0 || self.is_refuted {
+            return None;
+        }
+        let now = self.clock + 1;
+        let mut held = (0..self.returned.len()).filter(|&at| !self.is_over(at, now));
+        held.next().filter(|_| held.next().is_none()).map(|at| &self.returned[at].value)
+    }
+
     fn tick(&mut self) -> i64 {
         self.clock += 1;
         self.clock

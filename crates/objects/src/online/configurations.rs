@@ -1,13 +1,14 @@
 //! The configurations that explain the calls of an object, or of a part of one.
 //!
 //! Four things keep them few.
-//! - A running call that changes nothing is no choice: a configuration remembers all that it could
-//!   have returned so far, and gives way to one that differs from it only in remembering more. What
-//!   all of them remember is held once, so a call that runs for long costs nothing in each.
+//! - Where a running call changes nothing, as to look, or to lock what is held, it is no choice: a
+//!   configuration remembers all that it could have returned so far without a change, and gives way to
+//!   one that differs from it only in remembering more. What all of them remember is held once, so a
+//!   call that runs for long costs nothing in each.
 //! - A call that nobody knows the end of may take effect at any time or never; equal ones are
 //!   counted, and a configuration gives way to one that differs from it only in having used fewer.
-//! - If a call that changes nothing can return what it did in a configuration as it is, no other
-//!   call need take effect before.
+//! - If a call whose return says that it changed nothing can return that in a configuration as it is,
+//!   no other call need take effect before.
 //! - A configuration gives way to one from which a call that is running, or that nobody knows the
 //!   end of, leads to it: that call can take effect later as well.
 //!
@@ -39,7 +40,14 @@ pub(super) struct Configurations {
     set: FxHashSet<Configuration>,
     open: Open,
     table: Table,
+    /// How many configurations were tried beyond what is usual.
+    work: usize,
 }
+
+/// How many configurations are usually tried for a return, and how many more at most before that is
+/// costly.
+const USUAL: usize = 200;
+const COSTLY: usize = 100_000;
 
 /// The calls that may still take effect.
 #[derive(Default)]
@@ -47,7 +55,7 @@ struct Open {
     running: Vec<(RunningId, Invoked)>,
     /// Calls that nobody knows the end of, each kind once, and how many there are.
     pending: Vec<(Invoked, u32)>,
-    /// Running calls that change nothing, with what they may return in every configuration.
+    /// Running calls, with what they may return without a change in every configuration.
     certain: Vec<(RunningId, FxHashSet<ValueId>)>,
 }
 
@@ -57,8 +65,8 @@ struct Configuration {
     state: StateId,
     /// Running calls that took effect, with what they will return; sorted.
     done: Vec<(RunningId, ValueId)>,
-    /// Running calls that change nothing, with all that they may return and that is not certain;
-    /// sorted.
+    /// Running calls, with all that they may return without a change and that is not certain, unless
+    /// they took effect; sorted.
     seen: Vec<(RunningId, Vec<ValueId>)>,
     /// How many of each kind of pending call took effect.
     used: Vec<u32>,
@@ -81,6 +89,7 @@ impl Configurations {
             set: FxHashSet::default(),
             open: Open::default(),
             table: Table::new(object),
+            work: 0,
         };
         let first = all.afresh(object);
         all.set.insert(first);
@@ -94,6 +103,53 @@ impl Configurations {
         for state in states {
             let state = all.table.state(state);
             all.set.extend(first.clone().map(|first| Configuration { state, ..first }));
+        }
+        all
+    }
+
+    /// Starts with the state that a call leads to at first.
+    pub(super) fn made(object: &dyn Object, method: &str, args: Vec<Value>) -> Self {
+        let mut all = Configurations::new(object);
+        let call = all.table.call(method, args);
+        if let Some((state, _)) = all.table.step(object, StateId::INITIAL, call) {
+            reshape(&mut all.set, |configuration| {
+                configuration.state = state;
+                true
+            });
+        }
+        all
+    }
+
+    /// Gives the call with a key, its method and its other argument, that leads at first to the only
+    /// state that is possible, if nothing may still take effect and there is one.
+    pub(super) fn maker(&self, key: &Value) -> Option<(&str, Option<&Value>)> {
+        let is_quiet = self.open.running.is_empty() && self.open.pending.is_empty();
+        let one = self.set.iter().next().filter(|_| is_quiet && self.set.len() == 1)?;
+        self.table.makers(one.state).find_map(|(method, args)| match args {
+            [first] if first == key => Some((method, None)),
+            [first, second] if first == key => Some((method, Some(second))),
+            _ => None,
+        })
+    }
+
+    /// Starts where nothing is running, but calls of a method may still take effect: their arguments
+    /// and how many there are, and with each state how many of them took effect.
+    pub(super) fn with_used(
+        object: &dyn Object,
+        method: &str,
+        pending: impl Iterator<Item = (Vec<Value>, u32)>,
+        states: impl Iterator<Item = (State, Vec<u32>)>,
+    ) -> Self {
+        let mut all = Configurations::new(object);
+        all.set.clear();
+        for (args, count) in pending {
+            let call = all.table.call(method, args);
+            let invoked = Invoked { call, returns: Returns::Nothing, is_read_only: false };
+            all.open.pending.push((invoked, count));
+        }
+        for (state, used) in states {
+            let (state, done, seen) = (all.table.state(state), Vec::new(), Vec::new());
+            all.set.insert(Configuration { state, done, seen, used });
         }
         all
     }
@@ -118,9 +174,9 @@ impl Configurations {
             seen: Vec::new(),
             used: vec![0; self.open.pending.len()],
         };
-        for &(id, invoked) in self.open.running.iter().filter(|(_, i)| i.is_read_only) {
-            let found = self.table.step(object, first.state, invoked.call);
-            first.seen.push((id, found.into_iter().map(|(_, value)| value).collect()));
+        for &(id, invoked) in &self.open.running {
+            let found = self.table.look(object, first.state, invoked.call);
+            first.seen.push((id, found.into_iter().collect()));
         }
         for (_, certain) in &mut self.open.certain {
             certain.clear();
@@ -141,6 +197,20 @@ impl Configurations {
         self.open.pending.iter().map(|&(_, count)| count as usize).sum()
     }
 
+    /// Counts the different calls that nobody knows the end of.
+    pub(super) fn pending_kinds(&self) -> usize {
+        self.open.pending.len()
+    }
+
+    /// Says, once, whether very many configurations had to be tried.
+    pub(super) fn is_costly(&mut self) -> bool {
+        let is_costly = self.work > COSTLY;
+        if is_costly {
+            self.work = 0;
+        }
+        is_costly
+    }
+
     /// Takes a call.
     pub(super) fn invoke(
         &mut self,
@@ -151,16 +221,13 @@ impl Configurations {
     ) {
         let is_read_only = object.is_read_only(method, None);
         let call = self.table.call(method, args);
-        if is_read_only {
-            self.open.certain.push((id, FxHashSet::default()));
-            let table = &mut self.table;
-            reshape(&mut self.set, |configuration| {
-                let found = table.step(object, configuration.state, call);
-                let found = found.into_iter().map(|(_, value)| value).collect();
-                configuration.seen.push((id, found));
-                true
-            });
-        }
+        self.open.certain.push((id, FxHashSet::default()));
+        let table = &mut self.table;
+        reshape(&mut self.set, |configuration| {
+            let found = table.look(object, configuration.state, call);
+            configuration.seen.push((id, found.into_iter().collect()));
+            true
+        });
         self.open.running.push((id, Invoked { call, returns, is_read_only }));
     }
 
@@ -196,6 +263,7 @@ impl Configurations {
         let kinds = pending.len();
         reshape(&mut self.set, |configuration| {
             configuration.used.resize(kinds, 0);
+            configuration.take_seen(id);
             if configuration.take_done(id).is_some() {
                 configuration.used[kind] += 1;
             }
@@ -338,8 +406,12 @@ impl Configurations {
             }
             (_, returned) => returned,
         };
+        // Whether a call that returned this can have changed anything.
+        let (method, _) = self.table.get_call(invoked.call);
+        let is_look = invoked.is_read_only
+            || wanted.as_ref().is_some_and(|value| object.is_read_only(method, Some(value)));
         let wanted = wanted.map(|value| self.table.value(value));
-        let found = self.explain(object, id, wanted, limit)?;
+        let found = self.explain(object, id, (wanted, is_look), limit)?;
         let is_explained = !found.is_empty();
         let mut possible: Vec<Value> = Vec::new();
         if is_explained {
@@ -347,7 +419,7 @@ impl Configurations {
             self.set = found;
         } else {
             // Without the return everything that the call may do is possible.
-            let any = self.explain(object, id, None, limit).unwrap_or_default();
+            let any = self.explain(object, id, (None, false), limit).unwrap_or_default();
             if !any.is_empty() {
                 let found = self.returns_of(object, id, limit);
                 possible.extend(found.into_iter().map(|value| self.table.get(value).clone()));
@@ -368,12 +440,13 @@ impl Configurations {
         Ok((!is_explained).then_some(possible))
     }
 
-    /// Finds all configurations in which a call took effect and returned what is wanted.
+    /// Finds all configurations in which a call took effect and returned what is wanted, perhaps
+    /// something that says that it changed nothing.
     fn explain(
         &mut self,
         object: &dyn Object,
         id: RunningId,
-        wanted: Option<ValueId>,
+        (wanted, is_look): (Option<ValueId>, bool),
         limit: usize,
     ) -> Result<FxHashSet<Configuration>, OnlineError> {
         let mut found = FxHashSet::default();
@@ -399,6 +472,7 @@ impl Configurations {
                 if is_wanted(&value) {
                     let mut configuration = configuration.clone();
                     configuration.take_done(id);
+                    configuration.take_seen(id);
                     found.insert(configuration);
                 }
                 continue;
@@ -408,7 +482,9 @@ impl Configurations {
                 let mut configuration = configuration.clone();
                 configuration.take_seen(id);
                 found.insert(configuration);
-                continue;
+                if is_look {
+                    continue;
+                }
             }
             self.open.successors(object, &mut self.table, configuration, &mut successors);
             for next in successors.drain(..) {
@@ -419,6 +495,7 @@ impl Configurations {
                 }
             }
         }
+        self.work = (self.work + known.len()).saturating_sub(USUAL);
         Ok(found)
     }
 
@@ -517,6 +594,9 @@ impl Open {
             if let Some((mut next, value)) = self.perform(object, table, configuration, invoked) {
                 let at = next.done.partition_point(|(running, _)| *running < id);
                 next.done.insert(at, (id, value));
+                if let Some((_, seen)) = next.seen.iter_mut().find(|(running, _)| *running == id) {
+                    seen.clear();
+                }
                 into.push(next);
             }
         }
@@ -524,16 +604,14 @@ impl Open {
             if configuration.used[kind] == count {
                 continue;
             }
-            if let Some((mut next, _)) = self.perform(object, table, configuration, invoked)
-                && next.state != configuration.state
-            {
+            if let Some((mut next, _)) = self.perform(object, table, configuration, invoked) {
                 next.used[kind] += 1;
                 into.push(next);
             }
         }
     }
 
-    /// Lets a call take effect, and notes what calls that change nothing may return behind it.
+    /// Lets a call take effect, if that changes anything, and notes what others may return behind it.
     fn perform(
         &self,
         object: &dyn Object,
@@ -542,10 +620,14 @@ impl Open {
         invoked: Invoked,
     ) -> Option<(Configuration, ValueId)> {
         let (state, value) = table.step(object, configuration.state, invoked.call)?;
+        if state == configuration.state {
+            return None;
+        }
         let mut next = Configuration { state, ..configuration.clone() };
-        for ((id, values), (_, certain)) in next.seen.iter_mut().zip(&self.certain) {
-            let looking = self.get(*id)?;
-            if let Some((_, found)) = table.step(object, state, looking.call)
+        let others = next.seen.iter_mut().zip(&self.certain).zip(&self.running);
+        for (((id, values), (_, certain)), (_, looking)) in others {
+            if configuration.done_value(*id).is_none()
+                && let Some(found) = table.look(object, state, looking.call)
                 && !certain.contains(&found)
                 && let Err(at) = values.binary_search(&found)
             {

@@ -34,6 +34,7 @@
 mod clusters;
 mod configurations;
 mod record;
+mod sums;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -45,6 +46,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use self::clusters::{Access, Clusters, Ending, Stale};
 use self::configurations::Configurations;
 use self::record::{MOST_KEPT, Record, Wrong};
+use self::sums::{Event, Motion, Sums};
 
 /// How to judge calls as they come.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,8 +55,8 @@ pub struct OnlineOptions {
     pub configurations: usize,
     /// Whether the object is judged as a whole even if its calls are confined to parts.
     pub whole: bool,
-    /// How many calls that nobody knows the end of a part may have; beyond that the first ones are
-    /// given up.
+    /// How many different calls that nobody knows the end of a part may have; beyond that the first
+    /// ones are given up. They are earlier, down to four, if they are much work.
     pub pending: usize,
     /// How many other calls may return while one is running, before it counts as one that nobody
     /// knows the end of; fewer if there are too many configurations.
@@ -63,7 +65,7 @@ pub struct OnlineOptions {
 
 impl Default for OnlineOptions {
     fn default() -> Self {
-        OnlineOptions { configurations: 100_000, whole: false, pending: 4, overdue: 10_000 }
+        OnlineOptions { configurations: 100_000, whole: false, pending: 64, overdue: 10_000 }
     }
 }
 
@@ -148,6 +150,8 @@ pub struct Online {
     object: Arc<dyn Object>,
     options: OnlineOptions,
     parts: FxHashMap<Option<Value>, Part>,
+    /// The methods that made parts what they are.
+    methods: Vec<Box<str>>,
     /// Whether calls are confined to parts, once one was taken.
     has_parts: Option<bool>,
     /// The running calls, the oldest first.
@@ -202,27 +206,38 @@ impl GivenUp {
 
 /// A part of an object, or all of it.
 enum Part {
-    Values(Clusters),
-    Configurations(Configurations),
+    Values(Box<Clusters>),
+    Sums(Box<Sums>),
+    Configurations(Box<Configurations>),
     /// The states that are possible where nothing may still take effect.
     Quiet(Box<[State]>),
+    /// The same if there is one, and a call leads there at first: its method's number, and its
+    /// argument behind the key, if it has one.
+    Made(u32, Option<Box<Value>>),
+    /// What a register holds where nothing may still take effect.
+    Holds(Value),
 }
 
 impl Part {
     /// Starts with nothing called.
     fn new(object: &dyn Object, name: &Option<Value>) -> Self {
         match object.family() {
-            Some(Family::Register(initial)) => Part::Values(Clusters::new(initial)),
+            Some(Family::Register(initial)) => Part::Values(Box::new(Clusters::new(initial))),
             // A store is a register for each key.
-            Some(Family::Store(initial)) if name.is_some() => Part::Values(Clusters::new(initial)),
-            _ => Part::Configurations(Configurations::new(object)),
+            Some(Family::Store(initial)) if name.is_some() => {
+                Part::Values(Box::new(Clusters::new(initial)))
+            }
+            Some(Family::Counter(initial)) => Part::Sums(Box::new(Sums::new(initial))),
+            _ => Part::Configurations(Box::new(Configurations::new(object))),
         }
     }
 
     /// Counts the configurations.
     fn configurations(&self) -> usize {
         match self {
-            Part::Values(_) => 0,
+            Part::Values(_) | Part::Holds(_) => 0,
+            Part::Made(..) => 1,
+            Part::Sums(sums) => sums.len(),
             Part::Configurations(all) => all.len(),
             Part::Quiet(states) => states.len(),
         }
@@ -232,8 +247,9 @@ impl Part {
     fn pending_calls(&self) -> usize {
         match self {
             Part::Values(values) => values.lost_calls(),
+            Part::Sums(sums) => sums.pending_calls(),
             Part::Configurations(all) => all.pending_calls(),
-            Part::Quiet(_) => 0,
+            Part::Quiet(_) | Part::Made(..) | Part::Holds(_) => 0,
         }
     }
 
@@ -242,7 +258,7 @@ impl Part {
         match self {
             Part::Values(values) => values.is_idle(),
             Part::Configurations(all) => all.is_idle(),
-            Part::Quiet(_) => false,
+            Part::Sums(_) | Part::Quiet(_) | Part::Made(..) | Part::Holds(_) => false,
         }
     }
 }
@@ -254,6 +270,12 @@ const HUNG: u64 = 100;
 const MOST_PARTS: usize = 10_000;
 /// How many parts have calls that nobody knows the end of.
 const MOST_LOSSY: usize = 1 << 14;
+/// How many registers there are before of those that are left alone only the value is kept.
+const SOME_PARTS: usize = 64;
+/// How many different calls that nobody knows the end of are kept whatever work they are, and where a
+/// register turns out to be none.
+const FEW_PENDING: usize = 4;
+const SOME_PENDING: usize = 16;
 /// How many values an explanation lists.
 const FEW: usize = 20;
 /// How many configurations there may be where there is another way to judge.
@@ -268,6 +290,7 @@ impl Online {
             object,
             options,
             parts: FxHashMap::default(),
+            methods: Vec::new(),
             has_parts: None,
             running: BTreeMap::new(),
             overdue: FxHashSet::default(),
@@ -305,9 +328,21 @@ impl Online {
         }
         let object = &*self.object;
         let known = self.parts.entry(part.clone()).or_insert_with(|| Part::new(object, &part));
-        if let Part::Quiet(states) = known {
-            let all = Configurations::with_states(object, std::mem::take(states));
-            *known = Part::Configurations(all);
+        match known {
+            Part::Quiet(states) => {
+                let all = Configurations::with_states(object, std::mem::take(states));
+                *known = Part::Configurations(Box::new(all));
+            }
+            Part::Made(method, value) => {
+                let args = part.iter().cloned().chain(value.take().map(|value| *value)).collect();
+                let all = Configurations::made(object, &self.methods[*method as usize], args);
+                *known = Part::Configurations(Box::new(all));
+            }
+            Part::Holds(value) => {
+                let value = std::mem::replace(value, Value::Null);
+                *known = Part::Values(Box::new(Clusters::holding(value)));
+            }
+            _ => {}
         }
         if let Part::Values(values) = known {
             let family = object.family();
@@ -316,6 +351,12 @@ impl Online {
                 return Ok(id);
             }
             self.turn_into_configurations(&part)?;
+        } else if let Part::Sums(sums) = known {
+            if let Some(motion) = Motion::new(&name, &args) {
+                sums.invoke(id, motion);
+                return Ok(id);
+            }
+            self.turn_from_sums(&part)?;
         }
         if let Some(Part::Configurations(all)) = self.parts.get_mut(&part) {
             all.invoke(&*self.object, id, (&name, args), returns);
@@ -327,7 +368,7 @@ impl Online {
     fn turn_into_configurations(&mut self, name: &Option<Value>) -> Result<(), OnlineError> {
         let Some(Part::Values(values)) = self.parts.get_mut(name) else { return Ok(()) };
         let object = &*self.object;
-        let many = values.keep_lost(self.options.pending);
+        let many = values.keep_lost(self.options.pending.min(SOME_PENDING));
         self.given_up.calls += many;
         if values.given_up() > 0 {
             self.given_up.concern(name);
@@ -369,7 +410,42 @@ impl Online {
                 all.invoke(object, id, (method, args), returns);
             }
         }
-        self.parts.insert(name.clone(), Part::Configurations(all));
+        self.parts.insert(name.clone(), Part::Configurations(Box::new(all)));
+        Ok(())
+    }
+
+    /// Goes on with configurations where a counter is called otherwise than to add.
+    fn turn_from_sums(&mut self, name: &Option<Value>) -> Result<(), OnlineError> {
+        let Some(Part::Sums(sums)) = self.parts.get(name) else { return Ok(()) };
+        let object = &*self.object;
+        let limit = self.options.configurations;
+        let told = sums.told().ok_or(OnlineError::TooMany { limit })?;
+        let state = |value: i64| {
+            let mut state = object.initial();
+            object.invoke(&mut state, "set", &[Value::Int(value)]);
+            state
+        };
+        let pool = told.pool.iter().map(|&(amount, count)| (vec![Value::Int(amount)], count));
+        let values = told.values.into_iter().map(|(value, used)| (state(value), used));
+        let mut all = Configurations::with_used(object, "add", pool, values);
+        let inert = sums.inert().map(|id| Event::Invoke(id, Motion::NONE));
+        for event in inert.chain(told.events) {
+            match event {
+                Event::Invoke(id, motion) => {
+                    let (method, args) = motion.call();
+                    let resolved = object.resolve(method, args.len())?;
+                    let returns = resolved.map_or(Returns::Value, |method| method.returns);
+                    all.invoke(object, id, (method, args), returns);
+                }
+                Event::Complete(id, wanted) => {
+                    all.complete(object, id, wanted.value().map(Value::Int), limit)?;
+                }
+                Event::Fail(id) => all.fail(id),
+                Event::Abandon(id) => all.abandon(object, id),
+            }
+        }
+        self.parts.insert(name.clone(), Part::Configurations(Box::new(all)));
+        self.keep_pending(name, self.options.pending);
         Ok(())
     }
 
@@ -414,13 +490,14 @@ impl Online {
         if self.is_without {
             return self.check_record(false);
         }
+        if let Some(Part::Sums(_)) = self.parts.get(&name) {
+            return self.judge_by_sums(id, name, returned);
+        }
         let Some(Part::Values(values)) = self.parts.get_mut(&name) else {
             return self.judge_by_configurations(id, name, returned);
         };
         let wrong = values.complete(id, returned.as_ref());
-        if values.is_idle() {
-            self.parts.remove(&name);
-        }
+        self.forget_idle(&name);
         match wrong {
             Some(Stale { is_certain: false, .. }) => {
                 Err(OnlineError::GivenUp { calls: self.given_up.calls })
@@ -431,6 +508,56 @@ impl Online {
                 part: name,
                 configurations: 0,
             })),
+        }
+    }
+
+    /// Judges a counter; if there are too many configurations, calls that run for long count as those
+    /// that nobody knows the end of.
+    fn judge_by_sums(
+        &mut self,
+        id: RunningId,
+        name: Option<Value>,
+        returned: Option<Value>,
+    ) -> Result<Option<Inexplicable>, OnlineError> {
+        let (before, possible) = loop {
+            let hung = self.hung(&name);
+            let Some(Part::Sums(sums)) = self.parts.get_mut(&name) else {
+                return Err(OnlineError::NotRunning);
+            };
+            let limit = match hung {
+                Some(_) => self.options.configurations.min(MANY),
+                None => self.options.configurations,
+            };
+            let before = sums.len();
+            let possible = sums.complete(id, returned.as_ref(), limit);
+            let is_long = sums.is_long();
+            self.most = self.most.max(sums.len());
+            self.note_given_up(&name);
+            match (possible, hung) {
+                (Err(OnlineError::TooMany { .. }), Some(hung)) => self.count_as_overdue(hung)?,
+                (Ok(possible), hung) => {
+                    hung.filter(|_| is_long).map_or(Ok(()), |hung| self.count_as_overdue(hung))?;
+                    break (before, possible);
+                }
+                (Err(error), _) => return Err(error),
+            }
+        };
+        Ok(possible.map(|possible| Inexplicable {
+            call: id,
+            possible,
+            part: name,
+            configurations: before,
+        }))
+    }
+
+    /// Notes what a counter has given up.
+    fn note_given_up(&mut self, name: &Option<Value>) {
+        if let Some(Part::Sums(sums)) = self.parts.get_mut(name) {
+            let calls = sums.take_given_up();
+            self.given_up.calls += calls;
+            if calls > 0 {
+                self.given_up.concern(name);
+            }
         }
     }
 
@@ -457,7 +584,15 @@ impl Online {
             };
             match part.complete(&*self.object, id, returned.clone(), limit) {
                 Err(OnlineError::TooMany { .. }) if has_other => {}
-                possible => break (before, possible?),
+                possible => {
+                    let possible = possible?;
+                    let few = FEW_PENDING.min(self.options.pending);
+                    if part.is_costly() && part.pending_kinds() > few && part.give_up(&*self.object)
+                    {
+                        self.given_up.add(&name);
+                    }
+                    break (before, possible);
+                }
             }
             if self.record.is_some() {
                 self.is_without = true;
@@ -492,12 +627,33 @@ impl Online {
     /// Forgets a part that is as it was at first, and of one of many in which nothing may still take
     /// effect all but the states.
     fn forget_idle(&mut self, name: &Option<Value>) {
-        match self.parts.get_mut(name) {
-            Some(part) if part.is_idle() => _ = self.parts.remove(name),
-            Some(part @ Part::Configurations(_)) if name.is_some() => {
-                let Part::Configurations(all) = part else { return };
-                if let Some(states) = all.states() {
-                    *part = Part::Quiet(states);
+        let is_one_of_many = self.parts.len() > SOME_PARTS;
+        let Some(part) = self.parts.get_mut(name) else { return };
+        let Some(key) = name else {
+            if part.is_idle() {
+                self.parts.remove(name);
+            }
+            return;
+        };
+        match part {
+            part if part.is_idle() => _ = self.parts.remove(name),
+            Part::Configurations(all) => {
+                *part = match (all.maker(key), all.states()) {
+                    (Some((method, value)), _) => {
+                        let known = self.methods.iter().position(|known| **known == *method);
+                        let number = known.unwrap_or(self.methods.len());
+                        if number == self.methods.len() {
+                            self.methods.push(method.into());
+                        }
+                        Part::Made(number as u32, value.cloned().map(Box::new))
+                    }
+                    (None, Some(states)) => Part::Quiet(states),
+                    (None, None) => return,
+                }
+            }
+            Part::Values(values) if is_one_of_many => {
+                if let Some(value) = values.held() {
+                    *part = Part::Holds(value.clone());
                 }
             }
             _ => {}
@@ -581,6 +737,10 @@ impl Online {
         }
         match self.parts.get_mut(&name) {
             Some(Part::Values(values)) => values.fail(id),
+            Some(Part::Sums(sums)) => {
+                sums.fail(id, self.options.configurations)?;
+                self.note_given_up(&name);
+            }
             Some(Part::Configurations(part)) => part.fail(id),
             _ => {}
         }
@@ -599,9 +759,14 @@ impl Online {
         }
         match self.parts.get_mut(&name) {
             Some(Part::Values(values)) => self.given_up.calls += u64::from(values.abandon(id)),
+            Some(Part::Sums(sums)) => {
+                sums.abandon(id);
+                self.note_given_up(&name);
+            }
             Some(Part::Configurations(part)) => {
                 part.abandon(&*self.object, id);
-                if part.pending_calls() > self.options.pending && self.record.is_some() {
+                let few = FEW_PENDING.min(self.options.pending);
+                if part.pending_calls() > few && self.record.is_some() {
                     // The calls themselves say more than configurations without it would.
                     self.is_without = true;
                     self.parts.clear();
@@ -623,11 +788,12 @@ impl Online {
         Ok(())
     }
 
-    /// Gives up the first calls of a part that nobody knows the end of, until there are few enough.
+    /// Gives up the first calls of a part that nobody knows the end of, until so many different ones
+    /// are left.
     fn keep_pending(&mut self, name: &Option<Value>, most: usize) {
         match self.parts.get_mut(name) {
             Some(Part::Configurations(part)) => {
-                while part.pending_calls() > most {
+                while part.pending_kinds() > most {
                     if part.give_up(&*self.object) {
                         self.given_up.add(name);
                     }
@@ -647,6 +813,7 @@ impl Online {
         let in_record = self.record.as_ref().map_or(0, Record::given_up);
         let values = self.parts.values().map(|part| match part {
             Part::Values(values) => values.len(),
+            Part::Holds(_) => 1,
             _ => 0,
         });
         OnlineSize {

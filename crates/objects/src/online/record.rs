@@ -3,7 +3,7 @@
 //! Where elements go in at the same time, their order stays open until they come out, so there are
 //! far too many states to keep. But as long as no element is put in while an equal one may still be
 //! inside, the polynomial deciders ([`crate::monitors`]) judge the calls themselves, whatever their
-//! number. They are asked again and again, each time when an eighth of what is kept is new; the
+//! number. They are asked again and again, each time when a quarter of what is kept is new; the
 //! first return that is wrong is then found by bisection. In between, what can no longer matter is
 //! forgotten. Say that `T` is a time before which no call that is running now was made.
 //!
@@ -282,7 +282,7 @@ impl Record {
 
     /// Says whether enough is new to ask the deciders again.
     pub(crate) fn is_due(&self) -> bool {
-        8 * self.since >= self.ended.len()
+        4 * self.since >= self.ended.len()
     }
 
     /// Says whether so much is kept that some of it should be forgotten.

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use consistory_history::Value;
 
 use crate::signatures::signatures;
-use crate::specification::{Method, Specification};
+use crate::specification::{Family, Method, Specification};
 
 static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     signatures(
@@ -89,5 +89,9 @@ impl Specification for Counter {
 
     fn methods(&self) -> &[Method] {
         &METHODS
+    }
+
+    fn family(&self) -> Option<Family> {
+        Some(Family::Counter(self.initial))
     }
 }

@@ -82,6 +82,26 @@ impl Table {
         (method, args)
     }
 
+    /// Lists the calls that are known to lead to a state at first.
+    pub(super) fn makers(&self, state: StateId) -> impl Iterator<Item = (&str, &[Value])> {
+        let calls = (0..self.calls.len() as u32).map(CallId);
+        let leads = move |call: &CallId| match self.steps.get(&(StateId::INITIAL, *call)) {
+            Some(Some((next, _))) => *next == state,
+            _ => false,
+        };
+        calls.filter(leads).map(|call| self.get_call(call))
+    }
+
+    /// Gives what a call returns in a state, if it leaves it as it is.
+    pub(super) fn look(
+        &mut self,
+        object: &dyn Object,
+        state: StateId,
+        call: CallId,
+    ) -> Option<ValueId> {
+        self.step(object, state, call).filter(|(next, _)| *next == state).map(|(_, value)| value)
+    }
+
     /// Performs a call in a state.
     pub(super) fn step(
         &mut self,
