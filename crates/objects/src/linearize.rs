@@ -46,6 +46,8 @@ const SMALL: u64 = 64;
 pub(crate) const ATTEMPTS: usize = 8;
 /// How many steps are taken between two looks at the clock.
 pub(crate) const PATIENCE: u64 = 1024;
+/// How many steps a search takes for each operation before it asks which ones matter to which.
+const EASY: u64 = 8;
 /// The most operations that may be open at once.
 const MOST_OPEN: usize = 256 * 64;
 
@@ -183,6 +185,8 @@ struct Search<'a, 'h, const W: usize> {
     used_up: FxHashMap<Configuration<W>, Vec<Bits<W>>>,
     stack: Vec<Frame<W>>,
     candidates: Vec<Place>,
+    /// Whether it is worth asking which operations matter to which.
+    is_hard: bool,
     furthest: u32,
     attempts: Vec<(Vec<Place>, Place)>,
 }
@@ -198,6 +202,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
             used_up: FxHashMap::default(),
             stack: Vec::new(),
             candidates: Vec::new(),
+            is_hard: false,
             furthest: 0,
             attempts: Vec::new(),
         }
@@ -217,6 +222,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
             }
             steps += 1;
             if steps.is_multiple_of(PATIENCE) {
+                self.is_hard = steps > EASY * self.plan.task.len() as u64;
                 self.budget.check()?;
                 self.budget.reserve(self.memory())?;
             }
@@ -277,6 +283,9 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         self.reach(configuration.at);
         let candidates_from = self.candidates.len();
         self.stepper.list(&configuration, &mut self.candidates);
+        if self.is_hard {
+            self.stepper.choose(&configuration, &mut self.candidates, candidates_from);
+        }
         self.stack.push(Frame { configuration, candidates_from, length, has_child: false });
     }
 

@@ -3,6 +3,8 @@
 //! States and returns are interned, and what an invocation does in a state is asked of the
 //! specification once: from then on a step is one lookup, whatever the object. A call that changes
 //! nothing is asked in the state itself, and only others in a copy of it; there is nothing to undo.
+//! All copies are made in the same place, and only a state that is new is copied once more to stay,
+//! with no more room than it needs.
 //!
 //! Threads of one search have a machine each, and number the states together ([`SharedStates`]).
 
@@ -30,6 +32,8 @@ pub(crate) struct Machine<'t, 'h, S = Interned<State>> {
     task: &'t Task<'h>,
     states: S,
     initial: StateId,
+    /// Where states are copied to be changed.
+    scratch: State,
     values: Interned<Cow<'t, Value>>,
     /// For each operation what it has to return.
     wanted: Vec<Option<ReturnId>>,
@@ -46,11 +50,12 @@ impl<'t, 'h> Machine<'t, 'h> {
 impl<'t, 'h, S: States> Machine<'t, 'h, S> {
     /// Makes a machine that numbers its states as is given.
     pub(crate) fn with_states(task: &'t Task<'h>, mut states: S) -> Self {
-        let initial = states.number(task.object().initial());
+        let scratch = task.object().initial();
+        let initial = states.number(&scratch);
         let mut values = Interned::default();
         let mut wanted = |value| ReturnId(values.intern(Cow::Borrowed(value)));
         let wanted = task.calls().places().map(|p| task.returns(p).map(&mut wanted)).collect();
-        Machine { task, states, initial, values, wanted, steps: FxHashMap::default() }
+        Machine { task, states, initial, scratch, values, wanted, steps: FxHashMap::default() }
     }
 
     /// Gives the state before the first call.
@@ -76,9 +81,10 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
             let ask = |state: &mut State| object.invoke(state, &call.method, &call.args);
             (state, self.states.ask(state, ask)?)
         } else {
-            let mut next = self.states.look(state, State::clone);
-            let returned = object.invoke(&mut next, &call.method, &call.args)?;
-            (self.states.number(next), returned)
+            let scratch = &mut self.scratch;
+            self.states.look(state, |state| scratch.clone_from(state));
+            let returned = object.invoke(scratch, &call.method, &call.args)?;
+            (self.states.number(scratch), returned)
         };
         Some((next, ReturnId(self.values.intern(Cow::Owned(returned)))))
     }
@@ -117,7 +123,7 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
 /// States, each held once and numbered.
 pub(crate) trait States {
     /// Gives a state's number.
-    fn number(&mut self, state: State) -> StateId;
+    fn number(&mut self, state: &State) -> StateId;
 
     /// Looks at a state.
     fn look<R>(&self, id: StateId, look: impl FnOnce(&State) -> R) -> R;
@@ -130,8 +136,8 @@ pub(crate) trait States {
 }
 
 impl States for Interned<State> {
-    fn number(&mut self, state: State) -> StateId {
-        StateId(self.intern(state))
+    fn number(&mut self, state: &State) -> StateId {
+        StateId(self.intern_hashed(FxBuildHasher.hash_one(state), Cow::Borrowed(state)))
     }
 
     fn look<R>(&self, id: StateId, look: impl FnOnce(&State) -> R) -> R {
@@ -163,7 +169,19 @@ impl StateTable {
     pub(crate) fn new() -> Self {
         StateTable((0..SHARDS).map(|_| Mutex::default()).collect())
     }
+
+    /// Frees the states; if they are many, on a thread of its own that nobody waits for.
+    pub(crate) fn discard(self) {
+        let count = |part: &Mutex<Interned<State>>| part.lock().map_or(0, |part| part.items.len());
+        if self.0.iter().map(count).sum::<usize>() > MANY {
+            // If there is no thread to be had, they are freed here.
+            let _ = std::thread::Builder::new().spawn(move || drop(self));
+        }
+    }
 }
+
+/// From how many states on it takes so long to free them that nobody should wait for it.
+const MANY: usize = 1 << 16;
 
 /// One machine's way to states that several number together.
 pub(crate) struct SharedStates<'a> {
@@ -178,12 +196,12 @@ impl<'a> SharedStates<'a> {
 }
 
 impl States for SharedStates<'_> {
-    fn number(&mut self, state: State) -> StateId {
-        let hash = FxBuildHasher.hash_one(&state);
+    fn number(&mut self, state: &State) -> StateId {
+        let hash = FxBuildHasher.hash_one(state);
         let shard = shard_of(hash);
         let mut states = self.table.0[shard].lock().expect("no worker panics");
         let before = states.items.len();
-        let index = states.intern_hashed(hash, state);
+        let index = states.intern_hashed(hash, Cow::Borrowed(state));
         self.fresh += states.items.len() - before;
         StateId(index * SHARDS as u32 + shard as u32)
     }
@@ -234,23 +252,24 @@ impl<T> Default for Interned<T> {
 /// The item before the first.
 const NONE: u32 = u32::MAX;
 
-impl<T: Hash + Eq> Interned<T> {
+impl<T: Hash + Eq + Clone> Interned<T> {
     pub(crate) fn intern(&mut self, item: T) -> u32 {
-        self.intern_hashed(FxBuildHasher.hash_one(&item), item)
+        self.intern_hashed(FxBuildHasher.hash_one(&item), Cow::Owned(item))
     }
 
-    fn intern_hashed(&mut self, hash: u64, item: T) -> u32 {
+    /// Numbers an item, which is copied if it is new and not given away.
+    fn intern_hashed(&mut self, hash: u64, item: Cow<'_, T>) -> u32 {
         let fresh = self.items.len() as u32;
         let last = self.last.entry(hash).or_insert(NONE);
         let mut known = *last;
         while known != NONE {
-            if self.items[known as usize] == item {
+            if self.items[known as usize] == *item {
                 return known;
             }
             known = self.before[known as usize];
         }
         self.before.push(std::mem::replace(last, fresh));
-        self.items.push(item);
+        self.items.push(item.into_owned());
         fresh
     }
 }

@@ -169,7 +169,12 @@ impl<'a, 'h, const W: usize, S: States> Stepper<'a, 'h, W, S> {
                 }
                 self.list_seen(readers, from, &blocks, candidates);
             }
-            None => self.list(from, candidates),
+            None => {
+                self.list(from, candidates);
+                if self.overwrites.is_none() {
+                    self.choose(from, candidates, 0);
+                }
+            }
         }
         for &candidate in candidates.iter().rev() {
             next.extend(self.try_step(from, Step::Take(candidate)));
@@ -418,6 +423,57 @@ impl<'a, 'h, const W: usize, S: States> Stepper<'a, 'h, W, S> {
             }
         }
         candidates[from..].reverse();
+    }
+
+    /// Leaves of the candidates behind `from` those of a stubborn set (Valmari 1989): with the
+    /// operation that returns all open ones that may matter to one in the set, if they come first.
+    ///
+    /// On any way past the return take the first operation that is in the set; there is one. Nothing
+    /// before it matters to it, so it is possible here already and can as well come first.
+    pub(crate) fn choose(
+        &mut self,
+        configuration: &Configuration<W>,
+        candidates: &mut Vec<Place>,
+        from: usize,
+    ) {
+        let Plan { timeline, task, .. } = self.plan;
+        let at = configuration.at as usize;
+        let slot = |place: Place| timeline.slot[place.index()] as usize;
+        let pending = &timeline.pending[..timeline.pending_at[at] as usize];
+        let open = || timeline.open(at).iter().chain(pending).copied();
+        let left: Bits<W> = open().map(slot).collect();
+        let left = left.difference(&configuration.linearized);
+        let mut set = Bits::EMPTY.with(slot(timeline.returns[at]));
+        let mut asked = Bits::EMPTY;
+        self.machine.look(configuration.state, |state| {
+            let is_next = |place: &Place, set: &Bits<W>, asked: &Bits<W>| {
+                set.contains(slot(*place)) && !asked.contains(slot(*place))
+            };
+            while !left.is_subset(&set)
+                && let Some(place) = open().find(|place| is_next(place, &set, &asked))
+            {
+                if !self.is_ready(configuration, place) {
+                    set = left;
+                }
+                asked.insert(slot(place));
+                let op = task.operation(place);
+                for other in open().filter(|&other| left.contains(slot(other))) {
+                    if !set.contains(slot(other))
+                        && task.object().depends(state, &op, &task.operation(other))
+                    {
+                        set.insert(slot(other));
+                    }
+                }
+            }
+        });
+        let mut kept = from;
+        for i in from..candidates.len() {
+            if set.contains(slot(candidates[i])) {
+                candidates.swap(kept, i);
+                kept += 1;
+            }
+        }
+        candidates.truncate(kept);
     }
 
     /// Lists what overwrites and is seen at once, by something that is in no block, and the

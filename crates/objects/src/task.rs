@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use consistory_history::{Value, ValueId};
-use consistory_spec::{CallError, Object, Returns};
+use consistory_spec::{CallError, Object, Operation, Returns};
 use rustc_hash::FxHashMap;
 
 use crate::calls::{Calls, CallsError, MethodId, Place};
@@ -181,6 +181,12 @@ impl<'h> Task<'h> {
     /// Gives what an operation has to return; `None` if anything will do.
     pub fn returns(&self, place: Place) -> Option<&Value> {
         self.returns[place.index()].map(|id| &*self.table.returns[id as usize])
+    }
+
+    /// Gives an operation as specifications know it.
+    pub(crate) fn operation(&self, place: Place) -> Operation<'_> {
+        let Invocation { method, args } = self.invocation(place);
+        Operation { method, args, returns: self.returns(place) }
     }
 
     /// Says whether an operation changes no state where it returns what it did.

@@ -50,8 +50,8 @@ use crate::steps::{Configuration, Plan, Step, Stepper};
 /// How many configurations before one return the first wave takes, and the most that any takes.
 const NARROW: usize = 64;
 const WIDE: usize = 1 << 16;
-/// How many configurations a thread should have to look at.
-const SHARE: usize = 128;
+/// How many configurations a thread should have to look at: with fewer it waits more than it works.
+const SHARE: usize = 1024;
 /// From how many states on each belongs to a thread.
 const MANY_STATES: usize = 4096;
 /// How often a thread looks for something to do before it falls asleep.
@@ -72,7 +72,18 @@ pub(crate) fn search_by_waves<const W: usize>(
     threads: &Threads,
 ) -> Result<Linearization, Stopped> {
     let states = StateTable::new();
-    let mut machine = Machine::with_states(plan.task, SharedStates::new(&states));
+    let found = search::<W>(plan, budget, threads, &states);
+    states.discard();
+    found
+}
+
+fn search<const W: usize>(
+    plan: &Plan<'_, '_>,
+    budget: &Budget,
+    threads: &Threads,
+    states: &StateTable,
+) -> Result<Linearization, Stopped> {
+    let mut machine = Machine::with_states(plan.task, SharedStates::new(states));
     let overwrites = Overwrites::new(plan.task, &plan.timeline, &mut machine);
     let slots = Slots { plan, overwrites: overwrites.as_ref() };
     let mut first = Worker::<W>::new(slots, machine);
@@ -114,7 +125,7 @@ pub(crate) fn search_by_waves<const W: usize>(
                 let others = threads.take(wanted - waves.workers.len());
                 for _ in 0..others.count {
                     crew.helpers.push(Crew::helper(scope));
-                    let machine = Machine::with_states(plan.task, SharedStates::new(&states));
+                    let machine = Machine::with_states(plan.task, SharedStates::new(states));
                     waves.workers.push(Worker::new(slots, machine));
                 }
                 taken.push(others);
@@ -351,7 +362,8 @@ impl<'a, 'h, const W: usize> Waves<'a, 'h, W> {
         for (worker, found) in self.workers.iter_mut().zip(found) {
             worker.found = found;
         }
-        new.sort_unstable_by_key(|child| child.key);
+        // Those of a shard are in order.
+        new.sort_by_key(|child| child.key);
         for child in new {
             let open = self.open.entry(child.configuration.at).or_default();
             open.push((child.configuration, self.came.len() as u32));

@@ -42,5 +42,6 @@ pub use ready::{
 };
 pub use script::{ScriptObject, parse_object};
 pub use specification::{
-    CallError, CallRef, Effect, Family, Goal, Method, Object, Returns, Specification, State,
+    CallError, CallRef, Effect, Family, Goal, Method, Object, Operation, Returns, Specification,
+    State,
 };

@@ -98,6 +98,21 @@ pub trait Specification: Send + Sync + 'static {
         false
     }
 
+    /// Says whether it may matter to an operation, from a state on, that another one comes first.
+    ///
+    /// It may say `true` where that is not so. Take those of which it says `false`: whichever of them
+    /// are performed from the state on, and in whichever order,
+    /// - if `op` is possible in the state and returns what it did, so it does behind them, and they
+    ///   do behind it, and the state is the same in the end;
+    /// - otherwise it does not behind them either.
+    ///
+    /// A search then need not try the others before `op`, as taking from a queue's front and putting
+    /// in at its back; and where nothing matters that is left, it need not go on.
+    fn depends(&self, _state: &Self::State, op: &Operation<'_>, other: &Operation<'_>) -> bool {
+        let part = |op: &Operation<'_>| self.part(op.method, op.args);
+        part(op).is_none_or(|one| part(other).is_none_or(|another| one == another))
+    }
+
     /// Names the family of objects that it belongs to, if to one with theorems of its own.
     fn family(&self) -> Option<Family> {
         None
@@ -129,6 +144,17 @@ pub enum Family {
 
 /// A call: its method and its arguments.
 pub type CallRef<'a> = (&'a str, &'a [Value]);
+
+/// A call and what it returned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Operation<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// The arguments.
+    pub args: &'a [Value],
+    /// What it returned; `None` if anything will do.
+    pub returns: Option<&'a Value>,
+}
 
 /// A call that changes no state, and what it returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -231,6 +257,9 @@ pub trait Object: Send + Sync {
     /// Says whether a call wipes out what was before; see [`Specification::overwrites`].
     fn overwrites(&self, method: &str, args: &[Value]) -> bool;
 
+    /// Says whether one operation may matter to another; see [`Specification::depends`].
+    fn depends(&self, state: &State, op: &Operation<'_>, other: &Operation<'_>) -> bool;
+
     /// Names the family of objects that it belongs to; see [`Specification::family`].
     fn family(&self) -> Option<Family>;
 
@@ -304,6 +333,12 @@ impl<S: Specification> Object for S {
         Specification::overwrites(self, method, args)
     }
 
+    fn depends(&self, state: &State, op: &Operation<'_>, other: &Operation<'_>) -> bool {
+        let state = state.0.as_any().downcast_ref::<S::State>();
+        let state = state.expect("a state is of the object that made it");
+        Specification::depends(self, state, op, other)
+    }
+
     fn family(&self) -> Option<Family> {
         Specification::family(self)
     }
@@ -315,6 +350,10 @@ pub struct State(Box<dyn AnyState>);
 impl Clone for State {
     fn clone(&self) -> Self {
         State(self.0.boxed())
+    }
+
+    fn clone_from(&mut self, other: &Self) {
+        self.0.copy(&*other.0);
     }
 }
 
@@ -341,6 +380,7 @@ impl fmt::Debug for State {
 /// What is asked of a state of a hidden type.
 trait AnyState: Any + Send + Sync {
     fn boxed(&self) -> Box<dyn AnyState>;
+    fn copy(&mut self, other: &dyn AnyState);
     fn is_equal(&self, other: &dyn AnyState) -> bool;
     fn hash_into(&self, hasher: &mut dyn Hasher);
     fn as_any(&self) -> &dyn Any;
@@ -350,6 +390,11 @@ trait AnyState: Any + Send + Sync {
 impl<T: Clone + Eq + Hash + Send + Sync + 'static> AnyState for T {
     fn boxed(&self) -> Box<dyn AnyState> {
         Box::new(self.clone())
+    }
+
+    fn copy(&mut self, other: &dyn AnyState) {
+        let other = other.as_any().downcast_ref::<T>();
+        self.clone_from(other.expect("states of one object have one type"));
     }
 
     fn is_equal(&self, other: &dyn AnyState) -> bool {

@@ -57,6 +57,30 @@ impl Set {
     }
 }
 
+/// A set of numbers below `64 * W`, which is copied as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Few<const W: usize>([u64; W]);
+
+impl<const W: usize> Few<W> {
+    pub(crate) const NONE: Self = Few([0; W]);
+
+    pub(crate) fn contains(&self, number: usize) -> bool {
+        self.0[number / 64] >> (number % 64) & 1 == 1
+    }
+
+    pub(crate) fn insert(&mut self, number: usize) {
+        self.0[number / 64] |= 1 << (number % 64);
+    }
+
+    pub(crate) fn remove(&mut self, number: usize) {
+        self.0[number / 64] &= !(1 << (number % 64));
+    }
+
+    pub(crate) fn is_subset(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).all(|(a, b)| a & !b == 0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

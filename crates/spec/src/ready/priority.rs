@@ -7,7 +7,7 @@ use consistory_history::Value;
 
 use super::count;
 use crate::signatures::signatures;
-use crate::specification::{Family, Method, Specification};
+use crate::specification::{Family, Method, Operation, Specification};
 
 static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     signatures(
@@ -110,10 +110,56 @@ impl Specification for PriorityQueue {
         &METHODS
     }
 
+    fn depends(&self, queue: &Self::State, op: &Operation<'_>, other: &Operation<'_>) -> bool {
+        let precedes = |x: &Value, y: &Value| match self.order {
+            PriorityOrder::LeastFirst => x < y,
+            PriorityOrder::GreatestFirst => x > y,
+        };
+        let first = match self.order {
+            PriorityOrder::LeastFirst => queue.first_key_value(),
+            PriorityOrder::GreatestFirst => queue.last_key_value(),
+        };
+        let first = first.map(|(x, _)| x);
+        match (role(op), role(other)) {
+            (Some(Role::Gives(_)), Some(Role::Gives(_))) => false,
+            (Some(Role::Gives(x)), Some(Role::Takes(Some(y)))) => {
+                *y == Value::Null || precedes(x, y)
+            }
+            (Some(Role::Takes(Some(x))), Some(other)) => match (first, other) {
+                // What is first has to stay there, or has to go.
+                (Some(first), Role::Takes(y)) => {
+                    let has_to_come = precedes(x, first) && *x != Value::Null;
+                    !has_to_come && y.is_none_or(|y| y == first)
+                }
+                (Some(first), Role::Gives(y)) if first == x => precedes(y, x),
+                (Some(first), Role::Gives(y)) => y == x && !precedes(first, x),
+                (None, Role::Gives(y)) => x == y || *x == Value::Null,
+                (None, Role::Takes(_)) => *x == Value::Null,
+            },
+            _ => true,
+        }
+    }
+
     fn family(&self) -> Option<Family> {
         Some(match self.order {
             PriorityOrder::LeastFirst => Family::LeastFirst,
             PriorityOrder::GreatestFirst => Family::GreatestFirst,
         })
+    }
+}
+
+/// What an operation does to a priority queue.
+enum Role<'a> {
+    /// Puts an element in.
+    Gives(&'a Value),
+    /// Takes the first element out, or finds none; `None` if that is not known.
+    Takes(Option<&'a Value>),
+}
+
+fn role<'a>(op: &Operation<'a>) -> Option<Role<'a>> {
+    match (op.method, op.args, op.returns) {
+        ("insert", [x], _) | ("offer", [x], None | Some(Value::Bool(true))) => Some(Role::Gives(x)),
+        ("poll" | "take", [], returns) => Some(Role::Takes(returns)),
+        _ => None,
     }
 }

@@ -7,7 +7,7 @@ use consistory_history::Value;
 
 use super::count;
 use crate::signatures::signatures;
-use crate::specification::{Family, Method, Specification};
+use crate::specification::{Family, Method, Operation, Specification};
 
 static QUEUE: LazyLock<Vec<Method>> = LazyLock::new(|| {
     signatures(
@@ -106,6 +106,52 @@ fn or_null(element: Option<Value>) -> Value {
     element.unwrap_or(Value::Null)
 }
 
+/// What an operation does to one end of a sequence without limits.
+enum Role<'a> {
+    /// Puts an element in.
+    Gives { front: bool, element: &'a Value },
+    /// Takes an element out, or finds none; `None` if that is not known.
+    Takes { front: bool, element: Option<&'a Value> },
+}
+
+impl<'a> Role<'a> {
+    fn gives(front: bool, element: &'a Value, op: &Operation<'_>) -> Option<Self> {
+        // There is always room.
+        let is_possible = op.returns.is_none_or(|returned| *returned == Value::Bool(true));
+        (is_possible || !op.method.starts_with("offer")).then_some(Role::Gives { front, element })
+    }
+
+    fn takes(front: bool, op: &Operation<'a>) -> Option<Self> {
+        Some(Role::Takes { front, element: op.returns })
+    }
+}
+
+/// Says whether one operation may matter to another, by what they do to the ends.
+fn depends(elements: &Elements, op: &Role<'_>, other: &Role<'_>) -> bool {
+    match (op, other) {
+        (Role::Gives { front: a, element: x }, Role::Gives { front: b, element: y }) => {
+            a == b && x != y
+        }
+        (Role::Gives { front: a, element: x }, Role::Takes { front: b, element: y }) => {
+            y.is_none_or(|y| *y == Value::Null || (a == b && *x != y))
+        }
+        (Role::Takes { element: None, .. }, _) => true,
+        (Role::Takes { front, element: Some(x) }, other) => {
+            let first = if *front { elements.front() } else { elements.back() };
+            match (first, other) {
+                // What is first has to stay there, or has to go.
+                (Some(first), Role::Takes { element, .. }) => element.is_none_or(|y| y == first),
+                // And what comes before it is in the way, or is what was missing.
+                (Some(first), Role::Gives { front: b, element: y }) => {
+                    front == b && (x == y) != (*x == first)
+                }
+                (None, Role::Gives { element: y, .. }) => x == y || **x == Value::Null,
+                (None, Role::Takes { .. }) => **x == Value::Null,
+            }
+        }
+    }
+}
+
 /// A first-in, first-out queue; an empty one gives `null`.
 ///
 /// With a capacity, `offer` says `false` when it is full, and `enqueue` waits; `take` waits for an
@@ -140,6 +186,20 @@ impl Specification for Queue {
 
     fn methods(&self) -> &[Method] {
         &QUEUE
+    }
+
+    fn depends(&self, queue: &Elements, op: &Operation<'_>, other: &Operation<'_>) -> bool {
+        fn role<'a>(op: &Operation<'a>) -> Option<Role<'a>> {
+            match (op.method, op.args) {
+                ("enqueue" | "offer", [x]) => Role::gives(false, x, op),
+                ("dequeue" | "take", []) => Role::takes(true, op),
+                _ => None,
+            }
+        }
+        match (role(op), role(other)) {
+            (Some(op), Some(other)) if self.capacity.is_none() => depends(queue, &op, &other),
+            _ => true,
+        }
     }
 
     fn family(&self) -> Option<Family> {
@@ -219,5 +279,21 @@ impl Specification for Deque {
 
     fn methods(&self) -> &[Method] {
         &DEQUE
+    }
+
+    fn depends(&self, deque: &Elements, op: &Operation<'_>, other: &Operation<'_>) -> bool {
+        fn role<'a>(op: &Operation<'a>) -> Option<Role<'a>> {
+            match (op.method, op.args) {
+                ("addFirst" | "offerFirst", [x]) => Role::gives(true, x, op),
+                ("addLast" | "offerLast", [x]) => Role::gives(false, x, op),
+                ("pollFirst" | "takeFirst", []) => Role::takes(true, op),
+                ("pollLast" | "takeLast", []) => Role::takes(false, op),
+                _ => None,
+            }
+        }
+        match (role(op), role(other)) {
+            (Some(op), Some(other)) if self.capacity.is_none() => depends(deque, &op, &other),
+            _ => true,
+        }
     }
 }
