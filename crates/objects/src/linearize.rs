@@ -16,6 +16,10 @@
 //!   whatever is linearized before it, is left at once, if the specification can tell. That is
 //!   asked for those that are open, and for as many that return next.
 //!
+//! - Only those operations are linearized next that may matter to the one that returns, if they come
+//!   before it, or to another one of them, as far as the specification can tell ([`Stepper::choose`]).
+//!   That takes its time, so it is asked when a search turns out to be no easy one.
+//!
 //! The third of these must not be circular: of the configurations that lead to the end take one
 //! with the fewest steps to go. Its next one was explored, or given up in favour of one with at
 //! most as many to go; both have fewer. So the search finds the end if there is a way.
@@ -215,14 +219,15 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
             return Ok(Some(Linearization::Found(self.stepper.order)));
         }
         self.explore(start, 0);
+        let easy = EASY * self.plan.task.len() as u64;
         let mut steps = 0;
         while let Some(frame) = self.stack.last() {
             if steps >= most {
                 return Ok(None);
             }
             steps += 1;
+            self.is_hard = steps > easy;
             if steps.is_multiple_of(PATIENCE) {
-                self.is_hard = steps > EASY * self.plan.task.len() as u64;
                 self.budget.check()?;
                 self.budget.reserve(self.memory())?;
             }

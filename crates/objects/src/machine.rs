@@ -37,7 +37,7 @@ pub(crate) struct Machine<'t, 'h, S = Interned<State>> {
     values: Interned<Cow<'t, Value>>,
     /// For each operation what it has to return.
     wanted: Vec<Option<ReturnId>>,
-    steps: FxHashMap<(u32, u32), Option<(StateId, ReturnId)>>,
+    steps: Steps,
 }
 
 impl<'t, 'h> Machine<'t, 'h> {
@@ -55,7 +55,8 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
         let mut values = Interned::default();
         let mut wanted = |value| ReturnId(values.intern(Cow::Borrowed(value)));
         let wanted = task.calls().places().map(|p| task.returns(p).map(&mut wanted)).collect();
-        Machine { task, states, initial, scratch, values, wanted, steps: FxHashMap::default() }
+        let steps = Steps::new(task.invocation_count());
+        Machine { task, states, initial, scratch, values, wanted, steps }
     }
 
     /// Gives the state before the first call.
@@ -67,11 +68,11 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
     #[inline]
     pub(crate) fn step(&mut self, state: StateId, place: Place) -> Option<(StateId, ReturnId)> {
         let invocation = self.task.invocation_of(place);
-        if let Some(&known) = self.steps.get(&(state.0, invocation)) {
+        if let Some(known) = self.steps.get(state, invocation) {
             return known;
         }
         let step = self.ask(state, place);
-        self.steps.insert((state.0, invocation), step);
+        self.steps.insert(state, invocation, step);
         step
     }
 
@@ -116,7 +117,63 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
 
     /// Estimates the memory that the tables take, in bytes.
     pub(crate) fn memory(&self) -> u64 {
-        (self.states.len() * 256 + self.values.items.len() * 64 + self.steps.len() * 32) as u64
+        (self.states.len() * 256 + self.values.items.len() * 64) as u64 + self.steps.memory()
+    }
+}
+
+/// What invocations do in states, as far as it is known.
+///
+/// If there are few invocations, those of a state lie side by side.
+struct Steps {
+    /// How many there are for each state in `near`; 0 if all are in `far`.
+    width: usize,
+    near: Vec<Cell>,
+    far: FxHashMap<(u32, u32), Cell>,
+}
+
+/// The state and the return, or one of those below.
+type Cell = (u32, u32);
+
+const UNKNOWN: Cell = (u32::MAX, u32::MAX);
+const IMPOSSIBLE: Cell = (u32::MAX, 0);
+/// How many invocations are few.
+const FEW: usize = 16;
+
+impl Steps {
+    fn new(invocations: usize) -> Self {
+        let width = if invocations <= FEW { invocations } else { 0 };
+        Steps { width, near: Vec::new(), far: FxHashMap::default() }
+    }
+
+    #[inline]
+    fn get(&self, state: StateId, invocation: u32) -> Option<Option<(StateId, ReturnId)>> {
+        let known = match self.width {
+            0 => self.far.get(&(state.0, invocation)),
+            width => self.near.get(state.0 as usize * width + invocation as usize),
+        };
+        match *known? {
+            UNKNOWN => None,
+            IMPOSSIBLE => Some(None),
+            (next, returned) => Some(Some((StateId(next), ReturnId(returned)))),
+        }
+    }
+
+    fn insert(&mut self, state: StateId, invocation: u32, step: Option<(StateId, ReturnId)>) {
+        let cell = step.map_or(IMPOSSIBLE, |(next, returned)| (next.0, returned.0));
+        if self.width == 0 {
+            self.far.insert((state.0, invocation), cell);
+            return;
+        }
+        let from = state.0 as usize * self.width;
+        if self.near.len() < from + self.width {
+            self.near.resize(from + self.width, UNKNOWN);
+        }
+        self.near[from + invocation as usize] = cell;
+    }
+
+    /// Estimates the memory that it takes, in bytes.
+    fn memory(&self) -> u64 {
+        (self.near.len() * size_of::<Cell>() + self.far.len() * 32) as u64
     }
 }
 

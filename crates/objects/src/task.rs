@@ -217,6 +217,11 @@ impl<'h> Task<'h> {
         methods
     }
 
+    /// Counts the invocations that may have numbers.
+    pub(crate) fn invocation_count(&self) -> usize {
+        self.table.invocations.len()
+    }
+
     /// Gives the number of an operation's invocation.
     pub(crate) fn invocation_of(&self, place: Place) -> u32 {
         self.invocation_of[place.index()]

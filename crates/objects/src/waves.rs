@@ -100,6 +100,8 @@ fn search<const W: usize>(
         furthest: 0,
         attempts: Vec::new(),
     };
+    // Who does not want to be alone for long, shares little.
+    let share = SHARE.min(threads.alone as usize).max(1);
     let found = std::thread::scope(|scope| {
         let mut crew = Crew::default();
         let mut taken = Vec::new();
@@ -120,7 +122,7 @@ fn search<const W: usize>(
             };
             let wave = here.split_off(here.len().saturating_sub(left));
             left -= wave.len();
-            let wanted = (wave.len() / SHARE).max(1);
+            let wanted = (wave.len() / share).max(1);
             if wanted > waves.workers.len() {
                 let others = threads.take(wanted - waves.workers.len());
                 for _ in 0..others.count {
