@@ -220,4 +220,8 @@ impl Specification for Deque {
     fn methods(&self) -> &[Method] {
         &DEQUE
     }
+
+    fn family(&self) -> Option<Family> {
+        self.capacity.is_none().then_some(Family::Deque)
+    }
 }
