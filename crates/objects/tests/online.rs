@@ -936,6 +936,31 @@ fn a_call_that_failed_took_no_effect_and_one_that_is_lost_may_have() {
     assert_eq!((size.running, size.pending), (0, 0), "it is known to have happened");
 }
 
+/// What was seen of a call that failed was the doing of one that is lost, or of nobody.
+#[test]
+fn a_call_that_failed_may_turn_out_to_be_needed() {
+    for is_lost in [true, false] {
+        let mut online = Online::new(find("counter").unwrap(), OnlineOptions::default());
+        let add = |online: &mut Online| online.invoke("add", vec![Value::Int(1)]).unwrap();
+        let get = |online: &mut Online, value: i64| {
+            let id = online.invoke("get", vec![]).unwrap();
+            online.complete(id, Some(Value::Int(value))).unwrap().is_none()
+        };
+        if is_lost {
+            let id = add(&mut online);
+            online.abandon(id).unwrap();
+        }
+        let failed = add(&mut online);
+        assert!(get(&mut online, 0) && get(&mut online, 1));
+        online.fail(failed).unwrap();
+        assert_eq!(get(&mut online, 1), is_lost);
+        if is_lost {
+            assert_eq!(online.size().pending, 0, "it is known to have happened");
+            assert!(!get(&mut online, 2));
+        }
+    }
+}
+
 /// Of very many calls that never return the first ones are given up, and only what may be their doing
 /// is undecided.
 #[test]
