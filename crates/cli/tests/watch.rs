@@ -210,8 +210,10 @@ fn connections_are_taken_and_each_line_is_answered() {
 #[cfg(unix)]
 #[test]
 fn a_unix_socket_is_listened_at_and_removed() {
-    use std::os::unix::net::UnixStream;
+    use std::os::unix::net::{UnixListener, UnixStream};
     let folder = Folder::new();
+    // Somebody listened there and is gone.
+    drop(UnixListener::bind(folder.path().join("watch.socket")).unwrap());
     let args = "watch --listen ./watch.socket --object queue --until-idle 300ms";
     let (child, _errors, address) = listening(&folder, args);
     assert_eq!(address, "./watch.socket");

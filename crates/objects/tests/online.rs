@@ -523,6 +523,70 @@ fn many_lost_calls_of_counters_and_locks_change_no_verdict() {
     assert!(fine > 400 && wrong > 400 && most > 15 && unknown < 5, "{fine} {wrong} {unknown}");
 }
 
+/// What is inside a deque in an order that nobody has seen is kept once, and comes out in every order
+/// that is possible and in no other.
+#[test]
+fn deques_with_much_inside_are_judged_exactly() {
+    let (mut fine, mut wrong) = (0, 0);
+    for seed in 0..240 {
+        let workload = ObjectWorkload {
+            sessions: 3 + seed as u32 % 2,
+            operations: 20 + seed as u32 % 16,
+            read_share: [0.35, 0.45, 0.55][seed as usize % 3],
+            pending_share: if seed % 4 == 0 { 0.05 } else { 0.0 },
+            plants: [0, 0, 1, 1, 2][seed as usize % 5],
+            distance: 20,
+            ..workload(SharedObject::Deque, seed)
+        };
+        let history = generate_calls(&workload);
+        let noticed = [Some(0), Some(3), None][seed as usize / 4 % 3];
+        let found = watch_until(&history, "deque", OnlineOptions::default(), noticed);
+        match found {
+            Err(OnlineError::GivenUp { .. } | OnlineError::TooMany { .. }) => continue,
+            found => {
+                let found = found.unwrap();
+                assert_eq!(found, check(&history, "deque"), "seed {seed}");
+                match found {
+                    Some(_) => wrong += 1,
+                    None => fine += 1,
+                }
+            }
+        }
+    }
+    println!("{fine} {wrong}");
+    assert!(fine > 80 && wrong > 60, "{fine} {wrong}");
+}
+
+/// A deque that fills up and is emptied again does not run out of configurations.
+#[test]
+fn deques_fill_up_and_are_emptied() {
+    let mut online = Online::new(find("deque").unwrap(), OnlineOptions::default());
+    // Forty pairs at each end, each in an order that nobody saw.
+    for pair in 0..40 {
+        for (method, base) in [("addFirst", 0), ("addLast", 1000)] {
+            let ids = [0, 1]
+                .map(|i| online.invoke(method, vec![Value::Int(base + 2 * pair + i)]).unwrap());
+            for id in ids {
+                assert_eq!(online.complete(id, None), Ok(None));
+            }
+        }
+    }
+    assert!(online.size().configurations < 100, "{:?}", online.size());
+    let mut poll = |method: &str, value: i64| {
+        let id = online.invoke(method, vec![]).unwrap();
+        online.complete(id, Some(Value::Int(value))).unwrap().is_none()
+    };
+    for pair in (0..40).rev() {
+        assert!(
+            poll("pollFirst", 2 * pair + pair % 2) && poll("pollFirst", 2 * pair + 1 - pair % 2)
+        );
+    }
+    for pair in (1..40).rev() {
+        assert!(poll("pollLast", 1000 + 2 * pair) && poll("pollLast", 1000 + 2 * pair + 1));
+    }
+    assert!(poll("pollFirst", 1001) && !poll("pollFirst", 1001));
+}
+
 /// A counter that is called otherwise than to add goes on with configurations, and what was lost is not
 /// forgotten; nor are what is lost of many keys, and what those hold that are left alone.
 #[test]
@@ -870,6 +934,31 @@ fn a_call_that_failed_took_no_effect_and_one_that_is_lost_may_have() {
     assert!(!read(&mut online, Value::Null), "for good");
     let size = online.size();
     assert_eq!((size.running, size.pending), (0, 0), "it is known to have happened");
+}
+
+/// What was seen of a call that failed was the doing of one that is lost, or of nobody.
+#[test]
+fn a_call_that_failed_may_turn_out_to_be_needed() {
+    for is_lost in [true, false] {
+        let mut online = Online::new(find("counter").unwrap(), OnlineOptions::default());
+        let add = |online: &mut Online| online.invoke("add", vec![Value::Int(1)]).unwrap();
+        let get = |online: &mut Online, value: i64| {
+            let id = online.invoke("get", vec![]).unwrap();
+            online.complete(id, Some(Value::Int(value))).unwrap().is_none()
+        };
+        if is_lost {
+            let id = add(&mut online);
+            online.abandon(id).unwrap();
+        }
+        let failed = add(&mut online);
+        assert!(get(&mut online, 0) && get(&mut online, 1));
+        online.fail(failed).unwrap();
+        assert_eq!(get(&mut online, 1), is_lost);
+        if is_lost {
+            assert_eq!(online.size().pending, 0, "it is known to have happened");
+            assert!(!get(&mut online, 2));
+        }
+    }
 }
 
 /// Of very many calls that never return the first ones are given up, and only what may be their doing

@@ -140,6 +140,8 @@ pub enum Family {
     Store(Value),
     /// A counter with this initial value.
     Counter(i64),
+    /// An unbounded deque.
+    Deque,
 }
 
 /// A call: its method and its arguments.

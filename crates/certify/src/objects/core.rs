@@ -60,7 +60,7 @@ pub(crate) fn refuted(
         Family::LeastFirst | Family::GreatestFirst => {
             collection(view, &kept, &["insert", "offer"], "poll")
         }
-        Family::Counter(_) => return Err(ObjectRejection::NoCore),
+        Family::Counter(_) | Family::Deque => return Err(ObjectRejection::NoCore),
     };
     for event in outside {
         if !can_go(&view.events[event]) {

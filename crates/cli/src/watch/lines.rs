@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 #[cfg(unix)]
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -40,12 +40,13 @@ pub(crate) fn lines(args: &WatchArgs) -> Result<Lines, CliError> {
         (Some(address), _) => listen(address, args.until_idle),
         (None, path) if path == Path::new("-") => {
             let input = BufReader::new(io::stdin());
-            Ok(Box::new(Growing::new(input, "-".into(), false, args.until_idle)))
+            Ok(Box::new(Growing::new(input, "-".into(), None, args.until_idle)))
         }
         (None, path) => {
             let file = File::open(path).map_err(|error| CliError::file("read", path, error))?;
             let name = path.display().to_string().into();
-            Ok(Box::new(Growing::new(BufReader::new(file), name, args.follow, args.until_idle)))
+            let follow = args.follow.then(|| path.clone());
+            Ok(Box::new(Growing::new(BufReader::new(file), name, follow, args.until_idle)))
         }
     }
 }
@@ -57,13 +58,21 @@ struct Growing<R> {
     number: u64,
     /// What has come of the next line.
     partial: Vec<u8>,
-    follow: bool,
+    /// How many bytes were read.
+    taken: u64,
+    /// The file that may grow.
+    follow: Option<PathBuf>,
     until_idle: Option<Duration>,
 }
 
 impl<R: BufRead> Growing<R> {
-    fn new(input: R, source: Arc<str>, follow: bool, until_idle: Option<Duration>) -> Self {
-        Growing { input, source, number: 0, partial: Vec::new(), follow, until_idle }
+    fn new(
+        input: R,
+        source: Arc<str>,
+        follow: Option<PathBuf>,
+        until_idle: Option<Duration>,
+    ) -> Self {
+        Growing { input, source, number: 0, partial: Vec::new(), taken: 0, follow, until_idle }
     }
 
     /// Reads on, and says whether a line is complete.
@@ -77,6 +86,7 @@ impl<R: BufRead> Growing<R> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(CliError::file("read", Path::new(&*self.source), error)),
             };
+            self.taken += read as u64;
             if self.partial.ends_with(b"\n") {
                 return Ok(true);
             }
@@ -87,8 +97,15 @@ impl<R: BufRead> Growing<R> {
                 continue;
             }
             let is_over = self.until_idle.is_some_and(|idle| idle_since.elapsed() >= idle);
-            if !self.follow || is_over {
+            let Some(path) = self.follow.as_ref().filter(|_| !is_over) else {
                 return Ok(!self.partial.is_empty());
+            };
+            // What is written to it now would be taken for the middle of what was there.
+            if std::fs::metadata(path).is_ok_and(|known| known.len() < self.taken) {
+                return Err(CliError::with_hint(
+                    format!("{} has become shorter than what was read of it", self.source),
+                    "watch a file that is only appended to, and start again behind a rotation",
+                ));
             }
             std::thread::sleep(POLL);
         }
@@ -150,7 +167,18 @@ fn listen(address: &str, until_idle: Option<Duration>) -> Result<Lines, CliError
 
 #[cfg(unix)]
 fn listen_unix(path: &Path, sender: Sender) -> io::Result<()> {
-    let listener = UnixListener::bind(path)?;
+    let listener = match UnixListener::bind(path) {
+        // Who listened there is gone and left the file behind.
+        Err(error)
+            if error.kind() == io::ErrorKind::AddrInUse
+                && UnixStream::connect(path)
+                    .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) =>
+        {
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)?
+        }
+        listener => listener?,
+    };
     std::thread::spawn(move || {
         for (i, stream) in listener.incoming().flatten().enumerate() {
             let Ok(answers) = stream.try_clone() else { continue };
@@ -180,7 +208,7 @@ fn serve(
 ) {
     std::thread::spawn(move || {
         let source: Arc<str> = format!("connection {connection}").into();
-        for line in Growing::new(BufReader::new(lines), source, false, None) {
+        for line in Growing::new(BufReader::new(lines), source, None, None) {
             let is_wrong = line.is_err();
             if sender.send(line).is_err() || is_wrong || answers.write_all(b"ok\n").is_err() {
                 return;

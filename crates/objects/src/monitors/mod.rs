@@ -232,7 +232,7 @@ pub fn monitor(calls: &Calls<'_>, object: &dyn Object) -> Outcome {
             Family::Stack => stack::decide(calls, object, &intervals),
             Family::LeastFirst => priority_queue::decide(calls, object, &intervals, false),
             Family::GreatestFirst => priority_queue::decide(calls, object, &intervals, true),
-            Family::Counter(_) => Err(Unsuitable::Object),
+            Family::Counter(_) | Family::Deque => Err(Unsuitable::Object),
         }
     };
     match decide() {

@@ -1,6 +1,6 @@
 //! The configurations that explain the calls of an object, or of a part of one.
 //!
-//! Four things keep them few.
+//! Four things keep them few, and for a deque a fifth ([`blocks`]).
 //! - Where a running call changes nothing, as to look, or to lock what is held, it is no choice: a
 //!   configuration remembers all that it could have returned so far without a change, and gives way to
 //!   one that differs from it only in remembering more. What all of them remember is held once, so a
@@ -22,9 +22,11 @@ use consistory_history::Value;
 use consistory_spec::{Object, Returns, State};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
+use self::blocks::Blocks;
 use self::table::{CallId, StateId, Table, ValueId};
 use super::{FEW, MANY, OnlineError, RunningId};
 
+mod blocks;
 mod table;
 
 /// A call: its number, and what is known of its method.
@@ -40,6 +42,7 @@ pub(super) struct Configurations {
     set: FxHashSet<Configuration>,
     open: Open,
     table: Table,
+    blocks: Blocks,
     /// How many configurations were tried beyond what is usual.
     work: usize,
 }
@@ -89,6 +92,7 @@ impl Configurations {
             set: FxHashSet::default(),
             open: Open::default(),
             table: Table::new(object),
+            blocks: Blocks::default(),
             work: 0,
         };
         let first = all.afresh(object);
@@ -219,6 +223,7 @@ impl Configurations {
         (method, args): (&str, Vec<Value>),
         returns: Returns,
     ) {
+        self.watch_ends(object, method);
         let is_read_only = object.is_read_only(method, None);
         let call = self.table.call(method, args);
         self.open.certain.push((id, FxHashSet::default()));
@@ -275,6 +280,7 @@ impl Configurations {
     /// Gives up a call of the first kind that nobody knows the end of: it has taken effect by now,
     /// or never does. Says whether there was anything else that it might have done.
     pub(super) fn give_up(&mut self, object: &dyn Object) -> bool {
+        self.untie_all(object);
         let may_matter = self.set.iter().any(|configuration| configuration.used[0] == 0);
         if may_matter {
             self.use_first(object);
@@ -385,6 +391,8 @@ impl Configurations {
                 }
             }
         }
+        // Nothing was taken out for good.
+        self.table.take_hit();
         let best = best.into_iter().zip(stays);
         self.set.extend(best.filter_map(|(configuration, stays)| stays.then_some(configuration)));
     }
@@ -411,7 +419,7 @@ impl Configurations {
         let is_look = invoked.is_read_only
             || wanted.as_ref().is_some_and(|value| object.is_read_only(method, Some(value)));
         let wanted = wanted.map(|value| self.table.value(value));
-        let found = self.explain(object, id, (wanted, is_look), limit)?;
+        let found = self.explain_untied(object, id, (wanted, is_look), limit)?;
         let is_explained = !found.is_empty();
         let mut possible: Vec<Value> = Vec::new();
         if is_explained {
@@ -419,10 +427,12 @@ impl Configurations {
             self.set = found;
         } else {
             // Without the return everything that the call may do is possible.
-            let any = self.explain(object, id, (None, false), limit).unwrap_or_default();
+            let any = self.explain_untied(object, id, (None, false), limit).unwrap_or_default();
             if !any.is_empty() {
                 let found = self.returns_of(object, id, limit);
                 possible.extend(found.into_iter().map(|value| self.table.get(value).clone()));
+                possible.retain(|value| !self.blocks.tokens().any(|token| token == value));
+                self.table.take_hit();
             }
             possible.sort();
             self.open.forget(id);
@@ -434,10 +444,27 @@ impl Configurations {
         self.keep_best(object);
         self.forget_used();
         self.hold_certain();
+        self.tie(object);
         if self.table.is_large(self.set.len()) {
             self.renumber(object);
         }
         Ok((!is_explained).then_some(possible))
+    }
+
+    /// Does the same as [`explain`](Self::explain), and replaces tokens that are in the way.
+    fn explain_untied(
+        &mut self,
+        object: &dyn Object,
+        id: RunningId,
+        wanted: (Option<ValueId>, bool),
+        limit: usize,
+    ) -> Result<FxHashSet<Configuration>, OnlineError> {
+        loop {
+            let found = self.explain(object, id, wanted, limit);
+            if !self.untie_hit(object, limit)? {
+                return found;
+            }
+        }
     }
 
     /// Finds all configurations in which a call took effect and returned what is wanted, perhaps
@@ -487,6 +514,9 @@ impl Configurations {
                 }
             }
             self.open.successors(object, &mut self.table, configuration, &mut successors);
+            if self.table.is_hit() {
+                break;
+            }
             for next in successors.drain(..) {
                 let group = groups.of(&next);
                 if !group.iter().any(|&better| known[better].is_as_good_as(&next)) {
@@ -553,6 +583,9 @@ impl Configurations {
             }
             true
         });
+        for token in self.blocks.tokens() {
+            table.add_token(token.clone());
+        }
         self.table = table.settle();
     }
 }

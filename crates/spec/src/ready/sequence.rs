@@ -296,4 +296,8 @@ impl Specification for Deque {
             _ => true,
         }
     }
+
+    fn family(&self) -> Option<Family> {
+        self.capacity.is_none().then_some(Family::Deque)
+    }
 }
