@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use crate::jepsen_log;
+
 /// How a history is written down.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Format {
@@ -143,7 +145,7 @@ fn is_edn(text: &str) -> bool {
 
 /// Tells the format of calls from a line.
 fn sniff_call(line: &str) -> Option<Format> {
-    if crate::jepsen_log::event_start(line).is_some() {
+    if jepsen_log::event_start(line).is_some() || jepsen_log::is_message(line) {
         return Some(Format::Jepsen);
     }
     let thread = line.strip_prefix('[').and_then(|rest| rest.split_once(']'));
@@ -219,7 +221,9 @@ fn sniff_line(line: &str) -> Option<Format> {
     if is_number(name.trim_end()) && ["M[", "sync", "{", "<"].iter().any(|o| rest.starts_with(o)) {
         return Some(Format::Axe);
     }
-    Some(Format::Hist)
+    let name = name.trim();
+    let is_quoted = name.starts_with('"');
+    (is_quoted || !name.contains(char::is_whitespace)).then_some(Format::Hist)
 }
 
 impl fmt::Display for Format {
@@ -316,6 +320,13 @@ mod tests {
             ("# {:process 0}\nt0: w(x,1)\n", Some(Format::Hist)),
             ("INFO  jepsen.util - 0\t:invoke\t:read\tnil\n", Some(Format::Jepsen)),
             ("INFO  jepsen.core - Worker 0 starting\n3  :ok :read 1\n", Some(Format::Jepsen)),
+            ("\nlein test jepsen.system.etcd-test\n", Some(Format::Jepsen)),
+            ("INFO  jepsen.os.debian - :n4 setting up debian\n", Some(Format::Jepsen)),
+            (
+                "2024-01-02 03:04:05,678{GMT}\tINFO\t[jepsen worker 0] jepsen.util: 0\t:invoke\t:read\tnil\n",
+                Some(Format::Jepsen),
+            ),
+            ("my session: f\n", None),
             ("# @object atomic-stack\n[1] call push(1)\n", Some(Format::Limo)),
             ("# stack\npush 1 1 2\n", Some(Format::Fastlin)),
             ("# queue\n0 1 5 ENQ 10\n", Some(Format::Fptlin)),

@@ -7,7 +7,9 @@
 //! INFO  jepsen.core - Worker 0 starting
 //! ```
 //!
-//! What stands before the process may be missing. Lines of other messages, and those of the
+//! What stands before the process may be missing from all events. If the first one has it, a line
+//! without it is none: a test that fails ends its log with what its own checker made of the
+//! history, in which the same events come again. Lines of other messages, and those of the
 //! `:nemesis`, are left out. Unlike in Jepsen's EDN a `cas` that failed with its pair compared
 //! unequal, which is a return like any other. Whatever else failed did not take effect; but one
 //! that failed with a reason such as `:timed-out` in place of its value is taken for unknown,
@@ -24,12 +26,17 @@ use consistory_history::Value;
 pub(crate) struct JepsenLog {
     events: Events,
     last_line: u64,
+    /// Whether events come from `jepsen.util`, once the first one has shown it.
+    is_marked: Option<bool>,
 }
 
 impl Parse for JepsenLog {
     fn line(&mut self, line: Line<'_>, sink: &mut Sink) {
         self.last_line = line.number;
-        let Some(at) = event_start(line.text) else { return };
+        let Some(Start { at, is_marked }) = event_start(line.text) else { return };
+        if is_marked != *self.is_marked.get_or_insert(is_marked) {
+            return;
+        }
         if let Err(fault) = self.event(line, at, sink) {
             sink.report(line, fault);
         }
@@ -40,12 +47,21 @@ impl Parse for JepsenLog {
     }
 }
 
-/// Finds where the event of a line starts: its process.
-pub(crate) fn event_start(text: &str) -> Option<usize> {
+/// Where the event of a line starts.
+pub(crate) struct Start {
+    /// Its process.
+    at: usize,
+    /// Whether the line says that it comes from `jepsen.util`.
+    is_marked: bool,
+}
+
+/// Finds where the event of a line starts.
+pub(crate) fn event_start(text: &str) -> Option<Start> {
     let mut at = 0;
-    if let Some(marker) = text.find("jepsen.util") {
-        let rest = text[marker + "jepsen.util".len()..].trim_start();
-        let rest = rest.strip_prefix('-').unwrap_or(rest).trim_start();
+    let marker = text.find(MARKER);
+    if let Some(marker) = marker {
+        let rest = text[marker + MARKER.len()..].trim_start();
+        let rest = rest.strip_prefix(['-', ':']).unwrap_or(rest).trim_start();
         at = text.len() - rest.len();
     }
     let rest = text[at..].trim_start();
@@ -54,8 +70,21 @@ pub(crate) fn event_start(text: &str) -> Option<usize> {
     let behind = &rest[digits..];
     let is_event =
         digits > 0 && behind.starts_with([' ', '\t']) && behind.trim_start().starts_with(':');
-    is_event.then_some(at)
+    is_event.then_some(Start { at, is_marked: marker.is_some() })
 }
+
+/// Says whether a line is a message of Jepsen's, or of what runs it, and no event.
+pub(crate) fn is_message(text: &str) -> bool {
+    let level = text.split_ascii_whitespace().position(|word| LEVELS.contains(&word));
+    let from = level.and_then(|level| text.split_ascii_whitespace().nth(level + 1));
+    let is_of = |from: &str| SOURCES.iter().any(|name| from.starts_with(name));
+    text.starts_with("lein test ") || from.is_some_and(is_of)
+}
+
+/// What events of a log are marked with.
+const MARKER: &str = "jepsen.util";
+const LEVELS: [&str; 4] = ["INFO", "WARN", "ERROR", "DEBUG"];
+const SOURCES: [&str; 3] = ["jepsen.", "knossos.", "[jepsen"];
 
 const FORM: &str = "an event is a process, :invoke, :ok, :fail or :info, a name and a value";
 
