@@ -124,13 +124,15 @@ fn sequences(pieces: &[&str]) -> Vec<String> {
 }
 
 /// Up to three calls in all, and a part of the histories of four: pieces of which none begins with
-/// another, and pieces of which some do.
+/// another, pieces of which some do, and equal ones.
 #[test]
 fn all_small_histories() {
     let store = find("kv").unwrap();
     let linearizability = ObjectModel::named("linearizability").unwrap();
     let by_definition = |task: &Task<'_>| decide_by_definition(task, &linearizability).is_some();
-    for pieces in [["a", "b", "c"], ["a", "aa", "b"]] {
+    for pieces in
+        [["a", "b", "c"], ["a", "aa", "b"], ["a", "a", "b"], ["a", "b", "a"], ["a", "a", "a"]]
+    {
         let mut tally = Tally::default();
         let mut turn = 0;
         for count in 1..=4usize {
@@ -181,13 +183,20 @@ fn all_small_histories() {
             }
         }
         assert!(tally.consistent > 500 && tally.violations > 500, "{pieces:?}: {tally:?}");
-        assert_eq!(tally.skipped == 0, pieces[1] == "b", "{pieces:?}: {tally:?}");
+        assert_eq!(tally.skipped == 0, pieces == ["a", "b", "c"], "{pieces:?}: {tally:?}");
     }
 }
 
 /// Makes a history of some keys: each call takes effect at a moment of its interval; now and then
-/// one returns what another one did, or less than there was.
-fn random(chance: &mut Chance, is_list: bool, calls: usize, keys: usize) -> Vec<Recorded> {
+/// one returns what another one did, or less than there was. Pieces are put or appended again
+/// after so many.
+fn random(
+    chance: &mut Chance,
+    is_list: bool,
+    calls: usize,
+    keys: usize,
+    pieces: usize,
+) -> Vec<Recorded> {
     let sessions = 1 + chance.below(6);
     let mut clocks = vec![0i64; sessions];
     let mut recorded: Vec<(i64, Recorded)> = Vec::new();
@@ -201,8 +210,8 @@ fn random(chance: &mut Chance, is_list: bool, calls: usize, keys: usize) -> Vec<
         let (start, end) = (start * 100 + i as i64, end * 100 + 50 + i as i64);
         let key = Value::Int(chance.below(keys) as i64);
         let piece = match is_list {
-            true => Value::Int(i as i64),
-            false => text(&format!("x{i}y")),
+            true => Value::Int((i % pieces) as i64),
+            false => text(&format!("x{}y", i % pieces)),
         };
         let (method, args) = match chance.below(10) {
             n if n < puts && is_list => ("put", vec![key, Value::List(vec![piece])]),
@@ -268,12 +277,35 @@ fn random_histories() {
         let mut tally = Tally::default();
         for _ in 0..rounds {
             let (calls, keys) = (2 + chance.below(30), 1 + chance.below(3));
-            let calls = random(&mut chance, is_list, calls, keys);
+            let calls = random(&mut chance, is_list, calls, keys, usize::MAX);
             compare(&calls, &store, by_search, &mut tally);
         }
         assert_eq!(tally.skipped, 0, "{tally:?}");
         let least = rounds / 5;
         assert!(tally.consistent > least && tally.violations > least, "{tally:?}");
+    }
+}
+
+/// The same pieces again and again: what the decider says is right, and it says something about most
+/// of those in which equal ones are far apart.
+#[test]
+fn random_histories_of_equal_pieces() {
+    let rounds = std::env::var("CONSISTORY_ROUNDS").map_or(400, |n| n.parse().unwrap());
+    let mut chance = Chance(11);
+    for is_list in [false, true] {
+        let store = find(if is_list { "kv(null)" } else { "kv" }).unwrap();
+        for pieces in [2, 4, 10] {
+            let mut tally = Tally::default();
+            for _ in 0..rounds {
+                let (calls, keys) = (2 + chance.below(18), 1 + chance.below(2));
+                let calls = random(&mut chance, is_list, calls, keys, pieces);
+                compare(&calls, &store, by_search, &mut tally);
+            }
+            let least = rounds / 20;
+            assert!(tally.violations > least, "{pieces}: {tally:?}");
+            assert!(tally.consistent > least, "{pieces}: {tally:?}");
+            assert!(pieces < 10 || tally.skipped < rounds / 2, "{pieces}: {tally:?}");
+        }
     }
 }
 
@@ -286,7 +318,7 @@ fn without_appends_a_key_is_a_register() {
     for round in 0..600 {
         // Every other history has few values, so that they repeat, and some begin with others.
         let few = [Value::Int(0), Value::Int(1), text("a"), text("ab")];
-        let mut calls = random(&mut chance, false, 7, 2);
+        let mut calls = random(&mut chance, false, 7, 2, usize::MAX);
         calls.retain(|call| call.method != "append");
         let mut values = vec![Value::Int(0), Value::Int(0)];
         for call in calls.iter_mut().filter(|call| call.method == "put") {

@@ -11,7 +11,7 @@
 //! | queue | `enqueue`, `offer`, `dequeue` | O(n log n) | exact |
 //! | stack | `push`, `pop` | O(n log n) | pending pops in two cases of three |
 //! | priority queue | `insert`, `offer`, `poll` | O(n log n) | pending polls in two cases of three |
-//! | key-value store | `get`, `put`, `append` | O(n log n), and to read all that was returned | exact |
+//! | key-value store | `get`, `put`, `append`; a text also twice, if time tells the calls apart | O(n log n), and to read all that was returned | exact |
 //!
 //! Each module proves what it does. All of them first replace times by ranks ([`Intervals`]), and
 //! all use the same view: a linearization is a choice of one point in each call's interval.
@@ -32,6 +32,7 @@
 mod elements;
 mod intervals;
 mod methods;
+mod pieces;
 mod priority_queue;
 mod queue;
 mod register;

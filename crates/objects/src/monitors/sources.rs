@@ -25,9 +25,37 @@ pub(super) struct Sources<'a> {
     /// The writes in the order of their calls, each with its value.
     writes: &'a [(Place, ValueId)],
     of_value: FxHashMap<ValueId, Same>,
+    overwriters: Overwriters,
+}
+
+/// The writes that overwrote, for any time, all that had been overwritten by then.
+pub(super) struct Overwriters {
     /// The ends of those that returned, in order, each with the write that started last of those
     /// that ended by then.
     ended: Vec<(u32, Place)>,
+}
+
+impl Overwriters {
+    pub(super) fn new(writes: &[(Place, ValueId)], intervals: &Intervals) -> Self {
+        let mut by_end: Vec<(u32, Place)> =
+            writes.iter().map(|&(write, _)| (intervals.end(write), write)).collect();
+        by_end.retain(|&(end, _)| end != NEVER);
+        by_end.sort_unstable();
+        let mut last: Option<Place> = None;
+        for (_, write) in &mut by_end {
+            let is_later = last.is_none_or(|l| intervals.start(*write) > intervals.start(l));
+            let latest = if is_later { *write } else { last.unwrap_or(*write) };
+            (last, *write) = (Some(latest), latest);
+        }
+        Overwriters { ended: by_end }
+    }
+
+    /// Gives the write that started last of those that ended before a read.
+    pub(super) fn of(&self, read: Place, intervals: &Intervals) -> Option<Place> {
+        let start = intervals.start(read);
+        let before = self.ended.partition_point(|&(end, _)| end < start);
+        before.checked_sub(1).map(|at| self.ended[at].1)
+    }
 }
 
 /// Writes of one value by end, as numbers.
@@ -50,28 +78,21 @@ impl<'a> Sources<'a> {
         let mut by_end: Vec<usize> = (0..writes.len()).collect();
         by_end.sort_unstable_by_key(|&i| (intervals.end(writes[i].0), i));
         let mut grouped: FxHashMap<ValueId, Vec<usize>> = FxHashMap::default();
-        let mut ended: Vec<(u32, Place)> = Vec::new();
         for i in by_end {
-            let (write, value) = writes[i];
-            grouped.entry(value).or_default().push(i);
-            let end = intervals.end(write);
-            if end != NEVER {
-                let last = ended.last().map_or(write, |&(_, last)| last);
-                let is_later = intervals.start(write) > intervals.start(last);
-                ended.push((end, if is_later { write } else { last }));
-            }
+            grouped.entry(writes[i].1).or_default().push(i);
         }
         let same = |same: Vec<usize>| {
             let starts: Vec<u32> = same.iter().map(|&i| intervals.start(writes[i].0)).collect();
             Same { writes: same, starts: Least::new(&starts) }
         };
         let of_value = grouped.into_iter().map(|(value, writes)| (value, same(writes))).collect();
-        Sources { intervals, writes, of_value, ended }
+        let overwriters = Overwriters::new(writes, intervals);
+        Sources { intervals, writes, of_value, overwriters }
     }
 
     /// Says where a read of a value, the initial one or another, may have it from.
     pub(super) fn of(&self, read: Place, value: ValueId, is_initial: bool) -> Source {
-        let overwriter = self.overwriter(read);
+        let overwriter = self.overwriters.of(read, self.intervals);
         let is_initial = is_initial && overwriter.is_none();
         let Some(same) = self.of_value.get(&value) else {
             return if is_initial { Source::Initial } else { Source::Nothing };
@@ -100,15 +121,8 @@ impl<'a> Sources<'a> {
             let same = calls.returns(read).and_then(|value| self.of_value.get(&value));
             closed
                 .extend(same.into_iter().flat_map(|same| &same.writes).map(|&i| self.writes[i].0));
-            closed.extend(self.overwriter(read));
+            closed.extend(self.overwriters.of(read, self.intervals));
         }
         closed
-    }
-
-    /// Gives the write that started last of those that ended before a read.
-    fn overwriter(&self, read: Place) -> Option<Place> {
-        let start = self.intervals.start(read);
-        let before = self.ended.partition_point(|&(end, _)| end < start);
-        before.checked_sub(1).map(|at| self.ended[at].1)
     }
 }

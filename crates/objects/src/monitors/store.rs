@@ -23,15 +23,28 @@
 //! read as texts are, element by element; and without appends this is a register of any values
 //! ([`super::register`]). If the pieces of a text can be told apart in several ways, it is for the general search.
 //!
+//! *Equal pieces*, of clients that append the same again, are told apart by time, `get` by `get`. A
+//! `get` did not find what started behind its end, nor what was overwritten before its start: what
+//! ended before the start of the `put` that started last of those that ended before the `get`. And
+//! it found no append that ended before its own `put` started. If there are as many left as it found
+//! of that text, these are they, in the order in which they started, if that is the one in which
+//! they ended too: two equal appends that are the other way round in a linearization can change
+//! places, since each is open at both; and of such exchanges none makes more pairs stand the wrong
+//! way round. If there are fewer, the `get` refutes the history. If there are more, it can be left
+//! out: what refutes the others refutes the history, and if nothing does, it is for the general search.
+//!
 //! Cost: O(n log n) for the sorts, and for each text that was returned its length and, if no piece
-//! begins with another one, the pieces that it has more than those found before.
+//! begins with another one, the pieces that it has more than those found before. With equal pieces
+//! that is for each `get`, and so are the equal ones.
 
 use consistory_history::{Value, ValueId};
-use consistory_spec::{Lexicon, Object};
+use consistory_spec::Object;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::intervals::Intervals;
 use super::methods::Methods;
+use super::pieces::{Base, Made, Pieces, text_of};
+use super::sources::Overwriters;
 use super::zones::{Zone, arrange};
 use super::{Decision, Pattern, Unsuitable, Violation, register};
 use crate::calls::{Calls, Place};
@@ -79,7 +92,8 @@ pub(super) fn decide(
     let mut points: Vec<(u32, Place)> = Vec::with_capacity(calls.len());
     let mut wrong: Option<Violation> = None;
     for key in &keys {
-        let reading = Reading { calls, intervals, key };
+        let overwriters = Overwriters::new(&key.puts, intervals);
+        let reading = Reading { calls, intervals, key, overwriters };
         match reading.decide(initial)? {
             Ok(order) => {
                 let mut point = 0;
@@ -103,6 +117,7 @@ struct Reading<'a, 'h> {
     calls: &'a Calls<'h>,
     intervals: &'a Intervals,
     key: &'a Key,
+    overwriters: Overwriters,
 }
 
 /// A `put`, and what was found behind it.
@@ -122,12 +137,27 @@ impl Epoch {
     fn new(put: Option<Place>, zone: Zone) -> Self {
         Epoch { put, chain: Vec::new(), longest: None, gets: Vec::new(), zone }
     }
+
+    /// Gives the number of a base's epoch.
+    fn of(base: Base) -> usize {
+        match base {
+            Base::Initial => 0,
+            Base::Put(put) => put + 1,
+        }
+    }
 }
 
-/// The epoch of the initial value; that of the `put` number `i` is `i + 1`.
-const INITIAL: usize = 0;
+/// Which calls a `get` found.
+enum Source {
+    /// Those of an epoch: so many that were found there before, and further appends.
+    Of { epoch: usize, shown: usize, further: Vec<usize> },
+    /// There are none that it can have found.
+    Nothing,
+    /// There are several such calls.
+    Several,
+}
 
-impl<'h> Reading<'_, 'h> {
+impl Reading<'_, '_> {
     fn decide(&self, initial: &Value) -> Decision {
         let (calls, intervals, key) = (self.calls, self.intervals, self.key);
         if key.appends.is_empty() {
@@ -137,7 +167,7 @@ impl<'h> Reading<'_, 'h> {
                 .flat_map(|(&value, gets)| gets.iter().map(move |&get| (get, value)));
             return register::decide_accesses(calls, initial, intervals, &key.puts, reads);
         }
-        let pieces = Pieces::new(calls, key, initial)?;
+        let pieces = Pieces::new(calls, &key.puts, &key.appends, initial)?;
         let mut epochs = vec![Epoch::new(None, Zone::before_everything())];
         for &(put, _) in &key.puts {
             epochs.push(Epoch::new(Some(put), Zone::of(put, intervals)));
@@ -146,55 +176,60 @@ impl<'h> Reading<'_, 'h> {
         let mut found: Vec<Option<usize>> = vec![None; key.appends.len()];
         let mut read: Vec<ValueId> = key.gets.keys().copied().collect();
         read.sort_unstable_by_key(|&value| (size(calls.value(value)), value));
+        let mut several = None;
         for value in read {
+            // Gets that found the same found different calls, if pieces are equal.
             let gets = &key.gets[&value];
-            let made = match calls.value(value) {
-                Value::Str(text) if pieces.are_texts => pieces.parse_text(text, |epoch| {
-                    let Epoch { longest, chain, .. } = &epochs[epoch];
-                    longest.and_then(|id| text_of(calls.value(id))).map(|text| (text, chain.len()))
-                }),
-                other => pieces.parse(other),
-            };
-            let (at, shown, further) = match made {
-                Made::Of { epoch, shown, further } => (epoch, shown, further),
-                Made::Nohow => return Ok(Err(self.violation(Pattern::ThinAir, [gets[0]]))),
-                Made::Ambiguously => {
-                    return Err(Unsuitable::Ambiguous { value: calls.value(value).clone() });
-                }
-            };
-            for (i, &append) in further.iter().enumerate() {
-                let (place, next) = (key.appends[append].0, epochs[at].chain.get(shown + i));
-                if next == Some(&place) {
-                    continue;
-                }
-                match found[append].or(next.map(|_| at)) {
-                    None => {
-                        found[append] = Some(at);
-                        epochs[at].chain.push(place);
-                        epochs[at].zone.add(place, intervals);
+            for gets in gets.chunks(if pieces.is_repeated { 1 } else { gets.len() }) {
+                let (at, shown, further) = match self.source(&pieces, &epochs, gets[0], value)? {
+                    Source::Of { epoch, shown, further } => (epoch, shown, further),
+                    Source::Nothing => {
+                        let pattern = if pieces.is_repeated {
+                            Pattern::Overwritten
+                        } else {
+                            Pattern::ThinAir
+                        };
+                        return Ok(Err(self.violation(pattern, [gets[0]])));
                     }
-                    // It is in what was read twice.
-                    Some(epoch) if epoch == at && next.is_none() => {
-                        return Ok(Err(self.violation(Pattern::ThinAir, [gets[0]])));
+                    Source::Several => {
+                        several.get_or_insert(value);
+                        continue;
                     }
-                    // It is elsewhere, or something else is where it is now.
-                    Some(epoch) => {
-                        let other = &epochs[epoch];
-                        let shows = |get: &Place| calls.returns(*get) == other.longest;
-                        let other = other.gets.iter().map(|&(_, get)| get).find(shows);
-                        let core = other.into_iter().chain([gets[0]]);
-                        return Ok(Err(self.violation(Pattern::Forked, core)));
+                };
+                for (i, &append) in further.iter().enumerate() {
+                    let (place, next) = (key.appends[append].0, epochs[at].chain.get(shown + i));
+                    if next == Some(&place) {
+                        continue;
+                    }
+                    match found[append].or(next.map(|_| at)) {
+                        None => {
+                            found[append] = Some(at);
+                            epochs[at].chain.push(place);
+                            epochs[at].zone.add(place, intervals);
+                        }
+                        // It is in what was read twice.
+                        Some(epoch) if epoch == at && next.is_none() => {
+                            return Ok(Err(self.violation(Pattern::ThinAir, [gets[0]])));
+                        }
+                        // It is elsewhere, or something else is where it is now.
+                        Some(epoch) => {
+                            let other = &epochs[epoch];
+                            let shows = |get: &Place| calls.returns(*get) == other.longest;
+                            let other = other.gets.iter().map(|&(_, get)| get).find(shows);
+                            let core = other.into_iter().chain([gets[0]]);
+                            return Ok(Err(self.violation(Pattern::Forked, core)));
+                        }
                     }
                 }
-            }
-            let epoch = &mut epochs[at];
-            let count = shown + further.len();
-            if count == epoch.chain.len() {
-                epoch.longest = Some(value);
-            }
-            for &get in gets {
-                epoch.gets.push((count, get));
-                epoch.zone.add(get, intervals);
+                let epoch = &mut epochs[at];
+                let count = shown + further.len();
+                if count == epoch.chain.len() {
+                    epoch.longest = Some(value);
+                }
+                for &get in gets {
+                    epoch.gets.push((count, get));
+                    epoch.zone.add(get, intervals);
+                }
             }
         }
         // A pending write that nobody found took no effect.
@@ -207,7 +242,112 @@ impl<'h> Reading<'_, 'h> {
                 epochs.push(alone);
             }
         }
-        self.arrange(epochs)
+        let arranged = self.arrange(epochs)?;
+        // What was left out may change that, but could not have helped.
+        match several {
+            Some(value) if arranged.is_ok() => {
+                Err(Unsuitable::NotDifferentiated { value: calls.value(value).clone() })
+            }
+            _ => Ok(arranged),
+        }
+    }
+
+    /// Says what a `get` found.
+    fn source(
+        &self,
+        pieces: &Pieces<'_>,
+        epochs: &[Epoch],
+        get: Place,
+        value: ValueId,
+    ) -> Result<Source, Unsuitable> {
+        let (calls, key) = (self.calls, self.key);
+        let read = calls.value(value);
+        let puts = |put: usize| pieces.puts_of(calls.value(key.puts[put].1));
+        let made = match pieces.is_repeated {
+            false => pieces.parse(
+                read,
+                |_| true,
+                |base| {
+                    let Epoch { longest, chain, .. } = &epochs[Epoch::of(base)];
+                    let longest = longest.and_then(|id| text_of(calls.value(id)));
+                    longest.map(|text| (text, chain.len()))
+                },
+            ),
+            true => {
+                let is_possible = |base: Base| match base {
+                    Base::Initial => self.overwriter(get).is_none(),
+                    Base::Put(put) => {
+                        puts(put).iter().any(|&put| self.may_find(get, key.puts[put].0))
+                    }
+                };
+                pieces.parse(read, is_possible, |_| None)
+            }
+        };
+        let (base, shown, further) = match made {
+            Made::Of { base, shown, further } => (base, shown, further),
+            Made::Nohow => return Ok(Source::Nothing),
+            Made::Ambiguously if pieces.is_repeated => return Ok(Source::Several),
+            Made::Ambiguously => return Err(Unsuitable::Ambiguous { value: read.clone() }),
+        };
+        if !pieces.is_repeated {
+            return Ok(Source::Of { epoch: Epoch::of(base), shown, further });
+        }
+        let base = match base {
+            Base::Initial => Base::Initial,
+            Base::Put(put) => {
+                let mut possible =
+                    puts(put).iter().filter(|&&put| self.may_find(get, key.puts[put].0));
+                match (possible.next(), possible.next()) {
+                    (Some(&put), None) => Base::Put(put),
+                    _ => return Ok(Source::Several),
+                }
+            }
+        };
+        // For each text its appends, those first that come last.
+        let mut left: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+        for &first in &further {
+            left.entry(first).or_default().push(first);
+        }
+        for (first, those) in &mut left {
+            let is_behind = |append: Place| match base {
+                Base::Initial => true,
+                Base::Put(put) => {
+                    self.intervals.end(append) >= self.intervals.start(key.puts[put].0)
+                }
+            };
+            let same = pieces.appends_of(calls.value(key.appends[*first].1)).iter().rev().copied();
+            let place = |append: usize| key.appends[append].0;
+            let possible: Vec<usize> = same
+                .filter(|&append| self.may_find(get, place(append)) && is_behind(place(append)))
+                .collect();
+            let ends = |append: usize| self.intervals.end(place(append));
+            if possible.len() < those.len() {
+                return Ok(Source::Nothing);
+            }
+            let is_in_order = possible.windows(2).all(|pair| ends(pair[1]) <= ends(pair[0]));
+            if possible.len() > those.len() || !is_in_order {
+                return Ok(Source::Several);
+            }
+            *those = possible;
+        }
+        let further = further.iter().map(|first| {
+            let those = left.get_mut(first).expect("each text that was found has appends");
+            those.pop().expect("there are as many as were found")
+        });
+        Ok(Source::Of { epoch: Epoch::of(base), shown: 0, further: further.collect() })
+    }
+
+    /// Says whether a `get` may have found what a call wrote: that started in time, and was not
+    /// overwritten too early.
+    fn may_find(&self, get: Place, write: Place) -> bool {
+        let is_over = |by: Place| self.intervals.end(write) < self.intervals.start(by);
+        self.intervals.start(write) < self.intervals.end(get)
+            && !self.overwriter(get).is_some_and(is_over)
+    }
+
+    /// Gives the `put` that started last of those that ended before a `get`.
+    fn overwriter(&self, get: Place) -> Option<Place> {
+        self.overwriters.of(get, self.intervals)
     }
 
     /// Puts the calls of each epoch in order, and the epochs.
@@ -317,7 +457,12 @@ impl<'h> Reading<'_, 'h> {
         let is_below = |put: &Value| read.iter().any(|read| begins_with(read, put));
         let appends = self.key.appends.iter().filter(|&&(_, id)| is_in(value(id)));
         let puts = self.key.puts.iter().filter(|&&(_, id)| is_below(value(id)));
-        core.extend(appends.chain(puts).map(|&(place, _)| place));
+        let overwriters: Vec<Place> = core
+            .iter()
+            .filter(|&&place| self.is_get(place))
+            .filter_map(|&get| self.overwriter(get))
+            .collect();
+        core.extend(appends.chain(puts).map(|&(place, _)| place).chain(overwriters));
         Violation { pattern, core }
     }
 
@@ -327,168 +472,12 @@ impl<'h> Reading<'_, 'h> {
     }
 }
 
-/// What the contents of a key are made of.
-struct Pieces<'h> {
-    initial: Value,
-    puts: FxHashMap<&'h Value, usize>,
-    appends: FxHashMap<&'h Value, usize>,
-    /// Whether all of them are texts, and then these: of the puts, then of the appends.
-    are_texts: bool,
-    texts: Vec<&'h str>,
-    lexicon: Lexicon<'h>,
-    /// Whether no two ways to read a text begin alike.
-    is_prefix_free: bool,
-}
-
-/// How something that was read was made.
-enum Made {
-    /// Of an epoch's base, so many appends that the epoch has already, and further ones.
-    Of { epoch: usize, shown: usize, further: Vec<usize> },
-    /// In several ways.
-    Ambiguously,
-    /// In no way.
-    Nohow,
-}
-
-impl<'h> Pieces<'h> {
-    fn new(calls: &Calls<'h>, key: &Key, initial: &Value) -> Result<Self, Unsuitable> {
-        let differ = |of: &[(Place, ValueId)], first: Option<&Value>| {
-            let mut found: FxHashMap<&'h Value, usize> = FxHashMap::default();
-            for (i, &(_, id)) in of.iter().enumerate() {
-                let value = calls.value(id);
-                if found.insert(value, i).is_some() || first == Some(value) {
-                    return Err(Unsuitable::NotDifferentiated { value: value.clone() });
-                }
-            }
-            Ok(found)
-        };
-        let puts = differ(&key.puts, Some(initial))?;
-        let appends = differ(&key.appends, Some(&Value::Str("".into())))?;
-        let is_text = |value: &Value| matches!(value, Value::Str(_));
-        let is_list = |value: &Value| matches!(value, Value::List(_));
-        let is_null = *initial == Value::Null;
-        let are_texts = (is_null || is_text(initial))
-            && puts.keys().chain(appends.keys()).all(|value| is_text(value));
-        let are_lists = (is_null || is_list(initial))
-            && puts.keys().all(|value| is_list(value))
-            && !appends.keys().any(|value| is_text(value));
-        if !(appends.is_empty() || are_texts || are_lists) {
-            return Err(Unsuitable::Mixed);
-        }
-        let texts = key.puts.iter().chain(&key.appends);
-        let texts: Vec<&str> =
-            texts.filter_map(|&(_, id)| text_of(calls.value(id)).filter(|_| are_texts)).collect();
-        let begin = text_of(initial).filter(|text| !text.is_empty());
-        let is_prefix_free = Lexicon::new(texts.iter().copied().chain(begin)).is_prefix_free();
-        let lexicon = Lexicon::new(texts.iter().copied());
-        let initial = initial.clone();
-        Ok(Pieces { initial, puts, appends, are_texts, texts, lexicon, is_prefix_free })
-    }
-
-    /// Says how a text was made. `longest` gives the longest text that was read of an epoch, and of
-    /// how many appends it is.
-    fn parse_text<'a>(
-        &self,
-        text: &str,
-        longest: impl Fn(usize) -> Option<(&'a str, usize)>,
-    ) -> Made {
-        // Where the appends may begin, and in which epoch; from long to short.
-        let puts = self.lexicon.beginnings(text).filter(|&(number, _)| number < self.puts.len());
-        let mut bases: Vec<(usize, usize)> =
-            puts.map(|(put, begin)| (begin.len(), put + 1)).collect();
-        match &self.initial {
-            Value::Str(begin) if text.starts_with(&**begin) => bases.push((begin.len(), INITIAL)),
-            Value::Null if !text.is_empty() => bases.push((0, INITIAL)),
-            _ => {}
-        }
-        let mut shown = 0;
-        if self.is_prefix_free {
-            // What the text begins with is its base, and what was read before is read again.
-            bases.truncate(1);
-            if let Some((from, epoch)) = bases.first_mut()
-                && let Some((before, appends)) = longest(*epoch)
-                && text.starts_with(before)
-            {
-                (*from, shown) = (before.len(), appends);
-            }
-        }
-        let Some(first) = bases.iter().map(|&(from, _)| from).min() else { return Made::Nohow };
-        // For each place in how many ways it is reached, and by which append.
-        let mut ways = vec![0u8; text.len() + 1 - first];
-        let mut by: Vec<Option<usize>> = vec![None; ways.len()];
-        bases.iter().for_each(|&(from, _)| ways[from - first] += 1);
-        for at in first..text.len() {
-            let so_far = ways[at - first].min(2);
-            if so_far == 0 {
-                continue;
-            }
-            for (number, piece) in self.lexicon.beginnings(&text[at..]) {
-                if let Some(append) = number.checked_sub(self.puts.len()) {
-                    let to = at + piece.len() - first;
-                    ways[to] = ways[to].min(2) + so_far;
-                    by[to] = Some(append);
-                }
-            }
-        }
-        match ways[text.len() - first] {
-            0 => return Made::Nohow,
-            1 => {}
-            _ => return Made::Ambiguously,
-        }
-        let (mut further, mut at) = (Vec::new(), text.len());
-        while let Some(append) = by[at - first] {
-            further.push(append);
-            at -= self.texts[self.puts.len() + append].len();
-        }
-        further.reverse();
-        let base = bases.iter().find(|&&(from, _)| from == at);
-        let epoch = base.expect("what is reached in one way is reached from a base").1;
-        Made::Of { epoch, shown, further }
-    }
-
-    /// Says how a list was made, or anything that is not made of pieces.
-    fn parse(&self, read: &Value) -> Made {
-        let whole = |epoch| Made::Of { epoch, shown: 0, further: Vec::new() };
-        let list = match read {
-            Value::List(list) if !self.appends.is_empty() => list,
-            _ if *read == self.initial => return whole(INITIAL),
-            _ => return self.puts.get(read).map_or(Made::Nohow, |&put| whole(put + 1)),
-        };
-        let puts = self.puts.iter().map(|(&begin, &put)| (begin, put + 1));
-        let mut made = Made::Nohow;
-        for (begin, epoch) in puts.chain([(&self.initial, INITIAL)]) {
-            let rest = match begin {
-                Value::List(begin) => list.strip_prefix(begin.as_slice()),
-                Value::Null if !list.is_empty() => Some(list.as_slice()),
-                _ => None,
-            };
-            let appended = |element| self.appends.get(element).copied();
-            if let Some(rest) = rest
-                && let Some(further) = rest.iter().map(appended).collect()
-            {
-                match made {
-                    Made::Nohow => made = Made::Of { epoch, shown: 0, further },
-                    _ => return Made::Ambiguously,
-                }
-            }
-        }
-        made
-    }
-}
-
 /// Says whether what was read may begin with what was put.
 fn begins_with(read: &Value, put: &Value) -> bool {
     match (read, put) {
         (Value::Str(read), Value::Str(put)) => read.starts_with(&**put),
         (Value::List(read), Value::List(put)) => read.starts_with(put),
         _ => read == put,
-    }
-}
-
-fn text_of(value: &Value) -> Option<&str> {
-    match value {
-        Value::Str(text) => Some(text),
-        _ => None,
     }
 }
 
