@@ -11,14 +11,17 @@
 //! - `protocols` explores protocols, one of them with Rumur in the same run.
 //! - `gradual` redoes its experiments on SC and TSO (Figures 4.6, 4.7, 4.15 to 4.18, 5.5 and 5.10),
 //!   with the plain encodings and the plain search in the same run.
+//! - `porcupine` judges Porcupine's own logs, with Porcupine in the same run; it needs the feature
+//!   `peers`.
 //! - `growth` says how far SC, TSO, wSC and wTSO reach, and how their time grows.
 //!
-//! The modules: `datalog` writes the thesis's encodings, `clingo` runs them, `measure` times our
-//! side, `plain` decides SC and TSO without saturation, `publish` writes what was found, `turns` makes
+//! The modules: `datalog` writes the thesis's encodings, `clingo` runs them, `logs` finds Porcupine's logs,
+//! `measure` times our side, `plain` decides SC and TSO without saturation, `publish` writes what was found, `turns` makes
 //! histories of objects that are hard to judge.
 
 pub mod clingo;
 pub mod datalog;
+pub mod logs;
 pub mod measure;
 pub mod plain;
 pub mod publish;

@@ -102,7 +102,15 @@ pub(super) fn decide(
                     (point, place)
                 }));
             }
-            Err(violation) => wrong = wrong.or(Some(violation)),
+            Err(violation) => {
+                // The one that is over first is nearest to the shortest prefix that fails.
+                let over = |violation: &Violation| {
+                    violation.core.iter().map(|&place| intervals.end(place)).max()
+                };
+                if wrong.as_ref().is_none_or(|wrong| over(&violation) < over(wrong)) {
+                    wrong = Some(violation);
+                }
+            }
         }
     }
     if let Some(wrong) = wrong {
