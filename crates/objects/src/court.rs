@@ -9,6 +9,9 @@
 //!
 //! One long part, or a history that has no parts, is searched by all threads that are free.
 //!
+//! Parts take turns, a few steps each at first and then more and more: a part that fails soon saves the
+//! others what comes after it, since only a shorter prefix that fails would matter then.
+//!
 //! If there is no explanation, the shortest prefix that already fails is looked for. Histories
 //! that satisfy a model are closed under prefixes (an operation that has not returned in the
 //! prefix counts as pending), so a prefix can be found by bisection. The search gives where to
@@ -31,7 +34,7 @@ use rustc_hash::FxHashMap;
 
 use crate::calls::Place;
 use crate::definition::Execution;
-use crate::linearize::{Linearization, Threads, linearize};
+use crate::linearize::{Linearization, Threads, linearize, linearize_within};
 use crate::monitors::{Outcome, Pattern, Violation, monitor};
 use crate::reads::few_reads;
 use crate::task::Task;
@@ -260,18 +263,27 @@ enum Decided {
     Stuck { stuck: Place, suspect: Option<Place> },
     /// A polynomial decider refuted it.
     Refuted(Violation),
+    /// The steps were too few.
+    Later,
 }
 
-/// Decides whether a part is linearizable, by a polynomial decider if one applies.
-fn decide(task: &Task<'_>, budget: &Budget, threads: &Threads) -> Result<Decided, Stopped> {
+/// Decides whether a part is linearizable, by a polynomial decider if one applies, and otherwise in
+/// so many steps, if there is a limit.
+fn decide(
+    task: &Task<'_>,
+    budget: &Budget,
+    threads: &Threads,
+    limit: Option<u64>,
+) -> Result<Decided, Stopped> {
     match monitor_large(task) {
         Some(Ok(order)) => return Ok(Decided::Linearizable(with_returns(task, &order))),
         Some(Err(violation)) => return Ok(Decided::Refuted(violation)),
         None => {}
     }
-    Ok(match linearize(task, budget, threads)? {
-        Linearization::Found(order) => Decided::Linearizable(order),
-        Linearization::Stuck { stuck, attempts } => {
+    Ok(match linearize_within(task, budget, threads, limit)? {
+        None => Decided::Later,
+        Some(Linearization::Found(order)) => Decided::Linearizable(order),
+        Some(Linearization::Stuck { stuck, attempts }) => {
             let suspect = attempts.first().map(|&(_, unexplained)| unexplained);
             Decided::Stuck { stuck, suspect }
         }
@@ -323,7 +335,7 @@ fn find_by_parts(
     let mut found: Vec<(Place, Place)> = Vec::with_capacity(prefix.task.len());
     let parts = parts(&prefix.task);
     for part in &parts {
-        let Decided::Linearizable(order) = decide(&part.task, budget, &threads)? else {
+        let Decided::Linearizable(order) = decide(&part.task, budget, &threads, None)? else {
             return Ok(None);
         };
         found.extend(order.iter().map(|&(op, at)| (part.place(op), part.place(at))));
@@ -341,7 +353,11 @@ const GUESSES: usize = 8;
 /// asked for and the time suffices.
 fn refuted(task: &Task<'_>, violation: &Violation, budget: &Budget) -> ObjectJudgement {
     match shortest_refuted(task, violation, budget) {
-        Some((violation, prefix)) => core(task, &violation, Some(prefix)),
+        Some(Refuted { violation, last, before }) => {
+            let before = LinearizationCertificate { order: ids(task, &before), vis: None };
+            let last = task.calls().get(last).id;
+            core(task, &violation, Some(Prefix { last, before }))
+        }
         None => core(task, violation, None),
     }
 }
@@ -352,11 +368,16 @@ fn core(task: &Task<'_>, violation: &Violation, prefix: Option<Prefix>) -> Objec
     ObjectJudgement::Refuted(Core { pattern, operations, prefix })
 }
 
-fn shortest_refuted(
-    task: &Task<'_>,
-    violation: &Violation,
-    budget: &Budget,
-) -> Option<(Violation, Prefix)> {
+/// The shortest prefix that a polynomial decider refutes.
+struct Refuted {
+    violation: Violation,
+    /// The call whose return is its end.
+    last: Place,
+    /// What explains all that returned before.
+    before: Vec<Place>,
+}
+
+fn shortest_refuted(task: &Task<'_>, violation: &Violation, budget: &Budget) -> Option<Refuted> {
     let calls = task.calls();
     let returned = |place: &Place| !task.is_pending(*place);
     let end = |place: Place| calls.get(place).end;
@@ -384,8 +405,7 @@ fn shortest_refuted(
     let is_last = |place: &Place| !task.is_pending(*place) && end(*place) == ends[at];
     let in_core = violation.core.iter().copied().find(is_last);
     let last = in_core.or_else(|| calls.places().find(is_last))?;
-    let before = LinearizationCertificate { order: ids(task, &explained), vis: None };
-    Some((violation, Prefix { last: calls.get(last).id, before }))
+    Some(Refuted { violation, last, before: explained })
 }
 
 fn judge_linearizability(
@@ -401,92 +421,160 @@ fn judge_linearizability(
         Some(Err(violation)) => return Ok(refuted(task, &violation, budget)),
         None => {}
     }
-    let parts = parts(task);
+    let key = |place: Place| return_key(task, place);
+    let mut open = parts(task);
+    let count = open.len();
+    let most = if task.len() < LARGE { 0 } else { count - 1 };
+    let mut limit = Some(FIRST_TURN).filter(|&first| count > 1 && first < threads.alone);
     // What was linearized, each with the operation at whose return that happened; operations of
     // all parts are sorted by that.
     let mut found: Vec<(Place, Place)> = Vec::with_capacity(task.len());
-    let mut failing: Vec<(Place, Option<Place>, &Part<'_>)> = Vec::new();
     let mut undecided = None;
-    let most = if task.len() < LARGE { 0 } else { parts.len() - 1 };
-    for (part, decided) in parts.iter().zip(decide_all(&parts, budget, threads, most)) {
-        match decided {
-            Ok(Decided::Linearizable(order)) => {
-                found.extend(order.iter().map(|&(op, at)| (part.place(op), part.place(at))));
+    let mut shortest: Option<Failure<'_>> = None;
+    while !open.is_empty() {
+        let decided = decide_all(&open, budget, threads, most, limit);
+        let mut stuck: Vec<(Place, Option<Place>, Part<'_>)> = Vec::new();
+        let mut later = Vec::new();
+        for (part, decided) in std::mem::take(&mut open).into_iter().zip(decided) {
+            match decided {
+                Ok(Decided::Linearizable(order)) => {
+                    found.extend(order.iter().map(|&(op, at)| (part.place(op), part.place(at))));
+                }
+                Ok(Decided::Stuck { stuck: at, suspect }) => stuck.push((at, suspect, part)),
+                Ok(Decided::Refuted(violation)) => {
+                    let whole = |places: &mut Vec<Place>| {
+                        places.iter_mut().for_each(|place| *place = part.place(*place));
+                    };
+                    let Some(refuted) = shortest_refuted(&part.task, &violation, budget) else {
+                        let mut violation = violation;
+                        whole(&mut violation.core);
+                        return Ok(core(task, &violation, None));
+                    };
+                    let last = part.place(refuted.last);
+                    let mut violation = refuted.violation;
+                    whole(&mut violation.core);
+                    Failure { last, evidence: Evidence::Core(violation) }.keep(&mut shortest, key);
+                }
+                Ok(Decided::Later) => later.push(part),
+                Err(stopped) => undecided = Some(stopped),
             }
-            Ok(Decided::Stuck { stuck, suspect }) => failing.push((stuck, suspect, part)),
-            Ok(Decided::Refuted(mut violation)) => {
-                violation.core.iter_mut().for_each(|place| *place = part.place(*place));
-                return Ok(core(task, &violation, None));
-            }
-            Err(stopped) => undecided = Some(stopped),
         }
+        stuck.sort_by_key(|(at, _, part)| key(part.place(*at)));
+        for (at, suspect, part) in stuck {
+            // A part that fails at `at` fails there or later.
+            let first = key(part.place(at));
+            if shortest.as_ref().is_some_and(|failure| key(failure.last) <= first) {
+                break;
+            }
+            failure(part, at, suspect, budget, threads)?.keep(&mut shortest, key);
+        }
+        open = match &shortest {
+            None => later,
+            Some(Failure { last, .. }) => {
+                later.iter().map(|part| part.until(|place| key(place) < key(*last))).collect()
+            }
+        };
+        let longer = limit.map(|limit| limit.saturating_mul(LONGER));
+        limit = longer.filter(|&limit| limit < threads.alone);
     }
-    let key = |place: Place| return_key(task, place);
-    if failing.is_empty() {
+    let Some(Failure { last, evidence }) = shortest else {
         if let Some(stopped) = undecided {
             return Err(stopped);
         }
-        if parts.len() > 1 {
+        if count > 1 {
             found.sort_by_key(|&(_, at)| key(at));
         }
         let order = found.iter().map(|&(place, _)| task.calls().get(place).id).collect();
         return Ok(ObjectJudgement::Consistent(LinearizationCertificate { order, vis: None }));
-    }
-    failing.sort_by_key(|&(stuck, _, part)| key(part.place(stuck)));
-    // With the shortest prefix, an order that comes as far as its last return, if there is one.
-    let mut shortest: Option<(Place, Unexplained, Option<Vec<OpId>>, &Part<'_>)> = None;
-    for (stuck, suspect, part) in failing {
-        // A part that fails at `stuck` fails there or later.
-        let first = key(part.place(stuck));
-        if shortest.as_ref().is_some_and(|(last, ..)| key(*last) <= first) {
-            break;
-        }
-        let places: Vec<Place> = part.task.calls().places().collect();
-        let returns = by_return(&part.task, &places);
-        let mut came_to = None;
-        let attempts = |task: &Task<'_>| match linearize(task, budget, threads)? {
-            Linearization::Found(_) => Ok(None),
-            Linearization::Stuck { attempts, stuck } => {
-                came_to = Some(stuck);
-                let attempt = |(order, unexplained): (Vec<Place>, Place)| Attempt {
-                    linearization: LinearizationCertificate { order: ids(task, &order), vis: None },
-                    unexplained: task.calls().get(unexplained).id,
-                };
-                Ok(Some((stuck, attempts.into_iter().map(attempt).collect())))
-            }
-        };
-        let (last, unexplained) = shortest_prefix(&part.task, &returns, stuck, suspect, attempts)?;
-        let explained = unexplained.attempts.first().filter(|_| came_to == Some(last));
-        let explained = explained.map(|attempt| attempt.linearization.order.clone());
-        let last = part.place(last);
-        if shortest.as_ref().is_none_or(|(best, ..)| key(last) < key(*best)) {
-            shortest = Some((last, unexplained, explained, part));
-        }
-    }
-    let (last, mut unexplained, explained, part) = shortest.expect("a part fails");
+    };
     let before = prefix(task, |place| key(place) < key(last));
-    let order = match (find_by_monitor(&before), explained) {
+    let order = match (find_by_monitor(&before), &evidence) {
         (Some(found), _) => found.ok().map(|order| ids(task, &order)),
         // What came as far as the last return explains all that returned before it.
-        (None, Some(order)) if parts.len() == 1 => Some(order),
+        (None, Evidence::Attempts { explained: Some(order), .. }) if count == 1 => {
+            Some(order.clone())
+        }
         (None, _) => {
             let found = find_by_parts(&before, budget, threads.alone);
             found.ok().flatten().map(|order| ids(task, &order))
         }
     };
     let before = order.map(|order| LinearizationCertificate { order, vis: None });
-    if task.len() > SMALL {
-        let whole = prefix(&part.task, |place| key(part.place(place)) <= key(last));
-        if let Some(few) = few_reads(&whole.task, budget, threads.alone) {
-            let pattern = Pattern::Overwritten;
-            let few = few.into_iter().map(|place| part.place(whole.place(place))).collect();
-            let last = task.calls().get(last).id;
-            let prefix = before.map(|before| Prefix { last, before });
-            return Ok(core(task, &Violation { pattern, core: few }, prefix));
+    let as_prefix = |before| Prefix { last: task.calls().get(last).id, before };
+    match evidence {
+        Evidence::Core(violation) => Ok(core(task, &violation, before.map(as_prefix))),
+        Evidence::Attempts { mut unexplained, part, .. } => {
+            if task.len() > SMALL {
+                let whole = part.until(|place| key(place) <= key(last));
+                if let Some(few) = few_reads(&whole.task, budget, threads.alone) {
+                    let few = few.into_iter().map(|place| whole.place(place)).collect();
+                    let violation = Violation { pattern: Pattern::Overwritten, core: few };
+                    return Ok(core(task, &violation, before.map(as_prefix)));
+                }
+            }
+            unexplained.before = before;
+            Ok(ObjectJudgement::Violation(unexplained))
         }
     }
-    unexplained.before = before;
-    Ok(ObjectJudgement::Violation(unexplained))
+}
+
+/// How many steps the search of a part takes in the first turn, and how many times as many in each
+/// further one.
+const FIRST_TURN: u64 = 1 << 12;
+const LONGER: u64 = 16;
+
+/// A prefix of a part that fails, up to the return of `last`, and what shows it.
+struct Failure<'h> {
+    last: Place,
+    evidence: Evidence<'h>,
+}
+
+enum Evidence<'h> {
+    Core(Violation),
+    Attempts {
+        unexplained: Unexplained,
+        /// An order that comes as far as the last return, if there is one.
+        explained: Option<Vec<OpId>>,
+        part: Part<'h>,
+    },
+}
+
+impl<'h> Failure<'h> {
+    /// Takes the place of another one that is not shorter.
+    fn keep<K: Ord>(self, shortest: &mut Option<Self>, key: impl Fn(Place) -> K) {
+        if shortest.as_ref().is_none_or(|best| key(self.last) < key(best.last)) {
+            *shortest = Some(self);
+        }
+    }
+}
+
+/// Finds the shortest prefix of a part that fails.
+fn failure<'h>(
+    part: Part<'h>,
+    stuck: Place,
+    suspect: Option<Place>,
+    budget: &Budget,
+    threads: &Threads,
+) -> Result<Failure<'h>, Stopped> {
+    let places: Vec<Place> = part.task.calls().places().collect();
+    let returns = by_return(&part.task, &places);
+    let mut came_to = None;
+    let attempts = |task: &Task<'_>| match linearize(task, budget, threads)? {
+        Linearization::Found(_) => Ok(None),
+        Linearization::Stuck { attempts, stuck } => {
+            came_to = Some(stuck);
+            let attempt = |(order, unexplained): (Vec<Place>, Place)| Attempt {
+                linearization: LinearizationCertificate { order: ids(task, &order), vis: None },
+                unexplained: task.calls().get(unexplained).id,
+            };
+            Ok(Some((stuck, attempts.into_iter().map(attempt).collect())))
+        }
+    };
+    let (last, unexplained) = shortest_prefix(&part.task, &returns, stuck, suspect, attempts)?;
+    let explained = unexplained.attempts.first().filter(|_| came_to == Some(last));
+    let explained = explained.map(|attempt| attempt.linearization.order.clone());
+    let last = part.place(last);
+    Ok(Failure { last, evidence: Evidence::Attempts { unexplained, explained, part } })
 }
 
 /// How many operations a history has at least whose parts are worth a thread each.
@@ -499,17 +587,18 @@ fn decide_all(
     budget: &Budget,
     threads: &Threads,
     most: usize,
+    limit: Option<u64>,
 ) -> Vec<Result<Decided, Stopped>> {
     let others = threads.take(most);
     if others.count == 0 {
-        return parts.iter().map(|part| decide(&part.task, budget, threads)).collect();
+        return parts.iter().map(|part| decide(&part.task, budget, threads, limit)).collect();
     }
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         while let Some(i) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < parts.len())
         {
-            done.push((i, decide(&parts[i].task, budget, threads)));
+            done.push((i, decide(&parts[i].task, budget, threads, limit)));
         }
         done
     };
@@ -602,10 +691,17 @@ struct Part<'h> {
     places: Vec<Place>,
 }
 
-impl Part<'_> {
+impl<'h> Part<'h> {
     /// Gives the place among all operations.
     fn place(&self, place: Place) -> Place {
         self.places[place.index()]
+    }
+
+    /// Gives what was called before the last of some returns, with only these looked at.
+    fn until(&self, is_before: impl Fn(Place) -> bool) -> Part<'h> {
+        let Part { task, mut places } = prefix(&self.task, |place| is_before(self.place(place)));
+        places.iter_mut().for_each(|place| *place = self.place(*place));
+        Part { task, places }
     }
 }
 

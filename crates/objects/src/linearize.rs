@@ -131,24 +131,37 @@ pub(crate) fn linearize(
     budget: &Budget,
     threads: &Threads,
 ) -> Result<Linearization, Stopped> {
+    let found = linearize_within(task, budget, threads, None)?;
+    Ok(found.expect("a search without a limit comes to its end"))
+}
+
+/// Searches for a linearization of a task's operations in so many steps, if there is a limit; `None`
+/// if these were too few.
+pub(crate) fn linearize_within(
+    task: &Task<'_>,
+    budget: &Budget,
+    threads: &Threads,
+    limit: Option<u64>,
+) -> Result<Option<Linearization>, Stopped> {
     let plan = Plan::new(task);
     match plan.timeline.slots.div_ceil(64) {
-        0..=1 => search::<1>(&plan, budget, threads),
-        2 => search::<2>(&plan, budget, threads),
-        3..=4 => search::<4>(&plan, budget, threads),
-        5..=16 => search::<16>(&plan, budget, threads),
-        17..=64 => search::<64>(&plan, budget, threads),
-        65..=256 => search::<256>(&plan, budget, threads),
+        0..=1 => search::<1>(&plan, budget, threads, limit),
+        2 => search::<2>(&plan, budget, threads, limit),
+        3..=4 => search::<4>(&plan, budget, threads, limit),
+        5..=16 => search::<16>(&plan, budget, threads, limit),
+        17..=64 => search::<64>(&plan, budget, threads, limit),
+        65..=256 => search::<256>(&plan, budget, threads, limit),
         _ => Err(Stopped::Size { operations: plan.timeline.slots, limit: MOST_OPEN }),
     }
 }
 
-/// Searches depth first and, if that takes long, by waves.
+/// Searches depth first and, if that takes long and there is no limit, by waves.
 fn search<const W: usize>(
     plan: &Plan<'_, '_>,
     budget: &Budget,
     threads: &Threads,
-) -> Result<Linearization, Stopped> {
+    limit: Option<u64>,
+) -> Result<Option<Linearization>, Stopped> {
     // A long history takes its time without being hard. Where waves leave little to choose, they are
     // not for hard histories alone.
     let calls = plan.task.len() as u64;
@@ -158,10 +171,12 @@ fn search<const W: usize>(
     } else {
         most
     };
-    match Search::<W>::new(plan, budget).run(most)? {
-        Some(found) => Ok(found),
-        // What was found so far is little beside what is to come.
-        None => search_by_waves::<W>(plan, budget, threads),
+    match Search::<W>::new(plan, budget).run(limit.unwrap_or(most))? {
+        None if limit.is_none() => {
+            // What was found so far is little beside what is to come.
+            search_by_waves::<W>(plan, budget, threads).map(Some)
+        }
+        found => Ok(found),
     }
 }
 

@@ -11,7 +11,7 @@ use common::{Chance, Recorded, Shape, history, random, shown};
 use consistory_certify::certify_object;
 use consistory_history::{History, Interval, Status, Value};
 use consistory_objects::{Calls, ObjectOptions, Task, decide_by_definition, judge_object};
-use consistory_spec::{Object, ObjectModel, find};
+use consistory_spec::{Object, ObjectModel, find, parse_object};
 use consistory_verdict::{Budget, ObjectJudgement, Stopped, Verdict};
 
 const OBJECTS: [&str; 12] = [
@@ -471,4 +471,55 @@ fn budgets_end_all_threads() {
         });
         assert_eq!(stopped(budget), Stopped::Interrupted);
     });
+}
+
+/// Keys that are stacks each: one fails late, which takes many steps to see, and another one early or
+/// not at all.
+#[test]
+fn a_part_that_fails_early_saves_the_others_what_comes_later() {
+    let text = "state items = [];
+        method push(k, x) in k { items = items + [x]; }
+        method pop(k) in k {
+            if len(items) == 0 { return null; }
+            let x = last(items);
+            items = init(items);
+            return x;
+        }";
+    let object: Arc<dyn Object> = Arc::new(parse_object("stacks", text).unwrap());
+    let call = |session: usize, method: &str, args: &[i64], returns, start, end| Recorded {
+        session,
+        method: method.into(),
+        args: args.iter().map(|&arg| Value::Int(arg)).collect(),
+        returns,
+        time: Some(Interval { start, end: Some(end) }),
+        status: Status::Ok,
+    };
+    for fails_early in [false, true] {
+        let mut calls = Vec::new();
+        // Six pushes at a time in any order, and then all of them come out again, but for the last.
+        for round in 0..3i64 {
+            for i in 0..6i64 {
+                let (push, pop) = (100 + round * 100 + i, 150 + round * 100 + i);
+                calls.push(call(i as usize, "push", &[1, i], None, push, push + 20));
+                let is_last = round == 2 && i == 5;
+                let popped = Some(Value::Int(if is_last { 99 } else { (i * 5 + round) % 6 }));
+                calls.push(call(i as usize, "pop", &[1], popped, pop, pop + 20));
+            }
+        }
+        let popped = Value::Int(if fails_early { 8 } else { 7 });
+        calls.push(call(9, "push", &[2, 7], None, 1, 2));
+        calls.push(call(9, "pop", &[2], Some(popped), 3, 4));
+        let history = history(&calls);
+        let task = Task::new(Calls::new(&history).unwrap(), Arc::clone(&object)).unwrap();
+        let options = ObjectOptions::default();
+        let judgement = judge_object(&task, &linearizability(), &options).judgement;
+        let certificate = judgement.certificate().unwrap();
+        let model = linearizability();
+        let budget = Budget::unlimited();
+        assert_eq!(certify_object(&history, &*object, &model, &certificate, &budget), Ok(()));
+        let ObjectJudgement::Violation(unexplained) = judgement else { panic!("{judgement:?}") };
+        let last = unexplained.returned.last().map(|&op| history.reference(op).to_string());
+        assert_eq!(last.as_deref(), Some(if fails_early { "t9:1" } else { "t5:5" }));
+        assert!(unexplained.before.is_some());
+    }
 }
