@@ -535,7 +535,7 @@ enum Evidence<'h> {
         unexplained: Unexplained,
         /// An order that comes as far as the last return, if there is one.
         explained: Option<Vec<OpId>>,
-        part: Part<'h>,
+        part: Box<Part<'h>>,
     },
 }
 
@@ -574,7 +574,10 @@ fn failure<'h>(
     let explained = unexplained.attempts.first().filter(|_| came_to == Some(last));
     let explained = explained.map(|attempt| attempt.linearization.order.clone());
     let last = part.place(last);
-    Ok(Failure { last, evidence: Evidence::Attempts { unexplained, explained, part } })
+    Ok(Failure {
+        last,
+        evidence: Evidence::Attempts { unexplained, explained, part: Box::new(part) },
+    })
 }
 
 /// How many operations a history has at least whose parts are worth a thread each.
