@@ -56,7 +56,7 @@ pub struct ObjectOptions {
 impl Default for ObjectOptions {
     fn default() -> Self {
         let (budget, engine) = (Budget::default(), Engine::default());
-        ObjectOptions { budget, engine, jobs: 1, alone: 300_000 }
+        ObjectOptions { budget, engine, jobs: 1, alone: 20_000 }
     }
 }
 

@@ -17,6 +17,7 @@ mod machine;
 mod overwrites;
 mod steps;
 mod timeline;
+mod together;
 mod visibility;
 mod waves;
 

@@ -27,21 +27,24 @@
 //! The furthest return that was reached ends the shortest prefix of the history that is not
 //! linearizable: every way fails there, and one came as far.
 //!
-//! A search that takes long is begun again, by waves ([`crate::waves`]).
+//! A search that takes long is begun again, by waves ([`crate::waves`]) and then on all threads
+//! ([`crate::together`]).
 //!
 //! Cost: exponential in the number of operations that are open at once, linear in the rest.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use consistory_spec::State;
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bits::Bits;
 use crate::calls::Place;
-use crate::machine::Machine;
-use crate::overwrites::is_plain;
+use crate::machine::{Interned, Machine, SharedStates, States};
+use crate::overwrites::{any_overwrites, is_plain};
 use crate::steps::{Configuration, Plan, Stepper};
 use crate::task::Task;
+use crate::together::{Failed, search_together};
 use crate::waves::search_by_waves;
 
 /// How many operations a small history has at most.
@@ -155,7 +158,7 @@ pub(crate) fn linearize_within(
     }
 }
 
-/// Searches depth first and, if that takes long and there is no limit, by waves.
+/// Searches depth first and, if that takes long and there is no limit, in other ways.
 fn search<const W: usize>(
     plan: &Plan<'_, '_>,
     budget: &Budget,
@@ -165,19 +168,26 @@ fn search<const W: usize>(
     // A long history takes its time without being hard. Where waves leave little to choose, they are
     // not for hard histories alone.
     let calls = plan.task.len() as u64;
-    let most = threads.alone.saturating_mul(1 + calls / 10_000);
+    let most = threads.alone.saturating_mul(1 + calls / 1000);
     let most = if calls > SMALL && is_plain(plan.task, &plan.timeline) {
         most.min(4 * SMALL)
     } else {
         most
     };
     match Search::<W>::new(plan, budget).run(limit.unwrap_or(most))? {
-        None if limit.is_none() => {
-            // What was found so far is little beside what is to come.
-            search_by_waves::<W>(plan, budget, threads).map(Some)
-        }
-        found => Ok(found),
+        None if limit.is_none() => {}
+        found => return Ok(found),
     }
+    // What is known so far is little beside what is to come. Where operations overwrite, waves know
+    // more; elsewhere they are tried for a while, as they take wrong guesses back sooner.
+    let in_waves = match any_overwrites(plan.task, &plan.timeline) {
+        true => u64::MAX,
+        false => most,
+    };
+    if let Some(found) = search_by_waves::<W>(plan, budget, in_waves)? {
+        return Ok(Some(found));
+    }
+    search_together::<W>(plan, budget, threads).map(Some)
 }
 
 /// A configuration that is being explored.
@@ -192,9 +202,9 @@ struct Frame<const W: usize> {
 }
 
 /// A search, depth first.
-struct Search<'a, 'h, const W: usize> {
+pub(crate) struct Search<'a, 'h, const W: usize, S = Interned<State>> {
     plan: &'a Plan<'a, 'h>,
-    stepper: Stepper<'a, 'h, W>,
+    stepper: Stepper<'a, 'h, W, S>,
     budget: &'a Budget,
     /// The slots of pending operations.
     pending_slots: Bits<W>,
@@ -208,13 +218,40 @@ struct Search<'a, 'h, const W: usize> {
     is_hard: bool,
     furthest: u32,
     attempts: Vec<(Vec<Place>, Place)>,
+    /// What is known of how far configurations lead, if all of them fail.
+    failed: Option<&'a Failed<W>>,
 }
 
 impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
     fn new(plan: &'a Plan<'a, 'h>, budget: &'a Budget) -> Self {
+        Search::with_machine(plan, budget, Machine::new(plan.task))
+    }
+}
+
+impl<'a, 'h, const W: usize> Search<'a, 'h, W, SharedStates<'a>> {
+    /// Looks once more for attempts that came furthest, when all configurations are known to fail.
+    pub(crate) fn for_attempts(
+        plan: &'a Plan<'a, 'h>,
+        budget: &'a Budget,
+        machine: Machine<'a, 'h, SharedStates<'a>>,
+        failed: &'a Failed<W>,
+        furthest: u32,
+    ) -> Result<Linearization, Stopped> {
+        let mut search = Search::with_machine(plan, budget, machine);
+        (search.failed, search.furthest) = (Some(failed), furthest);
+        Ok(search.run(u64::MAX)?.expect("there is no limit"))
+    }
+}
+
+impl<'a, 'h, const W: usize, S: States> Search<'a, 'h, W, S> {
+    fn with_machine(
+        plan: &'a Plan<'a, 'h>,
+        budget: &'a Budget,
+        machine: Machine<'a, 'h, S>,
+    ) -> Self {
         Search {
             plan,
-            stepper: Stepper::new(plan, Machine::new(plan.task), None),
+            stepper: Stepper::new(plan, machine, None),
             budget,
             pending_slots: (0..plan.timeline.pending.len()).collect(),
             seen: FxHashSet::default(),
@@ -224,6 +261,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
             is_hard: false,
             furthest: 0,
             attempts: Vec::new(),
+            failed: None,
         }
     }
 
@@ -233,15 +271,20 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         if is_over {
             return Ok(Some(Linearization::Found(self.stepper.order)));
         }
-        self.explore(start, 0);
         let easy = EASY * self.plan.task.len() as u64;
+        self.is_hard = self.failed.is_some();
+        self.explore(start, 0);
         let mut steps = 0;
         while let Some(frame) = self.stack.last() {
+            if self.failed.is_some() && self.attempts.len() == ATTEMPTS {
+                // They can come no further.
+                break;
+            }
             if steps >= most {
                 return Ok(None);
             }
             steps += 1;
-            self.is_hard = steps > easy;
+            self.is_hard |= steps > easy;
             if steps.is_multiple_of(PATIENCE) {
                 self.budget.check()?;
                 self.budget.reserve(self.memory())?;
@@ -263,7 +306,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
             if is_over {
                 return Ok(Some(Linearization::Found(self.stepper.order)));
             }
-            if !self.is_new(&next) {
+            if !self.leads_far(&next) || !self.is_new(&next) {
                 self.stepper.order.truncate(length);
                 continue;
             }
@@ -280,6 +323,12 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         }
         let stuck = self.plan.timeline.returns[self.furthest as usize];
         Ok(Some(Linearization::Stuck { stuck, attempts: self.attempts }))
+    }
+
+    /// Says whether a configuration may lead as far as any, as far as that is known.
+    fn leads_far(&self, configuration: &Configuration<W>) -> bool {
+        let reach = self.failed.and_then(|failed| failed.reach(configuration));
+        reach.is_none_or(|reach| reach >= self.furthest)
     }
 
     /// Says whether a configuration is none that was explored, or that one explored stands for.

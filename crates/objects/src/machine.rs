@@ -110,11 +110,6 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
         &self.values.items[id.0 as usize]
     }
 
-    /// Counts the states that it was the first to number.
-    pub(crate) fn count(&self) -> usize {
-        self.states.len()
-    }
-
     /// Estimates the memory that the tables take, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         (self.states.len() * 256 + self.values.items.len() * 64) as u64 + self.steps.memory()

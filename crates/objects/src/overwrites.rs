@@ -65,7 +65,7 @@ impl Overwrites {
     ) -> Option<Self> {
         let places = task.calls().places();
         let overwrites: Vec<bool> = places.map(|place| overwrites(task, place)).collect();
-        if timeline.has_after || !overwrites.contains(&true) || !is_of_one_part(task) {
+        if !any_overwrites(task, timeline) {
             return None;
         }
         let readers =
@@ -82,6 +82,13 @@ impl Overwrites {
 fn overwrites(task: &Task<'_>, place: Place) -> bool {
     let call = task.invocation(place);
     task.returns(place).is_none() && task.object().overwrites(&call.method, &call.args)
+}
+
+/// Says whether operations of a task overwrite, and are known to.
+pub(crate) fn any_overwrites(task: &Task<'_>, timeline: &Timeline) -> bool {
+    !timeline.has_after
+        && task.calls().places().any(|place| overwrites(task, place))
+        && is_of_one_part(task)
 }
 
 /// Says whether every operation of a task overwrites or changes no state.

@@ -1,5 +1,5 @@
-//! A search by waves says the same with any number of threads, what the search depth first says, and
-//! what the definition says.
+//! The searches that take over from the search depth first say the same with any number of threads,
+//! what the search depth first says, and what the definition says.
 
 mod common;
 
@@ -33,18 +33,25 @@ fn linearizability() -> ObjectModel {
     ObjectModel::named("linearizability").unwrap()
 }
 
-/// Judges by waves from the first step, with so many threads.
-fn judge(task: &Task<'_>, jobs: usize) -> ObjectJudgement {
-    let options = ObjectOptions { jobs, alone: 0, ..ObjectOptions::default() };
+/// Judges with so many threads and so many steps depth first, and then as many by waves, unless
+/// operations overwrite and waves go on.
+fn judge(task: &Task<'_>, jobs: usize, alone: u64) -> ObjectJudgement {
+    let options = ObjectOptions { jobs, alone, ..ObjectOptions::default() };
     judge_object(task, &linearizability(), &options).judgement
 }
 
 /// Compares one, two and three threads; gives the verdict.
 fn compare(history: &History, object: &Arc<dyn Object>) -> Verdict {
+    let verdict = compare_after(history, object, 0);
+    assert_eq!(compare_after(history, object, 12), verdict, "{}", shown(history));
+    verdict
+}
+
+fn compare_after(history: &History, object: &Arc<dyn Object>, steps: u64) -> Verdict {
     let task = Task::new(Calls::new(history).unwrap(), Arc::clone(object)).unwrap();
-    let alone = judge(&task, 1);
+    let alone = judge(&task, 1, steps);
     for jobs in [1, 2, 3] {
-        let together = judge(&task, jobs);
+        let together = judge(&task, jobs, steps);
         assert_eq!(together.verdict(), alone.verdict(), "{jobs} threads:\n{}", shown(history));
         assert_eq!(together, alone, "{jobs} threads:\n{}", shown(history));
         let certificate = together.certificate().unwrap();
@@ -391,7 +398,7 @@ fn all_small_registers_as_depth_first() {
                 .collect();
             let history = history(&calls);
             let task = Task::new(Calls::new(&history).unwrap(), Arc::clone(&register)).unwrap();
-            let found = judge(&task, 1).verdict();
+            let found = judge(&task, 1, 0).verdict();
             assert_eq!(found, depth_first(&history, &register), "{}", shown(&history));
             match found {
                 Verdict::Violation => wrong += 1,
@@ -430,7 +437,7 @@ fn reversed(elements: i64, is_wrong: bool) -> History {
 }
 
 #[test]
-fn a_search_that_takes_long_goes_on_by_waves() {
+fn a_search_that_takes_long_goes_on_in_other_ways() {
     let queue = find("queue").unwrap();
     for is_wrong in [false, true] {
         let history = reversed(7, is_wrong);
@@ -438,12 +445,11 @@ fn a_search_that_takes_long_goes_on_by_waves() {
         let expected = if is_wrong { Verdict::Violation } else { Verdict::Consistent };
         assert_eq!(compare(&history, &queue), expected);
         // In the middle as well.
-        let judge = |jobs| {
-            let options = ObjectOptions { jobs, alone: 3000, ..ObjectOptions::default() };
-            judge_object(&task, &linearizability(), &options).judgement
-        };
-        assert_eq!(judge(3).verdict(), expected);
-        assert_eq!(judge(3), judge(1));
+        for alone in [300, 3000] {
+            let expected = judge(&task, 1, alone);
+            assert_eq!(judge(&task, 2, alone), expected);
+            assert_eq!(judge(&task, 3, alone), expected);
+        }
     }
 }
 

@@ -1,0 +1,421 @@
+//! A search that takes long, depth first, on all threads that are free.
+//!
+//! The configurations and steps are those of [`crate::linearize`], pruned in the same way. Each
+//! thread searches everything, from the first configuration on, and they tell each other which
+//! configurations lead nowhere, once all that these lead to was looked at:
+//!
+//! ```text
+//! first thread    tries the operation that returns next first, then the others in their order
+//! second thread   tries them the other way round
+//! other threads   begin somewhere between
+//! ```
+//!
+//! So the first and the second one meet halfway. Two threads look at the same configuration only if
+//! both come to it before either is done with it, and even then at different parts of what it leads
+//! to. Nobody waits for anybody, and when one thread is done with the first configuration, so are all.
+//!
+//! What comes out is the same for any number of threads. A linearization is always the one that the
+//! first thread would find alone, which the others spare what leads nowhere. Of a
+//! history without one it is known at the end how far each configuration leads: with that, the
+//! attempts that come furthest are looked for once more, in the order of the first thread.
+//!
+//! A configuration that a failed one differs from only in having used up more pending operations
+//! fails too. So does one that such a configuration led to which the thread has not left yet; but
+//! what that says of those in between holds only when the thread leaves it, and nobody else is told
+//! before (as in Tarjan's search for strongly connected components).
+//!
+//! Memory: all configurations that were looked at.
+
+use std::hash::BuildHasher;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use consistory_verdict::{Budget, Stopped};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use crate::bits::Bits;
+use crate::calls::Place;
+use crate::linearize::{Linearization, PATIENCE, Search, Threads};
+use crate::machine::{Machine, SHARDS, SharedStates, StateTable, shard_of};
+use crate::steps::{Configuration, Plan, Stepper};
+
+/// Searches for a linearization.
+pub(crate) fn search_together<const W: usize>(
+    plan: &Plan<'_, '_>,
+    budget: &Budget,
+    threads: &Threads,
+) -> Result<Linearization, Stopped> {
+    let states = StateTable::new();
+    let found = search::<W>(plan, budget, threads, &states);
+    states.discard();
+    found
+}
+
+fn search<const W: usize>(
+    plan: &Plan<'_, '_>,
+    budget: &Budget,
+    threads: &Threads,
+    states: &StateTable,
+) -> Result<Linearization, Stopped> {
+    let common = Common {
+        plan,
+        budget,
+        states,
+        failed: Failed::<W>::new(plan),
+        memory: AtomicU64::new(0),
+        is_over: AtomicBool::new(false),
+        end: Mutex::new(None),
+    };
+    let mut taken = Vec::new();
+    std::thread::scope(|scope| {
+        let mut helpers = 0;
+        let end = Searcher::new(&common, Way(0)).run(|| {
+            let more = threads.take(usize::MAX);
+            for _ in 0..more.count {
+                helpers += 1;
+                let (common, way) = (&common, Way(helpers));
+                scope.spawn(move || {
+                    let end = Searcher::new(common, way).run(|| {});
+                    // What it found is not what the first thread would have.
+                    if !matches!(end, Ok(Some(End::Found(_)))) {
+                        common.finish(end);
+                    }
+                });
+            }
+            taken.push(more);
+        });
+        common.finish(end);
+    });
+    let end = common.end.into_inner().expect("no thread panics");
+    match end.expect("the first thread comes to an end")? {
+        End::Found(order) => Ok(Linearization::Found(order)),
+        End::Stuck { furthest } => {
+            let machine = Machine::with_states(plan.task, SharedStates::new(states));
+            Search::for_attempts(plan, budget, machine, &common.failed, furthest)
+        }
+    }
+}
+
+/// How a search ends.
+enum End {
+    Found(Vec<(Place, Place)>),
+    Stuck { furthest: u32 },
+}
+
+/// What the threads have in common.
+struct Common<'a, 'h, const W: usize> {
+    plan: &'a Plan<'a, 'h>,
+    budget: &'a Budget,
+    states: &'a StateTable,
+    failed: Failed<W>,
+    /// An estimate of the memory that all takes, in bytes.
+    memory: AtomicU64,
+    is_over: AtomicBool,
+    end: Mutex<Option<Result<End, Stopped>>>,
+}
+
+impl<const W: usize> Common<'_, '_, W> {
+    /// Ends the search, if a thread came to an end and none did before.
+    fn finish(&self, end: Result<Option<End>, Stopped>) {
+        if let Some(end) = end.transpose() {
+            self.end.lock().expect("no thread panics").get_or_insert(end);
+            self.is_over.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A configuration that is being explored.
+struct Frame<const W: usize> {
+    configuration: Configuration<W>,
+    /// Where its candidates start; the next one is the last.
+    candidates_from: usize,
+    /// How long the linearization was before this frame added to it.
+    length: usize,
+    /// How far the configuration leads, at most, as far as it was looked at.
+    reach: u32,
+    /// The lowest frame that has to fail for this one to fail; itself, if there is none.
+    low: usize,
+    /// Where what was left above it, and has yet to be proved, starts.
+    unproved_from: usize,
+}
+
+/// A configuration that fails if a frame does that is still being explored.
+struct Unproved<const W: usize> {
+    configuration: Configuration<W>,
+    low: usize,
+}
+
+/// In which order candidates are tried: by the first way as they are listed, by the second the other
+/// way round, and by others from somewhere between on.
+#[derive(Clone, Copy)]
+struct Way(usize);
+
+impl Way {
+    /// Arranges candidates so that what is to be tried first comes last.
+    fn arrange(self, candidates: &mut [Place]) {
+        if self.0 % 2 == 1 {
+            candidates.reverse();
+        }
+        if !candidates.is_empty() {
+            candidates.rotate_left(self.0 / 2 % candidates.len());
+        }
+    }
+}
+
+/// A thread's own part in the search.
+struct Searcher<'a, 'h, const W: usize> {
+    common: &'a Common<'a, 'h, W>,
+    way: Way,
+    stepper: Stepper<'a, 'h, W, SharedStates<'a>>,
+    stack: Vec<Frame<W>>,
+    candidates: Vec<Place>,
+    unproved: Vec<Unproved<W>>,
+    /// How many configurations it left, and how much memory that and the rest takes.
+    count: u64,
+    memory: u64,
+}
+
+impl<'a, 'h, const W: usize> Searcher<'a, 'h, W> {
+    fn new(common: &'a Common<'a, 'h, W>, way: Way) -> Self {
+        let machine = Machine::with_states(common.plan.task, SharedStates::new(common.states));
+        Searcher {
+            common,
+            way,
+            stepper: Stepper::new(common.plan, machine, None),
+            stack: Vec::new(),
+            candidates: Vec::new(),
+            unproved: Vec::new(),
+            count: 0,
+            memory: 0,
+        }
+    }
+
+    /// Searches; `None` if another thread ended the search. From time to time it does something else.
+    fn run(mut self, mut meanwhile: impl FnMut()) -> Result<Option<End>, Stopped> {
+        let (start, is_over) = self.stepper.start();
+        if is_over {
+            return Ok(Some(End::Found(self.stepper.order)));
+        }
+        self.explore(start, 0);
+        let (mut steps, mut furthest) = (0, 0);
+        while let Some(frame) = self.stack.last_mut() {
+            if self.common.is_over.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            if u64::is_multiple_of(steps, PATIENCE) {
+                self.common.budget.check()?;
+                self.reserve()?;
+                meanwhile();
+                steps += 1;
+                continue;
+            }
+            steps += 1;
+            if self.candidates.len() == frame.candidates_from {
+                furthest = self.leave();
+                continue;
+            }
+            let configuration = frame.configuration;
+            let candidate = self.candidates.pop().expect("there is one");
+            let length = self.stepper.order.len();
+            let followed = self.stepper.follow(&configuration, candidate);
+            let Some((next, is_over)) = followed else { continue };
+            if is_over {
+                return Ok(Some(End::Found(self.stepper.order)));
+            }
+            let mut known = self.known(&next);
+            if known.is_none() && self.stepper.hopeless(&next).is_some() {
+                known = Some((usize::MAX, next.at));
+                self.fail(&next, next.at);
+            }
+            match known {
+                Some((low, reach)) => {
+                    let frame = self.stack.last_mut().expect("a candidate is of a frame");
+                    frame.low = frame.low.min(low);
+                    frame.reach = frame.reach.max(reach);
+                    self.stepper.order.truncate(length);
+                }
+                None => self.explore(next, length),
+            }
+        }
+        Ok(Some(End::Stuck { furthest }))
+    }
+
+    /// Goes on to a configuration.
+    fn explore(&mut self, configuration: Configuration<W>, length: usize) {
+        let candidates_from = self.candidates.len();
+        self.stepper.list(&configuration, &mut self.candidates);
+        self.stepper.choose(&configuration, &mut self.candidates, candidates_from);
+        self.way.arrange(&mut self.candidates[candidates_from..]);
+        self.stack.push(Frame {
+            configuration,
+            candidates_from,
+            length,
+            reach: configuration.at,
+            low: self.stack.len(),
+            unproved_from: self.unproved.len(),
+        });
+    }
+
+    /// Leaves the configuration that is being explored; gives how far it leads.
+    fn leave(&mut self) -> u32 {
+        let frame = self.stack.pop().expect("there is one");
+        let Frame { configuration, reach, low, .. } = frame;
+        self.stepper.order.truncate(frame.length);
+        if low >= self.stack.len() {
+            while self.unproved.len() > frame.unproved_from {
+                let proved = self.unproved.pop().expect("there is one");
+                self.fail(&proved.configuration, reach);
+            }
+            self.fail(&configuration, reach);
+        } else {
+            for above in &mut self.unproved[frame.unproved_from..] {
+                above.low = above.low.min(low);
+            }
+            self.unproved.push(Unproved { configuration, low });
+        }
+        if let Some(below) = self.stack.last_mut() {
+            below.reach = below.reach.max(reach);
+            below.low = below.low.min(low);
+        }
+        reach
+    }
+
+    /// Tells everybody that a configuration fails.
+    fn fail(&mut self, configuration: &Configuration<W>, reach: u32) {
+        self.common.failed.insert(configuration, reach);
+        self.count += 1;
+    }
+
+    /// Says whether a configuration need not be explored: which frame has to fail for that, if
+    /// any, and how far it leads at most, if that is not what the frame does.
+    fn known(&self, configuration: &Configuration<W>) -> Option<(usize, u32)> {
+        let failed = &self.common.failed;
+        if let Some(reach) = failed.reach(configuration) {
+            return Some((usize::MAX, reach));
+        }
+        if failed.pending == Bits::EMPTY {
+            return None;
+        }
+        let (rest, used) = failed.divide(configuration);
+        // Only pending operations are between it and those that it can be compared with.
+        let divided = |other: &Configuration<W>| {
+            let (other, fewer) = failed.divide(other);
+            let is_near = other.at == rest.at && other.linearized == rest.linearized;
+            is_near.then_some((other.state, fewer))
+        };
+        let frames = self.stack.iter().enumerate().rev();
+        let mut frames = frames.map_while(|(i, frame)| Some((i, divided(&frame.configuration)?)));
+        if let Some((low, _)) = frames.find(|(_, (state, _))| *state == rest.state) {
+            return Some((low, 0));
+        }
+        let unproved = self.unproved.iter().rev();
+        let mut unproved = unproved.map_while(|it| Some((it.low, divided(&it.configuration)?)));
+        let found =
+            unproved.find(|(_, (state, fewer))| *state == rest.state && fewer.is_subset(&used));
+        found.map(|(low, _)| (low, 0))
+    }
+
+    /// Tells everybody how much memory it takes, and asks if that is too much.
+    fn reserve(&mut self) -> Result<(), Stopped> {
+        let each = 2 * size_of::<(Configuration<W>, Known<W>)>() as u64;
+        let memory = self.count * each + self.stepper.machine.memory();
+        let all = &self.common.memory;
+        let before = all.fetch_add(memory - self.memory, Ordering::Relaxed);
+        let all = before + memory - self.memory;
+        self.memory = memory;
+        self.common.budget.reserve(all)
+    }
+}
+
+/// The configurations that are known to fail.
+pub(crate) struct Failed<const W: usize> {
+    /// The slots of pending operations.
+    pending: Bits<W>,
+    shards: Vec<Mutex<Shard<W>>>,
+}
+
+/// A part of the table.
+#[derive(Default)]
+struct Shard<const W: usize> {
+    /// By what is left without pending operations.
+    first: FxHashMap<Configuration<W>, Known<W>>,
+    others: Vec<Known<W>>,
+}
+
+/// What is known of a configuration that fails.
+#[derive(Clone, Copy)]
+struct Known<const W: usize> {
+    /// The pending operations that are used up.
+    used: Bits<W>,
+    /// How far it leads at most.
+    reach: u32,
+    /// Where another one with the same rest is; `NONE` if there is none.
+    next: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl<const W: usize> Failed<W> {
+    fn new(plan: &Plan<'_, '_>) -> Self {
+        let pending = (0..plan.timeline.pending.len()).collect();
+        let shard = || Shard { first: FxHashMap::default(), others: Vec::new() };
+        Failed { pending, shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect() }
+    }
+
+    /// Divides a configuration into what is left without pending operations, and these.
+    fn divide(&self, configuration: &Configuration<W>) -> (Configuration<W>, Bits<W>) {
+        let used = configuration.linearized.intersection(&self.pending);
+        let linearized = configuration.linearized.difference(&self.pending);
+        (Configuration { linearized, ..*configuration }, used)
+    }
+
+    fn shard(&self, rest: &Configuration<W>) -> std::sync::MutexGuard<'_, Shard<W>> {
+        let shard = &self.shards[shard_of(FxBuildHasher.hash_one(rest))];
+        shard.lock().expect("no thread panics")
+    }
+
+    /// Says how far a configuration leads at most, if it is known to fail.
+    pub(crate) fn reach(&self, configuration: &Configuration<W>) -> Option<u32> {
+        let (rest, used) = self.divide(configuration);
+        let shard = self.shard(&rest);
+        let mut known = shard.first.get(&rest)?;
+        loop {
+            if known.used.is_subset(&used) {
+                return Some(known.reach);
+            }
+            known = shard.others.get(known.next as usize)?;
+        }
+    }
+
+    /// Adds a configuration that fails.
+    fn insert(&self, configuration: &Configuration<W>, reach: u32) {
+        let (rest, used) = self.divide(configuration);
+        let mut shard = self.shard(&rest);
+        let Shard { first, others } = &mut *shard;
+        let fresh = Known { used, reach, next: NONE };
+        let mut is_new = false;
+        let first = first.entry(rest).or_insert_with(|| {
+            is_new = true;
+            fresh
+        });
+        if is_new {
+            return;
+        }
+        let mut known = &mut *first;
+        loop {
+            if known.used.is_subset(&used) {
+                return;
+            }
+            if used.is_subset(&known.used) {
+                (known.used, known.reach) = (used, reach);
+                return;
+            }
+            match known.next {
+                NONE => break,
+                next => known = &mut others[next as usize],
+            }
+        }
+        let next = std::mem::replace(&mut first.next, others.len() as u32);
+        others.push(Known { next, ..fresh });
+    }
+}
