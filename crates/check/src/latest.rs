@@ -30,10 +30,9 @@ pub(crate) struct Latest {
 struct Cursor {
     chain: u32,
     column: u32,
-    /// How many of the segment's writes have passed, and the last of them, if there is one, while
-    /// the chain has come at least so far and at most so far.
+    /// How many of the segment's writes have passed while the chain has come at least so far and at
+    /// most so far. If there are any, it had come so far when the last of them did.
     passed: u32,
-    write: u32,
     from: u32,
     until: u32,
 }
@@ -54,7 +53,7 @@ impl Latest {
             let segment = segments.numbered(number);
             let column = chains.column_of(segment.chain);
             let until = segments.places(segment)[0];
-            Cursor { chain: segment.chain, column, passed: 0, write: 0, from: 0, until }
+            Cursor { chain: segment.chain, column, passed: 0, from: 0, until }
         };
         let first = (0..keys as u32).map(|key| segments.numbers(KeyId(key)).start as u32);
         Latest {
@@ -100,10 +99,11 @@ impl Latest {
             if cursor.from <= surpassed {
                 continue;
             }
+            let place = cursor.from - 1;
             let new = Found {
-                write: cursor.write,
+                write: order.chains().members(cursor.chain)[place as usize],
                 column: cursor.column as usize,
-                place: cursor.from - 1,
+                place,
                 segment: number as u32,
             };
             if let Some(row) = order.row(new.write) {
@@ -141,15 +141,11 @@ impl Latest {
 impl Cursor {
     /// Goes to where so much of the chain has passed.
     fn go(&mut self, segments: &Segments, number: usize, known: u32) {
-        let segment = segments.numbered(number);
-        let (places, writes) = (segments.places(segment), segments.writes(segment));
+        let places = segments.places(segments.numbered(number));
         let count = passed(places, known, self.passed as usize);
         self.passed = count as u32;
         self.until = places.get(count).copied().unwrap_or(u32::MAX);
-        (self.from, self.write) = match count.checked_sub(1) {
-            Some(last) => (places[last] + 1, writes[last]),
-            None => (0, 0),
-        };
+        self.from = places[..count].last().map_or(0, |last| last + 1);
     }
 }
 
