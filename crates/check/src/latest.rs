@@ -108,7 +108,6 @@ impl Latest {
                 segment: number as u32,
             };
             if let Some(row) = order.row(new.write) {
-                found.retain(|other: &Found| row[other.column] <= other.place);
                 cover(covered, row);
             }
             found.push(new);
@@ -117,7 +116,9 @@ impl Latest {
             first[key.index()] = last.segment;
         }
         writes.clear();
-        writes.extend(found.iter().map(|found| found.write));
+        // No clock has more of its own chain than what is before it.
+        let is_latest = |found: &&Found| covered[found.column] <= found.place;
+        writes.extend(found.iter().filter(is_latest).map(|found| found.write));
         writes
     }
 
