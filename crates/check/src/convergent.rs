@@ -378,8 +378,8 @@ impl Convergent<'_> {
         conflict: Option<u32>,
         edges: &mut Vec<OrderEdge>,
     ) {
-        let readers = self.readers.of(overwritten).iter().filter(|&&read| read != write);
-        edges.extend(readers.map(|&read| {
+        let readers = self.readers.of(overwritten).filter(|&read| read != write);
+        edges.extend(readers.map(|read| {
             let reason = conflict.unwrap_or(read);
             OrderEdge { from: read, to: write, reason }
         }));

@@ -3,8 +3,9 @@
 //! That is what the rules of saturation ask for, again and again. Of each chain only the last write
 //! before the operation counts, and a clock says how far the chain has come. Operations that are
 //! looked at one after another are near each other in time, so a cursor remembers for each segment
-//! which write was the last and for which entries of a clock it is: mostly it is the same one again,
-//! and the cursors of a key stand side by side, however many writes there are. Where the latest
+//! which write was the last, which one was before it, and for which entries of a clock they are the
+//! last: mostly it is one of the two again, since a new write is known to some sessions sooner than to
+//! others. The cursors of a key stand side by side, however many writes there are. Where the latest
 //! write was found last time is looked first, since it is behind most others.
 
 use consistory_history::KeyId;
@@ -30,12 +31,13 @@ pub(crate) struct Latest {
 struct Cursor {
     chain: u32,
     column: u32,
-    /// How many of the segment's writes have passed, and the last of them, if there is one, while
-    /// the chain has come at least so far and at most so far.
+    /// How many of the segment's writes have passed while the chain has come at least so far, just
+    /// behind the last of them, and at most so far.
     passed: u32,
-    write: u32,
     from: u32,
     until: u32,
+    /// From where on all of them but the last have passed.
+    earlier: u32,
 }
 
 /// A write that may be among the latest.
@@ -54,7 +56,7 @@ impl Latest {
             let segment = segments.numbered(number);
             let column = chains.column_of(segment.chain);
             let until = segments.places(segment)[0];
-            Cursor { chain: segment.chain, column, passed: 0, write: 0, from: 0, until }
+            Cursor { chain: segment.chain, column, passed: 0, from: 0, until, earlier: 0 }
         };
         let first = (0..keys as u32).map(|key| segments.numbers(KeyId(key)).start as u32);
         Latest {
@@ -93,21 +95,19 @@ impl Latest {
             if known <= surpassed {
                 continue;
             }
-            if !(cursor.from..=cursor.until).contains(&known) {
-                cursor.go(segments, number, known);
-            }
             // There is none, or one that was found is behind it.
-            if cursor.from <= surpassed {
+            let from = cursor.behind_last(segments, number, known);
+            if from <= surpassed {
                 continue;
             }
+            let place = from - 1;
             let new = Found {
-                write: cursor.write,
+                write: order.chains().members(cursor.chain)[place as usize],
                 column: cursor.column as usize,
-                place: cursor.from - 1,
+                place,
                 segment: number as u32,
             };
             if let Some(row) = order.row(new.write) {
-                found.retain(|other: &Found| row[other.column] <= other.place);
                 cover(covered, row);
             }
             found.push(new);
@@ -116,7 +116,9 @@ impl Latest {
             first[key.index()] = last.segment;
         }
         writes.clear();
-        writes.extend(found.iter().map(|found| found.write));
+        // No clock has more of its own chain than what is before it.
+        let is_latest = |found: &&Found| covered[found.column] <= found.place;
+        writes.extend(found.iter().filter(is_latest).map(|found| found.write));
         writes
     }
 
@@ -132,6 +134,9 @@ impl Latest {
         if growth.had < cursor.from && cursor.from <= growth.has {
             return true;
         }
+        if (cursor.earlier..cursor.from).contains(&growth.had) {
+            return false;
+        }
         let places = segments.places(segments.numbered(number));
         let first = passed(places, growth.had, cursor.passed as usize);
         places.get(first).is_some_and(|&place| place < growth.has)
@@ -139,17 +144,29 @@ impl Latest {
 }
 
 impl Cursor {
+    /// Gives the place behind the segment's last write that has passed when so much of the chain has,
+    /// 0 if there is none.
+    #[inline]
+    fn behind_last(&mut self, segments: &Segments, number: usize, known: u32) -> u32 {
+        if !(self.earlier..=self.until).contains(&known) {
+            self.go(segments, number, known);
+        }
+        if known < self.from { self.earlier } else { self.from }
+    }
+
     /// Goes to where so much of the chain has passed.
     fn go(&mut self, segments: &Segments, number: usize, known: u32) {
-        let segment = segments.numbered(number);
-        let (places, writes) = (segments.places(segment), segments.writes(segment));
-        let count = passed(places, known, self.passed as usize);
+        let places = segments.places(segments.numbered(number));
+        let mut count = passed(places, known, self.passed as usize);
+        // What comes next will be asked for again.
+        if known < self.from && count < places.len() {
+            count += 1;
+        }
+        let behind_last = |count: usize| places[..count].last().map_or(0, |last| last + 1);
         self.passed = count as u32;
         self.until = places.get(count).copied().unwrap_or(u32::MAX);
-        (self.from, self.write) = match count.checked_sub(1) {
-            Some(last) => (places[last] + 1, writes[last]),
-            None => (0, 0),
-        };
+        self.from = behind_last(count);
+        self.earlier = behind_last(count.saturating_sub(1));
     }
 }
 

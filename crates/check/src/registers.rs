@@ -11,16 +11,19 @@ use crate::reads_from::Source;
 /// The `reason` of an edge of `wr`; any other reason is a read's number.
 pub(crate) const WR: u32 = u32::MAX;
 
-/// No key: the operation does not count as a write.
+/// The key of an operation that has none, or does not count.
 const NO_KEY: u32 = u32::MAX;
+
+/// Added to the key of an operation that does not count as a write.
+const ONLY_READ: u32 = 1 << 31;
 
 /// A register history with what its reads read from, as far as that is settled.
 #[derive(Debug)]
 pub(crate) struct Registers<'h> {
     pub(crate) history: &'h History,
     pub(crate) source: &'h [Source],
-    /// The key that each operation counts as writing, or `NO_KEY`.
-    written: Vec<u32>,
+    /// The key of each operation that counts.
+    keys: Vec<u32>,
     /// How many writes of smaller keys there are, for each key and behind the last.
     starts: Vec<u32>,
     /// Made when it is first asked for.
@@ -81,17 +84,17 @@ impl<'h> Registers<'h> {
                 uncertain = true;
                 return NO_KEY;
             }
-            if matches!(action, Action::Read { .. }) { NO_KEY } else { key.0 }
+            if matches!(action, Action::Read { .. }) { key.0 | ONLY_READ } else { key.0 }
         };
-        let mut written: Vec<u32> = history.ops().map(counted).collect();
+        let mut keys: Vec<u32> = history.ops().map(counted).collect();
         if uncertain {
             for op in source.iter().filter_map(|s| s.get()).filter(|&w| !history.is_initial(w)) {
                 let (key, _) = history.writes(op).expect("a source is a write");
-                written[op.index()] = key.0;
+                keys[op.index()] = key.0;
             }
         }
-        let starts = starts_by_key(history.key_count(), &written);
-        Registers { history, source, written, starts, by_session: OnceLock::new() }
+        let starts = starts_by_key(history.key_count(), &keys);
+        Registers { history, source, keys, starts, by_session: OnceLock::new() }
     }
 
     /// Gives the sessions as chains.
@@ -119,10 +122,8 @@ impl<'h> Registers<'h> {
     /// Gives the key that an operation counts as writing.
     #[inline]
     pub(crate) fn written_key(&self, op: u32) -> Option<KeyId> {
-        match self.written[op as usize] {
-            NO_KEY => None,
-            key => Some(KeyId(key)),
-        }
+        let key = self.keys[op as usize];
+        (key < ONLY_READ).then_some(KeyId(key))
     }
 
     /// Gives the key that an operation reads, as far as its source is known, or writes.
@@ -137,7 +138,7 @@ impl<'h> Registers<'h> {
     /// Gives the key of a read.
     #[inline]
     pub(crate) fn read_key(&self, read: u32) -> KeyId {
-        self.history.reads(OpId(read)).expect("an operation with a source is a read").0
+        KeyId(self.keys[read as usize] & !ONLY_READ)
     }
 
     /// Lists the reads that have a source, by key.
@@ -162,14 +163,14 @@ impl<'h> Registers<'h> {
 
     /// Says whether an operation counts for anything.
     pub(crate) fn counts(&self, op: u32) -> bool {
-        self.history.is_certain(OpId(op)) || self.written[op as usize] != NO_KEY
+        self.history.is_certain(OpId(op)) || self.written_key(op).is_some()
     }
 
     fn by_session(&self) -> &Segments {
         self.by_session.get_or_init(|| {
             Segments::new(
                 &self.starts,
-                &self.written,
+                &self.keys,
                 |op| self.history.session_of(OpId(op)).0,
                 |op| self.history.index_in_session(OpId(op)),
             )
@@ -197,16 +198,16 @@ impl<'h> Registers<'h> {
     /// Gives the writes of each key by the chains of an order other than program order.
     pub(crate) fn segments_by(&self, chains: &Chains) -> Segments {
         let (chain_of, place_of) = (|op| chains.chain_of(op), |op| chains.place_of(op));
-        Segments::new(&self.starts, &self.written, chain_of, place_of).by_column(chains)
+        Segments::new(&self.starts, &self.keys, chain_of, place_of).by_column(chains)
     }
 }
 
 impl Segments {
-    /// Groups the writes; `written` gives the key that each operation counts as writing, and `starts`
-    /// how many writes of smaller keys there are.
+    /// Groups the writes; `keys` gives the key of each operation, and `starts` how many writes of
+    /// smaller keys there are.
     fn new(
         starts: &[u32],
-        written: &[u32],
+        keys: &[u32],
         chain_of: impl Fn(u32) -> u32,
         place_of: impl Fn(u32) -> u32,
     ) -> Self {
@@ -214,8 +215,8 @@ impl Segments {
         let (mut writes, mut places) = (vec![0u32; count], vec![0u32; count]);
         let mut groups: Vec<Group> =
             starts.iter().map(|&end| Group { end, last: None, is_sorted: true }).collect();
-        for (op, &key) in (0u32..).zip(written) {
-            if key != NO_KEY {
+        for (op, &key) in (0u32..).zip(keys) {
+            if key < ONLY_READ {
                 let (group, at) = (&mut groups[key as usize], Some((chain_of(op), place_of(op))));
                 group.is_sorted &= group.last < at;
                 group.last = at;
@@ -309,42 +310,56 @@ impl Segments {
     }
 }
 
-fn starts_by_key(keys: usize, written: &[u32]) -> Vec<u32> {
+fn starts_by_key(count: usize, keys: &[u32]) -> Vec<u32> {
     // What is no write is counted behind the last key, rather than asked about.
-    let mut starts = vec![0u32; keys + 2];
-    for &key in written {
-        starts[(key as usize).min(keys) + 1] += 1;
+    let mut starts = vec![0u32; count + 2];
+    for &key in keys {
+        starts[(key as usize).min(count) + 1] += 1;
     }
-    starts.truncate(keys + 1);
+    starts.truncate(count + 1);
     for key in 1..starts.len() {
         starts[key] += starts[key - 1];
     }
     starts
 }
 
-/// Counts the places before one; looks near a guess first, then farther and farther from it.
+/// Counts the places before one; looks at a guess first, then farther and farther from it.
 pub(crate) fn passed(places: &[u32], known: u32, guess: usize) -> usize {
-    const NEAR: usize = 4;
-    let (mut start, mut end, mut far) = (guess.min(places.len()), guess, NEAR);
-    loop {
-        start = start.saturating_sub(far);
-        if start == 0 || places[start - 1] < known {
-            break;
+    let guess = guess.min(places.len());
+    let (before, behind) = places.split_at(guess);
+    let is_passed = |&place: &u32| place < known;
+    let mut far = 1;
+    if behind.first().is_some_and(is_passed) {
+        while behind.get(far).is_some_and(is_passed) {
+            far *= 2;
         }
+        let (start, end) = (far / 2 + 1, far.min(behind.len()));
+        return guess + start + behind[start..end].partition_point(is_passed);
+    }
+    while far <= guess && !is_passed(&before[guess - far]) {
         far *= 2;
     }
-    far = NEAR;
-    loop {
-        end = (end + far).min(places.len());
-        if end == places.len() || places[end] >= known {
-            break;
+    let (start, end) = ((guess + 1).saturating_sub(far), guess - far / 2);
+    start + before[start..end].partition_point(is_passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_passed_is_counted_from_any_guess() {
+        for length in 0..20u32 {
+            let places: Vec<u32> = (0..length).map(|i| 2 * i + 1).collect();
+            for known in 0..2 * length + 2 {
+                for guess in 0..25 {
+                    assert_eq!(
+                        passed(&places, known, guess),
+                        known as usize / 2,
+                        "{known} {guess}"
+                    );
+                }
+            }
         }
-        far *= 2;
     }
-    let near = &places[start..end];
-    start
-        + match near.len() <= 2 * NEAR {
-            true => near.iter().take_while(|&&place| place < known).count(),
-            false => near.partition_point(|&place| place < known),
-        }
 }

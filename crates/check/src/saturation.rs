@@ -32,6 +32,8 @@
 //! other: for each write the last one of each chain before it. Such an edge rests on those of the
 //! other layer that were there when it was put in.
 
+use std::iter::successors;
+
 use consistory_history::{KeyId, OpId};
 use consistory_order::{Edge as OrderEdge, Inserted, Mark, Paths, Step};
 use consistory_verdict::{Budget, Edge, Stopped};
@@ -118,43 +120,42 @@ pub(crate) struct Contradiction;
 /// The last read of each write, initial writes included, in each session; earlier ones come before
 /// it in program order.
 pub(crate) struct Readers {
-    starts: Vec<u32>,
-    reads: Vec<u32>,
+    /// The first of them, for each write.
+    first: Vec<u32>,
+    /// The next one of the same write, in a session behind, for each operation that is one.
+    next: Vec<u32>,
 }
+
+/// There is a later read of the same write in the session, or the operation is no read.
+const NOT_LAST: u32 = END - 1;
 
 impl Readers {
     pub(crate) fn new(registers: &Registers<'_>) -> Self {
         let history = registers.history;
-        let writes = history.len() + history.key_count();
-        let mut starts = vec![0u32; writes + 1];
-        // The session whose reads of a write were met last.
-        let mut met = vec![u32::MAX; writes];
-        let mut last_reads: Vec<u32> = Vec::new();
-        for read in history.ops().rev() {
-            let Some(write) = registers.source[read.index()].get() else { continue };
-            let session = history.session_of(read).0;
-            if std::mem::replace(&mut met[write.index()], session) != session {
-                starts[write.index() + 1] += 1;
-                last_reads.push(read.0);
+        let mut first = vec![END; history.len() + history.key_count()];
+        let mut next = vec![NOT_LAST; history.len()];
+        let mut session_end = history.len() as u32;
+        for session in history.sessions().rev() {
+            for read in history.session_ops(session).rev() {
+                let Some(write) = registers.source[read.index()].get() else { continue };
+                let first = &mut first[write.index()];
+                if *first >= session_end {
+                    next[read.index()] = std::mem::replace(first, read.0);
+                }
             }
+            session_end -= history.session_ops(session).len() as u32;
         }
-        for write in 1..starts.len() {
-            starts[write] += starts[write - 1];
-        }
-        let mut next = met;
-        next.copy_from_slice(&starts[..writes]);
-        let mut reads = vec![0u32; last_reads.len()];
-        for &read in last_reads.iter().rev() {
-            let write = registers.source[read as usize].get().expect("it was met");
-            reads[next[write.index()] as usize] = read;
-            next[write.index()] += 1;
-        }
-        Readers { starts, reads }
+        Readers { first, next }
     }
 
-    pub(crate) fn of(&self, write: u32) -> &[u32] {
-        let (start, end) = (self.starts[write as usize], self.starts[write as usize + 1]);
-        &self.reads[start as usize..end as usize]
+    pub(crate) fn of(&self, write: u32) -> impl Iterator<Item = u32> {
+        let some = |read: u32| (read != END).then_some(read);
+        successors(some(self.first[write as usize]), move |&read| some(self.next[read as usize]))
+    }
+
+    /// Says whether an operation is the last read of a write in its session.
+    fn is_last(&self, read: u32) -> bool {
+        self.next[read as usize] != NOT_LAST
     }
 }
 
@@ -215,7 +216,7 @@ impl<'a> Saturation<'a> {
             self.agenda.add(op, at);
         }
         let Some(source) = self.registers.source[op as usize].get() else { return Ok(()) };
-        if !self.readers.of(source.0).contains(&op) {
+        if !self.readers.is_last(op) {
             return Ok(());
         }
         for at in 0..self.layers.len() {
@@ -356,7 +357,7 @@ impl<'a> Saturation<'a> {
     ) -> Result<(), Contradiction> {
         let readers = self.readers;
         let mut are_all_here = true;
-        for &read in readers.of(overwritten) {
+        for read in readers.of(overwritten) {
             if !self.layers[at].layer.order.is_admitted(read) {
                 are_all_here = false;
             } else if read != write {

@@ -389,7 +389,7 @@ impl<'s, 'a> Run<'s, 'a> {
                     if let Some(&ran) = self.when.get(holding as usize) {
                         guesses.push(Guess { ran, holding, waiting: op });
                     }
-                    let settled = self.saturation.readers.of(holding).iter().copied();
+                    let settled = self.saturation.readers.of(holding);
                     let mut readers = settled.chain(self.open.reserved_for(holding));
                     let read =
                         readers.find(|&read| self.when[read as usize] == NEVER && read != op);
