@@ -96,7 +96,7 @@ impl Latest {
                 continue;
             }
             // There is none, or one that was found is behind it.
-            let from = cursor.behind_last(segments, number, known);
+            let from = cursor.behind_last(order.chains(), segments, number, known);
             if from <= surpassed {
                 continue;
             }
@@ -147,11 +147,28 @@ impl Cursor {
     /// Gives the place behind the segment's last write that has passed when so much of the chain has,
     /// 0 if there is none.
     #[inline]
-    fn behind_last(&mut self, segments: &Segments, number: usize, known: u32) -> u32 {
+    fn behind_last(
+        &mut self,
+        chains: &Chains,
+        segments: &Segments,
+        number: usize,
+        known: u32,
+    ) -> u32 {
+        if known > self.until {
+            self.step(chains, segments);
+        }
         if !(self.earlier..=self.until).contains(&known) {
             self.go(segments, number, known);
         }
         if known < self.from { self.earlier } else { self.from }
+    }
+
+    /// Goes on by a write, mostly the only one.
+    fn step(&mut self, chains: &Chains, segments: &Segments) {
+        let write = chains.members(self.chain)[self.until as usize];
+        self.passed += 1;
+        (self.earlier, self.from) = (self.from, self.until + 1);
+        self.until = segments.next_place(write);
     }
 
     /// Goes to where so much of the chain has passed.

@@ -44,9 +44,12 @@ pub(crate) struct Segments {
     /// where that would take too much room.
     in_column: Vec<u32>,
     width: usize,
+    /// For each write the place of the next one of its segment, or `NONE`. Those of writes that are
+    /// near each other in a chain stand side by side, which the places of a segment do not.
+    next_places: Vec<u32>,
 }
 
-/// No segment.
+/// No segment, or no place.
 const NONE: u32 = u32::MAX;
 
 /// How large the table of segments by column may be for each write.
@@ -245,12 +248,18 @@ impl Segments {
             }
             segment_starts.push(segments.len() as u32);
         }
-        let (in_column, width) = (Vec::new(), 0);
-        Segments { segment_starts, segments, writes, places, in_column, width }
+        let (in_column, width, next_places) = (Vec::new(), 0, Vec::new());
+        Segments { segment_starts, segments, writes, places, in_column, width, next_places }
     }
 
-    /// Makes the table of segments by column, if it is not too large.
+    /// Makes the table of next places, and that of segments by column, if it is not too large.
     fn by_column(mut self, chains: &Chains) -> Self {
+        self.next_places = vec![NONE; chains.nodes()];
+        for &Segment { start, end, .. } in &self.segments {
+            for at in start as usize + 1..end as usize {
+                self.next_places[self.writes[at - 1] as usize] = self.places[at];
+            }
+        }
         self.width = chains.width();
         let size = (self.segment_starts.len() - 1) * self.width;
         if size <= self.writes.len().saturating_mul(COLUMNS_PER_WRITE) {
@@ -271,6 +280,13 @@ impl Segments {
     pub(crate) fn in_column(&self, key: KeyId, column: u32) -> Option<Option<usize>> {
         let number = *self.in_column.get(key.index() * self.width + column as usize)?;
         Some((number != NONE).then_some(number as usize))
+    }
+
+    /// Gives the place of the next write of a write's segment, if these are the segments of an order;
+    /// `u32::MAX` if there is none.
+    #[inline]
+    pub(crate) fn next_place(&self, write: u32) -> u32 {
+        self.next_places[write as usize]
     }
 
     /// Gives the segments of a key, one for each chain that writes it.
