@@ -46,8 +46,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{}\nLogs of tests, decided with the fastest search on one core; half of them with a wrong \
          return. Reading is that of JSON lines; the checker accepts each verdict.\n\n{}\n\
          Registers of many clients, on one core: few values, so that writes of one value overlap.\n\n{}\n\
-         Histories in which values come again and that are hard: what one thread takes depth first (at \
-         most {}), and by waves, as one thread and two do if it takes long, medians of {ROUNDS} runs by turns.\n\n{}\n\
+         Histories in which values come again and that are hard: what one thread takes depth first alone \
+         (at most {}), and what one thread and two take as they go about it, medians of {ROUNDS} runs by \
+         turns.\n\n{}\n\
          A million events of busy sessions, judged as they come; kept is the most at a time.\n\n{}\n{}",
         provenance("objects", &machine),
         markdown(
@@ -229,9 +230,9 @@ fn hard(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
     }
     let gain = one.as_secs_f64() / two.as_secs_f64();
     aims.push(Goal {
-        aim: "hard histories, all of them: two threads are faster than one".into(),
+        aim: "hard histories, all of them: two threads are 1.5 times as fast as one".into(),
         measured: show_ratio(gain),
-        reached: Some(gain > 1.0),
+        reached: Some(gain >= 1.5),
     });
     Ok(rows)
 }

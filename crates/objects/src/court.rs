@@ -49,7 +49,8 @@ pub struct ObjectOptions {
     pub engine: Engine,
     /// How many threads may judge one history; 0 counts as 1.
     pub jobs: usize,
-    /// How many steps a search for a linearization takes on one thread before others join it.
+    /// How many steps a search for a linearization takes depth first, and then by waves, before it
+    /// begins again on all threads; more if there are many calls.
     pub alone: u64,
 }
 

@@ -76,7 +76,8 @@ pub(crate) enum Linearization {
 /// The threads that a judgement may take beside its own.
 pub(crate) struct Threads {
     free: AtomicUsize,
-    /// How many steps a search takes on one thread before it asks for more.
+    /// How many steps a search takes on one thread, one way and then another, before it asks for
+    /// more.
     pub(crate) alone: u64,
 }
 

@@ -1,8 +1,8 @@
 //! The steps of the search for a linearization: what a configuration is, and what can come next.
 //!
-//! [`crate::linearize`] takes them depth first, [`crate::waves`] breadth first. Only the latter has
-//! use for what is known of operations that overwrite ([`crate::overwrites`]); without that no
-//! operation is ever settled.
+//! [`crate::linearize`] and [`crate::together`] take them depth first, [`crate::waves`] breadth first.
+//! Only the latter has use for what is known of operations that overwrite ([`crate::overwrites`]);
+//! without that no operation is ever settled.
 
 use consistory_spec::{Goal, State};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -15,9 +15,10 @@
 //! to. Nobody waits for anybody, and when one thread is done with the first configuration, so are all.
 //!
 //! What comes out is the same for any number of threads. A linearization is always the one that the
-//! first thread would find alone, which the others spare what leads nowhere. Of a
-//! history without one it is known at the end how far each configuration leads: with that, the
-//! attempts that come furthest are looked for once more, in the order of the first thread.
+//! first thread would find alone, which the others spare what leads nowhere; what they find
+//! themselves counts for nothing. Of a history without one it is known at the end how far each
+//! configuration leads: with that, the attempts that come furthest are looked for once more, in the
+//! order of the first thread.
 //!
 //! A configuration that a failed one differs from only in having used up more pending operations
 //! fails too. So does one that such a configuration led to which the thread has not left yet; but
@@ -27,8 +28,8 @@
 //! Memory: all configurations that were looked at.
 
 use std::hash::BuildHasher;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -198,7 +199,7 @@ impl<'a, 'h, const W: usize> Searcher<'a, 'h, W> {
         }
         self.explore(start, 0);
         let (mut steps, mut furthest) = (0, 0);
-        while let Some(frame) = self.stack.last_mut() {
+        while !self.stack.is_empty() {
             if self.common.is_over.load(Ordering::Relaxed) {
                 return Ok(None);
             }
@@ -206,10 +207,9 @@ impl<'a, 'h, const W: usize> Searcher<'a, 'h, W> {
                 self.common.budget.check()?;
                 self.reserve()?;
                 meanwhile();
-                steps += 1;
-                continue;
             }
             steps += 1;
+            let frame = self.stack.last().expect("it is not empty");
             if self.candidates.len() == frame.candidates_from {
                 furthest = self.leave();
                 continue;
@@ -369,7 +369,7 @@ impl<const W: usize> Failed<W> {
         (Configuration { linearized, ..*configuration }, used)
     }
 
-    fn shard(&self, rest: &Configuration<W>) -> std::sync::MutexGuard<'_, Shard<W>> {
+    fn shard(&self, rest: &Configuration<W>) -> MutexGuard<'_, Shard<W>> {
         let shard = &self.shards[shard_of(FxBuildHasher.hash_one(rest))];
         shard.lock().expect("no thread panics")
     }

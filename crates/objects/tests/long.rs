@@ -211,6 +211,33 @@ fn takes_and_gives_as_defined_and_as_depth_first() {
     assert!(fine > rounds && wrong > rounds / 2, "{fine} {wrong}");
 }
 
+/// Threads have the time to meet in the middle of these, and some of their calls are pending.
+#[test]
+fn long_searches_as_depth_first() {
+    let mut chance = Chance(16);
+    let objects: [(&str, [&[&str]; 2]); 4] = [
+        ("queue", [&["dequeue"], &["enqueue"]]),
+        ("stack", [&["pop"], &["push"]]),
+        ("deque", [&["pollFirst", "pollLast"], &["addFirst", "addLast"]]),
+        ("counter", [&["get", "incrementAndGet"], &["getAndAdd"]]),
+    ];
+    let (mut fine, mut wrong) = (0, 0);
+    for (name, methods) in objects {
+        let object = find(name).unwrap();
+        for _ in 0..25 {
+            let operations = 24 + chance.below(8);
+            let history = takes_and_gives(name, methods, operations, operations, &mut chance);
+            let found = compare(&history, &object);
+            assert_eq!(found, depth_first(&history, &object), "{name}:\n{}", shown(&history));
+            match found {
+                Verdict::Violation => wrong += 1,
+                _ => fine += 1,
+            }
+        }
+    }
+    assert!(fine > 20 && wrong > 20, "{fine} {wrong}");
+}
+
 /// What operations of a register are drawn from.
 struct Registers {
     object: &'static str,
