@@ -151,10 +151,6 @@ impl Docket<'_> {
         rejections: &mut Vec<String>,
     ) -> Result<(), String> {
         let line = parse(line.as_bytes())?;
-        let text = |value: &Value, field: &str| {
-            let found = value.get(field).and_then(Value::as_str).map(str::to_owned);
-            found.ok_or_else(|| format!("the field {field:?} is missing or no text"))
-        };
         let source = text(&line, "source")?;
         let index = line.get("index").and_then(Value::as_u64);
         let index =
@@ -174,46 +170,21 @@ impl Docket<'_> {
             history = calls.as_ref().unwrap_or(history);
             of = Some(named.object);
         }
+        let mut problem = Ok(());
         for result in results {
-            let id = text(result, "model")?;
-            let claim = match text(result, "verdict")?.as_str() {
-                "consistent" => Verdict::Consistent,
-                "violation" => Verdict::Violation,
-                "undecided" => {
-                    tally.undecided += 1;
-                    continue;
-                }
-                other => return Err(format!("{other:?} is no verdict")),
-            };
-            let via = result.get("via").and_then(Value::as_str);
-            let json = result.get("certificate").unwrap_or(&Value::Null);
-            let found;
-            let json = match json.get("file").and_then(Value::as_str) {
-                Some(file) => {
-                    found = read_json(&folder, file)?;
-                    &found
-                }
-                None if json.get("omitted").is_some() => {
-                    return Err(format!(
-                        "the certificate for {id} was too large to print; judge again with \
-                         --certificates DIR"
-                    ));
-                }
-                None => json,
-            };
-            let accepted = match &of {
-                Some(object) => accept_calls(history, &**object, &id, via, claim, json)?,
-                None => accept_registers(history, &id, via, claim, json)?,
-            };
-            match accepted {
-                Ok(()) => tally.accepted += 1,
-                Err(rejection) => {
+            let checked = check_result(history, of.as_deref(), &folder, result);
+            match checked {
+                Ok(Checked::Undecided) => tally.undecided += 1,
+                Ok(Checked::Accepted) => tally.accepted += 1,
+                Ok(Checked::Rejected { model, why }) => {
                     tally.rejected += 1;
-                    rejections.push(format!("{source} [{index}] {id}: rejected: {rejection}"));
+                    rejections.push(format!("{source} [{index}] {model}: rejected: {why}"));
                 }
+                // The verdicts on other models are looked at all the same.
+                Err(found) => problem = problem.and(Err(found)),
             }
         }
-        Ok(())
+        problem
     }
 
     /// Reads the input on, or anew, up to the history that a line is about.
@@ -240,7 +211,60 @@ impl Docket<'_> {
     }
 }
 
-/// Reads a certificate about registers and has it checked.
+/// What became of a verdict.
+enum Checked {
+    Accepted,
+    Rejected { model: String, why: String },
+    Undecided,
+}
+
+/// Checks one verdict of a line, on a history or an object's calls.
+fn check_result(
+    history: &History,
+    object: Option<&dyn Object>,
+    folder: &Path,
+    result: &Value,
+) -> Result<Checked, String> {
+    let model = text(result, "model")?;
+    let claim = match text(result, "verdict")?.as_str() {
+        "consistent" => Verdict::Consistent,
+        "violation" => Verdict::Violation,
+        "undecided" => return Ok(Checked::Undecided),
+        other => return Err(format!("{other:?} is no verdict")),
+    };
+    let via = result.get("via").and_then(Value::as_str);
+    let json = result.get("certificate").unwrap_or(&Value::Null);
+    let found;
+    let json = match json.get("file").and_then(Value::as_str) {
+        Some(file) => {
+            found = read_json(folder, file)?;
+            &found
+        }
+        None if json.get("omitted").is_some() => {
+            return Err(format!(
+                "the certificate for {model} was too large to print; judge again with \
+                 --certificates DIR"
+            ));
+        }
+        None => json,
+    };
+    let accepted = match object {
+        Some(object) => accept_calls(history, object, &model, via, claim, json)?,
+        None => accept_registers(history, &model, via, claim, json)?,
+    };
+    Ok(match accepted {
+        Ok(()) => Checked::Accepted,
+        Err(why) => Checked::Rejected { model, why },
+    })
+}
+
+fn text(value: &Value, field: &str) -> Result<String, String> {
+    let found = value.get(field).and_then(Value::as_str).map(str::to_owned);
+    found.ok_or_else(|| format!("the field {field:?} is missing or no text"))
+}
+
+/// Reads a certificate about registers and has it checked; one that cannot be read, since it names
+/// what is not in the history, say, proves nothing.
 fn accept_registers(
     history: &History,
     id: &str,
@@ -250,8 +274,10 @@ fn accept_registers(
 ) -> Result<Result<(), String>, String> {
     let selected = select(&[id.to_owned()]).map_err(|error| error.to_string())?;
     let [model] = &selected.models[..] else { return Err(format!("{id:?} is not one model")) };
-    let certificate = read_certificate(history, json).map_err(|error| format!("{id}: {error}"))?;
-    Ok(accept(history, model, via, claim, &certificate))
+    Ok(match read_certificate(history, json) {
+        Ok(certificate) => accept(history, model, via, claim, &certificate),
+        Err(error) => Err(error.to_string()),
+    })
 }
 
 /// Reads a certificate about an object's calls and has it checked.
@@ -264,8 +290,10 @@ fn accept_calls(
     json: &Value,
 ) -> Result<Result<(), String>, String> {
     let model = ObjectModel::parse("model", id).map_err(|errors| errors.to_string())?;
-    let certificate =
-        read_object_certificate(history, json).map_err(|error| format!("{id}: {error}"))?;
+    let certificate = match read_object_certificate(history, json) {
+        Ok(certificate) => certificate,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
     if certificate.verdict() != claim {
         let kind = certificate.kind();
         return Ok(Err(format!("a {kind} does not prove the verdict {}", claim.as_str())));

@@ -239,18 +239,25 @@ impl<'a> Court<'a> {
         let rulings = judge(history, &self.selection.models, &self.options(jobs));
         let rejections = self.rejections(history, &rulings, jobs);
         self.at_work.fetch_sub(1, Ordering::Relaxed);
+        // Nothing is written about a history that a named model does not apply to.
+        let named = self.selection.models.iter().zip(&rulings).take(self.selection.named);
+        for (model, ruling) in named {
+            if let Err(reason) = ruling {
+                return does_not_apply(source, index, model.id(), reason);
+            }
+        }
         let mut results = Vec::with_capacity(rulings.len());
         let mut refused = None;
-        let all = self.selection.models.iter().zip(rulings).zip(rejections);
-        for (i, ((model, ruling), rejection)) in all.enumerate() {
+        for ((model, ruling), rejection) in
+            self.selection.models.iter().zip(rulings).zip(rejections)
+        {
             let mut ruling = match ruling {
                 Ok(ruling) => ruling,
                 // A group means every model that applies.
-                Err(reason) if i >= self.selection.named => {
+                Err(reason) => {
                     refused = Some((model.id(), reason));
                     continue;
                 }
-                Err(reason) => return does_not_apply(source, index, model.id(), &reason),
             };
             if let Some(rejection) = rejection {
                 complaints.push(CliError::with_hint(

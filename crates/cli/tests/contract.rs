@@ -175,6 +175,12 @@ fn saved_verdicts_are_certified_and_forged_ones_rejected() {
     assert_eq!(ran.code, 1);
     assert!(ran.out.contains("rejected"), "{}", ran.out);
 
+    // What a proof about another history names may be missing in this one.
+    folder.write("elsewhere.jsonl", verdicts.replace("\"t0:1\"", "\"t0:7\""));
+    let ran = folder.run("certify elsewhere.jsonl");
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""));
+    assert!(ran.out.contains("rejected") && ran.out.contains("t0:7"), "{}", ran.out);
+
     folder.write("swapped.hist", format!("{LOST}---\n{KEPT}"));
     let ran = folder.run("certify verdicts.jsonl --history swapped.hist");
     assert_eq!(ran.code, 1);
@@ -194,6 +200,13 @@ fn large_certificates_go_to_files_on_demand() {
     assert!(line["results"][0]["certificate"]["omitted"].is_string());
     folder.write("omitted.jsonl", &ran.out);
     assert_eq!(folder.run("certify omitted.jsonl").code, 2);
+    let kept = "\"certificate\":{\"kind\":\"order\",\"order\":[]}";
+    let first = ran.out.find("\"certificate\":{").expect("cc has one");
+    let end = first + ran.out[first..].find('}').expect("it ends") + 1;
+    folder.write("half.jsonl", format!("{}{kept}{}", &ran.out[..first], &ran.out[end..]));
+    let half = folder.run("certify half.jsonl");
+    assert_eq!(half.code, 2, "the certificate for cm was omitted");
+    assert!(half.out.contains("cc: rejected"), "{}", half.out);
 
     let ran = folder.run("check big.hist --model cc,cm --format json --certificates certificates");
     folder.write("verdicts.jsonl", &ran.out);
