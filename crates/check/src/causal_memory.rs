@@ -399,7 +399,12 @@ impl View<'_> {
         let given = self.memory.order.edges();
         let mut edges = given.to_vec();
         edges.extend(&self.forced);
-        let mut proof = Proof { view: self, edges: &edges, shown: FxHashSet::default(), last: 0 };
+        let mut first: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        for (id, edge) in (0u32..).zip(&edges).skip(given.len()) {
+            first.entry((edge.from, edge.to)).or_insert(id);
+        }
+        let shown = FxHashSet::default();
+        let mut proof = Proof { view: self, edges: &edges, first, shown, last: 0 };
         let (pattern, cycle) = match contradiction {
             Contradiction::InitialRead { read, write } => {
                 let source = self.memory.registers.source[read as usize];
@@ -430,10 +435,15 @@ struct OwnRead {
 }
 
 /// Writes out derivations: a forced pair rests only on pairs that were found before it.
+///
+/// Several reads may force a pair, the later ones by way of the pair itself. So a pair is derived
+/// as it was when it was found first, and never rests on itself.
 struct Proof<'a> {
     view: &'a View<'a>,
     /// `wr`, then the forced pairs in the order of discovery.
     edges: &'a [OrderEdge],
+    /// Where each forced pair was found first.
+    first: FxHashMap<(u32, u32), u32>,
     /// The forced pairs that are written out already.
     shown: FxHashSet<(u32, u32)>,
     /// The greatest place of a read of the session that the proof uses.
@@ -448,6 +458,8 @@ impl Proof<'_> {
         if (id as usize) < given {
             return co_edge(step, self.edges);
         }
+        let OrderEdge { from, to, .. } = self.edges[id as usize];
+        let id = self.first[&(from, to)];
         let edge = self.edges[id as usize];
         self.observe(edge.reason);
         let mut because = Vec::new();

@@ -31,7 +31,7 @@
 use consistory_history::{History, KeyId, OpId};
 use consistory_order::{ChainOrder, Cyclic, Edge as OrderEdge, Paths, Step, topological_order};
 use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped, View};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::causal::{future_read, violation};
 use crate::latest::Latest;
@@ -484,13 +484,22 @@ impl Proof<'_> {
     }
 
     /// Gives a pair that a view forces, resting on the causal order and on older pairs of the view.
+    ///
+    /// Several reads may force a pair, the later ones by way of the pair itself. So a pair is
+    /// derived as it was when it was found first, and never rests on itself.
     fn forced(&mut self, layer: usize, id: u32) -> Edge {
         let Seen { layer: Layer { order, names, .. }, views, starts } = &self.of.layers[layer];
         let relation = names.forced;
         let view = starts.partition_point(|&start| start <= id) - 1;
-        let (first, pairs) = (starts[view], &views[view].pairs);
+        let (start, pairs) = (starts[view], &views[view].pairs);
+        let mut first: FxHashMap<(u32, u32), usize> = FxHashMap::default();
+        for (place, pair) in pairs.iter().enumerate() {
+            first.entry((pair.from, pair.to)).or_insert(place);
+        }
+        let first = |pair: OrderEdge| first[&(pair.from, pair.to)];
+        let pair = pairs[(id - start) as usize];
+        let id = start + first(pair) as u32;
         if !self.shown.insert((layer, id)) {
-            let pair = pairs[(id - first) as usize];
             return Edge::derived(OpId(pair.from), OpId(pair.to), relation, Vec::new());
         }
         let given = order.edges().len();
@@ -506,13 +515,13 @@ impl Proof<'_> {
                 .expect("a pair is forced by what was found before it");
             (pair, steps.into_iter(), Vec::new())
         };
-        let mut around = vec![open((id - first) as usize)];
+        let mut around = vec![open((id - start) as usize)];
         loop {
             let (pair, steps, because) = around.last_mut().expect("the outermost returns");
             match steps.next() {
                 Some(Step::Edge(edge)) if edge as usize >= given => {
-                    let place = edge as usize - given;
-                    if self.shown.insert((layer, first + place as u32)) {
+                    let place = first(edges[edge as usize]);
+                    if self.shown.insert((layer, start + place as u32)) {
                         around.push(open(place));
                     } else {
                         let (from, to) = (OpId(pairs[place].from), OpId(pairs[place].to));

@@ -10,9 +10,12 @@ use std::collections::HashSet;
 use consistory_history::{Action, History, OpId};
 use consistory_verdict::{Certificate, Edge, Judgement};
 
-use crate::proof::{Derivations, Fact, Kind, Reason, fact, kind, leaves, reason, turned};
+use crate::proof::{
+    Derivations, Fact, Kind, Reason, Shape, fact, kind, leaves, reason, shape, turned,
+};
 use crate::text::{
-    clean, counted, deed, ended, grouped, initial, key_name, quoted, reference, session,
+    clean, counted, deed, deed_at_first, ended, grouped, initial, key_name, never_ended, quoted,
+    reference, session,
 };
 
 /// Of a longer list of steps only the first and the last are told.
@@ -39,7 +42,8 @@ pub fn explain(history: &History, model: &str, judgement: &Judgement) -> String 
             format!("The history satisfies {model}: {}.\n", shown_by(history, &model, certificate))
         }
         Judgement::Violation { pattern, certificate } => {
-            let mut out = format!("The history violates {model}.\n{}\n", meaning(pattern));
+            let mut out =
+                format!("The history violates {model}.\n{}\n", meaning(pattern, certificate));
             out.push('\n');
             let mut teller = Teller { history, out: String::new(), lines: 0 };
             teller.certificate(certificate, 0);
@@ -53,7 +57,7 @@ pub fn explain(history: &History, model: &str, judgement: &Judgement) -> String 
 }
 
 /// Says what a bad pattern means.
-fn meaning(pattern: &str) -> String {
+fn meaning(pattern: &str, certificate: &Certificate) -> String {
     let words = match pattern {
         "ThinAirRead" => "a read returned a value that nobody wrote",
         "FutureRead" => "a read returned the value of a write that follows it in its own session",
@@ -81,10 +85,17 @@ fn meaning(pattern: &str) -> String {
         }
         "FinalValue" => "no order of the writes ends with the values that are given as final",
         check => {
-            return format!(
-                "The model's check \"{}\" fails: a relation that must have no cycle has one.",
-                clean(check, 80)
-            );
+            let (first, _) = leaves(certificate, 1);
+            let edges: Vec<&Edge> = match first.first().map(|leaf| leaf.certificate) {
+                Some(Certificate::Cycle { edges, .. }) => edges.iter().collect(),
+                _ => Vec::new(),
+            };
+            let why = match shape(&edges) {
+                Shape::Cycle => ": a relation that must have no cycle has one",
+                Shape::Pair(..) => ": a relation that must be empty is not",
+                Shape::Member(_) | Shape::Nothing => "",
+            };
+            return format!("The model's check \"{}\" fails{why}.", clean(check, 80));
         }
     };
     format!("{pattern}: {words}.")
@@ -205,7 +216,7 @@ struct Teller<'a> {
 /// What is known while one cycle is told.
 struct Telling<'a> {
     derivations: Derivations<'a>,
-    /// The derivations that stand above.
+    /// The derivations that stand above, complete.
     told: HashSet<Fact<'a>>,
 }
 
@@ -261,7 +272,10 @@ impl Teller<'_> {
                 let mut telling =
                     Telling { derivations: Derivations::of(edges), told: HashSet::new() };
                 let cycle = turned(telling.flatten(edges));
-                self.steps(&cycle, indent + 2, 0, &mut telling);
+                // That an operation is in a set is all that there is to say.
+                if !matches!(shape(&cycle), Shape::Member(_)) {
+                    self.steps(&cycle, indent + 2, 0, &mut telling);
+                }
                 self.line(indent, &contradiction(h, &cycle));
             }
             Certificate::ThinAirRead { read } => {
@@ -378,7 +392,7 @@ impl Teller<'_> {
     ) {
         let h = self.history;
         let premises = telling.derivations.premises(edge);
-        let is_new = telling.told.insert(fact(edge));
+        let is_new = !telling.told.contains(&fact(edge));
         let reason = reason(edge, premises);
         let text = derived(h, edge, &reason, is_new);
         self.line(indent, &format!("{mark}{text}"));
@@ -388,16 +402,17 @@ impl Teller<'_> {
         let goes_without_saying = |e: &&Edge| {
             h.is_initial(e.from) && e.because.is_empty() && kind(&e.relation) != Kind::ReadsFrom
         };
-        if !is_new || rest.iter().all(goes_without_saying) {
-            return;
+        if is_new && !rest.iter().all(goes_without_saying) {
+            let indent = indent + 3;
+            if depth + 1 == DEEPEST {
+                self.line(indent, &format!("... {} ...", counted(rest.len(), "further premise")));
+            } else {
+                let flat = telling.flatten(rest);
+                self.steps(&flat, indent, depth + 1, telling);
+            }
         }
-        let indent = indent + 3;
-        if depth + 1 == DEEPEST {
-            self.line(indent, &format!("... {} ...", counted(rest.len(), "further premise")));
-            return;
-        }
-        let flat = telling.flatten(rest);
-        self.steps(&flat, indent, depth + 1, telling);
+        // Only what has been shown completely can be referred to.
+        telling.told.insert(fact(edge));
     }
 }
 
@@ -409,12 +424,14 @@ fn run(h: &History, wr: Option<&Edge>, po: &[&Edge]) -> String {
         (Some(wr), _) if h.is_initial(wr.to) => {
             return format!("{} comes first.", quoted(h, wr.to));
         }
+        (Some(wr), _) if h.is_initial(wr.from) => {
+            let deed = deed_at_first(h, wr.to, Some(&reference(h, wr.to)));
+            text += &format!("{} {deed}", session(h, wr.to));
+        }
         (Some(wr), _) => {
             text += &format!("{} {}", session(h, wr.to), did(wr.to));
-            let is_own = !h.is_initial(wr.from) && h.session_of(wr.from) == h.session_of(wr.to);
-            text += &if h.is_initial(wr.from) {
-                ", the initial value".into()
-            } else if is_own && wr.from > wr.to {
+            let is_own = h.session_of(wr.from) == h.session_of(wr.to);
+            text += &if is_own && wr.from > wr.to {
                 format!(", which it wrote only later ({})", reference(h, wr.from))
             } else if is_own {
                 format!(", which it had written itself ({})", reference(h, wr.from))
@@ -461,8 +478,8 @@ fn derived(h: &History, edge: &Edge, reason: &Reason, is_new: bool) -> String {
             )
         }
         Reason::Overwritten { source, .. } if h.is_initial(*source) => format!(
-            "{from} {}, the initial value, so it happened before {to} overwrote it (rw).",
-            deed(h, edge.from)
+            "{from} {}, so it happened before {to} overwrote it (rw).",
+            deed_at_first(h, edge.from, None)
         ),
         Reason::Overwritten { source, .. } => format!(
             "{from} {} from {}, so it happened before {to} overwrote that (rw).",
@@ -525,8 +542,20 @@ fn thin_air(h: &History, read: OpId) -> String {
 /// Sums the cycle up.
 fn contradiction(h: &History, cycle: &[&Edge]) -> String {
     let Some(first) = cycle.first() else {
-        return "The certificate lists no edges.".into();
+        return never_ended(h)
+            .map_or("The certificate lists no edges.".into(), |words| format!("{words}."));
     };
+    match shape(cycle) {
+        Shape::Pair(from, to) => {
+            let (from, to) = (quoted(h, from), quoted(h, to));
+            return format!("So the relation that must be empty holds {from} → {to}.");
+        }
+        Shape::Member(op) => {
+            let set = clean(&first.relation, 80);
+            return format!("{} is in {set}, which the check does not allow.", quoted(h, op));
+        }
+        Shape::Cycle | Shape::Nothing => {}
+    }
     let mut places: Vec<String> = Vec::new();
     let left_out =
         if cycle.len() > MOST_STEPS { cycle.len() - FIRST_STEPS - LAST_STEPS } else { 0 };

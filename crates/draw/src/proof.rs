@@ -93,14 +93,20 @@ pub(crate) struct Derivations<'a> {
 }
 
 impl<'a> Derivations<'a> {
-    /// Indexes the derivations of a cycle; the first of an edge counts.
+    /// Indexes the derivations of a cycle; that of an edge counts which is complete first.
+    ///
+    /// It rests only on what was derived before it, so a reader who follows the index never comes
+    /// back to where it started.
     pub(crate) fn of(cycle: &'a [Edge]) -> Self {
         let mut first = HashMap::new();
-        let mut stack: Vec<&Edge> = cycle.iter().rev().collect();
-        while let Some(edge) = stack.pop() {
-            if !edge.because.is_empty() {
+        // Each edge, and whether its premises were indexed.
+        let mut stack: Vec<(&Edge, bool)> = cycle.iter().rev().map(|edge| (edge, false)).collect();
+        while let Some((edge, is_complete)) = stack.pop() {
+            if is_complete {
                 first.entry(fact(edge)).or_insert(&*edge.because);
-                stack.extend(edge.because.iter().rev());
+            } else if !edge.because.is_empty() {
+                stack.push((edge, true));
+                stack.extend(edge.because.iter().rev().map(|premise| (premise, false)));
             }
         }
         Derivations { first }
@@ -138,9 +144,37 @@ impl<'a> Derivations<'a> {
     }
 }
 
+/// What the edges of a certificate lead to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shape {
+    /// Nowhere: there are none.
+    Nothing,
+    /// Back to where they start.
+    Cycle,
+    /// Elsewhere: a pair of a relation that must be empty.
+    Pair(OpId, OpId),
+    /// An operation that is in a set that must be empty, or related to itself without more ado.
+    Member(OpId),
+}
+
+/// Finds what edges that follow one another lead to.
+pub(crate) fn shape(edges: &[&Edge]) -> Shape {
+    match edges {
+        [] => Shape::Nothing,
+        [one] if one.from == one.to && one.because.is_empty() => Shape::Member(one.from),
+        [first, .., last] | [first @ last] if first.from != last.to => {
+            Shape::Pair(first.from, last.to)
+        }
+        _ => Shape::Cycle,
+    }
+}
+
 /// Turns a cycle so that it starts where it reads best: behind a derived edge, at the first of a
-/// session's operations.
+/// session's operations. What is no cycle starts where it starts.
 pub(crate) fn turned(mut cycle: Vec<&Edge>) -> Vec<&Edge> {
+    if shape(&cycle) != Shape::Cycle {
+        return cycle;
+    }
     let score = |i: usize| {
         let before = kind(&cycle[(i + cycle.len() - 1) % cycle.len()].relation);
         let here = kind(&cycle[i].relation);

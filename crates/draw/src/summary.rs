@@ -4,8 +4,8 @@ use consistory_history::{History, OpId};
 use consistory_verdict::{Certificate, Edge, Judgement};
 
 use crate::narrative::shown_by;
-use crate::proof::{Derivations, Kind, Reason, kind, leaves, reason, turned};
-use crate::text::{clean, counted, ended, grouped, quoted, reference, width};
+use crate::proof::{Derivations, Kind, Reason, Shape, kind, leaves, reason, shape, turned};
+use crate::text::{clean, counted, ended, grouped, never_ended, quoted, reference, width};
 
 /// The longest that the line gets, in columns.
 const LONGEST: usize = 200;
@@ -114,13 +114,20 @@ fn overwritten<'a>(
     }
 }
 
-/// Writes a cycle as a chain, the middle left out if it takes too much room.
+/// Writes a cycle, or what leads to a pair that must not be, as a chain, the middle left out if it takes too much room.
 fn around(h: &History, cycle: &[&Edge], room: usize) -> String {
     let link = |edge: &Edge| format!("{} -{}-> ", quoted(h, edge.from), clean(&edge.relation, 12));
     let Some((first, last)) = cycle.first().zip(cycle.last()) else {
-        return "the certificate lists no edges".into();
+        return never_ended(h).unwrap_or("the certificate lists no edges".into());
     };
-    let end = reference(h, first.from);
+    let end = match shape(cycle) {
+        Shape::Member(op) => {
+            let set = clean(&first.relation, 80);
+            return format!("{} is in {set}, which the check does not allow", quoted(h, op));
+        }
+        Shape::Pair(_, to) => format!("{}, in a relation that must be empty", quoted(h, to)),
+        Shape::Cycle | Shape::Nothing => reference(h, first.from),
+    };
     let closing = link(last);
     // Behind the links that fit there must be room for the count, the last link and the end.
     let reserved = width(&closing) + width(&end) + 16;

@@ -3,7 +3,9 @@
 //! Where sessions and keys are called by numbers, as in traces of hardware, the words say which is
 //! which: session 0, v0. References stay as the certificate has them.
 
-use consistory_history::{Action, History, KeyId, OpId, SessionId, is_plain_word, write_quoted};
+use consistory_history::{
+    Action, History, KeyId, OpId, SessionId, Status, ValueId, is_plain_word, write_quoted,
+};
 
 /// How many columns the name of a session, key or value may take.
 const LONGEST_NAME: usize = 24;
@@ -122,11 +124,46 @@ pub(crate) fn deed(history: &History, op: OpId) -> String {
     }
 }
 
+/// Says what an operation did that found the initial value, as `read x=0 (t0:1), the initial value`,
+/// with what stands in the brackets, if anything does.
+pub(crate) fn deed_at_first(history: &History, op: OpId, place: Option<&str>) -> String {
+    let place = place.map_or(String::new(), |place| format!(" ({place})"));
+    let Action::Rmw { key, read, write } = history.action(op) else {
+        return format!("{}{place}, the initial value", deed(history, op));
+    };
+    let value = |id| clean(&history.value(id).to_string(), LONGEST_NAME);
+    let (key, read, write) = (key_name(history, key), value(read), value(write));
+    format!("changed {key} from its initial value {read} to {write}{place}")
+}
+
 /// Says what a key's final value is, as `x is 1 in the end`.
 pub(crate) fn ended(history: &History, key: KeyId) -> String {
     let given = history.finals().iter().find(|&&(of, _)| of == key);
     let value = given.map_or("?".into(), |&(_, value)| history.value(value).to_string());
     format!("{} is {} in the end", key_name(history, key), clean(&value, LONGEST_NAME))
+}
+
+/// Says which final value no write can have left, as `x is 2 in the end, but no write of that value
+/// can be the last`.
+pub(crate) fn never_ended(history: &History) -> Option<String> {
+    let finals = history.finals();
+    let two = finals.iter().enumerate().find_map(|(i, &(key, value))| {
+        let other = finals[..i].iter().find(|&&(of, other)| of == key && other != value)?;
+        let shown = |value| clean(&history.value(value).to_string(), LONGEST_NAME);
+        let (one, other) = (shown(other.1), shown(value));
+        Some(format!("{} cannot be both {one} and {other} in the end", key_name(history, key)))
+    });
+    let none = |is_written: &dyn Fn(OpId) -> bool| {
+        let is_missing = |&&(key, value): &&(KeyId, ValueId)| {
+            let writes = |op: OpId| history.writes(op) == Some((key, value)) && is_written(op);
+            history.initial_value(key) != value && !history.ops().any(writes)
+        };
+        let &(key, _) = finals.iter().find(is_missing)?;
+        Some(format!("{}, but no write of that value can be the last", ended(history, key)))
+    };
+    // What is unknown to have happened counts only if it was read.
+    two.or_else(|| none(&|op| history.status(op) != Status::Fail))
+        .or_else(|| none(&|op| history.status(op) == Status::Ok))
 }
 
 /// Gives a key as the text notation has it, quoted unless it is a plain word; one that is a number

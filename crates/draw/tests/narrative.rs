@@ -615,3 +615,135 @@ fn numbers_for_names_are_told_apart() {
     let read = Certificate::ThinAirRead { read: op(&h, "0:0") };
     assert!(explain_line(&h, "cc", &violation("ThinAirRead", read)).contains("0:0 w(0,1)"));
 }
+
+#[test]
+fn what_is_being_derived_is_not_referred_to() {
+    // The outer derivation rests on the same pair, which only the inner one shows.
+    check_cycle(
+        "t0: w(x,1)
+         t1: w(x,2) r(x,2) r(x,1) r(x,2)",
+        "cm",
+        "CyclicHB",
+        "t0:0 hb t1:0
+           t0:0 hb t1:0
+             t0:0 wr t1:2
+             t1:2 po t1:3
+             t1:0 wr t1:3
+           t1:0 po t1:1
+           t1:0 wr t1:1
+         t1:0 po t1:2
+         t1:2 odd t0:0",
+        expect![[r#"
+            CyclicHB: t1:0 w(x,2) -po-> t1:2 r(x,1) -odd-> t0:0 w(x,1) -hb-> t1:0
+
+            The history violates cm.
+            CyclicHB: one session's reads force an order of the writes that it had seen, and that order contradicts itself or causality.
+
+              1. t1 wrote x=2 (t1:0), then read x=1 (t1:2).
+              2. t1:2 r(x,1) comes before t0:0 w(x,1) (odd).
+              3. t1:1 r(x,2) comes after t0:0 w(x,1) and still read from t1:0 w(x,2), so t0:0 must come before t1:0 (hb).
+                 - t1:3 r(x,2) had seen t0:0 w(x,1) and still read from t1:0 w(x,2), so t0:0 must come before t1:0 (hb).
+                    - t1 read x=1 (t1:2), which t0 had written (t0:0), then read x=2 (t1:3).
+                 - t1 wrote x=2 (t1:0), then read x=2 (t1:1).
+            Together: t1:0 before t1:2 before t0:0 before t1:0, a cycle.
+        "#]],
+    );
+}
+
+#[test]
+fn an_initial_value_that_was_changed() {
+    check_cycle(
+        "t0: rmw(x,0,1)
+         t1: rmw(x,0,2)",
+        "sc",
+        "CyclicHB",
+        "t0:0 rw t1:0
+           init:x wr t0:0
+           init:x po t1:0
+         t1:0 rw t0:0
+           init:x wr t1:0
+           init:x po t0:0",
+        expect![[r#"
+            CyclicHB: t0:0 rmw(x,0,1) -rw-> t1:0 rmw(x,0,2) -rw-> t0:0
+
+            The history violates sc.
+            CyclicHB: one session's reads force an order of the writes that it had seen, and that order contradicts itself or causality.
+
+              1. t0:0 changed x from its initial value 0 to 1, so it happened before t1:0 overwrote it (rw).
+              2. t1:0 changed x from its initial value 0 to 2, so it happened before t0:0 overwrote it (rw).
+            Together: t0:0 before t1:0 before t0:0, a cycle.
+        "#]],
+    );
+}
+
+#[test]
+fn a_relation_that_must_be_empty() {
+    check_cycle(
+        "t0: r(x,0)
+         t1: w(x,1) f w(y,1)",
+        "mine.model",
+        "X",
+        "t1:0 po t1:1",
+        expect![[r#"
+            X: t1:0 w(x,1) -po-> t1:1 f, in a relation that must be empty
+
+            The history violates mine.model.
+            The model's check "X" fails: a relation that must be empty is not.
+
+              1. t1 wrote x=1 (t1:0), then passed a fence (t1:1).
+            So the relation that must be empty holds t1:0 w(x,1) → t1:1 f.
+        "#]],
+    );
+}
+
+#[test]
+fn a_set_that_must_be_empty() {
+    check_cycle(
+        "t1: w(x,1) f w(y,1)",
+        "mine.model",
+        "X",
+        "t1:1 F t1:1",
+        expect![[r#"
+        X: t1:1 f is in F, which the check does not allow
+
+        The history violates mine.model.
+        The model's check "X" fails.
+
+        t1:1 f is in F, which the check does not allow.
+    "#]],
+    );
+}
+
+#[test]
+fn final_values_that_cannot_be() {
+    for (text, expected) in [
+        (
+            "t0: w(x,1)
+             final: x=2",
+            expect![[r#"
+                FinalValue: x is 2 in the end, but no write of that value can be the last
+
+                The history violates rmo.
+                FinalValue: no order of the writes ends with the values that are given as final.
+
+                x is 2 in the end, but no write of that value can be the last.
+            "#]],
+        ),
+        (
+            "t0: w(x,1) w(x,2)
+             final: x=1
+             final: x=2",
+            expect![[r#"
+                FinalValue: x cannot be both 1 and 2 in the end
+
+                The history violates rmo.
+                FinalValue: no order of the writes ends with the values that are given as final.
+
+                x cannot be both 1 and 2 in the end.
+            "#]],
+        ),
+    ] {
+        let certificate = Certificate::Cycle { edges: vec![], observer: None, check: None };
+        check(&history(text), "rmo", &violation("FinalValue", certificate), expected);
+    }
+}
