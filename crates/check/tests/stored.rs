@@ -44,6 +44,9 @@ fn assert_agrees(history: &History, engines: &[Engine], tally: &mut Tally) {
             if let Err(rejection) = certify(history, id, expected, certificate) {
                 panic!("{id} by {engine:?} of\n{}\n{judgement:?}\n{rejection}", text(history));
             }
+            if let Certificate::Closure { pairs, .. } = certificate {
+                assert!(pairs.is_sorted_by(|a, b| a < b), "each pair once: {pairs:?}");
+            }
         }
     }
 }
@@ -375,6 +378,40 @@ fn tangled_histories() {
         }
     }
     assert!((9..=63).contains(&violations), "{violations}");
+}
+
+#[test]
+fn tangled_histories_whose_values_repeat() {
+    let mut tally = [0; 2];
+    for seed in 0..16 {
+        let (cells, cycles) = (5, 14 + 2 * seed as u32);
+        // What some reads of cells read may be from another session, too.
+        let again = match seed % 4 {
+            0 => "w(x0,1) w(x1,2)",
+            1 => "w(p,1) r(p,1) w(p,1)",
+            2 => "w(x2,1) f w(x3,2) f w(x0,2)",
+            _ => "w(x4,2)",
+        };
+        let written = text(&tangle(&Tangle { cells, cycles, seed }));
+        let written = format!("{written}again: {again}\nreader: r(p,{})\n", seed % 4 % 2);
+        let history = parse_str(&written, Format::Hist, "tangled").unwrap().remove(0);
+        for (id, model) in [MODELS[1], MODELS[3], MODELS[4]] {
+            let verdict = assert_engines_agree(&history, id, model, &written);
+            tally[usize::from(verdict == Verdict::Violation)] += 1;
+        }
+    }
+    assert!(tally.iter().all(|&n| n > 9), "{tally:?}");
+}
+
+#[test]
+fn what_is_given_is_no_part_of_a_closure() {
+    let given = "t0: r(y,0) w(x,1) f w(y,1)\nt1: r(x,1) w(z,1) r(z,1)\n";
+    let history = parse_str(given, Format::Hist, "given").unwrap().remove(0);
+    for model in [StoreModel::Wsc, StoreModel::Wtso] {
+        let judgement = decide_stored(&history, model, &Options::default()).judgement;
+        let closure = Certificate::Closure { pairs: vec![], wr: vec![] };
+        assert_eq!(judgement, Judgement::Consistent(closure), "{model:?}");
+    }
 }
 
 #[test]
