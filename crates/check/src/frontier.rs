@@ -264,3 +264,60 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use consistory_generate::{Tangle, Workload, generate, tangle};
+    use consistory_history::History;
+
+    use super::*;
+    use crate::layers::{Memory, layers};
+    use crate::reads_from::candidates;
+    use crate::saturation::Readers;
+
+    /// Compares what the search finds with what cases find, if anything is left to be found; says
+    /// whether there is an order.
+    fn finds(history: &History, memory: Memory) -> Option<bool> {
+        let budget = Budget::unlimited();
+        let source = candidates(history).source;
+        let registers = &Registers::new(history, &source);
+        let readers = Readers::new(registers);
+        let layers = layers(registers, memory, &budget).unwrap().ok()?;
+        let mut saturation = Saturation::new(registers, &readers, layers);
+        saturation.saturate(&budget).unwrap().ok()?;
+        let found = matches!(search(registers, &mut saturation, &budget), Ok(Found::Order(_)));
+        let cases = Split.complete(registers, &mut saturation, &budget);
+        assert_eq!(found, matches!(cases, Ok(Completed::Order(_))), "{memory:?}");
+        Some(found)
+    }
+
+    #[test]
+    fn an_order_is_found_exactly_if_there_is_one() {
+        let mut tally = [0; 2];
+        for seed in 0..60 {
+            let tangled = tangle(&Tangle { cells: 4, cycles: 8 + seed as u32 % 12, seed });
+            let run = |memory| {
+                let (operations, variables) = (60, 4);
+                let workload = Workload {
+                    sessions: 4,
+                    operations,
+                    variables,
+                    rmw_share: 0.1,
+                    seed,
+                    ..Workload::default()
+                };
+                generate(&workload, memory)
+            };
+            for (memory, produced_by) in [
+                (Memory::Sequential, consistory_generate::Memory::Sc),
+                (Memory::TotalStore, consistory_generate::Memory::Tso),
+                (Memory::PartialStore, consistory_generate::Memory::Pso),
+            ] {
+                let found = finds(&tangled, memory).expect("saturation leaves it open");
+                tally[usize::from(found)] += 1;
+                assert_eq!(finds(&run(produced_by), memory), Some(true), "{memory:?}, {seed}");
+            }
+        }
+        assert!(tally.iter().all(|&n| n > 20), "{tally:?}");
+    }
+}

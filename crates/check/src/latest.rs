@@ -175,8 +175,8 @@ impl Cursor {
     fn go(&mut self, segments: &Segments, number: usize, known: u32) {
         let places = segments.places(segments.numbered(number));
         let mut count = passed(places, known, self.passed as usize);
-        // What comes next will be asked for again.
-        if known < self.from && count < places.len() {
+        // What comes next will be asked for again; there is a next one, just before `from`.
+        if known < self.from {
             count += 1;
         }
         let behind_last = |count: usize| places[..count].last().map_or(0, |last| last + 1);

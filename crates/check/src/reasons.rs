@@ -113,3 +113,61 @@ pub(crate) fn fewest_edges(order: &ChainOrder, first_edges: u32, from: u32, to: 
     }
     path
 }
+
+#[cfg(test)]
+mod tests {
+    use consistory_generate::{Tangle, tangle};
+    use consistory_verdict::Budget;
+
+    use super::*;
+    use crate::layers::{Memory, layers};
+    use crate::reads_from::candidates;
+    use crate::registers::Registers;
+    use crate::saturation::Readers;
+    use crate::split::unordered_pair;
+
+    /// Puts pairs in; says whether that ends in a contradiction.
+    fn contradict(saturation: &mut Saturation<'_>, pairs: &[[u32; 2]]) -> bool {
+        let budget = Budget::unlimited();
+        pairs.iter().any(|&[first, second]| {
+            saturation.put(first, second).is_err()
+                || saturation.saturate(&budget).expect("nothing stops it").is_err()
+        })
+    }
+
+    #[test]
+    fn what_a_contradiction_rests_on_contradicts_itself() {
+        let budget = Budget::unlimited();
+        let (mut met, mut fewer) = (0, 0);
+        for seed in 0..60 {
+            let history = tangle(&Tangle { cells: 16, cycles: 50, seed });
+            let source = candidates(&history).source;
+            let registers = &Registers::new(&history, &source);
+            let readers = Readers::new(registers);
+            for memory in [Memory::Sequential, Memory::TotalStore, Memory::PartialStore] {
+                let layers = layers(registers, memory, &budget).unwrap().ok().expect("no cycle");
+                let mut saturation = Saturation::new(registers, &readers, layers);
+                assert!(saturation.saturate(&budget).unwrap().is_ok());
+                let start = saturation.mark();
+                let mut put = Vec::new();
+                while let Some([a, b]) = unordered_pair(registers, saturation.layer()) {
+                    let pair = if (seed >> (put.len() % 6)) & 1 == 0 { [a, b] } else { [b, a] };
+                    put.push(pair);
+                    if !contradict(&mut saturation, &[pair]) {
+                        continue;
+                    }
+                    let clause = assumptions(&saturation);
+                    assert!(clause.is_sorted_by(|a, b| a < b), "{clause:?}");
+                    assert!(clause.contains(&pair), "{clause:?} without {pair:?}");
+                    assert!(clause.iter().all(|pair| put.contains(pair)), "{clause:?} of {put:?}");
+                    saturation.undo(start);
+                    assert!(contradict(&mut saturation, &clause), "{clause:?} of {put:?}");
+                    met += 1;
+                    fewer += usize::from(clause.len() < put.len());
+                    break;
+                }
+            }
+        }
+        assert!(met > 100 && fewer > 40, "{fewer} of {met}");
+    }
+}

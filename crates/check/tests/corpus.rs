@@ -5,7 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use consistory_check::{Model, Options, judge, shrink};
+use consistory_certify::certify;
+use consistory_check::{Model, Options, Ruling, judge, shrink};
 use consistory_formats::{Format, Input, parse_str, read, write_history};
 use consistory_history::History;
 use consistory_models::find;
@@ -36,9 +37,13 @@ fn expectations(text: &str) -> Vec<(String, String, Option<String>)> {
         .collect()
 }
 
-fn judgement(history: &History, model: &str) -> Judgement {
+fn ruling(history: &History, model: &str) -> Ruling {
     let models = [Model::Catalogued(find(model).unwrap())];
-    judge(history, &models, &Options::default()).remove(0).unwrap().judgement
+    judge(history, &models, &Options::default()).remove(0).unwrap()
+}
+
+fn judgement(history: &History, model: &str) -> Judgement {
+    ruling(history, model).judgement
 }
 
 #[test]
@@ -52,12 +57,15 @@ fn every_history_has_the_verdicts_that_it_expects() {
             read(&Input::File(file), None).collect::<Result<_, _>>().unwrap();
         assert_eq!(histories.len(), 1, "{name} holds one history");
         for (model, verdict, pattern) in expected {
-            let judgement = judgement(&histories[0], &model);
+            let Ruling { judgement, via, .. } = ruling(&histories[0], &model);
             assert_eq!(judgement.verdict().as_str(), verdict, "{model} of {name}");
-            if matches!(model.as_str(), "cc" | "ccv" | "cm") {
-                let certificate = judgement.certificate().expect("it is decided");
-                let claim = judgement.verdict();
-                consistory_certify::certify(&histories[0], &model, claim, certificate).unwrap();
+            let (shown, claim) = (via.unwrap_or(&model), judgement.verdict());
+            let certificate = judgement.certificate().expect("it is decided");
+            // There are no rules for RMO, which the evaluator decides.
+            if shown != "rmo"
+                && let Err(rejection) = certify(&histories[0], shown, claim, certificate)
+            {
+                panic!("{shown} of {name}: {rejection}");
             }
             if let Some(expected) = pattern {
                 let Judgement::Violation { pattern, .. } = judgement else {

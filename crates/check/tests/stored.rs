@@ -44,6 +44,9 @@ fn assert_agrees(history: &History, engines: &[Engine], tally: &mut Tally) {
             if let Err(rejection) = certify(history, id, expected, certificate) {
                 panic!("{id} by {engine:?} of\n{}\n{judgement:?}\n{rejection}", text(history));
             }
+            if let Certificate::Closure { pairs, .. } = certificate {
+                assert!(pairs.is_sorted_by(|a, b| a < b), "each pair once: {pairs:?}");
+            }
         }
     }
 }
@@ -375,6 +378,62 @@ fn tangled_histories() {
         }
     }
     assert!((9..=63).contains(&violations), "{violations}");
+}
+
+#[test]
+fn tangled_histories_whose_values_repeat() {
+    let mut tally = [0; 2];
+    for seed in 0..10 {
+        let (cells, cycles) = (5, 12 + 3 * seed as u32);
+        // What some reads of cells read may be from another session, too, and so may be what is last.
+        let again = match seed % 5 {
+            0 => "w(x0,1) w(x1,2)\nreader: r(x0,1)",
+            1 => "w(p,1) r(p,1) w(p,1)\nreader: r(p,1)",
+            2 => "w(x2,1) f w(x3,2) f w(x0,2)",
+            3 => "w(x4,2)\nfinal: x4=2",
+            _ => "w(x0,1)\nafter: w(x1,2)\nfinal: x0=1 x1=2 x2=1",
+        };
+        let written = text(&tangle(&Tangle { cells, cycles, seed }));
+        let written = format!("{written}again: {again}\n");
+        let history = parse_str(&written, Format::Hist, "tangled").unwrap().remove(0);
+        for (id, model) in [MODELS[1], MODELS[3], MODELS[4]] {
+            let verdict = assert_engines_agree(&history, id, model, &written);
+            tally[usize::from(verdict == Verdict::Violation)] += 1;
+        }
+    }
+    assert!(tally.iter().all(|&n| n > 5), "{tally:?}");
+}
+
+#[test]
+fn what_is_given_is_no_part_of_a_closure() {
+    let given = "t0: r(y,0) w(x,1) f w(y,1)\nt1: r(x,1) w(z,1) r(z,1)\n";
+    let history = parse_str(given, Format::Hist, "given").unwrap().remove(0);
+    for model in [StoreModel::Wsc, StoreModel::Wtso] {
+        let judgement = decide_stored(&history, model, &Options::default()).judgement;
+        let closure = Certificate::Closure { pairs: vec![], wr: vec![] };
+        assert_eq!(judgement, Judgement::Consistent(closure), "{model:?}");
+    }
+}
+
+#[test]
+fn a_violation_has_the_name_of_its_cycle() {
+    let buffered = "t0: w(x,1) r(y,0)\nt1: w(y,1) r(x,0)\n";
+    let fenced = "t0: w(x,1) f r(y,0)\nt1: w(y,1) f r(x,0)\n";
+    let ended = "t0: w(x,1) w(x,2)\nfinal: x=1\n";
+    for (written, model, expected) in [
+        (buffered, StoreModel::Wsc, "CyclicWSC"),
+        (buffered, StoreModel::Sc, "CyclicSC"),
+        (fenced, StoreModel::Wtso, "CyclicPPO"),
+        (fenced, StoreModel::Tso, "CyclicPPO"),
+        (ended, StoreModel::Pso, "FinalValue"),
+    ] {
+        let history = parse_str(written, Format::Hist, "named").unwrap().remove(0);
+        let judgement = decide_stored(&history, model, &Options::default()).judgement;
+        let Judgement::Violation { pattern, .. } = judgement else {
+            panic!("{model:?} forbids\n{written}");
+        };
+        assert_eq!(pattern, expected, "{model:?} of\n{written}");
+    }
 }
 
 #[test]
