@@ -17,7 +17,7 @@ use crate::contrast::shown;
 use crate::convert::find_inputs;
 use crate::error::{CliError, OK, UNDECIDED, report};
 use crate::output::{Output, write_file};
-use crate::report::quoted;
+use crate::report::{counted, quoted};
 
 /// Contrasts all pairs and prints what is known.
 pub(crate) fn atlas(args: &AtlasArgs) -> Result<u8, CliError> {
@@ -290,12 +290,13 @@ fn markdown(survey: &Survey, sheets: &[Sheet]) -> String {
     page += "\n## Histories\n";
     for sheet in sheets {
         let number = sheet.number;
-        let (n, s) = (sheet.history.len(), sheet.history.session_count());
+        let operations = counted(sheet.history.len(), "operation");
+        let sessions = counted(sheet.history.session_count(), "session");
         let file = sheet.file();
         let note = if sheet.known.is_some() { "; it need not be smallest" } else { "" };
         let _ = writeln!(
             page,
-            "\n### History {number}\n\nTells {}. {n} operations, {s} sessions, \
+            "\n### History {number}\n\nTells {}. {operations}, {sessions}, \
              [{file}](../{file}){note}.\n\n```text\n{}```",
             sheet.separates(),
             sheet.text

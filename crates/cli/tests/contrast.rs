@@ -30,6 +30,7 @@ fn a_difference_is_found_judged_and_drawn() {
 fn exit_codes_say_what_was_found() {
     let folder = Folder::new();
     folder.write("same.cat", "\"SC again\"\ninclude \"sc.cat\"\n");
+    folder.write("nof.cat", "\"no fences\"\nempty [F] as NoF\n");
     folder.write("bad.cat", "\"bad\"\nacyclic nothing\n");
     for (command, code, words) in [
         ("contrast sc same.cat --bound 3", 0, "sc allows nothing that same.cat forbids, up to 3"),
@@ -38,6 +39,9 @@ fn exit_codes_say_what_was_found() {
         ("contrast same.cat cc --bound 4 --sessions 2 --variables 2", 1, "same.cat allows nothing"),
         ("contrast ccv rmo --bound 2 --rmws", 1, "rmw(x,0,1)"),
         ("contrast ccv rmo --bound 4 --fences", 1, "with fences"),
+        ("contrast sc nof.cat --bound 3 --fences", 1, "1 operation in 1 session:\n\n    t0: f\n"),
+        ("contrast tso sc --bound 1 --fences", 0, "sc forbids, up to 1 operation, with fences."),
+        ("contrast tso sc --bound 2 --sessions 1", 0, "up to 2 operations, 1 session."),
         ("contrast wccm ccv --bound 12 --budget 50ms", 3, "larger ones are undecided"),
     ] {
         let ran = folder.run(command);
