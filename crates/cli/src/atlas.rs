@@ -9,7 +9,7 @@ use consistory_check::{Model, Options, judge};
 use consistory_draw::{LatticeCard, LatticeEdge, LatticeNode, lattice_with_cards_svg};
 use consistory_formats::read;
 use consistory_history::{Action, History};
-use consistory_models::{catalogue, lattice};
+use consistory_models::{Implication, catalogue, lattice};
 use consistory_verdict::{Budget, Judgement};
 
 use crate::args::{AtlasArgs, AtlasFormat};
@@ -224,7 +224,7 @@ fn json(survey: &Survey) -> String {
 const SLIPS: &str = "
 ## Examples that do not separate
 
-Two of the papers' separating examples do not do what is said of them ([slips 3 and 4](models.md#slips-in-the-papers)): independent reads of independent writes ([iriw.hist](../corpus/histories/iriw.hist)) satisfy neither CCM nor wCCM, so they tell those from nothing stronger; and the history of the thesis's Figure 5.6a already violates CCv and wTSO. With variables of their own for each side the latter tells wSC from SC and wTSO from TSO ([weak-tso-not-tso.hist](../corpus/histories/weak-tso-not-tso.hist)).
+Two of the papers' separating examples do not do what is said of them ([slips 3 and 4](models.md#slips-in-the-papers)): independent reads of independent writes ([iriw.hist](../corpus/histories/iriw.hist)) satisfy neither CCM nor wCCM, so they tell those from nothing stronger; and the history of the thesis's Figure 5.6a already violates CCv and wTSO. With variables of their own for each side the latter tells wSC from SC and wTSO from TSO ([weak-tso-not-tso.hist](../corpus/histories/weak-tso-not-tso.hist)), and with fences wSC and wTSO from PSO and RMO ([weak-sc-not-pso.hist](../corpus/histories/weak-sc-not-pso.hist)).
 ";
 
 fn markdown(survey: &Survey, sheets: &[Sheet]) -> String {
@@ -232,10 +232,10 @@ fn markdown(survey: &Survey, sheets: &[Sheet]) -> String {
     let mut page = format!(
         "# Atlas\n\n\
          For each two models of the catalogue, whether the first implies the second. `⇒` is proved \
-         or by definition. A number is a history that the first (the row) allows and the second \
-         (the column) forbids; it is shown below, and no smaller one of its kind does that, unless \
-         it says otherwise. `?` is open: nothing up to {plain} reads and writes tells them apart, \
-         nor up to {extended} operations with fences and read-modify-writes.\n\n\
+         or by definition, as [Proofs](#proofs) says. A number is a history that the first (the \
+         row) allows and the second (the column) forbids; it is shown below, and no smaller one of \
+         its kind does that, unless it says otherwise. `?` is [open](#open): nothing up to {plain} reads and writes tells \
+         them apart, nor up to {extended} operations with fences and read-modify-writes.\n\n\
          This page is written by `consistory atlas --bound {plain} --extended {extended} --known \
          corpus/histories --histories corpus/atlas --format markdown`, which went through {} \
          histories, each once up to the names of sessions, variables and values, and without \
@@ -265,27 +265,11 @@ fn markdown(survey: &Survey, sheets: &[Sheet]) -> String {
             .collect();
         let _ = writeln!(page, "| **{from}** | {} |", cells.join(" | "));
     }
-    let _ = writeln!(
-        page,
-        "\n## Open\n\nWhether the first implies each of the others, of which nothing up to {plain} \
-         reads and writes, or {extended} operations with fences and read-modify-writes, is a \
-         counterexample:\n"
-    );
-    for from in &ids {
-        let of = survey.pairs.iter().filter(|pair| pair.from == *from);
-        let open: Vec<String> = of
-            .filter_map(|pair| match &pair.answer {
-                Answer::Open { conjecture: None } => Some(pair.to.to_owned()),
-                Answer::Open { conjecture: Some(standing) } => {
-                    Some(format!("{} ({standing})", pair.to))
-                }
-                _ => None,
-            })
-            .collect();
-        if !open.is_empty() {
-            let _ = writeln!(page, "- **{from}**: {}", open.join(", "));
-        }
-    }
+    page += "\n## Proofs\n\nThe implications that all others follow from; the proofs that are not \
+             the papers' are in [models.md](models.md#tso-implies-ccv).\n\n";
+    page += &proofs();
+    page += "\n## Open\n\n";
+    page += &open_pairs(survey);
     page += SLIPS;
     page += "\n## Histories\n";
     for sheet in sheets {
@@ -303,6 +287,46 @@ fn markdown(survey: &Survey, sheets: &[Sheet]) -> String {
         );
     }
     page
+}
+
+/// Lists the pairs that neither a proof nor a history settles.
+fn open_pairs(survey: &Survey) -> String {
+    let Bounds { plain, extended } = survey.bounds;
+    let mut lines = String::new();
+    for model in catalogue() {
+        let of = survey.pairs.iter().filter(|pair| pair.from == model.id);
+        let open: Vec<String> = of
+            .filter_map(|pair| match &pair.answer {
+                Answer::Open { conjecture: None } => Some(pair.to.to_owned()),
+                Answer::Open { conjecture: Some(standing) } => {
+                    Some(format!("{} ({standing})", pair.to))
+                }
+                _ => None,
+            })
+            .collect();
+        if !open.is_empty() {
+            let _ = writeln!(lines, "- **{}**: {}", model.id, open.join(", "));
+        }
+    }
+    if lines.is_empty() {
+        return "Nothing: each pair is settled by a proof or a history, and no implication rests \
+                on the search alone.\n"
+            .to_owned();
+    }
+    format!(
+        "Whether the first implies each of the others, of which nothing up to {plain} reads and \
+         writes, or {extended} operations with fences and read-modify-writes, is a \
+         counterexample:\n\n{lines}"
+    )
+}
+
+/// Lists the implications that the others follow from, and how each is known.
+fn proofs() -> String {
+    let mut lines = String::new();
+    for Implication { from, to, standing } in &lattice().edges {
+        let _ = writeln!(lines, "- **{from}** ⇒ **{to}**, {standing}");
+    }
+    lines
 }
 
 /// Draws the lattice; an edge says which history the weaker model allows and the stronger forbids.
