@@ -94,13 +94,15 @@ pub(crate) fn scan_reduced(
     let plan = Plan::new(models, &codes, reduction);
     let mut scan =
         Scan { answers: vec![None; questions.len()], complete: 0, histories: 0, stopped: None };
+    // Fences alone are of no variable.
+    let fewest = if space.fences { 0 } else { 1 };
     for operations in 1..=space.operations {
         for sessions in 1..=space.sessions.min(operations) {
             let mut skeletons = skeletons(space, operations, sessions);
             skeletons.retain(|skeleton| reduction.needs_skeleton(skeleton));
             // Of equal size, histories of plain reads and writes are simplest.
             skeletons.sort_by_key(Skeleton::extras);
-            for variables in 1..=space.variables.min(operations) {
+            for variables in fewest..=space.variables.min(operations) {
                 let open: Vec<usize> =
                     (0..questions.len()).filter(|&q| scan.answers[q].is_none()).collect();
                 if open.is_empty() {

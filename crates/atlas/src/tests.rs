@@ -10,7 +10,7 @@ use consistory_verdict::Verdict;
 use crate::compile::compile;
 use crate::reduce::Reduction;
 use crate::run::{Machine, Standing};
-use crate::scan::{Outline, Question, ScanOptions, scan_reduced};
+use crate::scan::{Outline, Question, ScanOptions, scan, scan_reduced};
 use crate::shape::{Shape, Source, Space, skeletons};
 use crate::sources::{Next, Visitor, choose};
 
@@ -315,6 +315,19 @@ fn reductions_lose_no_smallest_history() {
         }
         assert!(separated > 40, "{separated} in {space:?}");
     }
+}
+
+/// A history may have no variable at all.
+#[test]
+fn fences_alone_are_histories() {
+    let models = [catalogued().remove(0), own("\"one fence\" empty [F] ; po ; [F]")];
+    let questions = [Question { allows: 0, forbids: 1 }];
+    let found = |space: Space| {
+        let scan = scan(&models, &questions, &space, &ScanOptions::default());
+        scan.answers[0].as_ref().map(text)
+    };
+    assert_eq!(found(Space { fences: true, ..Space::of(3) }).as_deref(), Some("f f // "));
+    assert_eq!(found(Space::of(3)), None);
 }
 
 #[test]

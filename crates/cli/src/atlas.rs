@@ -9,7 +9,7 @@ use consistory_check::{Model, Options, judge};
 use consistory_draw::{LatticeCard, LatticeEdge, LatticeNode, lattice_with_cards_svg};
 use consistory_formats::read;
 use consistory_history::{Action, History};
-use consistory_models::{catalogue, lattice};
+use consistory_models::{Implication, catalogue, lattice};
 use consistory_verdict::{Budget, Judgement};
 
 use crate::args::{AtlasArgs, AtlasFormat};
@@ -17,7 +17,7 @@ use crate::contrast::shown;
 use crate::convert::find_inputs;
 use crate::error::{CliError, OK, UNDECIDED, report};
 use crate::output::{Output, write_file};
-use crate::report::quoted;
+use crate::report::{counted, quoted};
 
 /// Contrasts all pairs and prints what is known.
 pub(crate) fn atlas(args: &AtlasArgs) -> Result<u8, CliError> {
@@ -224,7 +224,7 @@ fn json(survey: &Survey) -> String {
 const SLIPS: &str = "
 ## Examples that do not separate
 
-Two of the papers' separating examples do not do what is said of them ([slips 3 and 4](models.md#slips-in-the-papers)): independent reads of independent writes ([iriw.hist](../corpus/histories/iriw.hist)) satisfy neither CCM nor wCCM, so they tell those from nothing stronger; and the history of the thesis's Figure 5.6a already violates CCv and wTSO. With variables of their own for each side the latter tells wSC from SC and wTSO from TSO ([weak-tso-not-tso.hist](../corpus/histories/weak-tso-not-tso.hist)).
+Two of the papers' separating examples do not do what is said of them ([slips 3 and 4](models.md#slips-in-the-papers)): independent reads of independent writes ([iriw.hist](../corpus/histories/iriw.hist)) satisfy neither CCM nor wCCM, so they tell those from nothing stronger; and the history of the thesis's Figure 5.6a already violates CCv and wTSO. With variables of their own for each side the latter tells wSC from SC and wTSO from TSO ([weak-tso-not-tso.hist](../corpus/histories/weak-tso-not-tso.hist)), and with fences wSC and wTSO from PSO and RMO ([weak-sc-not-pso.hist](../corpus/histories/weak-sc-not-pso.hist)).
 ";
 
 fn markdown(survey: &Survey, sheets: &[Sheet]) -> String {
@@ -232,10 +232,10 @@ fn markdown(survey: &Survey, sheets: &[Sheet]) -> String {
     let mut page = format!(
         "# Atlas\n\n\
          For each two models of the catalogue, whether the first implies the second. `⇒` is proved \
-         or by definition. A number is a history that the first (the row) allows and the second \
-         (the column) forbids; it is shown below, and no smaller one of its kind does that, unless \
-         it says otherwise. `?` is open: nothing up to {plain} reads and writes tells them apart, \
-         nor up to {extended} operations with fences and read-modify-writes.\n\n\
+         or by definition, as [Proofs](#proofs) says. A number is a history that the first (the \
+         row) allows and the second (the column) forbids; it is shown below, and no smaller one of \
+         its kind does that, unless it says otherwise. `?` is [open](#open): nothing up to {plain} reads and writes tells \
+         them apart, nor up to {extended} operations with fences and read-modify-writes.\n\n\
          This page is written by `consistory atlas --bound {plain} --extended {extended} --known \
          corpus/histories --histories corpus/atlas --format markdown`, which went through {} \
          histories, each once up to the names of sessions, variables and values, and without \
@@ -265,14 +265,36 @@ fn markdown(survey: &Survey, sheets: &[Sheet]) -> String {
             .collect();
         let _ = writeln!(page, "| **{from}** | {} |", cells.join(" | "));
     }
-    let _ = writeln!(
-        page,
-        "\n## Open\n\nWhether the first implies each of the others, of which nothing up to {plain} \
-         reads and writes, or {extended} operations with fences and read-modify-writes, is a \
-         counterexample:\n"
-    );
-    for from in &ids {
-        let of = survey.pairs.iter().filter(|pair| pair.from == *from);
+    page += "\n## Proofs\n\nThe implications that all others follow from; the proofs that are not \
+             the papers' are in [models.md](models.md#tso-implies-ccv).\n\n";
+    page += &proofs();
+    page += "\n## Open\n\n";
+    page += &open_pairs(survey);
+    page += SLIPS;
+    page += "\n## Histories\n";
+    for sheet in sheets {
+        let number = sheet.number;
+        let operations = counted(sheet.history.len(), "operation");
+        let sessions = counted(sheet.history.session_count(), "session");
+        let file = sheet.file();
+        let note = if sheet.known.is_some() { "; it need not be smallest" } else { "" };
+        let _ = writeln!(
+            page,
+            "\n### History {number}\n\nTells {}. {operations}, {sessions}, \
+             [{file}](../{file}){note}.\n\n```text\n{}```",
+            sheet.separates(),
+            sheet.text
+        );
+    }
+    page
+}
+
+/// Lists the pairs that neither a proof nor a history settles.
+fn open_pairs(survey: &Survey) -> String {
+    let Bounds { plain, extended } = survey.bounds;
+    let mut lines = String::new();
+    for model in catalogue() {
+        let of = survey.pairs.iter().filter(|pair| pair.from == model.id);
         let open: Vec<String> = of
             .filter_map(|pair| match &pair.answer {
                 Answer::Open { conjecture: None } => Some(pair.to.to_owned()),
@@ -283,25 +305,28 @@ fn markdown(survey: &Survey, sheets: &[Sheet]) -> String {
             })
             .collect();
         if !open.is_empty() {
-            let _ = writeln!(page, "- **{from}**: {}", open.join(", "));
+            let _ = writeln!(lines, "- **{}**: {}", model.id, open.join(", "));
         }
     }
-    page += SLIPS;
-    page += "\n## Histories\n";
-    for sheet in sheets {
-        let number = sheet.number;
-        let (n, s) = (sheet.history.len(), sheet.history.session_count());
-        let file = sheet.file();
-        let note = if sheet.known.is_some() { "; it need not be smallest" } else { "" };
-        let _ = writeln!(
-            page,
-            "\n### History {number}\n\nTells {}. {n} operations, {s} sessions, \
-             [{file}](../{file}){note}.\n\n```text\n{}```",
-            sheet.separates(),
-            sheet.text
-        );
+    if lines.is_empty() {
+        return "Nothing: each pair is settled by a proof or a history, and no implication rests \
+                on the search alone.\n"
+            .to_owned();
     }
-    page
+    format!(
+        "Whether the first implies each of the others, of which nothing up to {plain} reads and \
+         writes, or {extended} operations with fences and read-modify-writes, is a \
+         counterexample:\n\n{lines}"
+    )
+}
+
+/// Lists the implications that the others follow from, and how each is known.
+fn proofs() -> String {
+    let mut lines = String::new();
+    for Implication { from, to, standing } in &lattice().edges {
+        let _ = writeln!(lines, "- **{from}** ⇒ **{to}**, {standing}");
+    }
+    lines
 }
 
 /// Draws the lattice; an edge says which history the weaker model allows and the stronger forbids.

@@ -255,7 +255,7 @@ impl<'a> Court<'a> {
                 Ok(ruling) => ruling,
                 // A group means every model that applies.
                 Err(reason) => {
-                    refused = Some((model.id(), reason));
+                    refused = Some(reason);
                     continue;
                 }
             };
@@ -272,8 +272,9 @@ impl<'a> Court<'a> {
             let place = Place { source, number, index, model: model.id() };
             results.push(self.outcome(history, ruling, place, &mut complaints));
         }
-        if let (Some((model, reason)), true) = (&refused, results.is_empty()) {
-            return does_not_apply(source, index, model, reason);
+        if let (Some(reason), true) = (&refused, results.is_empty()) {
+            let message = format!("{source} [{index}]: none of the models applies: {reason}");
+            return Done::Unreadable(CliError::usage(message));
         }
         let satisfied: Vec<&str> = results
             .iter()

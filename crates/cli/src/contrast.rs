@@ -14,7 +14,7 @@ use crate::certify::accept;
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::finding::Finding;
 use crate::output::{Output, write_file};
-use crate::report::{Outcome, Report, json, quoted};
+use crate::report::{Outcome, Report, counted, json, quoted};
 use crate::select::select;
 
 /// Looks for histories that one of two models allows and the other forbids.
@@ -141,10 +141,10 @@ pub(crate) fn shown(history: &History) -> String {
 
 /// Says what was gone through.
 fn extent(space: &Space, operations: usize) -> String {
-    let mut words = format!("up to {operations} operations");
+    let mut words = format!("up to {}", counted(operations, "operation"));
     let limits = [
-        (space.sessions < operations).then(|| format!("{} sessions", space.sessions)),
-        (space.variables < operations / 2).then(|| format!("{} variables", space.variables)),
+        (space.sessions < operations).then(|| counted(space.sessions, "session")),
+        (space.variables < operations / 2).then(|| counted(space.variables, "variable")),
     ];
     for limit in limits.into_iter().flatten() {
         words += &format!(", {limit}");
@@ -162,9 +162,9 @@ fn page(sides: &[Shown<'_>], space: &Space, histories: u64) -> String {
         let (a, b) = (allows.id(), forbids.id());
         page += &match side {
             Side::Separated(history) => {
-                let (n, s) = (history.len(), history.session_count());
-                let plural = if s == 1 { "" } else { "s" };
-                format!("{a} allows and {b} forbids, {n} operations in {s} session{plural}:\n\n")
+                let operations = counted(history.len(), "operation");
+                let sessions = counted(history.session_count(), "session");
+                format!("{a} allows and {b} forbids, {operations} in {sessions}:\n\n")
             }
             Side::Implied(standing) => {
                 format!("{a} allows nothing that {b} forbids ({standing}).\n")

@@ -110,7 +110,10 @@ fn one(args: &KernelArgs, jobs: usize, source: &str, index: u64, history: &Histo
             );
         }
         Err(NoKernel::FinalValues) => {
-            return refuse("final values are not taken into account".to_owned(), "");
+            return refuse(
+                "refused: there is no kernel of a history with final values".to_owned(),
+                "leave the final values out to have the kernel of all store orders",
+            );
         }
         Err(NoKernel::DoesNotApply(reason)) => {
             return refuse(format!("sc does not apply: {reason}"), "");

@@ -207,10 +207,6 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// Gives the line above the verdicts.
 pub(crate) fn heading(source: &str, index: u64, history: &History) -> String {
-    let counted = |n: usize, one: &str| match n {
-        1 => format!("1 {one}"),
-        n => format!("{n} {one}s"),
-    };
     let mut page = format!("\u{1b}[1m{source}\u{1b}[0m");
     match (history.name(), index) {
         (Some(name), _) => page += &format!(" [{name}]"),
@@ -223,6 +219,11 @@ pub(crate) fn heading(source: &str, index: u64, history: &History) -> String {
         counted(history.len(), "operation")
     );
     page
+}
+
+/// Writes a number of things, as `1 session` or `2 sessions`.
+pub(crate) fn counted(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Colours the verdicts of a table.

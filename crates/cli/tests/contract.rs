@@ -151,7 +151,8 @@ fn a_history_that_no_model_applies_to_is_refused() {
             let ran = folder.run(&format!("check {file} kept.hist --model {model} --format json"));
             assert_eq!(ran.code, 2, "{file} {model}");
             assert_eq!(ran.lines().len(), 1, "{file} {model}");
-            assert!(ran.err.contains(file) && ran.err.contains("does not apply"), "{}", ran.err);
+            let words = if model == "cc" { "cc does not" } else { "none of the models applies" };
+            assert!(ran.err.contains(file) && ran.err.contains(words), "{}", ran.err);
         }
     }
 }
@@ -413,5 +414,9 @@ fn kernels_are_exact_and_add_up() {
     assert_eq!((ran.code, ran.lines()[0]["verdict"].as_str()), (1, Some("violation")));
     folder.write("twice.hist", "t0: w(x,1)\nt1: w(x,1) r(x,1)\n");
     assert_eq!(folder.run("kernel twice.hist").code, 2);
+    folder.write("final.hist", "t0: w(x,1)\nfinal: x=1\n");
+    let ran = folder.run("kernel final.hist");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("refused: there is no kernel of a history with final"), "{}", ran.err);
     assert_eq!(folder.run("kernel a.hist --budget 0s").code, 3);
 }

@@ -30,6 +30,7 @@ fn a_difference_is_found_judged_and_drawn() {
 fn exit_codes_say_what_was_found() {
     let folder = Folder::new();
     folder.write("same.cat", "\"SC again\"\ninclude \"sc.cat\"\n");
+    folder.write("nof.cat", "\"no fences\"\nempty [F] as NoF\n");
     folder.write("bad.cat", "\"bad\"\nacyclic nothing\n");
     for (command, code, words) in [
         ("contrast sc same.cat --bound 3", 0, "sc allows nothing that same.cat forbids, up to 3"),
@@ -38,7 +39,10 @@ fn exit_codes_say_what_was_found() {
         ("contrast same.cat cc --bound 4 --sessions 2 --variables 2", 1, "same.cat allows nothing"),
         ("contrast ccv rmo --bound 2 --rmws", 1, "rmw(x,0,1)"),
         ("contrast ccv rmo --bound 4 --fences", 1, "with fences"),
-        ("contrast wccm ccv --bound 12 --budget 50ms", 3, "larger ones are undecided"),
+        ("contrast sc nof.cat --bound 3 --fences", 1, "1 operation in 1 session:\n\n    t0: f\n"),
+        ("contrast tso sc --bound 1 --fences", 0, "sc forbids, up to 1 operation, with fences."),
+        ("contrast tso sc --bound 2 --sessions 1", 0, "up to 2 operations, 1 session."),
+        ("contrast wsc sc --bound 12 --budget 50ms", 3, "larger ones are undecided"),
     ] {
         let ran = folder.run(command);
         assert_eq!(ran.code, code, "{command}: {}{}", ran.out, ran.err);
@@ -70,7 +74,8 @@ fn an_atlas_lists_every_pair_once() {
     assert_eq!(answer("sc", "tso"), "implied");
     assert_eq!(answer("tso", "sc"), "smallest");
     assert_eq!(answer("tso", "ccv"), "implied");
-    assert_eq!(answer("wccm", "ccv"), "open");
+    assert_eq!(answer("wccm", "ccv"), "implied");
+    assert_eq!(answer("wsc", "sc"), "open");
     let written = folder.run("check found --model all --format json");
     assert!(written.code == 1 && !written.lines().is_empty(), "{}", written.err);
     let svg = folder.run("atlas --bound 4 --extended 2 --format svg").out;

@@ -9,6 +9,10 @@
 //! check                           # ends the trace; another one may follow
 //! ```
 //!
+//! An address may also be written `v1`. A time may lack its end, `@ 100:`, or its start, `@ :110`:
+//! such an operation starts at 0, the first of Axe's times. A read-modify-write may go on over several
+//! lines.
+//!
 //! The number of a thread is the session's name, an address the key's name. Initial values are 0.
 
 use std::io;
@@ -28,7 +32,38 @@ pub(crate) struct Axe {
     builder: HistoryBuilder,
     /// The addresses whose final value was given in the trace under way.
     finals: FxHashSet<KeyId>,
+    /// The lines of a read-modify-write that is not closed yet.
+    open: Statement,
     last_line: u64,
+}
+
+/// An operation, a final value or `check`, on one line or more.
+#[derive(Default)]
+struct Statement {
+    /// What the lines say, with a space between each two.
+    content: String,
+    /// The lines: where each starts in the content, its number and its whole text.
+    lines: Vec<(usize, u64, String)>,
+}
+
+impl Statement {
+    fn push(&mut self, line: Line<'_>, content: &str) {
+        if !self.lines.is_empty() {
+            self.content.push(' ');
+        }
+        self.lines.push((self.content.len(), line.number, line.text.to_owned()));
+        self.content.push_str(content);
+    }
+
+    /// Reports what is wrong with it on the line where that is.
+    fn report(&self, mut fault: Fault, sink: &mut Sink) {
+        let is_behind = |(start, ..): &&(usize, u64, String)| *start > fault.span.start;
+        let at = self.lines.len() - self.lines.iter().rev().take_while(is_behind).count();
+        let (start, number, text) = &self.lines[at - 1];
+        let end = (fault.span.end - start).min(text.len());
+        fault.span = (fault.span.start - start).min(end)..end;
+        sink.report(Line { number: *number, text }, fault);
+    }
 }
 
 /// A load or store: key, value and whether it is a store.
@@ -42,26 +77,68 @@ impl Parse for Axe {
     fn line(&mut self, line: Line<'_>, sink: &mut Sink) {
         self.last_line = line.number;
         let Some(mut cursor) = line.content() else { return };
+        let is_open = !self.open.lines.is_empty();
+        if is_open && starts_anew(cursor) {
+            self.close(sink);
+        } else if is_open || cursor.text.contains(OPENING) && !cursor.text.contains(CLOSING) {
+            self.open.push(line, cursor.text);
+            if cursor.text.contains(CLOSING) {
+                self.close(sink);
+            }
+            return;
+        }
         if cursor.rest() == "check" {
             self.finals.clear();
             return sink.finish(&mut self.builder, line);
         }
-        let result = if cursor.eat("final") {
-            self.final_value(&mut cursor)
-        } else {
-            self.operation(&mut cursor)
-        };
-        if let Err(fault) = result.and_then(|()| nothing_more(&mut cursor)) {
+        if let Err(fault) = self.statement(&mut cursor) {
             sink.report(line, fault);
         }
     }
 
     fn end(&mut self, sink: &mut Sink) {
+        self.close(sink);
         sink.finish(&mut self.builder, Line { number: self.last_line, text: "" });
     }
 }
 
+const OPENING: [char; 2] = ['{', '<'];
+const CLOSING: [char; 2] = ['}', '>'];
+
+/// Says whether a line cannot be the next of a read-modify-write.
+fn starts_anew(mut cursor: Cursor<'_>) -> bool {
+    if cursor.eat("final") || cursor.eat("check") {
+        return true;
+    }
+    let thread = cursor.take_while(|c| c.is_ascii_digit());
+    cursor.skip_spaces();
+    !thread.is_empty() && cursor.peek() == b':'
+}
+
 impl Axe {
+    /// Takes a read-modify-write of several lines, as far as it goes.
+    fn close(&mut self, sink: &mut Sink) {
+        let open = std::mem::take(&mut self.open);
+        if open.lines.is_empty() {
+            return;
+        }
+        let mut cursor = Cursor::new(&open.content);
+        cursor.skip_spaces();
+        if let Err(fault) = self.statement(&mut cursor) {
+            open.report(fault, sink);
+        }
+    }
+
+    /// Takes an operation or a final value, and nothing more.
+    fn statement(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+        if cursor.eat("final") {
+            self.final_value(cursor)?;
+        } else {
+            self.operation(cursor)?;
+        }
+        nothing_more(cursor)
+    }
+
     fn operation(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
         let thread = cursor.number("a thread's id").map_err(|fault| fault.or_hint(LINES))?;
         cursor.expect(":").map_err(|fault| fault.or_hint(LINES))?;
@@ -104,12 +181,20 @@ impl Axe {
         Ok(Action::Rmw { key: load.key, read: load.value, write: store.value })
     }
 
-    /// Takes `M[1] := 1` or `M[1] == 1`.
+    /// Takes `M[1] := 1` or `M[1] == 1`, or the same of `v1`.
     fn access(&mut self, cursor: &mut Cursor<'_>) -> Result<Access, Fault> {
-        cursor.expect("M").map_err(|fault| fault.or_hint(LINES))?;
-        cursor.expect("[")?;
-        let address = cursor.number("an address")?;
-        cursor.expect("]")?;
+        cursor.skip_spaces();
+        let address = if cursor.eat("v") {
+            cursor.number("an address")?
+        } else if cursor.eat("M") {
+            cursor.expect("[")?;
+            let address = cursor.number("an address")?;
+            cursor.expect("]")?;
+            address
+        } else {
+            let message = format!("expected an address, `M[1]` or `v1`, found {}", cursor.found());
+            return Err(Fault::new(cursor.here(), message).hint(LINES));
+        };
         cursor.skip_spaces();
         let is_store = cursor.eat(":=");
         if !is_store && !cursor.eat("==") {
@@ -137,23 +222,26 @@ impl Axe {
 const LINES: &str =
     "a line is `0: M[1] := 1`, `0: M[1] == 1`, `0: sync`, `final M[1] == 1` or `check`";
 
-/// Takes `@ 100:110`, if it is there.
+/// Takes `@ 100:110`, if it is there; either time may be missing.
 fn interval(cursor: &mut Cursor<'_>) -> Result<Option<Interval>, Fault> {
     cursor.skip_spaces();
     let from = cursor.at;
     if !cursor.eat("@") {
         return Ok(None);
     }
-    let start = cursor.integer()?;
+    cursor.skip_spaces();
+    let start = if cursor.peek() == b':' { None } else { Some(cursor.integer()?) };
     cursor.expect(":")?;
     cursor.skip_spaces();
     let end = if cursor.is_done() { None } else { Some(cursor.integer()?) };
-    match end {
-        Some(end) if end < start => Err(Fault::new(
+    match (start, end) {
+        (None, None) => Ok(None),
+        (None, Some(end)) => Ok(Some(Interval { start: end.min(0), end: Some(end) })),
+        (Some(start), Some(end)) if end < start => Err(Fault::new(
             from..cursor.at,
             format!("it ends at {end}, before it starts at {start}"),
         )),
-        _ => Ok(Some(Interval { start, end })),
+        (Some(start), end) => Ok(Some(Interval { start, end })),
     }
 }
 

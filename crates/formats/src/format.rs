@@ -201,7 +201,7 @@ fn sniff_line(line: &str) -> Option<Format> {
     if is_all('=') || is_all('-') {
         return Some(Format::Awdit);
     }
-    if line == "check" || line.starts_with("final M") {
+    if line == "check" || line.starts_with("final M") || line.starts_with("final v") {
         return Some(Format::Axe);
     }
     if let Some(rest) = line.strip_prefix(['r', 'w']) {
@@ -218,7 +218,14 @@ fn sniff_line(line: &str) -> Option<Format> {
     }
     let (name, rest) = line.split_once(':')?;
     let rest = rest.trim_start();
-    if is_number(name.trim_end()) && ["M[", "sync", "{", "<"].iter().any(|o| rest.starts_with(o)) {
+    let is_access = |rest: &str| {
+        let behind = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        let is_assigned = [":=", "=="].iter().any(|o| behind.trim_start().starts_with(o));
+        behind.len() < rest.len() && is_assigned
+    };
+    let is_axe = ["M[", "sync", "{", "<"].iter().any(|o| rest.starts_with(o))
+        || rest.strip_prefix('v').is_some_and(is_access);
+    if is_number(name.trim_end()) && is_axe {
         return Some(Format::Axe);
     }
     let name = name.trim();
@@ -308,6 +315,8 @@ mod tests {
             ("---\n[x:=1]\n", Some(Format::DbcopText)),
             ("0: M[1] := 1\n", Some(Format::Axe)),
             ("# c\n12: sync\n", Some(Format::Axe)),
+            ("0: v1 := 1\n", Some(Format::Axe)),
+            ("0: v1(1) => 2\n", Some(Format::Hist)),
             ("0: { M[0] == 0; M[0] := 1 }\n", Some(Format::Axe)),
             ("r(1,2,3,4)\n", Some(Format::Plume)),
             ("w(1,2,3,-1)\n", Some(Format::Plume)),
