@@ -145,7 +145,7 @@ mod tests {
             let registers = &Registers::new(&history, &source);
             let readers = Readers::new(registers);
             for memory in [Memory::Sequential, Memory::TotalStore, Memory::PartialStore] {
-                let layers = layers(registers, memory, &budget).unwrap().ok().expect("no cycle");
+                let layers = layers(registers, memory, &budget).unwrap().expect("no cycle");
                 let mut saturation = Saturation::new(registers, &readers, layers);
                 assert!(saturation.saturate(&budget).unwrap().is_ok());
                 let start = saturation.mark();
