@@ -280,23 +280,23 @@ fn lattice() -> String {
         node("sc", "sequential consistency", 0, "NP-complete"),
         node("wsc", "weak sequential consistency", 1, "polynomial"),
         node("ccm", "convergent causal memory", 2, "polynomial"),
-        node("ccv", "causal convergence", 3, "polynomial"),
-        node("cm", "causal memory", 3, "polynomial"),
-        node("cc", "weak causal consistency", 4, "polynomial"),
+        node("ccv", "causal convergence", 4, "polynomial"),
+        node("cm", "causal memory", 4, "polynomial"),
+        node("cc", "weak causal consistency", 5, "polynomial"),
         node("tso", "total store order", 1, "NP-complete"),
         node("wtso", "weak total store order", 2, "polynomial"),
         node("wccm", "weak convergent causal memory", 3, "polynomial"),
     ];
     let place = |id: &str| nodes.iter().position(|n| n.id == id).unwrap_or(usize::MAX);
     let edges: Vec<LatticeEdge> =
-        "sc wsc, wsc ccm, ccm ccv, ccm cm, ccv cc, cm cc, sc tso, tso wtso, wtso wccm, tso ccv ?"
+        "sc wsc, sc tso, wsc ccm, wsc wtso, tso wtso, ccm wccm, ccm cm, wtso wccm, wccm ccv, ccv cc =, cm cc ="
             .split(", ")
             .map(|edge| {
                 let words: Vec<&str> = edge.split(' ').collect();
                 LatticeEdge {
                     stronger: place(words[0]),
                     weaker: place(words[1]),
-                    label: if words.len() > 2 { "conjecture".into() } else { String::new() },
+                    label: if words.len() > 2 { "by definition".into() } else { String::new() },
                     dashed: words.len() > 2,
                 }
             })
