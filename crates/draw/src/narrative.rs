@@ -83,6 +83,21 @@ fn meaning(pattern: &str, certificate: &Certificate) -> String {
             "one session's reads force an order of the writes that it had seen, and that order \
              contradicts itself or causality"
         }
+        "CyclicPWW" => {
+            "what the sessions saw, taken together, forces an order of the writes, and that order \
+             contradicts itself or causality"
+        }
+        "CyclicWSC" => {
+            "what the reads force of the order in which all operations ran contradicts itself"
+        }
+        "CyclicSC" => "no order of all operations lets each read return what was written last",
+        "CyclicPPO" => {
+            "the reads ask for an order that contradicts what the memory keeps of program order"
+        }
+        "CyclicPOLoc" => {
+            "the reads ask for an order that contradicts the order of a session's operations on \
+             one key"
+        }
         "FinalValue" => "no order of the writes ends with the values that are given as final",
         check => {
             let (first, _) = leaves(certificate, 1);
