@@ -496,11 +496,15 @@ fn derived(h: &History, edge: &Edge, reason: &Reason, is_new: bool) -> String {
             "{from} {}, so it happened before {to} overwrote it (rw).",
             deed_at_first(h, edge.from, None)
         ),
-        Reason::Overwritten { source, .. } => format!(
-            "{from} {} from {}, so it happened before {to} overwrote that (rw).",
-            deed(h, edge.from),
-            reference(h, *source),
-        ),
+        Reason::Overwritten { source, .. } => {
+            let is_change = matches!(h.action(edge.from), Action::Rmw { .. });
+            let reading = if is_change { ", reading" } else { "" };
+            format!(
+                "{from} {}{reading} from {}, so it happened before {to} overwrote that (rw).",
+                deed(h, edge.from),
+                reference(h, *source),
+            )
+        }
         Reason::Seen { read, rest } => {
             let (read, seen) = (quoted(h, *read), quoted(h, edge.from));
             // Only what causality brings is seen; other orders are inferred.

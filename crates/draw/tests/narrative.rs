@@ -677,6 +677,35 @@ fn an_initial_value_that_was_changed() {
 }
 
 #[test]
+fn a_value_that_was_changed_twice() {
+    check_cycle(
+        "t0: w(x,1)
+         t1: rmw(x,1,2)
+         t2: rmw(x,1,3)",
+        "sc",
+        "CyclicSC",
+        "t1:0 rw t2:0
+           t0:0 wr t1:0
+           t0:0 wr t2:0
+         t2:0 rw t1:0
+           t0:0 wr t2:0
+           t0:0 wr t1:0",
+        expect![[r#"
+            CyclicSC: t1:0 rmw(x,1,2) -rw-> t2:0 rmw(x,1,3) -rw-> t1:0
+
+            The history violates sc.
+            CyclicSC: no order of all operations lets each read return what was written last.
+
+              1. t1:0 changed x from 1 to 2, reading from t0:0, so it happened before t2:0 overwrote that (rw).
+                 - t2 changed x from 1 to 3 (t2:0), on finding what t0 had written (t0:0).
+              2. t2:0 changed x from 1 to 3, reading from t0:0, so it happened before t1:0 overwrote that (rw).
+                 - t1 changed x from 1 to 2 (t1:0), on finding what t0 had written (t0:0).
+            Together: t1:0 before t2:0 before t1:0, a cycle.
+        "#]],
+    );
+}
+
+#[test]
 fn a_relation_that_must_be_empty() {
     check_cycle(
         "t0: r(x,0)
