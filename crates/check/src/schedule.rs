@@ -19,8 +19,8 @@
 //! as many as wrong guesses.
 //!
 //! An operation costs its clock's width once each time it runs. The run gives up when it has taken
-//! back a few times as many operations as there are, or when no repair of a circle is possible; it never says
-//! that there is no order.
+//! back a few times as many operations as there are, and some more for each that it got to, or when no
+//! repair of a circle is possible; it never says that there is no order.
 //!
 //! Where values repeat, some reads have several writes to take theirs from, and the forced order
 //! does not know of them: these take what the run offers ([`open`]).
@@ -48,6 +48,9 @@ const TAKEN_BACK: usize = 4;
 
 /// The same where reads are open, and more is guessed.
 const TAKEN_BACK_OPEN: usize = 20;
+
+/// How many more operations may be taken back for each that is got to.
+const TAKEN_BACK_FOR_MORE: usize = 16;
 
 /// Not yet.
 const NEVER: u32 = u32::MAX;
@@ -182,6 +185,7 @@ impl<'s, 'a> Run<'s, 'a> {
         let all = self.registers.history.len();
         let times = if self.open.is_empty() { TAKEN_BACK } else { TAKEN_BACK_OPEN };
         let mut may_take_back = times * all;
+        let mut farthest = 0;
         loop {
             while let Some(chain) = self.awake.pop() {
                 self.advance(chain);
@@ -202,6 +206,8 @@ impl<'s, 'a> Run<'s, 'a> {
             }
             budget.check()?;
             let before = self.ran.len();
+            may_take_back += TAKEN_BACK_FOR_MORE * before.saturating_sub(farthest);
+            farthest = farthest.max(before);
             if !self.repair(budget)? {
                 return Ok(false);
             }
