@@ -11,7 +11,7 @@ use crate::error::CliError;
 /// Standard output, or a file.
 pub(crate) enum Output {
     Stdout(BufWriter<io::StdoutLock<'static>>),
-    File { file: BufWriter<File>, partial: Partial, path: PathBuf },
+    File { file: BufWriter<File>, partial: Option<Partial>, path: PathBuf },
 }
 
 /// A file that is not complete yet, and is removed unless it is moved to its place.
@@ -28,17 +28,22 @@ impl Output {
     /// Opens a file, or standard output if there is none.
     ///
     /// The file is written beside its place and moved there by [`Output::finish`], so that what is
-    /// found there is complete.
+    /// found there is complete. A device, a pipe or what a link leads to is written as it is.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, CliError> {
         let Some(path) = path else {
             return Ok(Output::Stdout(BufWriter::with_capacity(1 << 16, io::stdout().lock())));
         };
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".partial");
-        let partial = path.with_file_name(name);
-        let file = File::create(&partial).map_err(|e| CliError::file("create", path, e))?;
+        let is_special = std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
+        let mut target = path.to_owned();
+        if !is_special {
+            let mut name = path.file_name().unwrap_or_default().to_owned();
+            name.push(".partial");
+            target.set_file_name(name);
+        }
+        let file = File::create(&target).map_err(|e| CliError::file("create", path, e))?;
         let file = BufWriter::with_capacity(1 << 16, file);
-        Ok(Output::File { file, partial: Partial(partial), path: path.to_owned() })
+        let partial = (!is_special).then(|| Partial(target));
+        Ok(Output::File { file, partial, path: path.to_owned() })
     }
 
     /// Writes what is left and puts a file into its place.
@@ -47,6 +52,7 @@ impl Output {
             Output::Stdout(mut out) => out.flush().map_err(CliError::output),
             Output::File { mut file, partial, path } => {
                 file.flush().map_err(|e| CliError::file("write", &path, e))?;
+                let Some(partial) = partial else { return Ok(()) };
                 std::fs::rename(&partial.0, &path).map_err(|e| CliError::file("write", &path, e))
             }
         }

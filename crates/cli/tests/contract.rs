@@ -345,6 +345,21 @@ fn proofs_that_are_nested_deep_are_read_again() {
 }
 
 #[test]
+fn a_device_is_written_and_not_replaced() {
+    let folder = Folder::new();
+    let ran = folder.run("generate -n 1000 -o /dev/full");
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("No space left"), "{}", ran.err);
+    assert!(!std::fs::metadata("/dev/full").unwrap().is_file());
+    let ran = folder.run("generate -n 10 -o /dev/stdout");
+    assert_eq!((ran.code, ran.out), (0, folder.run("generate -n 10").out), "{}", ran.err);
+    // A folder is refused before anything is done.
+    let ran = folder.run("generate -n 10 -o .");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("Is a directory"), "{}", ran.err);
+}
+
+#[test]
 fn a_file_that_is_not_there_is_said_in_one_way() {
     let folder = Folder::new();
     for command in [
