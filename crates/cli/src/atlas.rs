@@ -234,8 +234,9 @@ fn markdown(survey: &Survey, sheets: &[Sheet]) -> String {
          For each two models of the catalogue, whether the first implies the second. `⇒` is proved \
          or by definition, as [Proofs](#proofs) says. A number is a history that the first (the \
          row) allows and the second (the column) forbids; it is shown below, and no smaller one of \
-         its kind does that, unless it says otherwise. `?` is [open](#open): nothing up to {plain} reads and writes tells \
-         them apart, nor up to {extended} operations with fences and read-modify-writes.\n\n\
+         its kind does that, unless it says otherwise. `?` is [open](#open): nothing up to {plain} \
+         reads and writes tells them apart, nor up to {extended} operations with fences and \
+         read-modify-writes.\n\n\
          This page is written by `consistory atlas --bound {plain} --extended {extended} --known \
          corpus/histories --histories corpus/atlas --format markdown`, which went through {} \
          histories, each once up to the names of sessions, variables and values, and without \
