@@ -234,6 +234,6 @@ fn program_order(
 fn key(history: &History, op: OpId) -> Option<KeyId> {
     match history.action(op) {
         Action::Read { key, .. } | Action::Write { key, .. } | Action::Rmw { key, .. } => Some(key),
-        Action::Fence | Action::Call(_) => None,
+        Action::Append { .. } | Action::Fence | Action::Call(_) => None,
     }
 }

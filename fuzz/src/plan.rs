@@ -124,7 +124,7 @@ impl Plan {
                 Action::Write { key, value: id } => (1, key, 0, value(id)?),
                 Action::Rmw { key, read, write } => (2, key, value(read)?, value(write)?),
                 Action::Fence => (3, KeyId(0), 0, 0),
-                Action::Call(_) => return None,
+                Action::Append { .. } | Action::Call(_) => return None,
             };
             let status = STATUSES.iter().position(|&s| s == history.status(op))? as u8;
             let session = history.session_of(op).0 as u8;

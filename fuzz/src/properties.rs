@@ -139,6 +139,7 @@ fn outlined(history: &History) -> Vec<String> {
             Action::Rmw { read, write, .. } => {
                 format!("rmw {} {}", history.value(read), history.value(write))
             }
+            Action::Append { value, .. } => format!("append {}", history.value(value)),
             Action::Fence => "f".to_owned(),
             Action::Call(id) => format!("{:?}", history.call(id)),
         };

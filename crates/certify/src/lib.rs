@@ -81,6 +81,9 @@ pub fn certify(
         if history.has_calls() {
             return Err(Rejection::Unsupported { what: "objects' calls" });
         }
+        if history.first_append().is_some() {
+            return Err(Rejection::Unsupported { what: "appends to lists" });
+        }
         if history.first_long_transaction().is_some() {
             return Err(Rejection::Unsupported { what: "transactions" });
         }

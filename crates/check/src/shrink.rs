@@ -135,10 +135,7 @@ pub fn subset(history: &History, keep: &[bool]) -> History {
 
 /// Gives the key that an operation is about.
 fn accesses(history: &History, op: OpId) -> Option<KeyId> {
-    match history.action(op) {
-        Action::Read { key, .. } | Action::Write { key, .. } | Action::Rmw { key, .. } => Some(key),
-        Action::Fence | Action::Call(_) => None,
-    }
+    history.key_of(op)
 }
 
 fn copy_action(history: &History, op: OpId, b: &mut HistoryBuilder) -> Action {
@@ -158,6 +155,9 @@ fn copy_action(history: &History, op: OpId, b: &mut HistoryBuilder) -> Action {
         }
         Action::Rmw { key, read, write } => {
             Action::Rmw { key: key_of(b, key), read: value_of(b, read), write: value_of(b, write) }
+        }
+        Action::Append { key, value } => {
+            Action::Append { key: key_of(b, key), value: value_of(b, value) }
         }
         Action::Fence => Action::Fence,
         Action::Call(id) => {

@@ -86,6 +86,7 @@ pub(crate) fn notation(history: &History, op: OpId) -> String {
         Action::Rmw { key: k, read, write } => {
             format!("rmw({},{},{})", key(k), history.value(read), history.value(write))
         }
+        Action::Append { key: k, value } => format!("append({},{})", key(k), history.value(value)),
         Action::Fence | Action::Call(_) => history.show(op).to_string(),
     };
     clean(&shown, LONGEST_OPERATION)
@@ -118,6 +119,9 @@ pub(crate) fn deed(history: &History, op: OpId) -> String {
         Action::Write { key, value: v } => format!("wrote {}={}", key_name(history, key), value(v)),
         Action::Rmw { key, read, write } => {
             format!("changed {} from {} to {}", key_name(history, key), value(read), value(write))
+        }
+        Action::Append { key, value: v } => {
+            format!("appended {} to {}", value(v), key_name(history, key))
         }
         Action::Fence => "passed a fence".into(),
         Action::Call(_) => format!("called {}", notation(history, op)),

@@ -275,7 +275,9 @@ pub(crate) fn write(history: &History, out: &mut dyn io::Write) -> io::Result<()
                 write!(out, "{thread}: {{ M[{address}] == {read}; M[{address}] := {write} }}")?;
             }
             Action::Fence => write!(out, "{thread}: sync")?,
-            Action::Call(_) => unreachable!("it was checked that there are no calls"),
+            Action::Append { .. } | Action::Call(_) => {
+                unreachable!("it was checked that there are no appends and no calls")
+            }
         }
         write_time(history, op, out)?;
     }

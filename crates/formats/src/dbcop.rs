@@ -123,7 +123,7 @@ pub(crate) fn write(history: &History, out: &mut dyn io::Write) -> io::Result<()
     let is_plain =
         |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
     let mut last_session = None;
-    for transaction in crate::write::runs(history) {
+    for transaction in history.all_transactions() {
         let session = history.session_of(OpId(transaction.ops.start));
         if last_session.replace(session).is_some_and(|last| last != session) {
             writeln!(out, "---")?;

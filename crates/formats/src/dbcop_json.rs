@@ -246,7 +246,7 @@ pub(crate) fn write(history: &History, out: &mut dyn io::Write) -> io::Result<()
     let keys = Numbers::of_keys(history);
     let mut last_session = None;
     out.write_all(b"[[")?;
-    for transaction in crate::write::runs(history) {
+    for transaction in history.all_transactions() {
         let session = history.session_of(OpId(transaction.ops.start));
         match last_session.replace(session) {
             None => {}

@@ -8,7 +8,7 @@
 
 use std::io::{self, BufWriter, Write};
 
-use consistory_history::{Action, History, OpId, Status, Transaction, Value, ValueId};
+use consistory_history::{Action, History, KeyId, KeyKind, OpId, Status, Value, ValueId};
 
 use crate::events::{EventKind, take_apart};
 use crate::format::Format;
@@ -132,29 +132,23 @@ fn write_body(
     Ok(out.flush()?)
 }
 
-/// Splits a history into its transactions, an operation outside brackets being its own.
-pub(crate) fn runs(history: &History) -> impl Iterator<Item = Transaction> + use<'_> {
-    let mut next = 0;
-    std::iter::from_fn(move || {
-        let op = OpId(next);
-        if op.index() >= history.len() {
-            return None;
-        }
-        let run = match history.transaction_of(op) {
-            Some(id) => history.transaction(id).clone(),
-            None => Transaction { ops: op.0..op.0 + 1, status: history.own_status(op) },
-        };
-        next = run.ops.end;
-        Some(run)
-    })
+/// Checks whether a key starts with the value that it has when the source says nothing.
+pub(crate) fn starts_by_default(history: &History, key: KeyId) -> bool {
+    match (history.value(history.initial_value(key)), history.key_kind(key)) {
+        (Value::Int(0), KeyKind::Register) => true,
+        (Value::List(items), KeyKind::List | KeyKind::Mixed) => items.is_empty(),
+        _ => false,
+    }
 }
 
-/// What a format has words for.
+/// The constructs that a format can express.
 struct Abilities {
     /// Read-modify-writes and fences.
     synchronisation: bool,
     /// Objects' calls, and values that are not integers.
     objects: bool,
+    /// Appends to lists.
+    lists: bool,
     times: bool,
     transactions: bool,
     failed: bool,
@@ -170,6 +164,7 @@ struct Abilities {
 const ALL: Abilities = Abilities {
     synchronisation: true,
     objects: true,
+    lists: true,
     times: true,
     transactions: true,
     failed: true,
@@ -183,6 +178,7 @@ const ALL: Abilities = Abilities {
 const TRANSACTIONS_ONLY: Abilities = Abilities {
     synchronisation: false,
     objects: false,
+    lists: false,
     times: false,
     unknown: false,
     initial: false,
@@ -200,6 +196,7 @@ fn abilities(format: Format) -> Abilities {
         Format::Jsonl => Abilities { status_inside: false, ..ALL },
         Format::Axe => Abilities {
             objects: false,
+            lists: false,
             transactions: false,
             failed: false,
             unknown: false,
@@ -268,7 +265,7 @@ fn check(history: &History, format: Format) -> Result<(), WriteError> {
     };
     for key in history.keys() {
         let value = history.initial_value(key);
-        if !able.initial && *history.value(value) != Value::Int(0) {
+        if !able.initial && !starts_by_default(history, key) {
             let what = format!("the initial value {}", history.value(value));
             let reference = history.reference(history.initial_write(key)).to_string();
             return refuse(what, reference, "there every key starts with 0");
@@ -283,7 +280,7 @@ fn check(history: &History, format: Format) -> Result<(), WriteError> {
             return refuse(what, reference(), USE_OURS);
         }
     }
-    for run in runs(history) {
+    for run in history.all_transactions() {
         let is_long = run.ops.len() > 1;
         for op in run.ops.clone().map(OpId) {
             let reference = || history.reference(op).to_string();
@@ -297,6 +294,10 @@ fn check(history: &History, format: Format) -> Result<(), WriteError> {
                     );
                 }
                 Action::Rmw { read, write, .. } => [Some(read), Some(write)],
+                Action::Append { .. } if !able.lists => {
+                    return refuse("an append to a list".into(), reference(), USE_OURS);
+                }
+                Action::Append { value, .. } => [Some(value), None],
                 Action::Fence if !able.synchronisation => {
                     return refuse("a fence".into(), reference(), "leave the fences out");
                 }

@@ -47,8 +47,8 @@ const WORDS: [&str; 18] = [
     "",
 ];
 const NUMBERS: [&str; 4] = ["0", "1", "2", "17"];
-const METHODS: [&str; 9] =
-    ["put", "get", "read", "write", "r", "rmw", "fence", "wriet", "odd method"];
+const METHODS: [&str; 10] =
+    ["put", "get", "read", "write", "r", "rmw", "fence", "append", "wriet", "odd method"];
 
 /// What a generated history may have.
 #[derive(Clone, Copy)]
@@ -170,6 +170,14 @@ impl Generator<'_> {
                 let args = (0..self.random.below(4)).map(|_| self.value()).collect();
                 let returns = (!self.random.one_in(3)).then(|| self.value());
                 Action::Call(self.builder.call(Call { method, args, returns }))
+            }
+            3 if self.profile.objects => {
+                let key = self.builder.key(["list", "my list"][self.random.below(2)]);
+                match self.random.below(4) {
+                    0 => Action::Read { key, value: self.value() },
+                    1 if self.random.one_in(3) => Action::Write { key, value: self.value() },
+                    _ => Action::Append { key, value: self.value() },
+                }
             }
             3..6 => Action::Read { key: self.key(), value: self.value() },
             _ => Action::Write { key: self.key(), value: self.value() },

@@ -207,7 +207,7 @@ fn rebuild(history: &History, mut changes: Vec<(OpId, ValueId)>) -> History {
                 }
             }
             Action::Call(id) => *id = builder.call(history.call(*id).clone()),
-            Action::Write { .. } | Action::Fence => {}
+            Action::Write { .. } | Action::Append { .. } | Action::Fence => {}
         }
         let status: Status = history.own_status(op);
         let transaction = history.transaction_of(op).map(|id: TxnId| transactions[id.index()]);

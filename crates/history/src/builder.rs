@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::history::{Action, Call, History, Interval, Names, Status, Transaction};
+use crate::history::{Action, Call, History, Interval, KeyKind, Names, Status, Transaction};
 use crate::ids::{CallId, KeyId, SessionId, ValueId};
 use crate::value::{Value, Values};
 
@@ -15,6 +15,14 @@ pub enum HistoryError {
         /// The session in which the transaction started.
         session: Box<str>,
     },
+    /// A list starts with a value that is not a list.
+    #[error("the key {key} is appended to, but its initial value {value} is not a list")]
+    ListStartsAsValue {
+        /// The key.
+        key: Box<str>,
+        /// Its initial value.
+        value: Value,
+    },
     /// There are more operations and keys than ids.
     #[error("a history holds at most 4294967295 operations and keys")]
     TooLarge,
@@ -24,14 +32,14 @@ pub enum HistoryError {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct OpenTransaction(u32);
 
-/// What is known of an operation besides its action.
+/// Status, time and transaction of an operation.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Details {
-    /// Whether it took effect.
+    /// Whether the operation took effect.
     pub status: Status,
-    /// When it ran.
+    /// When the operation ran.
     pub time: Option<Interval>,
-    /// The transaction that it belongs to.
+    /// The transaction that the operation belongs to.
     pub transaction: Option<OpenTransaction>,
 }
 
@@ -55,7 +63,7 @@ pub struct HistoryBuilder {
 }
 
 impl HistoryBuilder {
-    /// Makes a builder of an empty history.
+    /// Returns a builder of an empty history.
     pub fn new() -> Self {
         Self::default()
     }
@@ -65,22 +73,22 @@ impl HistoryBuilder {
         self.name = Some(name.into());
     }
 
-    /// Adds a session, or finds it.
+    /// Returns a session's id, adding the session if it is new.
     pub fn session(&mut self, name: &str) -> SessionId {
         SessionId(self.session_names.intern(name))
     }
 
-    /// Adds a key, or finds it.
+    /// Returns a key's id, adding the key if it is new.
     pub fn key(&mut self, name: &str) -> KeyId {
         KeyId(self.keys.intern(name))
     }
 
-    /// Adds a value, or finds it.
+    /// Returns a value's id, adding the value if it is new.
     pub fn value(&mut self, value: Value) -> ValueId {
         self.values.intern(value)
     }
 
-    /// Adds an integer, or finds it.
+    /// Returns an integer's id, adding it if it is new.
     pub fn int(&mut self, value: i64) -> ValueId {
         self.values.intern_int(value)
     }
@@ -91,7 +99,7 @@ impl HistoryBuilder {
         CallId::new(self.calls.len() - 1)
     }
 
-    /// Sets a key's initial value; the default is the integer 0.
+    /// Sets a key's initial value; the default is the integer 0, and the empty list for a list.
     pub fn set_initial(&mut self, key: KeyId, value: ValueId) {
         self.initial.insert(key, value);
     }
@@ -101,13 +109,13 @@ impl HistoryBuilder {
         self.finals.push((key, value));
     }
 
-    /// Opens a transaction; it is committed unless said otherwise.
+    /// Opens a transaction; it counts as committed until its status is set.
     pub fn begin_transaction(&mut self) -> OpenTransaction {
         self.transaction_statuses.push(Status::Ok);
         OpenTransaction(self.transaction_statuses.len() as u32 - 1)
     }
 
-    /// Says what became of a transaction.
+    /// Sets the status of a transaction.
     pub fn set_transaction_status(&mut self, transaction: OpenTransaction, status: Status) {
         self.transaction_statuses[transaction.0 as usize] = status;
     }
@@ -118,7 +126,7 @@ impl HistoryBuilder {
         self.push_with(session, action, Details::default());
     }
 
-    /// Adds the next operation of a session, with what else is known of it.
+    /// Adds the next operation of a session, with its status, time and transaction.
     pub fn push_with(&mut self, session: SessionId, action: Action, details: Details) {
         let at = self.actions.len();
         self.session_of.push(session);
@@ -133,12 +141,12 @@ impl HistoryBuilder {
         self.actions.len()
     }
 
-    /// Says whether nothing was added: no session, no initial value, no operation.
+    /// Checks whether nothing was added: no session, no initial value, no operation.
     pub fn is_empty(&self) -> bool {
         self.actions.is_empty() && self.session_names.len() == 0 && self.keys.len() == 0
     }
 
-    /// Makes the history.
+    /// Builds the history.
     pub fn finish(mut self) -> Result<History, HistoryError> {
         if u32::try_from(self.actions.len() + self.keys.len() + 1).is_err() {
             return Err(HistoryError::TooLarge);
@@ -154,32 +162,9 @@ impl HistoryBuilder {
         if !self.session_of.is_sorted() {
             self.group_by_session(&session_starts);
         }
-        let zero = self.values.intern_int(0);
-        let initial: Vec<ValueId> = (0..self.keys.len())
-            .map(|k| self.initial.get(&KeyId::new(k)).copied().unwrap_or(zero))
-            .collect();
-        if let Some(null) = self.values.find(&Value::Null) {
-            let resolve = |key: KeyId, value: &mut ValueId| {
-                if *value == null {
-                    *value = initial[key.index()];
-                }
-            };
-            for action in &mut self.actions {
-                match action {
-                    Action::Read { key, value } | Action::Write { key, value } => {
-                        resolve(*key, value)
-                    }
-                    Action::Rmw { key, read, write } => {
-                        resolve(*key, read);
-                        resolve(*key, write);
-                    }
-                    Action::Fence | Action::Call(_) => {}
-                }
-            }
-            for (key, value) in &mut self.finals {
-                resolve(*key, value);
-            }
-        }
+        let key_kinds = self.key_kinds();
+        let initial = self.initial_values(&key_kinds)?;
+        self.resolve_nulls(&initial);
         let transactions = self.transactions()?;
         Ok(History {
             name: self.name,
@@ -192,10 +177,107 @@ impl HistoryBuilder {
             transactions,
             calls: self.calls,
             keys: self.keys,
+            key_kinds,
             initial,
             finals: self.finals,
             values: self.values,
         })
+    }
+
+    /// Determines what the values of each key are; the table is empty if all are registers.
+    fn key_kinds(&self) -> Vec<KeyKind> {
+        #[derive(Clone, Copy, Default)]
+        struct Seen {
+            written: bool,
+            appended: bool,
+            list_read: bool,
+        }
+        let has_appends = self.actions.iter().any(|a| matches!(a, Action::Append { .. }));
+        if !has_appends && !self.values.has_lists() {
+            return Vec::new();
+        }
+        let mut seen = vec![Seen::default(); self.keys.len()];
+        for action in &self.actions {
+            match *action {
+                Action::Write { key, .. } | Action::Rmw { key, .. } => {
+                    seen[key.index()].written = true;
+                }
+                Action::Append { key, .. } => seen[key.index()].appended = true,
+                Action::Read { key, value } => {
+                    let is_list = matches!(self.values.get(value), Value::List(_));
+                    seen[key.index()].list_read |= is_list;
+                }
+                Action::Fence | Action::Call(_) => {}
+            }
+        }
+        // A key that is only read is what its initial value says, and a list if that is not given.
+        let may_start_as_list = |key: usize| match self.initial.get(&KeyId::new(key)) {
+            None => true,
+            Some(&value) => matches!(self.values.get(value), Value::Null | Value::List(_)),
+        };
+        let kind = |(key, seen): (usize, &Seen)| match (seen.written, seen.appended) {
+            (true, true) => KeyKind::Mixed,
+            (false, true) => KeyKind::List,
+            (false, false) if seen.list_read && may_start_as_list(key) => KeyKind::List,
+            _ => KeyKind::Register,
+        };
+        let kinds: Vec<KeyKind> = seen.iter().enumerate().map(kind).collect();
+        if kinds.iter().all(|&kind| kind == KeyKind::Register) { Vec::new() } else { kinds }
+    }
+
+    /// Returns the initial value of each key: the one that was set, or else 0, or the empty list.
+    ///
+    /// A list that was set to `null` starts empty; any other value that is not a list is an error.
+    fn initial_values(&mut self, key_kinds: &[KeyKind]) -> Result<Vec<ValueId>, HistoryError> {
+        let zero = self.values.intern_int(0);
+        let mut initial = vec![zero; self.keys.len()];
+        for (&key, &value) in &self.initial {
+            initial[key.index()] = value;
+        }
+        if key_kinds.is_empty() {
+            return Ok(initial);
+        }
+        let empty = self.values.intern(Value::List(Vec::new()));
+        for (key, &kind) in key_kinds.iter().enumerate() {
+            if kind == KeyKind::Register {
+                continue;
+            }
+            let set = self.initial.get(&KeyId::new(key)).map(|&id| self.values.get(id));
+            match set {
+                None | Some(Value::Null) => initial[key] = empty,
+                Some(Value::List(_)) => {}
+                Some(_) if kind == KeyKind::Mixed => {}
+                Some(value) => {
+                    let key = self.keys.get(key as u32).into();
+                    return Err(HistoryError::ListStartsAsValue { key, value: value.clone() });
+                }
+            }
+        }
+        Ok(initial)
+    }
+
+    /// Replaces `null` by the key's initial value wherever a register or list holds it.
+    fn resolve_nulls(&mut self, initial: &[ValueId]) {
+        let Some(null) = self.values.find(&Value::Null) else { return };
+        let resolve = |key: KeyId, value: &mut ValueId| {
+            if *value == null {
+                *value = initial[key.index()];
+            }
+        };
+        for action in &mut self.actions {
+            match action {
+                Action::Read { key, value } | Action::Write { key, value } => resolve(*key, value),
+                Action::Rmw { key, read, write } => {
+                    resolve(*key, read);
+                    resolve(*key, write);
+                }
+                // `null` is a value like any other as an element of a list.
+                Action::Append { .. } | Action::Fence | Action::Call(_) => {}
+            }
+        }
+        for (key, value) in &mut self.finals {
+            resolve(*key, value);
+        }
     }
 
     /// Sorts all that is kept per operation by session, stably.
@@ -301,6 +383,72 @@ mod tests {
         b.push(s, Action::Read { key: x, value: null });
         let h = b.finish().unwrap();
         assert_eq!(h.reads(OpId(0)), Some((x, five)));
+    }
+
+    #[test]
+    fn a_list_starts_empty_and_null_is_the_same() {
+        let mut b = HistoryBuilder::new();
+        let s = b.session("s");
+        let (x, y, z) = (b.key("x"), b.key("y"), b.key("z"));
+        let (one, null, empty) = (b.int(1), b.value(Value::Null), b.value(Value::List(vec![])));
+        b.push(s, Action::Append { key: x, value: one });
+        b.push(s, Action::Read { key: x, value: null });
+        b.push(s, Action::Read { key: y, value: empty });
+        b.push(s, Action::Write { key: z, value: empty });
+        let h = b.finish().unwrap();
+        assert_eq!(
+            [x, y, z].map(|key| h.key_kind(key)),
+            [KeyKind::List, KeyKind::List, KeyKind::Register]
+        );
+        assert_eq!(h.reads(OpId(1)), Some((x, h.initial_value(x))));
+        assert_eq!(h.reads(OpId(2)), Some((y, h.initial_value(y))));
+        assert_eq!(h.value(h.initial_value(z)), &Value::Int(0));
+        assert_eq!(h.appends(OpId(0)), Some((x, one)));
+        assert_eq!(h.show(OpId(0)).to_string(), "append(x,1)");
+    }
+
+    #[test]
+    fn a_list_does_not_start_as_a_number() {
+        let mut b = HistoryBuilder::new();
+        let s = b.session("s");
+        let x = b.key("x");
+        let five = b.int(5);
+        b.set_initial(x, five);
+        b.push(s, Action::Append { key: x, value: five });
+        let error = b.finish().unwrap_err();
+        assert_eq!(
+            error,
+            HistoryError::ListStartsAsValue { key: "x".into(), value: Value::Int(5) }
+        );
+    }
+
+    #[test]
+    fn all_transactions_include_single_operations_and_their_time_is_the_hull() {
+        let mut b = HistoryBuilder::new();
+        let s = b.session("s");
+        let txn = b.begin_transaction();
+        b.set_transaction_status(txn, Status::Unknown);
+        let at = |start, end| Some(Interval { start, end });
+        let mut push = |time, transaction| {
+            b.push_with(s, Action::Fence, Details { time, transaction, status: Status::Ok });
+        };
+        push(at(1, Some(2)), None);
+        push(at(3, Some(9)), Some(txn));
+        push(at(4, Some(5)), Some(txn));
+        push(None, None);
+        let h = b.finish().unwrap();
+        let found: Vec<_> = h
+            .all_transactions()
+            .map(|t| (t.ops.clone(), t.status, h.transaction_time(&t)))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (0..1, Status::Ok, at(1, Some(2))),
+                (1..3, Status::Unknown, at(3, Some(9))),
+                (3..4, Status::Ok, None),
+            ]
+        );
     }
 
     #[test]

@@ -34,22 +34,41 @@ pub enum Action {
         /// The value that is put there.
         write: ValueId,
     },
+    /// `append(key,value)`: adds a value to the end of the key's list.
+    Append {
+        /// The key whose list grows.
+        key: KeyId,
+        /// The value that is added.
+        value: ValueId,
+    },
     /// `f`: a full fence.
     Fence,
     /// `method(args) => return`, an object's call.
     Call(CallId),
 }
 
+/// What the values of a key are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyKind {
+    /// Writes replace the value, and reads return it.
+    Register,
+    /// Appends extend a list, and reads return all of it. A key that is only read counts as a list
+    /// if some read returned one.
+    List,
+    /// The history both writes and appends to the key, which no model gives a meaning to.
+    Mixed,
+}
+
 /// Whether an operation or transaction took effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Status {
-    /// It did.
+    /// It took effect; a transaction was committed.
     #[default]
     Ok,
-    /// It did not: it counts for nothing.
+    /// It did not take effect and counts for nothing; a transaction was aborted.
     Fail,
-    /// Nobody knows. A write of unknown status counts exactly if something reads from it; a read
-    /// of unknown status counts for nothing.
+    /// Its outcome is indeterminate. An indeterminate write or append counts exactly if something
+    /// reads from it; an indeterminate read counts for nothing.
     Unknown,
 }
 
@@ -73,12 +92,12 @@ pub struct Call {
     pub returns: Option<ValueId>,
 }
 
-/// A transaction: a run of operations of one session that the history brackets.
+/// A transaction: consecutive operations of one session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Transaction {
-    /// The ids of its operations.
+    /// The ids of its operations, in program order.
     pub ops: Range<u32>,
-    /// `Ok` for committed, `Fail` for aborted.
+    /// `Ok` for committed, `Fail` for aborted, `Unknown` for indeterminate.
     pub status: Status,
 }
 
@@ -86,12 +105,13 @@ pub struct Transaction {
 ///
 /// Invariants: the operations of a session have consecutive ids; a transaction's operations are
 /// consecutive in one session; register operations never hold `null` (it is replaced by the key's
-/// initial value); there are fewer than 2^32 operations and keys together.
+/// initial value); a list starts empty unless the source says otherwise; there are fewer than 2^32
+/// operations and keys together.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     pub(crate) name: Option<Box<str>>,
     pub(crate) session_names: Names,
-    /// Where each session's operations start, and behind the last where they all end.
+    /// First operation of each session, followed by the number of all operations.
     pub(crate) session_starts: Vec<u32>,
     pub(crate) session_of: Vec<SessionId>,
     pub(crate) actions: Vec<Action>,
@@ -103,13 +123,15 @@ pub struct History {
     pub(crate) transactions: Vec<Transaction>,
     pub(crate) calls: Vec<Call>,
     pub(crate) keys: Names,
+    /// Empty when every key is a register.
+    pub(crate) key_kinds: Vec<KeyKind>,
     pub(crate) initial: Vec<ValueId>,
     pub(crate) finals: Vec<(KeyId, ValueId)>,
     pub(crate) values: Values,
 }
 
 impl History {
-    /// Gives the history's name, if its source gave it one.
+    /// Returns the history's name, if its source gave it one.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -119,7 +141,7 @@ impl History {
         self.actions.len()
     }
 
-    /// Says whether no operation is recorded.
+    /// Checks whether no operation is recorded.
     pub fn is_empty(&self) -> bool {
         self.actions.is_empty()
     }
@@ -141,7 +163,7 @@ impl History {
         (0..self.session_names.len() as u32).map(SessionId)
     }
 
-    /// Gives a session's name.
+    /// Returns a session's name.
     pub fn session_name(&self, session: SessionId) -> &str {
         self.session_names.get(session.0)
     }
@@ -155,19 +177,19 @@ impl History {
         (self.session_starts[s]..self.session_starts[s + 1]).map(OpId)
     }
 
-    /// Gives the session of a recorded operation.
+    /// Returns the session of a recorded operation.
     #[inline]
     pub fn session_of(&self, op: OpId) -> SessionId {
         self.session_of[op.index()]
     }
 
-    /// Gives the place of a recorded operation in its session, counting from 0.
+    /// Returns the place of a recorded operation in its session, counting from 0.
     #[inline]
     pub fn index_in_session(&self, op: OpId) -> u32 {
         op.0 - self.session_starts[self.session_of(op).index()]
     }
 
-    /// Gives the operation at a place of a session.
+    /// Returns the operation at a place of a session.
     #[inline]
     pub fn op_at(&self, session: SessionId, index: u32) -> OpId {
         OpId(self.session_starts[session.index()] + index)
@@ -183,7 +205,7 @@ impl History {
         (0..self.keys.len() as u32).map(KeyId)
     }
 
-    /// Gives a key's name.
+    /// Returns a key's name.
     pub fn key_name(&self, key: KeyId) -> &str {
         self.keys.get(key.0)
     }
@@ -193,39 +215,49 @@ impl History {
         self.keys.find(name).map(KeyId)
     }
 
-    /// Gives a key's initial value.
+    /// Returns what the values of a key are.
+    pub fn key_kind(&self, key: KeyId) -> KeyKind {
+        self.key_kinds.get(key.index()).copied().unwrap_or(KeyKind::Register)
+    }
+
+    /// Checks whether any key is a list, at least in part.
+    pub fn has_lists(&self) -> bool {
+        !self.key_kinds.is_empty()
+    }
+
+    /// Returns a key's initial value.
     pub fn initial_value(&self, key: KeyId) -> ValueId {
         self.initial[key.index()]
     }
 
-    /// Gives the initial write of a key.
+    /// Returns the initial write of a key.
     #[inline]
     pub fn initial_write(&self, key: KeyId) -> OpId {
         OpId(self.actions.len() as u32 + key.0)
     }
 
-    /// Says whether `op` is an initial write.
+    /// Checks whether `op` is an initial write.
     #[inline]
     pub fn is_initial(&self, op: OpId) -> bool {
         op.index() >= self.actions.len()
     }
 
-    /// Gives what the source says about the values that the keys hold in the end.
+    /// Returns the final values of keys that the source gives.
     pub fn finals(&self) -> &[(KeyId, ValueId)] {
         &self.finals
     }
 
-    /// Gives the table of values.
+    /// Returns the table of values.
     pub fn values(&self) -> &Values {
         &self.values
     }
 
-    /// Gives a value.
+    /// Returns a value.
     pub fn value(&self, id: ValueId) -> &Value {
         self.values.get(id)
     }
 
-    /// Gives what an operation does; an initial write is a write.
+    /// Returns what an operation does; an initial write is a write.
     #[inline]
     pub fn action(&self, op: OpId) -> Action {
         match self.actions.get(op.index()) {
@@ -237,18 +269,18 @@ impl History {
         }
     }
 
-    /// Gives an object's call.
+    /// Returns an object's call.
     pub fn call(&self, id: CallId) -> &Call {
         &self.calls[id.index()]
     }
 
-    /// Gives an operation's own status, whatever became of its transaction.
+    /// Returns an operation's own status, not considering its transaction.
     pub fn own_status(&self, op: OpId) -> Status {
         self.statuses.get(op.index()).copied().unwrap_or_default()
     }
 
-    /// Says whether an operation took effect, its transaction considered.
-    #[inline(never)] // Rarely asked where it matters, and large: callers stay small.
+    /// Returns whether an operation took effect, its transaction considered.
+    #[inline(never)] // Large and rarely needed in hot loops: callers stay small.
     pub fn status(&self, op: OpId) -> Status {
         let own = self.own_status(op);
         if self.transactions.is_empty() || own == Status::Fail {
@@ -260,7 +292,7 @@ impl History {
         }
     }
 
-    /// Gives the key and value that an operation counts as reading, if it does.
+    /// Returns the key and value that an operation counts as reading, if it does.
     #[inline]
     pub fn reads(&self, op: OpId) -> Option<(KeyId, ValueId)> {
         match self.action(op) {
@@ -273,7 +305,7 @@ impl History {
         }
     }
 
-    /// Gives the key and value that an operation writes; one of unknown status counts only if
+    /// Returns the key and value that an operation writes; an indeterminate write counts only if
     /// something reads from it, one that failed never.
     #[inline]
     pub fn writes(&self, op: OpId) -> Option<(KeyId, ValueId)> {
@@ -287,13 +319,35 @@ impl History {
         }
     }
 
-    /// Says whether an operation is known to have taken effect.
+    /// Returns the key and value of an append; an indeterminate one counts only if something reads
+    /// from it, one that failed never.
+    #[inline]
+    pub fn appends(&self, op: OpId) -> Option<(KeyId, ValueId)> {
+        match self.action(op) {
+            Action::Append { key, value } if self.status(op) != Status::Fail => Some((key, value)),
+            _ => None,
+        }
+    }
+
+    /// Returns the key that an operation accesses, whatever its status.
+    #[inline]
+    pub fn key_of(&self, op: OpId) -> Option<KeyId> {
+        match self.action(op) {
+            Action::Read { key, .. }
+            | Action::Write { key, .. }
+            | Action::Rmw { key, .. }
+            | Action::Append { key, .. } => Some(key),
+            Action::Fence | Action::Call(_) => None,
+        }
+    }
+
+    /// Checks whether an operation is known to have taken effect.
     #[inline]
     pub fn is_certain(&self, op: OpId) -> bool {
         (self.statuses.is_empty() && self.transactions.is_empty()) || self.status(op) == Status::Ok
     }
 
-    /// Gives when an operation ran, if that was recorded.
+    /// Returns the interval in which an operation ran, if it was recorded.
     pub fn time(&self, op: OpId) -> Option<Interval> {
         self.times.get(op.index()).copied().flatten()
     }
@@ -303,19 +357,64 @@ impl History {
         self.transactions.iter().enumerate().map(|(i, t)| (TxnId::new(i), t))
     }
 
-    /// Gives a transaction.
+    /// Returns a transaction.
     pub fn transaction(&self, id: TxnId) -> &Transaction {
         &self.transactions[id.index()]
     }
 
-    /// Gives the transaction that brackets an operation; outside brackets each operation is its
-    /// own transaction and has none.
+    /// Returns the transaction that brackets an operation, or `None` outside brackets, where each
+    /// operation is a transaction of its own.
     pub fn transaction_of(&self, op: OpId) -> Option<TxnId> {
         let at = self.transactions.partition_point(|t| t.ops.end <= op.0);
         self.transactions.get(at).filter(|t| t.ops.contains(&op.0)).map(|_| TxnId::new(at))
     }
 
-    /// Says whether any operation is an object's call.
+    /// Iterates over all transactions, session by session in program order: those that the history
+    /// brackets, and each operation outside brackets as a transaction of its own.
+    pub fn all_transactions(&self) -> impl Iterator<Item = Transaction> + use<'_> {
+        let mut bracketed = self.transactions.iter().peekable();
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let op = OpId(next);
+            if op.index() >= self.len() {
+                return None;
+            }
+            let found = match bracketed.next_if(|transaction| transaction.ops.start == next) {
+                Some(transaction) => transaction.clone(),
+                None => Transaction { ops: next..next + 1, status: self.own_status(op) },
+            };
+            next = found.ops.end;
+            Some(found)
+        })
+    }
+
+    /// Returns the hull of the times of a transaction's operations.
+    ///
+    /// It is `None` if any of them has no recorded time: a smaller interval would claim an order
+    /// that nobody observed. It has no end if any operation has none.
+    pub fn transaction_time(&self, transaction: &Transaction) -> Option<Interval> {
+        let mut hull: Option<Interval> = None;
+        for op in transaction.ops.clone() {
+            let time = self.time(OpId(op))?;
+            hull = Some(match hull {
+                None => time,
+                Some(hull) => Interval {
+                    start: hull.start.min(time.start),
+                    end: hull.end.zip(time.end).map(|(a, b)| a.max(b)),
+                },
+            });
+        }
+        hull
+    }
+
+    /// Finds an operation that appends to a list, whatever its status.
+    pub fn first_append(&self) -> Option<OpId> {
+        let mut ops = self.ops();
+        let is_append = |op: &OpId| matches!(self.action(*op), Action::Append { .. });
+        if self.has_lists() { ops.find(is_append) } else { None }
+    }
+
+    /// Checks whether any operation is an object's call.
     pub fn has_calls(&self) -> bool {
         !self.calls.is_empty()
     }
@@ -383,6 +482,9 @@ impl fmt::Display for Show<'_> {
             Action::Write { key, value } => write!(f, "w({},{})", KeyName(h, key), h.value(value)),
             Action::Rmw { key, read, write } => {
                 write!(f, "rmw({},{},{})", KeyName(h, key), h.value(read), h.value(write))
+            }
+            Action::Append { key, value } => {
+                write!(f, "append({},{})", KeyName(h, key), h.value(value))
             }
             Action::Fence => f.write_str("f"),
             Action::Call(id) => {

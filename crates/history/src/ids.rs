@@ -15,7 +15,7 @@ macro_rules! id {
                 Self(index as u32)
             }
 
-            /// Gives the place in the table.
+            /// Returns the index into the table.
             #[inline]
             pub fn index(self) -> usize {
                 self.0 as usize
@@ -27,8 +27,8 @@ macro_rules! id {
 id! {
     /// An operation, or the initial write of a key.
     ///
-    /// The operations of a session have consecutive ids, in program order; the ids behind the last
-    /// operation's are the initial writes, one a key, in the order of the keys.
+    /// The operations of a session have consecutive ids, in program order; the ids after the last
+    /// operation's are the initial writes, one per key, in the order of the keys.
     OpId
 }
 id! {
@@ -48,6 +48,6 @@ id! {
     CallId
 }
 id! {
-    /// A transaction that the history brackets explicitly.
+    /// A transaction that the history brackets.
     TxnId
 }

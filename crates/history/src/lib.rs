@@ -1,8 +1,9 @@
 //! What a history is.
 //!
 //! A [`History`] records what a concurrent system did: sessions, each a sequence of operations.
-//! Operations are reads, writes, read-modify-writes and fences of registers, or calls of an
-//! object's methods; they may be bracketed in transactions, and may carry a time and a status.
+//! Operations are reads, writes, read-modify-writes and fences of registers, appends to and reads of
+//! lists, or calls of an object's methods; they may be bracketed in transactions, and may carry a
+//! time and a status.
 //!
 //! ```
 //! use consistory_history::{Action, HistoryBuilder};
@@ -21,7 +22,7 @@
 //!
 //! Everything is held in tables indexed by `u32` ids ([`OpId`], [`SessionId`], [`KeyId`],
 //! [`ValueId`]). The operations of a session have consecutive ids, so program order is the order
-//! of ids within a session, and each key's initial write has an id behind the last operation's.
+//! of ids within a session, and each key's initial write has an id after the last operation's.
 //!
 //! Read next: `consistory-verdict` for what can be said of a history, `consistory-formats` for
 //! reading and writing them.
@@ -32,6 +33,6 @@ mod ids;
 mod value;
 
 pub use builder::{Details, HistoryBuilder, HistoryError, OpenTransaction};
-pub use history::{Action, Call, History, Interval, Reference, Show, Status, Transaction};
+pub use history::{Action, Call, History, Interval, KeyKind, Reference, Show, Status, Transaction};
 pub use ids::{CallId, KeyId, OpId, SessionId, TxnId, ValueId};
 pub use value::{Value, Values, is_plain_word, write_quoted};

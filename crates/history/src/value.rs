@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ids::ValueId;
 
-/// What is written, read, passed or returned.
+/// A value that is written, read, passed or returned.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Value {
     /// Nothing; for a register it stands for the key's initial value.
@@ -43,7 +43,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Says whether `text` can stand without quotes where the text notation expects a value.
+/// Checks whether `text` can stand without quotes where the text notation expects a value.
 pub fn is_plain_word(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')
@@ -74,14 +74,16 @@ pub fn write_quoted(text: &str, f: &mut impl fmt::Write) -> fmt::Result {
 
 /// The values of a history, each held once.
 ///
-/// Small non-negative integers, which is what nearly every recorder writes, are found by index
-/// instead of by hash.
+/// Small non-negative integers, which nearly every recorder writes, are found by index instead of
+/// by hash.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     table: Vec<Value>,
     /// `small[i]` is the id of `Int(i)` plus one, or 0 if it is not interned.
     small: Vec<u32>,
     others: FxHashMap<Value, ValueId>,
+    /// Number of values that are lists.
+    lists: u32,
 }
 
 impl Values {
@@ -93,9 +95,15 @@ impl Values {
         if let Some(&id) = self.others.get(&value) {
             return id;
         }
+        self.lists += u32::from(matches!(value, Value::List(_)));
         let id = self.push(value.clone());
         self.others.insert(value, id);
         id
+    }
+
+    /// Checks whether any value is a list.
+    pub fn has_lists(&self) -> bool {
+        self.lists > 0
     }
 
     /// Interns an integer.
@@ -139,7 +147,7 @@ impl Values {
         self.others.get(value).copied()
     }
 
-    /// Gives the value behind an id.
+    /// Returns the value with an id.
     pub fn get(&self, id: ValueId) -> &Value {
         &self.table[id.index()]
     }
@@ -149,7 +157,7 @@ impl Values {
         self.table.len()
     }
 
-    /// Says whether nothing is interned.
+    /// Checks whether nothing is interned.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }

@@ -10,6 +10,12 @@ pub enum DoesNotApply {
     /// The history holds calls of an object's methods.
     #[error("the history holds calls of an object's methods, the model is about registers")]
     Calls,
+    /// The history holds appends to lists.
+    #[error("{first} appends to a list, the model is about registers")]
+    Lists {
+        /// The reference of the first append.
+        first: String,
+    },
     /// A transaction that may have taken effect holds more than one operation.
     #[error(
         "the history holds a transaction of {operations} operations (from {first}), the model is about single operations"
@@ -41,6 +47,9 @@ pub fn applies(history: &History) -> Result<(), DoesNotApply> {
     if history.has_calls() && history.ops().any(|op| matches!(history.action(op), Action::Call(_)))
     {
         return Err(DoesNotApply::Calls);
+    }
+    if let Some(op) = history.first_append() {
+        return Err(DoesNotApply::Lists { first: history.reference(op).to_string() });
     }
     if let Some(id) = history.first_long_transaction() {
         let ops = &history.transaction(id).ops;
@@ -181,7 +190,7 @@ impl<'a> Register<'a> {
             Action::Read { key, .. } | Action::Write { key, .. } | Action::Rmw { key, .. } => {
                 Some(key)
             }
-            Action::Fence | Action::Call(_) => None,
+            Action::Append { .. } | Action::Fence | Action::Call(_) => None,
         };
         let is_initial = |at: usize| at >= h.len();
         for at in counting.iter() {

@@ -38,7 +38,7 @@ pub fn calls_of_registers(history: &History, keyed: bool) -> Result<History, Cal
                 Action::Rmw { key, read, write } => {
                     call("cas", key, &[read, write], Some(Value::Bool(true)))
                 }
-                Action::Fence | Action::Call(_) => {
+                Action::Append { .. } | Action::Fence | Action::Call(_) => {
                     return Err(CallsError::NotACall { op: reference(op) });
                 }
             };

@@ -1,4 +1,4 @@
-//! The text notation, a line a session.
+//! The text notation, one line per session.
 //!
 //! ```text
 //! --- message passing          # `---` separates histories and may name the next one
@@ -7,13 +7,14 @@
 //! t1: r(y,1) rmw(x,5,2) f      # read, read-modify-write, fence
 //! t2: [ w(x,3) r(y,1) ] [ w(y,4) ]!    # transactions, the second aborted
 //! t3: put(1,0) => null @3..9 get(1)@10..   # an object's calls, with times
-//! t4: w(x,7)? w(x,8)!          # of unknown status, and failed
+//! t4: w(x,7)? w(x,8)!          # indeterminate, and failed
+//! t5: [ append(z,1) r(z,[2,1]) ] [ append(z,3) ]?   # lists; the second transaction is indeterminate
 //! final: x=2                   # values held in the end
 //! ```
 //!
 //! Names, keys and values that are not plain words or numbers are quoted as in JSON. A call
-//! without `=>` has no recorded return; `=> ?` says so for a method that is named like a
-//! register's operation.
+//! without `=>` has no recorded return; a method that is named like an operation on registers or
+//! lists needs `=> ?` then.
 
 mod read;
 mod token;
@@ -23,14 +24,15 @@ pub(crate) use read::Hist;
 pub(crate) use token::MAX_NESTING;
 pub(crate) use write::{write, write_separator};
 
-/// The names that operations of registers have.
-const REGISTER_OPERATIONS: [&str; 7] = ["r", "w", "read", "write", "rmw", "f", "fence"];
+/// The names of operations on registers and lists.
+const REGISTER_OPERATIONS: [&str; 8] = ["r", "w", "read", "write", "rmw", "append", "f", "fence"];
 
-/// Says whether a method without `=>` would be taken for an operation of a register, or for one
-/// that is misspelt.
+/// Checks whether a call without `=>` would be read as an operation on a register or list, or as a
+/// misspelt one.
 fn looks_like_register(method: &str, args: usize) -> bool {
     match method {
         "r" | "w" | "read" | "write" | "rmw" => true,
+        "append" => args == 2,
         _ => misspelt_register(method, args).is_some(),
     }
 }

@@ -252,8 +252,8 @@ impl Hist {
         }
     }
 
-    /// Takes `r(key,1)`, `w(key,1)` or `rmw(key,0,1)` with or without `@3..9`, if it is written
-    /// in the plainest way; otherwise the cursor stays.
+    /// Reads `r(key,1)`, `w(key,1)`, `append(key,1)` or `rmw(key,0,1)`, with or without `@3..9`, if
+    /// it is written in the plainest way; otherwise the cursor does not move.
     #[inline]
     fn quick(&mut self, cursor: &mut Cursor<'_>) -> Option<(Action, Option<Interval>)> {
         let bytes = cursor.text.as_bytes();
@@ -261,6 +261,7 @@ impl Hist {
         let mut at = match &bytes[cursor.at..] {
             [b'r' | b'w', b'(', ..] => cursor.at + 2,
             [b'r', b'm', b'w', b'(', ..] => cursor.at + 4,
+            [b'a', b'p', b'p', b'e', b'n', b'd', b'(', ..] => cursor.at + 7,
             _ => return None,
         };
         let is_rmw = at - cursor.at == 4;
@@ -322,6 +323,7 @@ impl Hist {
         let action = match kind {
             _ if is_rmw => Action::Rmw { key, read: value, write: self.builder.int(second) },
             b'r' => Action::Read { key, value },
+            b'a' => Action::Append { key, value },
             _ => Action::Write { key, value },
         };
         Some((action, time))
@@ -343,7 +345,8 @@ impl Hist {
             let returns = self.returns(cursor)?;
             let is_register = !is_quoted
                 && returns.is_none()
-                && matches!(&*name, "r" | "w" | "read" | "write" | "rmw");
+                && (matches!(&*name, "r" | "w" | "read" | "write" | "rmw")
+                    || (&*name == "append" && self.args.len() == 2));
             if is_register {
                 self.register(cursor.text, &name, start..close)?
             } else {
@@ -418,6 +421,7 @@ impl Hist {
         let (expected, form) = match name {
             "rmw" => (3, "rmw(key,read,written)"),
             "r" | "read" => (2, "r(key,value)"),
+            "append" => (2, "append(key,value)"),
             _ => (2, "w(key,value)"),
         };
         if self.args.len() != expected {
@@ -437,6 +441,7 @@ impl Hist {
         Ok(match (name, second) {
             (_, Some(write)) => Action::Rmw { key, read: first, write },
             ("r" | "read", _) => Action::Read { key, value: first },
+            ("append", _) => Action::Append { key, value: first },
             _ => Action::Write { key, value: first },
         })
     }

@@ -4,10 +4,11 @@ use std::fmt::{self, Write as _};
 use std::io;
 
 use consistory_history::{
-    Action, History, KeyId, OpId, SessionId, Status, Value, ValueId, is_plain_word, write_quoted,
+    Action, History, KeyId, OpId, SessionId, Status, ValueId, is_plain_word, write_quoted,
 };
 
 use super::looks_like_register;
+use crate::write::starts_by_default;
 
 /// Writes a history's lines.
 pub(crate) fn write(history: &History, out: &mut dyn io::Write) -> io::Result<()> {
@@ -39,21 +40,19 @@ pub(crate) fn write_separator(name: Option<&str>, out: &mut dyn io::Write) -> io
 
 const NO_ERROR: &str = "writing to a string does not fail";
 
-/// Iterates over the initial values that must be said: those that are not 0, and those of keys
-/// that no operation mentions.
+/// Iterates over the initial values that must be written: those that are not the default, and those
+/// of keys that no operation mentions.
 fn initial(history: &History) -> impl Iterator<Item = (KeyId, ValueId)> + use<'_> {
     let mut is_mentioned = vec![false; history.key_count()];
     for op in history.ops() {
-        if let Action::Read { key, .. } | Action::Write { key, .. } | Action::Rmw { key, .. } =
-            history.action(op)
-        {
+        if let Some(key) = history.key_of(op) {
             is_mentioned[key.index()] = true;
         }
     }
     history.keys().filter_map(move |key| {
         let value = history.initial_value(key);
-        let is_said = *history.value(value) != Value::Int(0) || !is_mentioned[key.index()];
-        is_said.then_some((key, value))
+        let is_needed = !starts_by_default(history, key) || !is_mentioned[key.index()];
+        is_needed.then_some((key, value))
     })
 }
 

@@ -275,7 +275,7 @@ impl<'a> LineReader<'a, '_> {
             (None, None) => {
                 self.missing(
                     "op",
-                    "\"read\", \"write\", \"rmw\" or \"fence\"; or \"call\", a method's name",
+                    "\"read\", \"write\", \"rmw\", \"append\" or \"fence\"; or \"call\", a method's name",
                 );
                 None
             }
@@ -287,11 +287,11 @@ impl<'a> LineReader<'a, '_> {
         let part = self.fields.get(Field::Op)?;
         let op = self.text(Field::Op)?;
         let allowed: &[Field] = match &*op {
-            "read" | "write" => &[Field::Key, Field::Value],
+            "read" | "write" | "append" => &[Field::Key, Field::Value],
             "rmw" => &[Field::Key, Field::Value, Field::Read],
             "fence" => &[],
             _ => {
-                let known = ["read", "write", "rmw", "fence"];
+                let known = ["read", "write", "rmw", "append", "fence"];
                 let meant = match (&*op, nearest(&op, known)) {
                     ("r", _) => Some("read"),
                     ("w", _) => Some("write"),
@@ -336,6 +336,7 @@ impl<'a> LineReader<'a, '_> {
                 Action::Read { value: value(Field::Value, "value", may_lack_read)?, key: key? }
             }
             "write" => Action::Write { value: value(Field::Value, "value", false)?, key: key? },
+            "append" => Action::Append { value: value(Field::Value, "value", false)?, key: key? },
             _ => {
                 let read = value(Field::Read, "read", may_lack_read);
                 let write = value(Field::Value, "value", false);

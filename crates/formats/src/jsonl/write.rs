@@ -15,7 +15,7 @@ pub(crate) fn write(
     let initial: Vec<_> = history
         .keys()
         .map(|key| (key, history.initial_value(key)))
-        .filter(|&(_, value)| *history.value(value) != Value::Int(0))
+        .filter(|&(key, _)| !crate::write::starts_by_default(history, key))
         .collect();
     write_bindings(history, name, "init", &initial, out)?;
     for op in history.ops() {
@@ -70,6 +70,11 @@ impl Serialize for Operation<'_> {
                 line.serialize_entry("key", history.key_name(key))?;
                 line.serialize_entry("read", &value(read))?;
                 line.serialize_entry("value", &value(write))?;
+            }
+            Action::Append { key, value: id } => {
+                line.serialize_entry("op", "append")?;
+                line.serialize_entry("key", history.key_name(key))?;
+                line.serialize_entry("value", &value(id))?;
             }
             Action::Fence => line.serialize_entry("op", "fence")?,
             Action::Call(id) => {

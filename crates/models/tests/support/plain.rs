@@ -52,7 +52,7 @@ pub(crate) fn operations(h: &History) -> Vec<Op> {
             Action::Read { key, value } => (key.index(), Some(value.0), None),
             Action::Write { key, value } => (key.index(), None, Some(value.0)),
             Action::Rmw { key, read, write } => (key.index(), Some(read.0), Some(write.0)),
-            Action::Fence | Action::Call(_) => (usize::MAX, None, None),
+            Action::Append { .. } | Action::Fence | Action::Call(_) => (usize::MAX, None, None),
         };
         let is_fence = h.action(op) == Action::Fence;
         if is_unknown && write.is_none() {
