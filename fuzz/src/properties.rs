@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use consistory_certify::{Rejection, certify_definition};
-use consistory_formats::{Format, ReadError, WriteError, parse_str, read_from, write_history};
+use consistory_formats::{Format, ReadError, Style, WriteError, parse_str, read_from, write_history};
 use consistory_history::{Action, History, Value};
 use consistory_litmus::operational::Machine;
 use consistory_litmus::{Program, Semantics, Table, read_test, write_test};
-use consistory_models::{EvaluateOptions, Style, evaluate, load};
+use consistory_models::{EvaluateOptions, evaluate, load};
 use consistory_verdict::Budget;
 
 use crate::{history, text};
@@ -30,7 +30,7 @@ pub fn read_histories(bytes: Vec<u8>, format: Option<Format>) {
         Err(ReadError::Malformed(diagnostics)) => {
             assert!(!diagnostics.is_empty());
             if diagnostics.count() <= RENDERED {
-                diagnostics.render(true);
+                diagnostics.render(Style::Styled);
             }
         }
         Err(error) => drop(error.to_string()),
@@ -45,7 +45,7 @@ pub fn read_litmus(text: &str) {
         Err(diagnostics) => {
             assert!(!diagnostics.is_empty());
             if diagnostics.count() <= RENDERED {
-                diagnostics.render(true);
+                diagnostics.render(Style::Styled);
             }
             return;
         }
@@ -60,7 +60,7 @@ pub fn read_litmus(text: &str) {
     let Ok(written) = write_test(&test) else { return };
     let back = match read_test("written", &written) {
         Ok(back) => back,
-        Err(errors) => panic!("{}\n{written}\n{text}", errors.render(false)),
+        Err(errors) => panic!("{}\n{written}\n{text}", errors.render(Style::Plain)),
     };
     if let Ok(found) = outcomes(&back.program) {
         assert_eq!(found, expected, "{written}\n{text}");
@@ -85,7 +85,7 @@ fn comes_back(history: &History) {
         let back = match parse_str(&written, format, "written") {
             Ok(mut back) if back.len() == 1 => back.remove(0),
             Ok(back) => panic!("{format}: {} histories\n{written}\n{original}", back.len()),
-            Err(errors) => panic!("{format}: {}\n{original}", errors.render(false)),
+            Err(errors) => panic!("{format}: {}\n{original}", errors.render(Style::Plain)),
         };
         match format {
             Format::Hist => assert_eq!(text(&back), original),

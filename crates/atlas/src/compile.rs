@@ -188,17 +188,17 @@ pub(crate) fn compile(definition: &Definition) -> Code {
     let mut compiler = Compiler {
         program,
         scopes: std::iter::repeat_with(Scope::default).take(BLOCKS).collect(),
-        variables: vec![None; program.variables().len()],
+        variables: vec![None; program.variables.len()],
         globals: FxHashMap::default(),
         counts: [SETS.len() as Register, RELATIONS.len() as Register],
         signs: Signs::default(),
     };
-    for (i, group) in program.globals().iter().enumerate() {
+    for (i, group) in program.globals.iter().enumerate() {
         for &(variable, _) in &group.bindings {
             compiler.globals.insert(variable, i);
         }
     }
-    for check in program.checks() {
+    for check in &program.checks {
         match &check.forall {
             None => {
                 let value = compiler.term(check.term);
@@ -367,7 +367,7 @@ impl Compiler<'_> {
         if self.variables[variable.index()].is_none() {
             let program = self.program;
             let group = self.globals[&variable];
-            self.bind(&program.globals()[group]);
+            self.bind(&program.globals[group]);
         }
         self.variables[variable.index()].expect("a variable is bound before it is used")
     }

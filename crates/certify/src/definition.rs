@@ -20,8 +20,8 @@ mod pairs;
 mod refute;
 mod walk;
 
+use consistory_definition::Definition;
 use consistory_history::{Action, History, KeyId, OpId};
-use consistory_models::Definition;
 use consistory_verdict::{Certificate, Verdict};
 
 use crate::finals::Finals;
@@ -123,7 +123,7 @@ fn satisfies(
     let before = ww.iter().flat_map(|(_, writes)| writes.windows(2).map(|pair| (pair[0], pair[1])));
     let mut evaluator = Evaluator::new(history, definition, Choice::new(candidates, wr, before));
     evaluator.bind_globals()?;
-    for (check, shown) in definition.program().checks().iter().zip(definition.checks()) {
+    for (check, shown) in definition.program().checks.iter().zip(definition.checks()) {
         let observers: Vec<Option<usize>> = match &check.forall {
             Some((_, set, _)) => evaluator.value(*set)?.pairs.elements().map(Some).collect(),
             None => vec![None],

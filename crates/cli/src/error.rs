@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use consistory_diagnostic::{Diagnostics, Style};
 use consistory_formats::{ReadError, WriteError};
 
 /// All inputs are consistent, or the command did what it was asked.
@@ -24,8 +25,8 @@ pub(crate) enum CliError {
     Usage { message: String, hint: Option<String> },
     /// An input could not be read.
     Read(ReadError),
-    /// A text with places was rendered already: a definition with errors.
-    Rendered(String),
+    /// A text other than a history has errors: a definition, a test, a protocol, an object.
+    Malformed(Diagnostics),
     /// A history cannot be written in a format.
     Write(WriteError),
     /// A file or a stream failed.
@@ -72,11 +73,19 @@ impl CliError {
             CliError::Usage { message, hint: Some(hint) } => {
                 format!("{LABEL} {message}\n  = help: {hint}\n")
             }
-            CliError::Read(ReadError::Malformed(diagnostics)) => diagnostics.render(true),
-            CliError::Rendered(text) => text.clone(),
+            CliError::Malformed(diagnostics)
+            | CliError::Read(ReadError::Malformed(diagnostics)) => {
+                diagnostics.render(Style::Styled)
+            }
             CliError::Closed => String::new(),
             other => format!("{LABEL} {other}\n"),
         }
+    }
+}
+
+impl From<Diagnostics> for CliError {
+    fn from(diagnostics: Diagnostics) -> Self {
+        CliError::Malformed(diagnostics)
     }
 }
 
@@ -85,7 +94,7 @@ impl fmt::Display for CliError {
         match self {
             CliError::Usage { message, .. } => f.write_str(message),
             CliError::Read(error) => write!(f, "{error}"),
-            CliError::Rendered(text) => f.write_str(text),
+            CliError::Malformed(diagnostics) => write!(f, "{diagnostics}"),
             CliError::Write(error) => write!(f, "{error}"),
             CliError::Io { what, error } => write!(f, "{what}: {error}"),
             CliError::Closed => f.write_str("the output was closed"),

@@ -66,6 +66,5 @@ fn load_test(path: &Path) -> Result<Test, CliError> {
         std::fs::read_to_string(path)
     };
     let text = text.map_err(|error| CliError::file("read", path, error))?;
-    read_test(&path.display().to_string(), &text)
-        .map_err(|diagnostics| CliError::Rendered(diagnostics.render(true)))
+    read_test(&path.display().to_string(), &text).map_err(CliError::from)
 }

@@ -62,16 +62,14 @@ impl<'a> ObjectCourt<'a> {
             None => Ok(method.into()),
         };
         for axioms in &args.objects.axioms {
-            let mut axioms = parse_axioms("--axioms", axioms)
-                .map_err(|errors| CliError::Rendered(errors.render(true)))?;
+            let mut axioms = parse_axioms("--axioms", axioms).map_err(CliError::from)?;
             for method in axioms.iter_mut().filter_map(|axiom| axiom.of.as_mut()).flatten() {
                 *method = known_method(method)?;
             }
             add(ObjectModel::of_axioms(axioms));
         }
         let levels = args.objects.levels.as_deref().map(|levels| parse_levels("--levels", levels));
-        let mut levels =
-            levels.transpose().map_err(|errors| CliError::Rendered(errors.render(true)))?;
+        let mut levels = levels.transpose().map_err(CliError::from)?;
         for (method, _) in levels.iter_mut().flatten() {
             *method = known_method(method)?;
         }

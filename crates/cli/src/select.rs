@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use consistory_check::Model;
-use consistory_models::{Definition, Style, UnknownModel, catalogue, find};
+use consistory_models::{Definition, UnknownModel, catalogue, find};
 
 use crate::error::CliError;
 
@@ -67,5 +67,5 @@ pub(crate) fn load(path: &Path) -> Result<Definition, CliError> {
     consistory_models::load(&path.display().to_string(), &text, |name| {
         std::fs::read_to_string(folder.join(name)).ok()
     })
-    .map_err(|errors| CliError::Rendered(errors.render(Style::Styled)))
+    .map_err(CliError::from)
 }

@@ -13,7 +13,7 @@ use crate::verify::read_model;
 /// Makes runs with consecutive seeds, one after the other.
 pub(crate) fn simulate(args: &SimulateArgs) -> Result<u8, CliError> {
     let model = read_model(&args.path)?;
-    let system = model.tracked().map_err(|d| CliError::Rendered(d.render(true)))?;
+    let system = model.tracked().map_err(CliError::from)?;
     if args.descriptor && args.count != 1 {
         return Err(CliError::usage("a descriptor is of one run"));
     }

@@ -151,8 +151,7 @@ fn cache() -> PathBuf {
 fn campaign(args: &TestArgs, subject: &Subject) -> Result<Campaign, CliError> {
     let promise = match (&args.levels, args.model.as_str()) {
         (Some(levels), _) => {
-            let mut levels = parse_levels("--levels", levels)
-                .map_err(|errors| CliError::Rendered(errors.render(true)))?;
+            let mut levels = parse_levels("--levels", levels).map_err(CliError::from)?;
             for (method, _) in &mut levels {
                 *method = known_method(&*subject.object, method)?;
             }

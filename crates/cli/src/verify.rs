@@ -112,8 +112,7 @@ fn find(args: &VerifyArgs) -> Result<Vec<PathBuf>, CliError> {
 /// Reads a description in Murphi.
 pub(crate) fn read_model(path: &Path) -> Result<Model, CliError> {
     let text = std::fs::read_to_string(path).map_err(|e| CliError::file("read", path, e))?;
-    Model::parse(&path.display().to_string(), &text)
-        .map_err(|diagnostics| CliError::Rendered(diagnostics.render(true)))
+    Model::parse(&path.display().to_string(), &text).map_err(CliError::from)
 }
 
 /// What is said of a file.
@@ -206,14 +205,14 @@ fn verify_protocol(
     let from = args.resume.as_deref().map(checkpoint::read).transpose()?;
     let keeper = Keeper::new(args.checkpoint.as_deref());
     if args.show_tracking {
-        let system = model.tracked().map_err(|d| CliError::Rendered(d.render(true)))?;
+        let system = model.tracked().map_err(CliError::from)?;
         return Ok(tracking(&system));
     }
     let task = Task { args, path, options, budget, keeper };
     if is_plain {
         task.explore(&model.plain(), from)
     } else {
-        let system = model.tracked().map_err(|d| CliError::Rendered(d.render(true)))?;
+        let system = model.tracked().map_err(CliError::from)?;
         task.prove(&system, from)
     }
 }

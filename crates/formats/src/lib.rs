@@ -22,7 +22,6 @@
 //!
 //! Read next: [`Format`] for the formats; each has a module that opens with an example.
 
-mod diagnostic;
 mod format;
 mod input;
 mod parse;
@@ -47,7 +46,7 @@ mod limo;
 mod numbers;
 mod write;
 
-pub use diagnostic::{Diagnostic, Diagnostics};
+pub use consistory_diagnostic::{Diagnostic, Diagnostics, Style};
 pub use format::{Format, UnknownFormatName};
 pub use input::{Input, inputs};
 pub use jsonl::{CallEvent, parse_event};

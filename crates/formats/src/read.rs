@@ -19,7 +19,6 @@ use crate::awdit::Awdit;
 use crate::axe::Axe;
 use crate::dbcop::DbcopText;
 use crate::dbcop_json::DbcopJson;
-use crate::diagnostic::Diagnostics;
 use crate::format::Format;
 use crate::hist::Hist;
 use crate::input::{Bytes, Input, Opened, decompress, open};
@@ -30,6 +29,7 @@ use crate::jsonl::Jsonl;
 use crate::limo::Limo;
 use crate::parse::{Fault, Line, Parse, Sink};
 use crate::plume::Plume;
+use consistory_diagnostic::Diagnostics;
 
 /// Why no histories came from an input, or no more.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! What a format of calls can express comes back from it unchanged, and large files are read in
 //! one pass.
 
-use consistory_formats::{Format, parse_str, write_history};
+use consistory_formats::{Format, Style, parse_str, write_history};
 use consistory_history::{Action, Call, Details, History, HistoryBuilder, Interval, Status, Value};
 
 /// A small generator of random numbers (SplitMix64), the same on every machine.
@@ -146,8 +146,9 @@ fn formats_of_calls_give_back_what_they_can_express() {
             }
             written += 1;
             let text = String::from_utf8(text).unwrap();
-            let back = parse_str(&text, format, "back")
-                .unwrap_or_else(|e| panic!("{format}, seed {seed}:\n{text}\n{}", e.render(false)));
+            let back = parse_str(&text, format, "back").unwrap_or_else(|e| {
+                panic!("{format}, seed {seed}:\n{text}\n{}", e.render(Style::Plain))
+            });
             let has_sessions = format != Format::Fastlin;
             let (expected, found) =
                 (describe(&history, has_sessions), describe(&back[0], has_sessions));

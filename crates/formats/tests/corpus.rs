@@ -8,7 +8,7 @@ use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use consistory_formats::{Format, Histories, ReadError, Writer, read_from};
+use consistory_formats::{Format, Histories, ReadError, Style, Writer, read_from};
 use expect_test::expect_file;
 
 fn fixtures(folder: &str) -> Vec<PathBuf> {
@@ -34,7 +34,7 @@ fn outcome(histories: Histories) -> Result<String, String> {
     for history in histories {
         match history {
             Ok(history) => writer.write(&history).unwrap(),
-            Err(ReadError::Malformed(diagnostics)) => return Err(diagnostics.render(false)),
+            Err(ReadError::Malformed(diagnostics)) => return Err(diagnostics.render(Style::Plain)),
             Err(error) => return Err(error.to_string()),
         }
     }

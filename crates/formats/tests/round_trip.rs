@@ -1,6 +1,6 @@
 //! What a format can express comes back from it unchanged.
 
-use consistory_formats::{Format, WriteError, Writer, parse_str, write_history};
+use consistory_formats::{Format, Style, WriteError, Writer, parse_str, write_history};
 use consistory_history::{
     Action, Call, Details, History, HistoryBuilder, Interval, KeyId, Status, Value, ValueId,
 };
@@ -309,8 +309,9 @@ fn every_format_gives_back_what_it_can_express() {
                 continue;
             }
             let text = text_of(&history, format);
-            let back = parse_str(&text, format, "back")
-                .unwrap_or_else(|e| panic!("{format}, seed {seed}:\n{text}\n{}", e.render(false)));
+            let back = parse_str(&text, format, "back").unwrap_or_else(|e| {
+                panic!("{format}, seed {seed}:\n{text}\n{}", e.render(Style::Plain))
+            });
             assert_eq!(back.len(), 1, "{format}, seed {seed}:\n{text}");
             assert_eq!(describe(&history), describe(&back[0]), "{format}, seed {seed}:\n{text}");
             if profile(format).status_inside {

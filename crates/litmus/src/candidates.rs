@@ -127,7 +127,7 @@ impl Search<'_> {
     fn orders(&mut self, sources: &[Source]) -> Result<(), OutcomesError> {
         let definition = self.model.program();
         let events = self.skeleton.events.len();
-        if definition.has_memory_order() {
+        if definition.has_memory_order {
             let mut order: Vec<usize> = (0..events).collect();
             loop {
                 self.execution(sources, &order, std::slice::from_ref(&order))?;
@@ -146,7 +146,7 @@ impl Search<'_> {
         };
         loop {
             if is_canonical(&store) {
-                if definition.has_views() {
+                if definition.has_views {
                     self.views(sources, &store, &mut Vec::new())?;
                 } else {
                     self.execution(sources, &store, &[])?;
@@ -211,7 +211,7 @@ impl Search<'_> {
             }
         }
         let mut relations = orders.iter().map(|order| self.relation(order));
-        let (memory_order, views) = match self.model.program().has_memory_order() {
+        let (memory_order, views) = match self.model.program().has_memory_order {
             true => (relations.next(), Vec::new()),
             false => (None, relations.collect()),
         };

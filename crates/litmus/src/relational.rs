@@ -70,13 +70,13 @@ pub(crate) fn evaluate<A: Algebra>(
     skeleton: &Skeleton,
     choices: &Choices<A::Bit>,
 ) -> Result<(), EvaluateError> {
-    let slots = (0..definition.variables().len()).map(|_| None).collect();
+    let slots = (0..definition.variables.len()).map(|_| None).collect();
     let mut evaluator =
         Evaluator { algebra, definition, skeleton, choices, size: size(skeleton), slots };
-    for group in definition.globals() {
+    for group in &definition.globals {
         evaluator.bind(group)?;
     }
-    for check in definition.checks() {
+    for check in &definition.checks {
         match &check.forall {
             None => evaluator.check(check.kind, check.term, None)?,
             Some((variable, set, groups)) => {

@@ -258,8 +258,8 @@ impl<'a> Encoding<'a> {
             solver.total_order(size, &all, &mut bits);
             bits
         };
-        let memory_order = definition.has_memory_order().then(|| order(&mut solver));
-        let views = match definition.has_views() {
+        let memory_order = definition.has_memory_order.then(|| order(&mut solver));
+        let views = match definition.has_views {
             true => skeleton.threads.iter().map(|_| order(&mut solver)).collect(),
             false => Vec::new(),
         };

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use consistory_diagnostic::Style;
 use consistory_litmus::{Arch, Semantics, Table, Test, brute_force, read_test, write_test};
 use consistory_verdict::Budget;
 
@@ -14,7 +15,7 @@ fn corpus() -> Vec<(PathBuf, Test)> {
             let text = std::fs::read_to_string(&path).unwrap();
             match read_test(&path.display().to_string(), &text) {
                 Ok(test) => tests.push((path, test)),
-                Err(diagnostics) => panic!("{}", diagnostics.render(false)),
+                Err(diagnostics) => panic!("{}", diagnostics.render(Style::Plain)),
             }
         }
     }
@@ -67,7 +68,7 @@ fn what_is_written_reads_back() {
             written += 1;
             let again = match read_test("written", &text) {
                 Ok(again) => again,
-                Err(diagnostics) => panic!("{text}{}", diagnostics.render(false)),
+                Err(diagnostics) => panic!("{text}{}", diagnostics.render(Style::Plain)),
             };
             assert_eq!(again.name, test.name);
             assert_eq!(again.info, test.info);

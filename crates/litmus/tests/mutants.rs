@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use consistory_diagnostic::Style;
 use consistory_litmus::operational::Machine;
 use consistory_litmus::{Program, Semantics, Table, read_test, write_test};
 use consistory_verdict::Budget;
@@ -89,7 +90,7 @@ fn mutants_of_the_corpus_are_refused_or_come_back() {
                 Ok(test) => test,
                 Err(diagnostics) => {
                     assert!(!diagnostics.is_empty());
-                    assert!(diagnostics.render(false).contains("mutant"));
+                    assert!(diagnostics.render(Style::Plain).contains("mutant"));
                     continue;
                 }
             };
@@ -100,8 +101,9 @@ fn mutants_of_the_corpus_are_refused_or_come_back() {
                 compared += 1;
             }
             let Ok(written) = write_test(&test) else { continue };
-            let back = read_test("written", &written)
-                .unwrap_or_else(|errors| panic!("{}\n{written}\n{text}", errors.render(false)));
+            let back = read_test("written", &written).unwrap_or_else(|errors| {
+                panic!("{}\n{written}\n{text}", errors.render(Style::Plain))
+            });
             let found = outcomes(&back.program).unwrap();
             assert_eq!(found, expected, "{written}\n{text}");
             assert_eq!(back.holds(&found), test.holds(&expected), "{written}\n{text}");

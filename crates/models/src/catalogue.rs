@@ -2,8 +2,11 @@
 
 use std::sync::LazyLock;
 
-use crate::definition::Definition;
-use crate::diagnostic::{DefinitionError, did_you_mean, nearest};
+use consistory_definition::Definition;
+use consistory_diagnostic::{Diagnostics, did_you_mean, nearest};
+
+use crate::read::read_definition;
+use crate::resolve::Dialect;
 
 /// A model of the catalogue.
 #[derive(Debug)]
@@ -90,8 +93,8 @@ pub fn load(
     file: &str,
     text: &str,
     mut include: impl FnMut(&str) -> Option<String>,
-) -> Result<Definition, DefinitionError> {
-    Definition::parse(file, text, |path| {
+) -> Result<Definition, Diagnostics> {
+    read_definition(Dialect::Histories, file, text, |path| {
         let of_catalogue = path.strip_suffix(".cat").and_then(|id| {
             MODELS.iter().chain(&LIBRARY).find(|&&(name, _)| name == id).map(|&(_, text)| text)
         });

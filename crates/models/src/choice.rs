@@ -5,10 +5,10 @@ use std::rc::Rc;
 use consistory_verdict::{Certificate, Edge, Judgement};
 use rustc_hash::FxHashSet;
 
-use crate::definition::Definition;
 use crate::finals::Finals;
 use crate::interpret::Stage;
 use crate::register::Register;
+use consistory_definition::Definition;
 use consistory_order::Matrix;
 
 /// A choice that a verdict may rest on.

@@ -11,7 +11,7 @@ use consistory_verdict::Edge;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::interpret::Scope;
-use crate::program::{TermId, VariableId};
+use consistory_definition::{TermId, VariableId};
 
 /// A pair of something that has a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

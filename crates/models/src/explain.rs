@@ -25,9 +25,9 @@ use crate::derivation::{Derivation, Key, NodeId, Step, What};
 use crate::interpret::{
     Environment, Evaluated, Fault, Fixpoint, Model, NOT_A_HISTORY, Origin, Value,
 };
-use crate::program::{Base, FunctionId, Program, Term, TermId, VariableId};
 use crate::register::Register;
-use crate::syntax::CheckKind;
+use consistory_definition::CheckKind;
+use consistory_definition::{Base, FunctionId, Program, Term, TermId, VariableId};
 use consistory_order::Matrix;
 
 /// The choices under which something is explained.

@@ -1,6 +1,8 @@
 //! What may help who wrote a definition that is wrong, those who know herd's cat above all.
 
-use crate::diagnostic::{Problem, did_you_mean, nearest};
+use consistory_diagnostic::{did_you_mean, nearest};
+
+use crate::problem::Problem;
 
 /// Gives what may help with an undefined name.
 pub(crate) fn hint_for_name(name: &str) -> Option<&'static str> {
@@ -31,7 +33,7 @@ pub(crate) fn hint_for_syntax(problem: &Problem, text: &str) -> Option<String> {
             }
             _ => did_you_mean(&nearest(
                 text,
-                ["let", "include", "with", "forall", "acyclic", "irreflexive", "empty"].into_iter(),
+                ["let", "include", "with", "forall", "acyclic", "irreflexive", "empty"],
             )),
         },
         Problem::Expected { expected: "`in`", .. } => Some(

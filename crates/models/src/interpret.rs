@@ -10,11 +10,11 @@ use std::rc::Rc;
 
 use consistory_verdict::{Budget, Stopped};
 
-use crate::definition::Definition;
-use crate::diagnostic::Kind;
-use crate::program::{Base, Check, FunctionId, Group, Program, Term, TermId, VariableId};
 use crate::register::Basics;
-use crate::syntax::CheckKind;
+use consistory_definition::CheckKind;
+use consistory_definition::Definition;
+use consistory_definition::Kind;
+use consistory_definition::{Base, Check, FunctionId, Group, Program, Term, TermId, VariableId};
 use consistory_order::{Matrix, Set};
 
 /// What a term evaluates to.
@@ -158,7 +158,7 @@ const WORK_UNIT: usize = 1 << 20;
 
 impl<'a> Interpreter<'a> {
     pub(crate) fn new(definition: &'a Definition, budget: &'a Budget) -> Self {
-        Interpreter { definition, program: &definition.program, budget, work: Cell::new(0) }
+        Interpreter { definition, program: definition.program(), budget, work: Cell::new(0) }
     }
 
     /// Looks at the budget if enough was done since the last time.
@@ -180,7 +180,7 @@ impl<'a> Interpreter<'a> {
             fault: None,
         };
         let model = Model { interpreter: self, basics: stage.basics.clone(), ww: None };
-        let analysis = &self.definition.analysis;
+        let analysis = self.definition.analysis();
         for (group, &is_late) in self.program.globals.iter().zip(&analysis.late_globals) {
             if !is_late {
                 model.bind(&mut stage.environment, group)?;
@@ -194,7 +194,7 @@ impl<'a> Interpreter<'a> {
     /// Evaluates the rest under a store order, and finds the first check that fails.
     pub(crate) fn evaluate(&self, stage: &Stage, ww: &Rc<Matrix>) -> Result<Evaluated, Stopped> {
         let model = self.model(stage, ww);
-        let analysis = &self.definition.analysis;
+        let analysis = self.definition.analysis();
         let mut environment = stage.environment.clone();
         if stage.fault.is_some() {
             return Ok(Evaluated { environment, fault: stage.fault });

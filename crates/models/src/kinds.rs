@@ -3,7 +3,7 @@
 //! Each term has a kind that is known, or unknown yet and shared with other terms; a parameter's
 //! follows from its use.
 
-use crate::diagnostic::Kind;
+use consistory_definition::Kind;
 
 /// A kind that may not be known yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

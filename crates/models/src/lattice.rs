@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::sync::LazyLock;
 
 use crate::catalogue::catalogue;
-use crate::definition::Standing;
+use consistory_definition::Standing;
 
 /// That every history that satisfies one model satisfies another.
 #[derive(Clone, PartialEq, Eq, Debug)]

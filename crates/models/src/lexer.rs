@@ -6,7 +6,9 @@
 
 use std::ops::Range;
 
-use crate::diagnostic::Problem;
+use consistory_diagnostic::{Cursor, Escapes, Nesting};
+
+use crate::problem::Problem;
 
 /// A kind of token; text is found by its range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,7 +18,7 @@ pub(crate) enum Token {
     Keyword(Keyword),
     /// A mark of one character, among them `_` and `0`.
     Mark(char),
-    /// `^-1`, also written `-1` behind `^`.
+    /// `^-1`, also written `-1` after `^`.
     Inverse,
     End,
 }
@@ -67,77 +69,61 @@ pub(crate) struct Lexed {
 
 /// Splits a text into tokens; the last is [`Token::End`].
 pub(crate) fn lex(text: &str) -> Lexed {
-    let bytes = text.as_bytes();
     let mut lexed = Lexed::default();
-    let mut at = 0;
+    let mut cursor = Cursor::new(text);
     let mut starts_line = true;
-    while at < bytes.len() {
-        let start = at;
-        let token = match bytes[at] {
-            b'\n' => {
+    while let Some(next) = cursor.peek_char() {
+        let start = cursor.at;
+        let token = match next {
+            '\n' => {
                 starts_line = true;
-                at += 1;
+                cursor.bump();
                 continue;
             }
-            byte if byte.is_ascii_whitespace() => {
-                at += 1;
+            c if c.is_ascii_whitespace() => {
+                cursor.bump();
                 continue;
             }
-            b'/' if bytes.get(at + 1) == Some(&b'/') => {
-                at = text[at..].find('\n').map_or(text.len(), |length| at + length);
-                lexed.metadata.extend(metadata(text, start + 2..at));
+            '/' if cursor.eat("//") => {
+                cursor.take_line();
+                lexed.metadata.extend(metadata(text, start + 2..cursor.at));
                 continue;
             }
-            b'(' if bytes.get(at + 1) == Some(&b'*') => {
-                match comment_end(bytes, at) {
-                    Some(end) => at = end,
-                    None => {
-                        lexed.problems.push((start..start + 2, Problem::UnterminatedComment));
-                        at = bytes.len();
-                    }
+            '(' if cursor.rest().starts_with("(*") => {
+                if !cursor.take_comment("(*", "*)", Nesting::Nested) {
+                    lexed.problems.push((start..start + 2, Problem::UnterminatedComment));
                 }
                 continue;
             }
-            b'"' => {
-                let rest = &text[at + 1..];
-                match rest.find(['"', '\n']) {
-                    Some(length) if rest.as_bytes()[length] == b'"' => at += length + 2,
-                    other => {
-                        at = other.map_or(text.len(), |length| at + 1 + length);
-                        lexed.problems.push((start..at, Problem::UnterminatedString));
-                    }
+            '"' => {
+                if !cursor.take_string(Escapes::None) {
+                    lexed.problems.push((start..cursor.at, Problem::UnterminatedString));
                 }
                 Token::String
             }
-            byte if byte.is_ascii_alphabetic() => {
-                at = word_end(bytes, at);
-                match Keyword::find(&text[start..at]) {
+            c if c.is_ascii_alphabetic() => {
+                take_word(&mut cursor);
+                match Keyword::find(cursor.since(start)) {
                     Some(keyword) => Token::Keyword(keyword),
                     None => Token::Name,
                 }
             }
-            b'^' if bytes[at + 1..].starts_with(b"-1") => {
-                at += 3;
-                Token::Inverse
-            }
+            '^' if cursor.eat("^-1") => Token::Inverse,
             // cat also writes closures as `^+`, `^*` and `^?`.
-            b'^' if matches!(bytes.get(at + 1), Some(b'+' | b'*' | b'?')) => {
-                at += 2;
-                Token::Mark(bytes[at - 1] as char)
+            '^' if cursor.eat_any(&["^+", "^*", "^?"]).is_some() => {
+                Token::Mark(text.as_bytes()[cursor.at - 1] as char)
             }
-            byte @ (b'|' | b'\\' | b'&' | b';' | b'*' | b'+' | b'?' | b'~' | b'(' | b')' | b'['
-            | b']' | b',' | b'=' | b'_' | b'0') => {
-                at += 1;
-                Token::Mark(byte as char)
+            mark if MARKS.contains(mark) => {
+                cursor.bump();
+                Token::Mark(mark)
             }
-            _ => {
-                let found = text[at..].chars().next().unwrap_or_default();
-                at += found.len_utf8();
-                lexed.problems.push((start..at, Problem::UnexpectedCharacter { found }));
+            found => {
+                cursor.bump();
+                lexed.problems.push((start..cursor.at, Problem::UnexpectedCharacter { found }));
                 continue;
             }
         };
-        lexed.lexemes.push(Lexeme { token, range: start..at, starts_line });
+        lexed.lexemes.push(Lexeme { token, range: start..cursor.at, starts_line });
         starts_line = false;
     }
     let end = text.len();
@@ -145,36 +131,19 @@ pub(crate) fn lex(text: &str) -> Lexed {
     lexed
 }
 
-fn word_end(bytes: &[u8], mut at: usize) -> usize {
-    let is_word = |at: usize| {
-        bytes.get(at).is_some_and(|&b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.'))
-    };
-    while is_word(at) || (bytes.get(at) == Some(&b'-') && is_word(at + 1)) {
-        at += 1;
-    }
-    at
-}
+/// Marks of one character.
+const MARKS: &str = "|\\&;*+?~()[],=_0";
 
-fn comment_end(bytes: &[u8], start: usize) -> Option<usize> {
-    let mut depth = 0usize;
-    let mut at = start;
-    while at + 1 < bytes.len() {
-        match &bytes[at..at + 2] {
-            b"(*" => {
-                depth += 1;
-                at += 2;
-            }
-            b"*)" => {
-                depth -= 1;
-                at += 2;
-                if depth == 0 {
-                    return Some(at);
-                }
-            }
-            _ => at += 1,
+/// Takes a word; a `-` belongs to it if a word character follows.
+fn take_word(cursor: &mut Cursor<'_>) {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    loop {
+        cursor.take_while(is_word);
+        if !(cursor.peek() == b'-' && cursor.rest()[1..].starts_with(is_word)) {
+            return;
         }
+        cursor.at += 1;
     }
-    None
 }
 
 /// Reads ` @key value` in a line comment.

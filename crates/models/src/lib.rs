@@ -32,24 +32,23 @@
 //! assert_eq!(verdict(&own), Verdict::Consistent);
 //! ```
 //!
-//! The way of a text: [`Definition::parse`] (or [`load`], which knows the catalogue's files) lexes,
-//! parses and resolves it, and reports every error at its place; an analysis of signs finds out
-//! what a search may prune; [`evaluate`] searches `wr` and `ww`, interprets the checks, and
-//! explains those that fail. The models themselves are in the [`catalogue`], and which implies
-//! which in the [`lattice`](lattice()).
+//! [`load`] lexes, parses and resolves a text, and reports every error at its place; an analysis of
+//! signs finds out which parts a search may prune. [`evaluate`] searches `wr` and `ww`, interprets
+//! the checks, and explains those that fail. The models themselves are in the [`catalogue`], and
+//! the implications between them in the [`lattice`](lattice()). `consistory-definition` holds the
+//! types of a parsed definition.
 //!
 //! Read next: `docs/definition-language.md` for the language, `models/` for the definitions, and
 //! `consistory-check` for the deciders that take large histories.
 
 // The language.
-mod definition;
-mod diagnostic;
 mod hints;
 mod kinds;
 mod lexer;
 mod parser;
 mod polarity;
-mod program;
+mod problem;
+mod read;
 mod resolve;
 mod syntax;
 
@@ -68,16 +67,12 @@ mod lattice;
 mod memory;
 
 pub use catalogue::{Model, UnknownModel, catalogue, find, load};
-pub use definition::{CheckView, Claim, Definition, Standing};
-pub use diagnostic::{DefinitionError, Diagnostic, Kind, Problem, Style};
+pub use consistory_definition::{
+    Base, Check, CheckKind, CheckView, Claim, Definition, DoesNotApply, Function, FunctionId,
+    Group, Kind, LitmusBase, Program, Standing, Term, TermId, Variable, VariableId, applies,
+};
 pub use lattice::{
     Implication, Lattice, implications, implies, lattice, lattice_dot, lattice_text, strongest,
 };
 pub use memory::{MemoryModel, find_memory_model, load_memory_model, memory_models};
-pub use program::{
-    Base, Check, Function, FunctionId, Group, LitmusBase, Program, Term, TermId, Variable,
-    VariableId,
-};
-pub use register::{DoesNotApply, applies};
 pub use search::{EvaluateOptions, evaluate};
-pub use syntax::CheckKind;

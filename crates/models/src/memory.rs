@@ -12,10 +12,11 @@
 
 use std::sync::LazyLock;
 
-use crate::definition::Definition;
-use crate::diagnostic::DefinitionError;
-use crate::program::Program;
+use crate::read::read_definition;
 use crate::resolve::Dialect;
+use consistory_definition::Definition;
+use consistory_definition::Program;
+use consistory_diagnostic::Diagnostics;
 
 /// A definition over the events of litmus tests.
 #[derive(Clone, Debug)]
@@ -104,9 +105,9 @@ pub fn load_memory_model(
     file: &str,
     text: &str,
     mut include: impl FnMut(&str) -> Option<String>,
-) -> Result<MemoryModel, DefinitionError> {
+) -> Result<MemoryModel, Diagnostics> {
     let dialect = Dialect::Litmus { prelude: PRELUDE };
-    let definition = Definition::parse_in(dialect, file, text, |path| {
+    let definition = read_definition(dialect, file, text, |path| {
         let own = path.strip_suffix(".cat").and_then(|id| {
             MODELS.iter().chain(&LIBRARY).find(|&&(name, _)| name == id).map(|&(_, text)| text)
         });

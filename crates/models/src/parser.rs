@@ -6,9 +6,11 @@
 
 use std::ops::Range;
 
-use crate::diagnostic::Problem;
+use consistory_definition::{CheckKind, Span};
+
 use crate::lexer::{Keyword, Lexeme, Token};
-use crate::syntax::{Binding, CheckKind, Expr, ExprKind, File, Group, Ident, Span, Statement};
+use crate::problem::Problem;
+use crate::syntax::{Binding, Expr, ExprKind, File, Group, Ident, Statement};
 
 /// How deeply expressions may be nested.
 const DEPTH_LIMIT: usize = 100;

@@ -16,10 +16,12 @@
 //! predefined name has one symbol where only the pair itself decides, and another behind an
 //! operator that looks at other operations.
 
+use consistory_definition::{
+    Analysis, Base, FunctionId, Group, Program, Pruning, Term, TermId, VariableId,
+};
 use rustc_hash::FxHashMap;
 
-use crate::diagnostic::Problem;
-use crate::program::{Base, FunctionId, Group, Program, Term, TermId, VariableId};
+use crate::problem::Problem;
 use crate::resolve::Problems;
 
 /// How deeply calls and expressions may be nested in all; it bounds every recursion over terms.
@@ -80,32 +82,6 @@ impl Polarity {
     fn holds(&self, symbol: Symbol) -> bool {
         self.positive.contains_key(&symbol) || self.negative.contains_key(&symbol)
     }
-}
-
-/// When a violation found before all choices are made is final.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Pruning {
-    /// Whatever is added to `wr` and `ww`.
-    Always,
-    /// Whatever is added to `wr` and `ww`, if the operations that count are known.
-    WithoutUncertain,
-    /// Once `wr` is complete.
-    AfterWr,
-    /// Only when nothing is left to choose.
-    AtTheEnd,
-}
-
-/// What the signs say about a program.
-#[derive(Clone, Debug)]
-pub(crate) struct Analysis {
-    pub(crate) pruning: Pruning,
-    /// Whether something that may depend on `wr` or `ww` is negated, so that an explanation, which
-    /// does not look into negations, cannot tell which choices a violation rests on.
-    pub(crate) negates_choices: bool,
-    /// For each outermost group whether it depends on `ww`.
-    pub(crate) late_globals: Vec<bool>,
-    /// For each check whether it depends on `ww`.
-    pub(crate) late_checks: Vec<bool>,
 }
 
 /// Analyses a program whose names are resolved without problems.

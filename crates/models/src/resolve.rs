@@ -1,30 +1,24 @@
 //! From syntax trees to a program: includes, names, arities, sets and relations.
 
+use consistory_definition::{
+    Base, Check, CheckKind, Function, FunctionId, Group, Kind, LitmusBase, Program, SourceFile,
+    Span, Term, TermId, Variable, VariableId,
+};
+use consistory_diagnostic::{Diagnostics, Source, did_you_mean, nearest};
 use rustc_hash::FxHashMap;
 
-use crate::diagnostic::{Diagnostic, Kind, Problem, did_you_mean, nearest};
 use crate::hints::{hint_for_name, hint_for_syntax};
 use crate::kinds::{KindId, Kinds};
 use crate::lexer::lex;
 use crate::parser::parse;
-use crate::program::{
-    Base, Check, Function, FunctionId, Group, LitmusBase, Program, Term, TermId, Variable,
-    VariableId,
-};
-use crate::syntax::{self, Binding, Expr, ExprKind, Ident, Span, Statement};
+use crate::problem::Problem;
+use crate::syntax::{self, Binding, Expr, ExprKind, Ident, Statement};
 
 /// How long a file may be, in bytes.
 pub(crate) const LENGTH_LIMIT: usize = 1 << 18;
 
 /// How many files a definition may include.
 const FILE_LIMIT: usize = 64;
-
-/// A file of a definition.
-#[derive(Clone, Debug)]
-pub(crate) struct SourceFile {
-    pub(crate) name: String,
-    pub(crate) text: String,
-}
 
 /// What resolving a definition gives.
 #[derive(Debug)]
@@ -93,16 +87,16 @@ pub(crate) fn resolve(
 }
 
 /// Turns problems into diagnostics, in the order of the text.
-pub(crate) fn diagnostics(files: &[SourceFile], mut problems: Problems) -> Vec<Diagnostic> {
+pub(crate) fn diagnostics(files: &[SourceFile], mut problems: Problems) -> Diagnostics {
     problems.sort_by_key(|(span, ..)| (span.file, span.range.start, span.range.end));
     problems.dedup();
-    problems
-        .into_iter()
-        .map(|(span, problem, hint)| {
-            let file = &files[span.file];
-            Diagnostic::at(&file.name, &file.text, span.range, problem, hint)
-        })
-        .collect()
+    let sources: Vec<Source<'_>> =
+        files.iter().map(|file| Source::new(file.name.as_str(), &file.text)).collect();
+    let mut diagnostics = Diagnostics::default();
+    for (span, problem, hint) in problems {
+        diagnostics.push_at(&sources[span.file], span.range, problem.to_string(), hint);
+    }
+    diagnostics
 }
 
 /// Which names there are.
@@ -228,10 +222,8 @@ impl Resolver<'_> {
     fn check(&mut self, statement: &Statement) -> Option<Check> {
         let Statement::Check { kind, expr, name, span } = statement else { return None };
         let term = match kind {
-            syntax::CheckKind::Acyclic | syntax::CheckKind::Irreflexive => {
-                self.term_of_kind(expr, Kind::Relation)
-            }
-            syntax::CheckKind::Empty => self.term(expr),
+            CheckKind::Acyclic | CheckKind::Irreflexive => self.term_of_kind(expr, Kind::Relation),
+            CheckKind::Empty => self.term(expr),
         };
         let name = name.as_ref().map(|name| name.name.clone());
         Some(Check { kind: *kind, term, name, span: span.clone(), forall: None })

@@ -30,14 +30,15 @@ use consistory_verdict::{Budget, Certificate, Judgement, Stopped};
 use rustc_hash::FxHashSet;
 
 use crate::choice::{Assumption, Choice, Frame, Proof, State, extended, future_read, root};
-use crate::definition::Definition;
 use crate::explain::{Assumed, Explanation, explain, explain_final};
 use crate::finals::{FINAL_VALUE, Finals};
 use crate::interpret::{Evaluated, Interpreter, Stage};
-use crate::polarity::Pruning;
-use crate::program::{Base, Term, TermId};
-use crate::register::{BadRead, DoesNotApply, Register};
-use crate::syntax::CheckKind;
+use crate::register::{BadRead, Register};
+use consistory_definition::CheckKind;
+use consistory_definition::Definition;
+use consistory_definition::DoesNotApply;
+use consistory_definition::Pruning;
+use consistory_definition::{Base, Term, TermId};
 use consistory_order::Matrix;
 
 /// How [`evaluate`] goes about its work.
@@ -145,7 +146,7 @@ impl<'a> Search<'a> {
         let mut open_reads: Vec<usize> =
             (0..register.size).filter(|&at| register.candidates[at].len() > 1).collect();
         open_reads.sort_by_key(legal);
-        let program = &definition.program;
+        let program = definition.program();
         let ordering = program
             .checks
             .iter()
@@ -164,8 +165,8 @@ impl<'a> Search<'a> {
             finals,
             budget,
             interpreter: Interpreter::new(definition, budget),
-            pruning: definition.analysis.pruning,
-            negates_choices: definition.analysis.negates_choices,
+            pruning: definition.analysis().pruning,
+            negates_choices: definition.analysis().negates_choices,
             open_reads,
             ordering,
             frames: Vec::new(),

@@ -1,13 +1,6 @@
 //! The syntax tree of a definition.
 
-use std::ops::Range;
-
-/// A byte range of one of the files that make up a definition.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Span {
-    pub(crate) file: usize,
-    pub(crate) range: Range<usize>,
-}
+use consistory_definition::{CheckKind, Span};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Ident {
@@ -80,28 +73,6 @@ pub(crate) enum Statement {
     StoreOrder { name: Ident, from: Ident },
     Check { kind: CheckKind, expr: Expr, name: Option<Ident>, span: Span },
     Forall { variable: Ident, set: Expr, body: Vec<Statement>, span: Span },
-}
-
-/// What a check asks of its expression.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CheckKind {
-    /// It has no cycle.
-    Acyclic,
-    /// It relates no operation with itself.
-    Irreflexive,
-    /// It holds nothing.
-    Empty,
-}
-
-impl CheckKind {
-    /// Gives the language's word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CheckKind::Acyclic => "acyclic",
-            CheckKind::Irreflexive => "irreflexive",
-            CheckKind::Empty => "empty",
-        }
-    }
 }
 
 #[derive(Clone, Debug)]

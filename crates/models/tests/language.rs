@@ -2,7 +2,8 @@
 
 mod support;
 
-use consistory_models::{Definition, Style, load};
+use consistory_diagnostic::Style;
+use consistory_models::{Definition, load};
 use consistory_verdict::{Certificate, Edge, Judgement, Verdict};
 use expect_test::{Expect, expect};
 use support::{history, judge, verdict};
@@ -26,13 +27,12 @@ fn definition(text: &str) -> Definition {
 fn wrong(text: &str, expected: Expect) {
     let error = load("test.cat", text, include).expect_err("the definition is wrong");
     let shown: String = error
-        .diagnostics
         .iter()
         .map(|d| {
             let file =
-                if d.source == "test.cat" { String::new() } else { format!("{} ", d.source) };
+                if &*d.source == "test.cat" { String::new() } else { format!("{} ", d.source) };
             let hint = d.hint.as_ref().map_or(String::new(), |hint| format!(" ({hint})"));
-            format!("{file}{}:{}+{} {}{hint}\n", d.line, d.column, d.length, d.message())
+            format!("{file}{}:{}+{} {}{hint}\n", d.line, d.column, d.length, d.message)
         })
         .collect();
     expected.assert_eq(&shown);
@@ -126,8 +126,8 @@ fn syntax_errors_have_places() {
     wrong(
         "acyclic po |",
         expect![[r#"
-        1:13+1 expected an expression, found the end of the file
-    "#]],
+            1:13+0 expected an expression, found the end of the file
+        "#]],
     );
     wrong(
         "acyclic (po ; wr\nlet a = ]\nshow a\nlet b = po\nacyclick b",
@@ -161,8 +161,8 @@ fn syntax_errors_have_places() {
     wrong(
         "\"nothing\"",
         expect![[r#"
-        1:1+1 the definition checks nothing (add a check, for example `acyclic po | wr`)
-    "#]],
+            1:1+0 the definition checks nothing (add a check, for example `acyclic po | wr`)
+        "#]],
     );
     wrong(
         "acyclic é | po",
@@ -261,7 +261,7 @@ fn includes_are_checked() {
         expect![[r#"
             2:9+1 undefined name `b`
             2:13+1 undefined name `c`
-            broken.cat 2:10+1 expected `in`, found the end of the file (a `let` inside an expression needs `in`; is what stands before it complete?)
+            broken.cat 2:10+0 expected `in`, found the end of the file (a `let` inside an expression needs `in`; is what stands before it complete?)
         "#]],
     );
 }
@@ -308,8 +308,8 @@ fn no_input_is_too_deep() {
         "forall o in W do ".repeat(5_000),
     ] {
         let error = load("test.cat", &text, include).unwrap_err();
-        let too_deep = |d: &consistory_models::Diagnostic| d.message() == "nested too deeply";
-        assert!(error.diagnostics.iter().any(too_deep), "{}", &text[..40]);
+        let too_deep = |d: &consistory_diagnostic::Diagnostic| d.message == "nested too deeply";
+        assert!(error.iter().any(too_deep), "{}", &text[..40]);
     }
     // A function of a function of a function is bounded as well.
     let mut text = String::from("let f0(x) = x ; x\n");
@@ -332,9 +332,15 @@ fn errors_are_rendered_like_those_of_rustc() {
         2 | acyclic po | rf
           |              ^^
           |
-          = help: the reads-from relation is called `wr` here"#]]
+          = help: the reads-from relation is called `wr` here
+
+        own.cat: 1 error
+    "#]]
     .assert_eq(&error.render(Style::Plain));
-    expect!["own.cat:2:14: undefined name `rf`"].assert_eq(&error.to_string());
+    expect![[r#"
+        own.cat:2:14: undefined name `rf` (the reads-from relation is called `wr` here)
+        own.cat: 1 error"#]]
+    .assert_eq(&error.to_string());
 }
 
 /// What does not prune must still decide: the complement of `wr` and `ww` in a check.
@@ -546,7 +552,7 @@ fn the_guide_is_true() {
                 seen[1] += 1;
                 let error = load("own.cat", text, include).unwrap_err();
                 let (_, expected) = blocks.next().expect("a wrong definition has its errors shown");
-                assert_eq!(error.render(Style::Plain), expected);
+                assert_eq!(error.render(Style::Plain).trim_end(), expected.trim_end());
             }
             _ => {}
         }

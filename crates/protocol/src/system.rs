@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consistory_formats::Diagnostics;
+use consistory_diagnostic::Diagnostics;
 
 use crate::machine::code::{FaultKind, SiteId};
 use crate::machine::layout::{Layout, SlotKind, slot_names};

@@ -1,5 +1,6 @@
 //! Checkpoints: a search that stops and goes on ends as one that does not stop.
 
+use consistory_diagnostic::Style;
 use consistory_protocol::{
     Checkpoint, CheckpointError, Exploration, Mismatch, Model, Options, Outcome, Sequential,
     Snapshot, System, Verification, explore, explore_from, verify, verify_from,
@@ -11,7 +12,7 @@ const LAZY: &str = include_str!("../../../corpus/protocols/lazy-caching.m");
 const OVERTAKING: &str = include_str!("../../../corpus/protocols/lazy-caching-overtaking.m");
 
 fn model(text: &str) -> Model {
-    Model::parse("test.m", text).unwrap_or_else(|d| panic!("{}", d.render(false)))
+    Model::parse("test.m", text).unwrap_or_else(|d| panic!("{}", d.render(Style::Plain)))
 }
 
 /// Keeps the checkpoint of the round in which a search ends undecided.

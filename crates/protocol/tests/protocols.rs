@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use consistory_check::{Options as CheckOptions, StoreModel, decide_stored};
+use consistory_diagnostic::Style;
 use consistory_history::{Action, History, HistoryBuilder};
 use consistory_protocol::tracking::{
     Companion, Effect, Operation, Rejected, Renaming, Shape, Source,
@@ -41,8 +42,9 @@ fn protocols() -> Vec<Protocol> {
             other => panic!("{name}: no expectation, or one that means nothing: {other:?}"),
         };
         let is_large = text.lines().any(|line| line == "-- size: large");
-        let model = Model::parse(&name, &text).unwrap_or_else(|d| panic!("{}", d.render(false)));
-        let system = model.tracked().unwrap_or_else(|d| panic!("{}", d.render(false)));
+        let model =
+            Model::parse(&name, &text).unwrap_or_else(|d| panic!("{}", d.render(Style::Plain)));
+        let system = model.tracked().unwrap_or_else(|d| panic!("{}", d.render(Style::Plain)));
         let plain = model.plain();
         Protocol { name, system, plain, expected, is_large }
     });

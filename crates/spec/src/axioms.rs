@@ -18,9 +18,8 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 
-use consistory_formats::Diagnostics;
+use consistory_diagnostic::{Cursor, Diagnostics, Source};
 
 /// A relation that an axiom composes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -99,7 +98,7 @@ impl fmt::Display for Axiom {
 /// Reads axioms; `source` is what diagnostics call the text.
 pub fn parse_axioms(source: &str, text: &str) -> Result<Vec<Axiom>, Diagnostics> {
     let mut parser = Parser {
-        source: source.into(),
+        source: Source::new(source, text),
         text,
         tokens: tokens(text),
         next: 0,
@@ -123,15 +122,17 @@ enum Token {
 }
 
 fn tokens(text: &str) -> Vec<(Token, Range<usize>)> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut found = Vec::new();
-    let mut chars = text.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
-        let mut end = at + c.len_utf8();
+    let mut cursor = Cursor::new(text);
+    loop {
+        let start = cursor.at;
+        let Some(c) = cursor.bump() else { break };
         let token = match c {
             '\n' => Token::Break,
             c if c.is_whitespace() => continue,
             '#' => {
-                while chars.next_if(|&(_, c)| c != '\n').is_some() {}
+                cursor.take_line();
                 continue;
             }
             ';' | '∘' => Token::Semicolon,
@@ -139,26 +140,21 @@ fn tokens(text: &str) -> Vec<(Token, Range<usize>)> {
             '[' => Token::Open,
             ']' => Token::Close,
             '⊇' => Token::Contains,
-            '>' if chars.next_if(|&(_, c)| c == '=').is_some() => {
-                end += 1;
-                Token::Contains
-            }
-            c if c.is_alphanumeric() || c == '_' => {
-                while let Some((at, c)) = chars.next_if(|&(_, c)| c.is_alphanumeric() || c == '_') {
-                    end = at + c.len_utf8();
-                }
+            '>' if cursor.eat("=") => Token::Contains,
+            c if is_word(c) => {
+                cursor.take_while(is_word);
                 Token::Word
             }
             _ => Token::Other,
         };
-        found.push((token, at..end));
+        found.push((token, start..cursor.at));
     }
     found.push((Token::End, text.len()..text.len()));
     found
 }
 
 struct Parser<'a> {
-    source: Arc<str>,
+    source: Source<'a>,
     text: &'a str,
     tokens: Vec<(Token, Range<usize>)>,
     next: usize,
@@ -293,14 +289,7 @@ impl Parser<'_> {
             "" | "\n" => format!("{message}, found the end of the line"),
             found => format!("{message}, found `{found}`"),
         };
-        let line_start = self.text[..range.start].rfind('\n').map_or(0, |at| at + 1);
-        let line_end =
-            self.text[range.start..].find('\n').map_or(self.text.len(), |at| range.start + at);
-        let line = self.text[..range.start].matches('\n').count() as u64 + 1;
-        let span =
-            range.start - line_start..(range.end.min(line_end)).max(range.start) - line_start;
-        let shown = &self.text[line_start..line_end];
-        self.errors.push(&self.source, line, shown, span, message, Some(hint.to_owned()));
+        self.errors.push_at(&self.source, range, message, Some(hint.to_owned()));
         None
     }
 }

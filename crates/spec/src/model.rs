@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use consistory_formats::Diagnostics;
+use consistory_diagnostic::Diagnostics;
 
 use crate::axioms::{Atom, Axiom, Left, parse_axioms};
 

@@ -24,10 +24,10 @@
 
 use std::rc::Rc;
 
-use consistory_history::{Action, History, OpId};
-use consistory_models::{
+use consistory_definition::{
     Base, Check, CheckKind, Definition, Group, Kind, Program, Term, TermId, VariableId,
 };
+use consistory_history::{Action, History, OpId};
 
 use super::choice::{Choice, key, po, same_session};
 use super::pairs::Pairs;
@@ -99,8 +99,8 @@ impl<'a> Evaluator<'a> {
             program,
             choice,
             bases: Vec::new(),
-            globals: vec![None; program.globals().len()],
-            values: vec![None; program.variables().len()],
+            globals: vec![None; program.globals.len()],
+            values: vec![None; program.variables.len()],
             work: 0,
         }
     }
@@ -131,7 +131,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates the outermost names.
     pub(super) fn bind_globals(&mut self) -> Result<(), Rejection> {
         let program = self.program;
-        for (i, group) in program.globals().iter().enumerate() {
+        for (i, group) in program.globals.iter().enumerate() {
             if self.globals[i].is_none() {
                 self.globals[i] = Some(self.bind(group)?);
             }

@@ -18,8 +18,8 @@
 //! Cases may contradict each other, such as two about one read. Then there is no completion, and
 //! whatever closes them is right.
 
+use consistory_definition::Definition;
 use consistory_history::{KeyId, OpId};
-use consistory_models::Definition;
 use consistory_verdict::{Certificate, Edge};
 
 use super::affordable;
@@ -145,7 +145,7 @@ impl<'a> Proof<'a> {
         at: usize,
     ) -> Result<(), Rejection> {
         let definition = self.definition;
-        let mut checks = definition.program().checks().iter().zip(definition.checks());
+        let mut checks = definition.program().checks.iter().zip(definition.checks());
         let Some((check, shown)) = checks.nth(at) else {
             return Err(Rejection::NoSuchCheck { part: cases.part("check") });
         };

@@ -10,8 +10,8 @@
 //! `wr`, `ww`, and what the definition binds to a name at its outermost level and nowhere else,
 //! that has to be true. Other labels, such as the application of a function, are words.
 
+use consistory_definition::{Base, CheckKind, Definition, Kind, VariableId};
 use consistory_history::{History, OpId};
-use consistory_models::{Base, CheckKind, Definition, Kind, VariableId};
 use consistory_verdict::Edge;
 use rustc_hash::FxHashMap;
 
@@ -76,11 +76,11 @@ impl<'a> Labels<'a> {
     pub(super) fn new(history: &'a History, definition: &'a Definition) -> Self {
         let program = definition.program();
         let mut bound: FxHashMap<&str, usize> = FxHashMap::default();
-        for variable in program.variables() {
+        for variable in &program.variables {
             *bound.entry(&variable.name).or_default() += 1;
         }
         let mut meanings = FxHashMap::default();
-        for &(id, _) in program.globals().iter().flat_map(|group| &group.bindings) {
+        for &(id, _) in program.globals.iter().flat_map(|group| &group.bindings) {
             let variable = program.variable(id);
             // An expression without a name is shown by its text, which may be a predefined name
             // that the definition hides further down.

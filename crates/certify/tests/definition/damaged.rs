@@ -167,7 +167,7 @@ impl Vandal<'_> {
             self.push("no edges", check.is_some(), cycle(Vec::new(), observer, check));
         }
         let hides = |name: &str| {
-            self.definition.program().variables().iter().any(|variable| variable.name == name)
+            self.definition.program().variables.iter().any(|variable| variable.name == name)
         };
         let hidden = ["po", "ww"].map(hides);
         for i in 0..edges.len() {

@@ -121,5 +121,5 @@ fn load(path: &Path) -> Result<MemoryModel, CliError> {
     load_memory_model(&path.display().to_string(), &text, |name| {
         std::fs::read_to_string(folder.join(name)).ok()
     })
-    .map_err(|errors| CliError::Rendered(errors.render(consistory_models::Style::Styled)))
+    .map_err(CliError::from)
 }

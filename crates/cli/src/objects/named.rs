@@ -144,7 +144,7 @@ pub(crate) fn load_object(name: &str) -> Result<Arc<dyn Object>, CliError> {
             std::fs::read_to_string(path).map_err(|error| CliError::file("read", path, error))?;
         return match consistory_spec::parse_object(name, &text) {
             Ok(object) => Ok(Arc::new(object)),
-            Err(errors) => Err(CliError::Rendered(errors.render(true))),
+            Err(errors) => Err(errors.into()),
         };
     }
     find(name).map_err(|error| {

@@ -53,7 +53,7 @@ pub(super) fn check_descriptor(path: &Path) -> Result<Report, CliError> {
         }
     }
     if !errors.is_empty() {
-        return Err(CliError::Rendered(errors.render(true)));
+        return Err(errors.into());
     }
     if rejection.is_none() {
         let end = checker.finish();

@@ -14,8 +14,8 @@ use consistory_history::Value;
 
 use super::json::{list, offset_in, text_of, value_of};
 use super::scan::{Field, Fields, NAMES, scan_any, scan_flat};
-use crate::diagnostic::Diagnostics;
 use crate::parse::{Fault, Line, Sink, nearest};
+use consistory_diagnostic::Diagnostics;
 
 /// What happens to a call.
 #[derive(Clone, PartialEq, Eq, Debug)]

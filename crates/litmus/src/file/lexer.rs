@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use consistory_formats::Diagnostics;
+use consistory_diagnostic::{Cursor, Diagnostics, Source};
 
 /// How long a test may be.
 const LONGEST: usize = 1 << 20;
@@ -11,8 +11,6 @@ const LONGEST: usize = 1 << 20;
 /// A text whose comments are blanked out, and what is wrong with it.
 pub(super) struct Reader {
     source: Arc<str>,
-    /// Where each line starts.
-    lines: Vec<usize>,
     original: String,
     /// As long as the original, without its comments.
     pub(super) text: String,
@@ -56,10 +54,8 @@ impl Reader {
         } else {
             text.to_owned()
         };
-        let lines = std::iter::once(0).chain(original.match_indices('\n').map(|(at, _)| at + 1));
-        let lines = lines.collect();
         let text = blank_comments(&original, &mut problems);
-        Reader { source: source.into(), lines, original, text, problems }
+        Reader { source: source.into(), original, text, problems }
     }
 
     pub(super) fn error(&mut self, place: Range<usize>, message: impl Into<String>) {
@@ -85,13 +81,9 @@ impl Reader {
         }
         self.problems.sort_by_key(|(place, ..)| place.start);
         let mut diagnostics = Diagnostics::default();
+        let source = Source::new(self.source, &self.original);
         for (place, message, hint) in self.problems {
-            let line = self.lines.partition_point(|&start| start <= place.start) - 1;
-            let start = self.lines[line];
-            let text = self.original[start..].lines().next().unwrap_or_default();
-            let within = |at: usize| at.saturating_sub(start).min(text.len());
-            let span = within(place.start)..within(place.end);
-            diagnostics.push(&self.source, line as u64 + 1, text, span, message, hint);
+            diagnostics.push_at(&source, place, message, hint);
         }
         Err(diagnostics)
     }
@@ -154,25 +146,21 @@ const LONG_MARKS: [&str; 4] = ["/\\", "\\/", "=>", "=="];
 
 /// Cuts a piece into words, numbers and marks.
 pub(super) fn tokens<'t>(piece: Piece<'t>) -> Vec<Token<'t>> {
-    let text = piece.text;
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let mut found = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let rest = &text[at..];
-        let first = rest.chars().next().unwrap_or(' ');
-        let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-        let length = if first.is_whitespace() {
-            at += first.len_utf8();
+    let mut cursor = Cursor::new(piece.text);
+    while let Some(first) = cursor.peek_char() {
+        let start = cursor.at;
+        if first.is_whitespace() {
+            cursor.bump();
             continue;
-        } else if is_inner(first) {
-            rest.find(|c: char| !is_inner(c)).unwrap_or(rest.len())
-        } else if let Some(mark) = LONG_MARKS.into_iter().find(|mark| rest.starts_with(mark)) {
-            mark.len()
-        } else {
-            first.len_utf8()
-        };
-        found.push(Token { text: &rest[..length], start: piece.start + at });
-        at += length;
+        }
+        if is_inner(first) {
+            cursor.take_while(is_inner);
+        } else if cursor.eat_any(&LONG_MARKS).is_none() {
+            cursor.bump();
+        }
+        found.push(Token { text: cursor.since(start), start: piece.start + start });
     }
     found
 }

@@ -22,7 +22,7 @@ mod thread;
 mod write;
 mod x86;
 
-use consistory_formats::Diagnostics;
+use consistory_diagnostic::Diagnostics;
 
 use crate::condition::{Condition, Proposition};
 use crate::program::{Outcome, Outcomes, Program};

@@ -17,7 +17,7 @@ mod types;
 
 use std::sync::Arc;
 
-use consistory_formats::Diagnostics;
+use consistory_diagnostic::Diagnostics;
 
 pub(crate) use check_expr::fold;
 pub(crate) use parser::Problem;

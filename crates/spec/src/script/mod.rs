@@ -36,7 +36,7 @@ mod run;
 
 pub use run::ScriptObject;
 
-use consistory_formats::Diagnostics;
+use consistory_diagnostic::Diagnostics;
 
 /// Reads an object file; `source` is what diagnostics call it.
 pub fn parse_object(source: &str, text: &str) -> Result<ScriptObject, Diagnostics> {

@@ -1,9 +1,8 @@
 //! From the text of an object file to its program.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use consistory_formats::Diagnostics;
+use consistory_diagnostic::{Cursor, Diagnostics, Escapes, Source};
 use consistory_history::Value;
 
 /// An object as its file has it.
@@ -130,7 +129,7 @@ struct Token {
 
 pub(super) fn parse(source: &str, text: &str) -> Result<Program, Diagnostics> {
     let mut parser = Parser {
-        source: source.into(),
+        source: Source::new(source, text),
         text,
         tokens: tokens(text),
         next: 0,
@@ -148,46 +147,40 @@ pub(super) fn parse(source: &str, text: &str) -> Result<Program, Diagnostics> {
 }
 
 fn tokens(text: &str) -> Vec<Token> {
-    let bytes = text.as_bytes();
     let mut found = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        let from = at;
-        let c = text[at..].chars().next().unwrap_or(' ');
-        at += c.len_utf8();
-        let run = |at: usize, holds: &dyn Fn(char) -> bool| {
-            text[at..].find(|c| !holds(c)).map_or(text.len(), |n| at + n)
-        };
+    let mut cursor = Cursor::new(text);
+    while let Some(c) = cursor.peek_char() {
+        let start = cursor.at;
         let kind = match c {
-            c if c.is_whitespace() => continue,
+            c if c.is_whitespace() => {
+                cursor.bump();
+                continue;
+            }
             '#' => {
-                at = run(at, &|c| c != '\n');
+                cursor.take_line();
                 continue;
             }
             c if c.is_alphabetic() || c == '_' => {
-                at = run(at, &|c| c.is_alphanumeric() || c == '_');
+                cursor.take_while(|c| c.is_alphanumeric() || c == '_');
                 Kind::Word
             }
             c if c.is_ascii_digit() => {
-                at = run(at, &|c| c.is_ascii_digit());
+                cursor.take_while(|c| c.is_ascii_digit());
                 Kind::Number
             }
             '"' => {
-                at = run(at, &|c| c != '"' && c != '\n');
-                if bytes.get(at) == Some(&b'"') {
-                    at += 1;
-                }
+                // The parser reports a text without its closing quote.
+                cursor.take_string(Escapes::None);
                 Kind::Text
             }
             _ => {
-                let pairs = ["||", "&&", "==", "!=", "<=", ">="];
-                if pairs.iter().any(|pair| text[from..].starts_with(pair)) {
-                    at = from + 2;
+                if cursor.eat_any(&["||", "&&", "==", "!=", "<=", ">="]).is_none() {
+                    cursor.bump();
                 }
                 Kind::Sign
             }
         };
-        found.push(Token { kind, range: from..at });
+        found.push(Token { kind, range: start..cursor.at });
     }
     found.push(Token { kind: Kind::End, range: text.len()..text.len() });
     found
@@ -202,7 +195,7 @@ struct Current {
 }
 
 struct Parser<'a> {
-    source: Arc<str>,
+    source: Source<'a>,
     text: &'a str,
     tokens: Vec<Token>,
     next: usize,
@@ -648,13 +641,6 @@ impl<'a> Parser<'a> {
     }
 
     fn error(&mut self, range: Range<usize>, message: &str, hint: Option<&str>) {
-        let line_start = self.text[..range.start].rfind('\n').map_or(0, |at| at + 1);
-        let line_end =
-            self.text[range.start..].find('\n').map_or(self.text.len(), |at| range.start + at);
-        let line = self.text[..range.start].matches('\n').count() as u64 + 1;
-        let span = range.start - line_start..range.end.min(line_end).max(range.start) - line_start;
-        let text = &self.text[line_start..line_end];
-        let hint = hint.map(str::to_owned);
-        self.errors.push(&self.source, line, text, span, message.to_owned(), hint);
+        self.errors.push_at(&self.source, range, message, hint.map(str::to_owned));
     }
 }

@@ -6,13 +6,58 @@ use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-/// How many diagnostics of one input are kept; the others are counted.
-const KEPT: usize = 1000;
-/// A longer line is clipped: how many bytes of it are shown before the place, and from its start
-/// on.
-const LONG: usize = 120;
-const BEFORE: usize = 40;
-const AFTER: usize = 80;
+use crate::source::Source;
+
+/// Number of diagnostics of one input that are kept; the others are only counted.
+const MAX_KEPT: usize = 1000;
+/// Lines longer than this many bytes are clipped around the place.
+const MAX_LINE_BYTES: usize = 120;
+/// Bytes of a clipped line that are shown before the place.
+const BYTES_BEFORE: usize = 40;
+/// Bytes of a clipped line that are shown from the start of the place on.
+const BYTES_AFTER: usize = 80;
+/// Messages and hints longer than this many bytes are cut.
+const MAX_SENTENCE_BYTES: usize = 400;
+
+/// Whether rendered text has colour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Style {
+    /// Without escape codes.
+    Plain,
+    /// With ANSI colours.
+    Styled,
+}
+
+/// An error at some bytes of a line, before it is known which line of which input that is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// Bytes of the line.
+    pub span: Range<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// What may help.
+    pub hint: Option<String>,
+}
+
+impl Fault {
+    /// Returns a fault without a hint.
+    pub fn new(span: Range<usize>, message: impl Into<String>) -> Self {
+        Fault { span, message: message.into(), hint: None }
+    }
+
+    /// Adds a hint, in place of any other.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds a hint if there is none.
+    #[must_use]
+    pub fn or_hint(self, hint: &str) -> Self {
+        if self.hint.is_some() { self } else { self.hint(hint) }
+    }
+}
 
 /// One error of an input.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,7 +68,7 @@ pub struct Diagnostic {
     pub line: u64,
     /// The column where the place starts, in characters, counting from 1.
     pub column: u64,
-    /// How many characters the place has; 0 for a place behind the last character.
+    /// How many characters the place has; 0 for a place after the last character.
     pub length: usize,
     /// The line, or a window of it if it is long.
     pub text: String,
@@ -74,8 +119,8 @@ impl fmt::Display for Diagnostic {
 pub struct Diagnostics {
     kept: Vec<Diagnostic>,
     more: u64,
-    /// A place whose column is known: line, byte, column. It saves counting the characters of a
-    /// long line from its start for every error in it.
+    /// The last place whose column was computed: line, byte, column. It saves counting the
+    /// characters of a long line from its start for every error in it.
     known: (u64, usize, u64),
 }
 
@@ -85,19 +130,22 @@ impl Diagnostics {
         self.kept.iter()
     }
 
-    /// Counts the errors that were found, those that were not kept included.
+    /// Returns the number of errors that were found, including those that were not kept.
     pub fn count(&self) -> u64 {
         self.kept.len() as u64 + self.more
     }
 
-    /// Says whether there is no error.
+    /// Returns whether there is no error.
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    /// Renders all of them as rustc does, with colours for a terminal if `styled`.
-    pub fn render(&self, styled: bool) -> String {
-        let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
+    /// Renders all of them as rustc does, and their number.
+    pub fn render(&self, style: Style) -> String {
+        let renderer = match style {
+            Style::Plain => Renderer::plain(),
+            Style::Styled => Renderer::styled(),
+        };
         let mut out = String::new();
         for diagnostic in &self.kept {
             out.push_str(&diagnostic.render(&renderer));
@@ -117,7 +165,19 @@ impl Diagnostics {
         }
     }
 
-    /// Adds the error at the bytes `span` of a line.
+    /// Adds an error at a byte range of a whole text; only its first line is marked.
+    pub fn push_at(
+        &mut self,
+        source: &Source<'_>,
+        range: Range<usize>,
+        message: impl Into<String>,
+        hint: Option<String>,
+    ) {
+        let (line, text, span) = source.line(range);
+        self.push(source.name(), line, text, span, message.into(), hint);
+    }
+
+    /// Adds an error at the bytes `span` of a line.
     pub fn push(
         &mut self,
         source: &Arc<str>,
@@ -127,7 +187,7 @@ impl Diagnostics {
         message: String,
         hint: Option<String>,
     ) {
-        if self.kept.len() == KEPT {
+        if self.kept.len() == MAX_KEPT {
             self.more += 1;
             return;
         }
@@ -154,7 +214,7 @@ impl Diagnostics {
 }
 
 impl fmt::Display for Diagnostics {
-    /// Writes a line a diagnostic, without the text around the place.
+    /// Writes one line per diagnostic, without the text around the place.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for diagnostic in &self.kept {
             writeln!(f, "{diagnostic}")?;
@@ -168,11 +228,11 @@ impl std::error::Error for Diagnostics {}
 /// Cuts the surroundings of a place out of a long line.
 fn window(text: &str, place: Range<usize>) -> (String, Range<usize>) {
     const ELLIPSIS: &str = "...";
-    if text.len() <= LONG {
+    if text.len() <= MAX_LINE_BYTES {
         return (text.into(), place);
     }
-    let mut from = floor(text, place.start.saturating_sub(BEFORE));
-    let mut to = ceil(text, place.start + AFTER);
+    let mut from = floor(text, place.start.saturating_sub(BYTES_BEFORE));
+    let mut to = ceil(text, place.start + BYTES_AFTER);
     if from <= ELLIPSIS.len() {
         from = 0;
     }
@@ -193,21 +253,20 @@ fn window(text: &str, place: Range<usize>) -> (String, Range<usize>) {
 
 /// Cuts a sentence that quotes too much.
 fn clip(mut sentence: String) -> String {
-    const LONGEST: usize = 400;
-    if sentence.len() > LONGEST {
-        sentence.truncate(floor(&sentence, LONGEST));
+    if sentence.len() > MAX_SENTENCE_BYTES {
+        sentence.truncate(floor(&sentence, MAX_SENTENCE_BYTES));
         sentence.push_str("...");
     }
     sentence
 }
 
-/// Gives the nearest start of a character at or before a byte.
+/// Returns the nearest start of a character at or before a byte.
 fn floor(text: &str, at: usize) -> usize {
     let at = at.min(text.len());
     (0..=at).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0)
 }
 
-/// Gives the nearest start of a character at or behind a byte.
+/// Returns the nearest start of a character at or after a byte.
 fn ceil(text: &str, at: usize) -> usize {
     (at..text.len()).find(|&i| text.is_char_boundary(i)).unwrap_or(text.len())
 }
@@ -239,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_may_lie_behind_the_line_or_across_characters() {
+    fn a_place_may_lie_after_the_line_or_across_characters() {
         assert_eq!(one("ab", 2..2).marked, 2..2);
         assert_eq!(one("ab", 9..12).marked, 2..2);
         assert_eq!(one("aé", 2..2).marked, 1..3);

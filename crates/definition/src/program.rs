@@ -1,21 +1,68 @@
-//! A definition with its names resolved: what the evaluator runs.
+//! A definition with its names resolved: the form that evaluators run and checkers read.
 //!
-//! Terms, variables and functions live in tables. Every binder has a variable of its own, and no
-//! function is recursive, so an environment is one slot a variable. Others can read all of it
-//! ([`Definition::program`](crate::Definition::program)), and so evaluate definitions in their own
-//! way.
+//! Terms, variables and functions live in tables, indexed by ids. Every binder has a variable of
+//! its own, and no function is recursive, so an environment is one slot per variable.
 
-use crate::diagnostic::Kind;
-use crate::syntax::{CheckKind, Span};
+use std::fmt;
+use std::ops::Range;
+
+/// The sort of a name or expression.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A set of operations.
+    Set,
+    /// A relation between operations.
+    Relation,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Set => "a set",
+            Kind::Relation => "a relation",
+        })
+    }
+}
+
+/// The property that a check demands of its expression.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CheckKind {
+    /// It has no cycle.
+    Acyclic,
+    /// It relates no operation with itself.
+    Irreflexive,
+    /// It holds nothing.
+    Empty,
+}
+
+impl CheckKind {
+    /// Returns the language's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CheckKind::Acyclic => "acyclic",
+            CheckKind::Irreflexive => "irreflexive",
+            CheckKind::Empty => "empty",
+        }
+    }
+}
+
+/// A byte range of one of the files that make up a definition.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Span {
+    /// Index of the file, in the order in which files are included.
+    pub file: usize,
+    /// Bytes of its text.
+    pub range: Range<usize>,
+}
 
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-        pub struct $name(pub(crate) u32);
+        pub struct $name(pub u32);
 
         impl $name {
-            /// Gives the place in the table.
+            /// Returns the index into the program's table.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -90,7 +137,7 @@ pub enum LitmusBase {
     Address,
     /// `data`, from a read to a write whose value is computed from it.
     Data,
-    /// `ctrl`, from a read to what is behind a jump that depends on it.
+    /// `ctrl`, from a read to the operations after a jump that depends on it.
     Control,
     /// The total order of all operations that the definition declares.
     MemoryOrder,
@@ -98,7 +145,7 @@ pub enum LitmusBase {
 
 impl Base {
     /// The predefined names; `ww` is one only where a definition declares the store order.
-    pub(crate) const NAMED: [(&'static str, Base); 13] = [
+    pub const NAMED: [(&'static str, Base); 13] = [
         ("W", Base::Writes),
         ("R", Base::Reads),
         ("F", Base::Fences),
@@ -115,7 +162,7 @@ impl Base {
     ];
 
     /// The predefined names of litmus tests; `rf` and `co` are cat's.
-    pub(crate) const OF_LITMUS: [(&'static str, Base); 21] = [
+    pub const OF_LITMUS: [(&'static str, Base); 21] = [
         ("W", Base::Writes),
         ("R", Base::Reads),
         ("F", Base::Fences),
@@ -139,7 +186,8 @@ impl Base {
         ("ctrl", Base::Litmus(LitmusBase::Control)),
     ];
 
-    pub(crate) fn kind(self) -> Kind {
+    /// Returns whether the name stands for a set or a relation.
+    pub fn kind(self) -> Kind {
         match self {
             Base::Everything
             | Base::EmptySet
@@ -247,7 +295,7 @@ pub struct Function {
     /// What a call stands for.
     pub body: TermId,
     /// How many outermost groups are bound before it.
-    pub(crate) globals_before: usize,
+    pub globals_before: usize,
 }
 
 /// What a definition demands.
@@ -257,9 +305,10 @@ pub struct Check {
     pub kind: CheckKind,
     /// Of what it is demanded.
     pub term: TermId,
-    /// The name behind `as`.
+    /// The name after `as`.
     pub name: Option<String>,
-    pub(crate) span: Span,
+    /// Place of the whole statement.
+    pub span: Span,
     /// For a check inside `forall o in S do ... end`: o, S, and what is bound before the check.
     pub forall: Option<(VariableId, TermId, Vec<Group>)>,
 }
@@ -267,67 +316,44 @@ pub struct Check {
 /// A definition with its names resolved.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    pub(crate) terms: Vec<(Term, Span)>,
-    pub(crate) variables: Vec<Variable>,
-    pub(crate) functions: Vec<Function>,
-    pub(crate) globals: Vec<Group>,
-    pub(crate) checks: Vec<Check>,
-    /// Whether the definition quantifies over store orders.
-    pub(crate) has_store_order: bool,
-    /// Whether it quantifies over total orders of all operations.
-    pub(crate) has_memory_order: bool,
-    /// Whether it quantifies over total orders of all operations, one a thread.
-    pub(crate) has_views: bool,
+    /// Expressions with their places, indexed by [`TermId`].
+    ///
+    /// Expressions nested in one another, through calls too, are at most a few hundred deep.
+    pub terms: Vec<(Term, Span)>,
+    /// Variables, indexed by [`VariableId`].
+    pub variables: Vec<Variable>,
+    /// Functions, indexed by [`FunctionId`].
+    pub functions: Vec<Function>,
+    /// Groups bound at the outermost level, in the order of the text.
+    pub globals: Vec<Group>,
+    /// Checks, in the order of the text.
+    pub checks: Vec<Check>,
+    /// Whether the definition quantifies over store orders, `with ww from store-orders`.
+    pub has_store_order: bool,
+    /// Whether it quantifies over total orders of all operations, `with mo from total-orders`.
+    pub has_memory_order: bool,
+    /// Whether it quantifies over total orders of all operations, one per thread,
+    /// `with view from thread-orders`.
+    pub has_views: bool,
 }
 
 impl Program {
-    /// Gives the groups that are bound at the outermost level, in the order in which they are.
-    pub fn globals(&self) -> &[Group] {
-        &self.globals
-    }
-
-    /// Says whether the definition quantifies over total orders of all operations,
-    /// `with mo from total-orders`.
-    pub fn has_memory_order(&self) -> bool {
-        self.has_memory_order
-    }
-
-    /// Says whether the definition quantifies over total orders of all operations, one a thread,
-    /// `with view from thread-orders`.
-    pub fn has_views(&self) -> bool {
-        self.has_views
-    }
-
-    /// Gives the checks, in the order of the text.
-    pub fn checks(&self) -> &[Check] {
-        &self.checks
-    }
-
-    /// Gives the variables, each at the place that its id says.
-    pub fn variables(&self) -> &[Variable] {
-        &self.variables
-    }
-
-    /// Gives the functions, each at the place that its id says.
-    pub fn functions(&self) -> &[Function] {
-        &self.functions
-    }
-
-    /// Gives an expression; those nested in it, calls included, are at most some hundred deep.
+    /// Returns an expression.
     pub fn term(&self, id: TermId) -> &Term {
         &self.terms[id.index()].0
     }
 
-    pub(crate) fn span(&self, id: TermId) -> &Span {
+    /// Returns the place of an expression.
+    pub fn span(&self, id: TermId) -> &Span {
         &self.terms[id.index()].1
     }
 
-    /// Gives a variable.
+    /// Returns a variable.
     pub fn variable(&self, id: VariableId) -> &Variable {
         &self.variables[id.index()]
     }
 
-    /// Gives a function.
+    /// Returns a function.
     pub fn function(&self, id: FunctionId) -> &Function {
         &self.functions[id.index()]
     }

@@ -1,0 +1,83 @@
+//! Which histories a definition applies to.
+
+use consistory_history::{Action, History, OpId};
+
+use crate::definition::Definition;
+
+/// The reason why a definition does not apply to a history.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum DoesNotApply {
+    /// The history holds calls of an object's methods.
+    #[error("the history holds calls of an object's methods, the model is about registers")]
+    Calls,
+    /// The history holds appends to lists.
+    #[error("{first} appends to a list, the model is about registers")]
+    Lists {
+        /// The reference of the first append.
+        first: String,
+    },
+    /// A transaction that may have taken effect holds more than one operation.
+    #[error(
+        "the history holds a transaction of {operations} operations (from {first}), the model is about single operations"
+    )]
+    LongTransaction {
+        /// The reference of its first operation.
+        first: String,
+        /// How many operations it holds.
+        operations: usize,
+    },
+    /// The history says what a key holds in the end, and the model has no store order.
+    #[error("the history gives the final value of {key}, the model has no store order")]
+    FinalValue {
+        /// The key.
+        key: String,
+    },
+    /// A final value may be that of a write of unknown status.
+    #[error("the history gives the final value of {key}, which has writes of unknown status")]
+    UncertainFinalValue {
+        /// The key.
+        key: String,
+    },
+}
+
+/// Checks that models of registers apply to a history: it holds no calls of objects, and no
+/// transaction that may have taken effect has more than one operation.
+pub fn applies(history: &History) -> Result<(), DoesNotApply> {
+    // The operations tell: a table of calls may be left over.
+    if history.has_calls() && history.ops().any(|op| matches!(history.action(op), Action::Call(_)))
+    {
+        return Err(DoesNotApply::Calls);
+    }
+    if let Some(op) = history.first_append() {
+        return Err(DoesNotApply::Lists { first: history.reference(op).to_string() });
+    }
+    if let Some(id) = history.first_long_transaction() {
+        let ops = &history.transaction(id).ops;
+        return Err(DoesNotApply::LongTransaction {
+            first: history.reference(OpId(ops.start)).to_string(),
+            operations: ops.len(),
+        });
+    }
+    Ok(())
+}
+
+impl Definition {
+    /// Checks that the definition applies to a history: [`applies`], and a history that gives final
+    /// values needs a definition with a store order.
+    pub fn applies(&self, history: &History) -> Result<(), DoesNotApply> {
+        applies(history)?;
+        for &(key, _) in history.finals() {
+            let name = || history.key_name(key).to_owned();
+            if !self.has_store_order() {
+                return Err(DoesNotApply::FinalValue { key: name() });
+            }
+            let is_uncertain = |op: OpId| {
+                !history.is_certain(op) && history.writes(op).is_some_and(|(k, _)| k == key)
+            };
+            if history.ops().any(is_uncertain) {
+                return Err(DoesNotApply::UncertainFinalValue { key: name() });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,21 @@
+//! The data of the definition language: what a parsed definition is.
+//!
+//! A [`Definition`] holds a [`Program`] (terms, variables, functions and checks in tables, with all
+//! names resolved), the files that it came from, and its metadata. This crate has neither parser nor
+//! evaluator: `consistory-models` has both, and `consistory-certify`, which must share no code with
+//! either, depends on this crate alone.
+//!
+//! Read next: `program.rs` for the terms, `docs/definition-language.md` for their meaning.
+
+mod analysis;
+mod applies;
+mod definition;
+mod program;
+
+pub use analysis::{Analysis, Pruning};
+pub use applies::{DoesNotApply, applies};
+pub use definition::{CheckView, Claim, Definition, Metadata, SourceFile, Standing};
+pub use program::{
+    Base, Check, CheckKind, Function, FunctionId, Group, Kind, LitmusBase, Program, Span, Term,
+    TermId, Variable, VariableId,
+};
