@@ -1,0 +1,263 @@
+//! A picture as data: nodes in lanes, edges with their evidence, bands of time, steps of a proof.
+//!
+//! A [`Scene`] says what is shown and nothing about where. [`order_view`] places its nodes in
+//! columns, one per lane, with routed edges; [`time_view`] places them as bars along a time axis.
+//! Both return a [`View`], which the back ends draw: [`svg`] as a static picture, [`View`]'s
+//! serialized form for the interactive page. [`dot`] and [`text`] need no coordinates and take the
+//! scene itself.
+//!
+//! The same scene serves histories of registers, transactions and calls, executions of litmus
+//! tests, runs of protocols, and the lattice of models, so that one visual language covers them
+//! all.
+//!
+//! # Guarantees
+//!
+//! In an order view no label overlaps another label, a node or the line of another edge, and no
+//! edge runs over a node. The layout reserves room for each of them, so this holds by
+//! construction (see [`order_view`]); `tests/random_scenes.rs` checks it on random scenes.
+//!
+//! ```
+//! use consistory_scene::{Edge, Lane, Node, Scene, order_view, svg};
+//!
+//! let mut scene = Scene::new("message passing");
+//! scene.lanes = vec![Lane::new("t0"), Lane::new("t1")];
+//! scene.nodes = vec![Node::new("t0:0", 0, 0, "w(x,1)"), Node::new("t1:0", 1, 1, "r(x,1)")];
+//! scene.edges = vec![Edge::new(0, 1, "wr")];
+//! assert!(svg(&scene, &order_view(&scene)).contains("w(x,1)"));
+//! ```
+
+mod geometry;
+mod palette;
+
+mod order_layout;
+mod time_layout;
+
+mod dot;
+mod svg;
+mod text;
+
+use serde::Serialize;
+
+pub use dot::dot;
+pub use geometry::{Point, Rect};
+pub use order_layout::order_view;
+pub use palette::{Colours, colours, meaning};
+pub use svg::svg;
+pub use text::text;
+pub use time_layout::time_view;
+
+/// What a picture shows.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Scene {
+    /// Heading.
+    pub title: String,
+    /// Sentence below the heading.
+    pub caption: String,
+    /// Columns of an order view and rows of a time view, in drawing order.
+    pub lanes: Vec<Lane>,
+    /// Nodes; an edge refers to them by index.
+    pub nodes: Vec<Node>,
+    /// Edges; a step refers to them by index.
+    pub edges: Vec<Edge>,
+    /// Spans of time that are marked across all lanes, for example faults.
+    pub bands: Vec<Band>,
+    /// Steps of the proof, in reading order.
+    pub steps: Vec<Step>,
+    /// Sentences below the picture.
+    pub notes: Vec<String>,
+}
+
+impl Scene {
+    /// Builds an empty scene.
+    pub fn new(title: impl Into<String>) -> Self {
+        Scene { title: title.into(), ..Scene::default() }
+    }
+}
+
+/// A session, thread, processor or layer.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Lane {
+    /// Name shown at its head.
+    pub name: String,
+}
+
+impl Lane {
+    /// Builds a lane.
+    pub fn new(name: impl Into<String>) -> Self {
+        Lane { name: name.into() }
+    }
+}
+
+/// An operation, transaction, call, event or state.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Node {
+    /// Stable reference, for example `t0:1`.
+    pub id: String,
+    /// Index of its lane.
+    pub lane: usize,
+    /// Row in an order view; rows without nodes take no room.
+    pub row: usize,
+    /// Lines of its label.
+    pub lines: Vec<String>,
+    /// What the pointer shows: values and times in full.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+    /// How it is drawn.
+    pub kind: NodeKind,
+    /// Whether the proof is about it.
+    pub emphasis: Emphasis,
+    /// Start on the time axis, if it has times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<i64>,
+    /// End on the time axis; a node with a start and no end is pending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<i64>,
+    /// Position in the order that proves consistency, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<usize>,
+}
+
+impl Node {
+    /// Builds a plain node with a label of one line.
+    pub fn new(id: impl Into<String>, lane: usize, row: usize, label: impl Into<String>) -> Self {
+        Node { id: id.into(), lane, row, lines: vec![label.into()], ..Node::default() }
+    }
+}
+
+/// How a node is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NodeKind {
+    /// An operation, call or event.
+    #[default]
+    Operation,
+    /// A transaction, with its operations as lines.
+    Transaction,
+    /// The initial state or an initial write.
+    Initial,
+    /// A number of operations that are not shown.
+    Gap,
+    /// A call without a return, or one whose outcome is unknown.
+    Pending,
+    /// An aborted transaction or failed operation.
+    Aborted,
+}
+
+/// Whether the proof is about a node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Emphasis {
+    /// It is shown for context.
+    #[default]
+    Plain,
+    /// It takes part in a premise.
+    Premise,
+    /// It takes part in the cycle, or in the explanation of a consistent history.
+    Proof,
+    /// It is what goes wrong: the read or return that nothing explains.
+    Wrong,
+}
+
+/// An edge between two nodes.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Edge {
+    /// Index of the node where it starts.
+    pub from: usize,
+    /// Index of the node where it ends.
+    pub to: usize,
+    /// Relation, for example `wr`; it chooses the colour and is the label.
+    pub relation: String,
+    /// Its part in the proof.
+    pub role: Role,
+    /// Where it comes from.
+    pub basis: Basis,
+    /// Sentence that says why it holds.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// Indices of the edges that it follows from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<usize>,
+}
+
+impl Edge {
+    /// Builds an edge of the proof that the history itself has.
+    pub fn new(from: usize, to: usize, relation: impl Into<String>) -> Self {
+        Edge { from, to, relation: relation.into(), ..Edge::default() }
+    }
+}
+
+/// The part of an edge in the proof.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// An edge of the cycle.
+    #[default]
+    Cycle,
+    /// A premise of a derived edge.
+    Premise,
+    /// An edge that is shown for context.
+    Context,
+}
+
+/// Where an edge comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Basis {
+    /// The history has it.
+    #[default]
+    Given,
+    /// A rule derives it.
+    Derived,
+    /// A case of the proof assumes it.
+    Assumed,
+}
+
+/// A span of time that is marked across all lanes.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Band {
+    /// What happened, for example `n1 cut off`.
+    pub label: String,
+    /// Start on the time axis.
+    pub start: i64,
+    /// End on the time axis.
+    pub end: i64,
+}
+
+/// A step of a proof.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Step {
+    /// Sentence.
+    pub sentence: String,
+    /// Indices of the edges that it is about.
+    pub edges: Vec<usize>,
+    /// Indices of the nodes that it is about.
+    pub nodes: Vec<usize>,
+}
+
+/// A scene's geometry: where everything stands.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct View {
+    /// Width of the whole picture.
+    pub width: f64,
+    /// Height of the whole picture.
+    pub height: f64,
+    /// Background of each lane.
+    pub lanes: Vec<Rect>,
+    /// Centre of the baseline of each lane's name, or its start in a time view.
+    pub names: Vec<Point>,
+    /// Box of each node; `None` if this view does not show it.
+    pub nodes: Vec<Option<Rect>>,
+    /// Way of each edge; `None` if this view does not show it.
+    pub edges: Vec<Option<Route>>,
+    /// Box of each band.
+    pub bands: Vec<Rect>,
+}
+
+/// The way of an edge.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Route {
+    /// Corners from the start to the tip of the arrow.
+    pub points: Vec<Point>,
+    /// Box of the label.
+    pub label: Rect,
+}

@@ -1,0 +1,105 @@
+//! Lanes as rows, time from left to right, nodes as bars.
+//!
+//! Times become columns: every distinct time in order, as far apart as the labels need, so that a
+//! microsecond among seconds is still readable. Bars of one lane that overlap in time are stacked.
+//! Edges are not drawn: which bar ends before which begins is what this view shows.
+
+use std::collections::BTreeMap;
+
+use crate::geometry::{NAME_TEXT, NODE_TEXT, Point, Rect, bold_width, mono_width, printable};
+use crate::{Scene, View};
+
+const MARGIN: f64 = 16.0;
+const BAR_HEIGHT: f64 = 26.0;
+const BAR_PITCH: f64 = 40.0;
+const LANE_GAP: f64 = 10.0;
+const COLUMN_GAP: f64 = 14.0;
+const BAND_LABEL: f64 = 18.0;
+
+/// Places the nodes that have times as bars; returns `None` if none has.
+pub fn time_view(scene: &Scene) -> Option<View> {
+    let timed: Vec<usize> =
+        (0..scene.nodes.len()).filter(|&node| scene.nodes[node].start.is_some()).collect();
+    if timed.is_empty() {
+        return None;
+    }
+    let start = |node: usize| scene.nodes[node].start.expect("only nodes with times are looked at");
+    let last = timed.iter().map(|&node| scene.nodes[node].end.unwrap_or(start(node))).max();
+    let after_all = last.unwrap_or(0).saturating_add(1);
+    // A pending bar runs to the right margin.
+    let end = |node: usize| scene.nodes[node].end.map_or(after_all, |end| end.max(start(node)));
+
+    let xs = columns(scene, &timed, &start, &end);
+    let x_of = |moment: Moment| xs.range(..=moment).next_back().map_or(0.0, |(_, &x)| x);
+
+    let names = scene.lanes.iter().map(|lane| bold_width(&lane.name, NAME_TEXT));
+    let left = MARGIN + names.fold(0.0, f64::max) + 16.0;
+    let right = left + xs.values().copied().fold(0.0, f64::max);
+    let lanes = scene.nodes.iter().map(|node| node.lane + 1).max().unwrap_or(0);
+    let lanes = lanes.max(scene.lanes.len());
+
+    let mut view = View { edges: vec![None; scene.edges.len()], ..View::default() };
+    view.nodes = vec![None; scene.nodes.len()];
+    let mut order = timed.clone();
+    order.sort_by_key(|&node| (scene.nodes[node].lane, start(node), end(node), node));
+    let top = MARGIN + if scene.bands.is_empty() { 0.0 } else { BAND_LABEL };
+    let mut y = top;
+    for lane in 0..lanes {
+        // End of the last bar in each of the lane's levels.
+        let mut levels: Vec<i64> = Vec::new();
+        for &node in order.iter().filter(|&&node| scene.nodes[node].lane == lane) {
+            let level = levels.iter().position(|&end| end < start(node)).unwrap_or_else(|| {
+                levels.push(0);
+                levels.len() - 1
+            });
+            levels[level] = end(node);
+            let (x, to) = (left + x_of((start(node), 0)), left + x_of((end(node), 1)));
+            let y = y + 7.0 + level as f64 * BAR_PITCH;
+            view.nodes[node] = Some(Rect { x, y, w: to - x, h: BAR_HEIGHT });
+        }
+        let h = levels.len().max(1) as f64 * BAR_PITCH;
+        view.lanes.push(Rect { x: MARGIN / 2.0, y, w: right - MARGIN / 2.0 + 16.0, h });
+        view.names.push(Point { x: MARGIN, y: y + 7.0 + BAR_HEIGHT / 2.0 + 5.0 });
+        y += h + LANE_GAP;
+    }
+    for band in &scene.bands {
+        let (x, to) = (left + x_of((band.start, 0)), left + x_of((band.end, 1)));
+        view.bands.push(Rect { x, y: MARGIN / 2.0, w: (to - x).max(3.0), h: y - MARGIN / 2.0 });
+    }
+    view.width = right + MARGIN + 16.0;
+    view.height = y + MARGIN;
+    Some(view)
+}
+
+/// A time, and whether something starts (0) or ends (1) at it: starts come first.
+type Moment = (i64, u8);
+
+/// Places every time that something starts or ends at, wide enough for the labels between them.
+fn columns(
+    scene: &Scene,
+    timed: &[usize],
+    start: &impl Fn(usize) -> i64,
+    end: &impl Fn(usize) -> i64,
+) -> BTreeMap<Moment, f64> {
+    let mut ending: BTreeMap<Moment, Vec<usize>> = BTreeMap::new();
+    for &node in timed {
+        ending.entry((start(node), 0)).or_default();
+        ending.entry((end(node), 1)).or_default().push(node);
+    }
+    for band in &scene.bands {
+        ending.entry((band.start, 0)).or_default();
+        ending.entry((band.end, 1)).or_default();
+    }
+    let mut xs = BTreeMap::new();
+    let mut x = 0.0f64;
+    for (&moment, nodes) in &ending {
+        for &node in nodes {
+            let label = scene.nodes[node].lines.first().map_or("", String::as_str);
+            let needed = mono_width(&printable(label), NODE_TEXT) + 26.0;
+            x = x.max(xs.get(&(start(node), 0)).copied().unwrap_or(0.0) + needed);
+        }
+        xs.insert(moment, x);
+        x += COLUMN_GAP;
+    }
+    xs
+}

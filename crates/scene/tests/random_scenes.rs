@@ -1,0 +1,136 @@
+//! Order views of random scenes: no label overlaps a label, a node or another edge's line, no edge
+//! runs over a node, and every text fits its box.
+
+use consistory_scene::{
+    Edge, Emphasis, Lane, Node, NodeKind, Point, Scene, order_view, svg, time_view,
+};
+
+/// A small linear generator; the tests need variety, not quality.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((self.0 >> 33) as usize) % n
+    }
+}
+
+const RELATIONS: [&str; 9] =
+    ["po", "wr", "ww", "rw", "rt", "so", "cf", "hb", "a long name of a user"];
+
+fn random_scene(random: &mut Random, kind: usize) -> Scene {
+    let mut scene = Scene::new(format!("scene of kind {kind}"));
+    let lanes = 1 + random.below(7);
+    scene.lanes = (0..lanes).map(|lane| Lane::new(format!("session {lane}"))).collect();
+    let count = 1 + random.below(if kind == 0 { 40 } else { 18 });
+    for index in 0..count {
+        let lane = random.below(lanes);
+        let row = random.below(12);
+        let mut node =
+            Node::new(format!("n{index}"), lane, row, format!("w(x{index},{})", index * 7));
+        if kind == 1 {
+            node.kind = NodeKind::Transaction;
+            node.lines =
+                (0..1 + random.below(4)).map(|i| format!("append(key{i},{index})")).collect();
+        }
+        if random.below(4) == 0 {
+            node.emphasis = Emphasis::Proof;
+        }
+        if kind == 2 {
+            let start = random.below(200) as i64;
+            node.start = Some(start);
+            node.end = (random.below(5) > 0).then(|| start + random.below(40) as i64);
+        }
+        scene.nodes.push(node);
+    }
+    for _ in 0..random.below(count * 2) {
+        let (from, to) = (random.below(count), random.below(count));
+        scene.edges.push(Edge::new(from, to, RELATIONS[random.below(RELATIONS.len())]));
+    }
+    scene
+}
+
+fn segments(points: &[Point]) -> impl Iterator<Item = (Point, Point)> {
+    points.windows(2).map(|pair| (pair[0], pair[1]))
+}
+
+#[test]
+fn nothing_overlaps_in_an_order_view() {
+    let mut random = Random(1);
+    for kind in 0..3 {
+        for number in 0..200 {
+            let scene = random_scene(&mut random, kind);
+            let view = order_view(&scene);
+            let place = || format!("kind {kind}, scene {number}:\n{scene:?}");
+            let nodes: Vec<_> = view.nodes.iter().map(|rect| rect.unwrap()).collect();
+            for (i, a) in nodes.iter().enumerate() {
+                assert!(a.x >= 0.0 && a.x + a.w <= view.width, "{}", place());
+                assert!(a.y >= 0.0 && a.y + a.h <= view.height, "{}", place());
+                let longest = scene.nodes[i].lines.iter().map(String::len).max().unwrap();
+                assert!(
+                    a.w >= longest as f64 * 13.0 * 0.61 && a.h >= 15.0,
+                    "text is cut: {}",
+                    place()
+                );
+                assert!(
+                    nodes[i + 1..].iter().all(|b| !a.overlaps(b)),
+                    "nodes overlap: {}",
+                    place()
+                );
+            }
+            let routes: Vec<_> = view.edges.iter().map(|route| route.clone().unwrap()).collect();
+            for (i, route) in routes.iter().enumerate() {
+                assert!(route.label.x >= 0.0 && route.label.x + route.label.w <= view.width);
+                for (a, b) in segments(&route.points) {
+                    assert!(
+                        a.x == b.x || a.y == b.y,
+                        "an edge is not at right angles: {}",
+                        place()
+                    );
+                    let node = nodes.iter().position(|node| node.is_crossed_by(a, b));
+                    assert_eq!(node, None, "edge {i} runs over a node: {}", place());
+                }
+                assert!(nodes.iter().all(|node| !route.label.overlaps(node)), "{i}: {}", place());
+                for (j, other) in routes.iter().enumerate().filter(|&(j, _)| j != i) {
+                    assert!(!route.label.overlaps(&other.label), "labels {i} {j}: {}", place());
+                    let is_crossed =
+                        segments(&other.points).any(|(a, b)| route.label.is_crossed_by(a, b));
+                    assert!(!is_crossed, "edge {j} runs over the label of {i}: {}", place());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn bars_do_not_overlap_in_a_time_view() {
+    let mut random = Random(2);
+    for _ in 0..200 {
+        let scene = random_scene(&mut random, 2);
+        let view = time_view(&scene).unwrap();
+        let bars: Vec<_> = view.nodes.iter().map(|rect| rect.unwrap()).collect();
+        for (i, a) in bars.iter().enumerate() {
+            assert!(bars[i + 1..].iter().all(|b| !a.overlaps(b)), "{scene:?}");
+            let label = scene.nodes[i].lines[0].len() as f64 * 13.0 * 0.61;
+            assert!(a.w >= label, "text is cut: {scene:?}");
+            // Bars keep the order of time.
+            for (j, b) in bars.iter().enumerate() {
+                let (first, second) = (&scene.nodes[i], &scene.nodes[j]);
+                if first.end.is_some() && first.end < second.start {
+                    assert!(a.x + a.w <= b.x, "{i} ends before {j} begins: {scene:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn edges_without_ends_and_empty_scenes_are_drawn() {
+    let mut scene = Scene::new("");
+    assert!(svg(&scene, &order_view(&scene)).starts_with("<svg"));
+    assert!(time_view(&scene).is_none());
+    scene.nodes = vec![Node::new("a", 3, 9, "x")];
+    scene.edges = vec![Edge::new(0, 7, "wr"), Edge::new(0, 0, "po")];
+    let view = order_view(&scene);
+    assert!(view.edges[0].is_none() && view.edges[1].is_some());
+}
