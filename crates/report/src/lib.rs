@@ -1,0 +1,265 @@
+//! Interactive reports: one HTML file that opens anywhere, offline.
+//!
+//! A report is a list of [`Case`]s, such as the histories of a batch, the outcomes of a litmus test
+//! or the run of a protocol. Each has a table of results; a result may have a text, a certificate
+//! and a picture whose steps can be walked through. [`ReportWriter`] takes them one after the
+//! other and keeps only one line per case in memory, so a batch of any size can be reported.
+//!
+//! The file holds everything that it needs: style, program and data, the latter compressed in
+//! chunks that the page unpacks when they are looked at. A content security policy forbids any
+//! request, and text from inputs enters the page as text only.
+//!
+//! ```
+//! use consistory_report::{Case, ReportWriter, ResultRow};
+//!
+//! let mut report = ReportWriter::new(Vec::new(), "Two histories", ["cc"])?;
+//! for name in ["a.hist", "b.hist"] {
+//!     let row = ResultRow::new(["cc".into(), "consistent".into()]);
+//!     let case = Case { rows: vec![row], ..Case::new(name, ["model", "verdict"]) };
+//!     report.add(&[4.into()], &["consistent"], &case)?;
+//! }
+//! let html = String::from_utf8(report.finish("consistory 0.1")?).unwrap();
+//! assert!(html.starts_with("<!doctype html>"));
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use consistory_scene::{Scene, colours, meaning, order_view, time_view};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+const HEAD: &str = include_str!("../assets/report.html");
+const STYLE: &str = include_str!("../assets/report.css");
+const PROGRAM: &str = include_str!("../assets/report.js");
+
+/// How many cases are compressed together: a page unpacks one chunk at a time.
+const CASES_PER_CHUNK: usize = 50;
+
+/// What a report shows of one history, test or protocol.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Case {
+    /// Heading, usually the name of the input.
+    pub title: String,
+    /// Names and values that are shown below the heading.
+    pub facts: Vec<(String, String)>,
+    /// Names of the columns of the table of results; one that is called `time` holds milliseconds.
+    pub columns: Vec<String>,
+    /// Results, one row each.
+    pub rows: Vec<ResultRow>,
+    /// Pictures; rows refer to them by index.
+    pub scenes: Vec<Picture>,
+    /// The input as text; empty if it is too long to be useful.
+    pub text: String,
+    /// Command that checks the results again.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub recheck: String,
+}
+
+impl Case {
+    /// Builds a case without results.
+    pub fn new<'a>(title: impl Into<String>, columns: impl IntoIterator<Item = &'a str>) -> Self {
+        let columns = columns.into_iter().map(str::to_owned).collect();
+        Case { title: title.into(), columns, ..Case::default() }
+    }
+}
+
+/// One result of a case.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ResultRow {
+    /// A value per column: texts or numbers.
+    pub cells: Vec<Value>,
+    /// Index of its picture.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scene: Option<usize>,
+    /// Explanation in sentences.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// Certificate, offered for download.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub certificate: Value,
+}
+
+impl ResultRow {
+    /// Builds a row without picture, text and certificate.
+    pub fn new(cells: impl IntoIterator<Item = Value>) -> Self {
+        ResultRow { cells: cells.into_iter().collect(), ..ResultRow::default() }
+    }
+}
+
+/// A scene with the views that it can be shown in.
+#[derive(Clone, Debug, Serialize)]
+pub struct Picture {
+    scene: Scene,
+    views: BTreeMap<&'static str, consistory_scene::View>,
+}
+
+impl From<Scene> for Picture {
+    /// Lays the scene out: in order, and in time if its nodes have times.
+    fn from(scene: Scene) -> Self {
+        let mut views = BTreeMap::from([("order", order_view(&scene))]);
+        views.extend(time_view(&scene).map(|view| ("time", view)));
+        Picture { scene, views }
+    }
+}
+
+/// Writes a report case by case.
+pub struct ReportWriter<W: Write> {
+    out: W,
+    title: String,
+    models: Vec<String>,
+    /// One line per case for the overview: name, facts, verdicts.
+    overview: Vec<Vec<Value>>,
+    /// Details of the cases that are not written yet.
+    waiting: Vec<Value>,
+    chunks: usize,
+    relations: BTreeMap<String, ()>,
+}
+
+impl<W: Write> ReportWriter<W> {
+    /// Starts a report; `models` names the columns of verdicts in the overview.
+    pub fn new<'a>(
+        mut out: W,
+        title: &str,
+        models: impl IntoIterator<Item = &'a str>,
+    ) -> io::Result<Self> {
+        let head = HEAD.replace("@STYLE@", STYLE).replace("@TITLE@", &escaped(title));
+        out.write_all(head.as_bytes())?;
+        Ok(ReportWriter {
+            out,
+            title: title.to_owned(),
+            models: models.into_iter().map(str::to_owned).collect(),
+            overview: Vec::new(),
+            waiting: Vec::new(),
+            chunks: 0,
+            relations: BTreeMap::new(),
+        })
+    }
+
+    /// Adds a case; `size` holds its number of operations, and `verdicts` one word per model.
+    pub fn add(&mut self, size: &[Value], verdicts: &[&str], case: &Case) -> io::Result<()> {
+        let mut line = vec![Value::from(case.title.as_str())];
+        line.extend(size.iter().cloned());
+        line.extend(verdicts.iter().map(|&verdict| Value::from(verdict)));
+        self.overview.push(line);
+        for edge in case.scenes.iter().flat_map(|picture| &picture.scene.edges) {
+            self.relations.entry(edge.relation.clone()).or_default();
+        }
+        self.waiting.push(serde_json::to_value(case)?);
+        if self.waiting.len() == CASES_PER_CHUNK { self.write_chunk() } else { Ok(()) }
+    }
+
+    /// Writes what is left and the program; `about` stands beside the title.
+    pub fn finish(mut self, about: &str) -> io::Result<W> {
+        if !self.waiting.is_empty() {
+            self.write_chunk()?;
+        }
+        let fixed = self.overview.first().map_or(2, |line| line.len() - self.models.len());
+        let mut columns = vec!["source".to_owned()];
+        columns.extend((1..fixed).map(|_| "operations".to_owned()));
+        columns.extend(self.models.iter().cloned());
+        let mut palette: BTreeMap<&str, [&str; 2]> = BTreeMap::new();
+        let mut meanings: BTreeMap<&str, &str> = BTreeMap::new();
+        for relation in self.relations.keys().map(String::as_str).chain([""]) {
+            let found = colours(relation);
+            palette.insert(relation, [found.light, found.dark]);
+            meanings.insert(relation, meaning(relation));
+        }
+        let overview = json!({
+            "title": self.title, "about": about, "columns": columns, "fixed": fixed,
+            "cases": self.overview, "chunk": CASES_PER_CHUNK, "palette": palette,
+            "meanings": meanings,
+        });
+        let overview = for_script(&serde_json::to_string(&overview)?);
+        write!(
+            self.out,
+            "<script type=\"application/json\" id=\"overview\">{overview}</script>\n\
+             <script>\n{PROGRAM}</script>\n</body>\n</html>\n"
+        )?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    /// Compresses the waiting cases.
+    fn write_chunk(&mut self) -> io::Result<()> {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+        serde_json::to_writer(&mut packed, &self.waiting)?;
+        let text = base64(&packed.finish()?);
+        let number = self.chunks;
+        writeln!(
+            self.out,
+            "<script type=\"application/octet-stream\" id=\"chunk-{number}\">{text}</script>"
+        )?;
+        self.chunks += 1;
+        self.waiting.clear();
+        Ok(())
+    }
+}
+
+/// Escapes text for HTML.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '@' => out.push_str("&#64;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Makes JSON safe inside a script element: no tag can begin in it.
+fn for_script(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}
+
+/// Encodes bytes in base 64.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let word = three.iter().fold(0u32, |word, &byte| word << 8 | u32::from(byte))
+            << (8 * (3 - three.len()));
+        for digit in 0..4 {
+            if digit <= three.len() {
+                out.push(char::from(DIGITS[(word >> (18 - 6 * digit) & 63) as usize]));
+            } else {
+                out.push('=');
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_encoded_in_base_64() {
+        for (bytes, text) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
+        {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+    }
+
+    #[test]
+    fn no_input_can_leave_its_script_element() {
+        let mut report =
+            ReportWriter::new(Vec::new(), "</title><script>bad()</script>", ["</script>"]).unwrap();
+        let case = Case::new("</script><script>bad()</script>", ["model"]);
+        report.add(&[], &["</script>"], &case).unwrap();
+        let html = String::from_utf8(report.finish("</script>").unwrap()).unwrap();
+        // The page's own elements: overview, one chunk, the program.
+        assert_eq!(html.matches("</script>").count(), 3);
+        assert!(!html.contains("bad()</script>"));
+    }
+}
