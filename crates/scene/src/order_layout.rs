@@ -225,6 +225,9 @@ fn courses(scene: &Scene, grid: &Grid) -> Vec<Option<Course>> {
     found
 }
 
+/// An end of an edge at a node: row and lane of the other end, the edge, 0 for exit or 1 for entry.
+type PortEnd = (usize, usize, usize, usize);
+
 /// Where edges touch the sides of nodes.
 struct Ports {
     /// Distance of each end of each edge from its node's centre line: exit, then entry.
@@ -235,8 +238,7 @@ struct Ports {
 
 impl Ports {
     fn new(scene: &Scene, grid: &Grid, courses: &[Option<Course>]) -> Self {
-        // The ends at each side of each node: row and lane of the other end, edge, which end.
-        let mut sides: HashMap<(usize, Side), Vec<(usize, usize, usize, usize)>> = HashMap::new();
+        let mut sides: HashMap<(usize, Side), Vec<PortEnd>> = HashMap::new();
         for (index, course) in courses.iter().enumerate() {
             let (Some(Course::Gap { exit, entry, .. }) | Some(Course::Channel { exit, entry, .. })) =
                 *course
