@@ -12,12 +12,12 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::ops::Range;
 
 use consistory_history::{
     Action, History, HistoryBuilder, KeyId, OpId, SessionId, Status, Value, ValueId,
 };
 
+use crate::document::Document;
 use crate::jsonl::{Object, list, offset_in, syntax_fault, text_of};
 use crate::numbers::Numbers;
 use crate::parse::{Fault, Group, Line, Parse, Sink, beyond_i64};
@@ -41,11 +41,11 @@ impl Parse for DbcopJson {
         let mut reader = Reader {
             document: &self.document,
             builder: HistoryBuilder::new(),
-            known: first_line(&self.document),
+            lines: Document::new(&self.document),
             sink,
         };
         reader.history();
-        let line = Line { number: reader.known.1, text: "" };
+        let line = Line { number: reader.lines.last_line(), text: "" };
         let mut builder = reader.builder;
         sink.finish(&mut builder, line);
     }
@@ -54,9 +54,7 @@ impl Parse for DbcopJson {
 struct Reader<'a, 'b> {
     document: &'a str,
     builder: HistoryBuilder,
-    /// The bytes of a line and its number: errors come nearly in order, so the lines need not be
-    /// counted from the start for each.
-    known: (Range<usize>, u64),
+    lines: Document<'a>,
     sink: &'b mut Sink,
 }
 
@@ -209,32 +207,10 @@ impl<'a> Reader<'a, '_> {
         self.fault(Fault::new(offset_in(self.document, part), message).hint(hint));
     }
 
-    /// Reports an error at bytes of the document.
     #[cold]
-    fn fault(&mut self, mut fault: Fault) {
-        let at = fault.span.start.min(self.document.len());
-        let (mut line, mut number) = self.known.clone();
-        if at < line.start {
-            (line, number) = first_line(self.document);
-        }
-        while line.end < at {
-            let start = line.end + 1;
-            line = start..start + line_length(&self.document[start..]);
-            number += 1;
-        }
-        let text = &self.document[line.clone()];
-        fault.span = at - line.start..fault.span.end.clamp(at, line.end) - line.start;
-        self.known = (line, number);
-        self.sink.report(Line { number, text }, fault);
+    fn fault(&mut self, fault: Fault) {
+        self.lines.report(fault, self.sink);
     }
-}
-
-fn first_line(document: &str) -> (Range<usize>, u64) {
-    (0..line_length(document), 1)
-}
-
-fn line_length(text: &str) -> usize {
-    text.find('\n').unwrap_or(text.len())
 }
 
 const TRANSACTION: &str = "a transaction is {\"events\":[...],\"committed\":true}";

@@ -90,13 +90,6 @@ impl Events {
         Ok(())
     }
 
-    /// Gives what a process has under way.
-    pub(crate) fn invocation(&self, process: &str) -> Result<&Invocation, Unpaired> {
-        let session = self.sessions.get(process);
-        let slot = session.and_then(|session| self.under_way[session.index()].as_ref());
-        slot.map(|slot| &slot.invocation).ok_or(Unpaired { invoked_in: None })
-    }
-
     /// Takes the end of what a process has under way.
     pub(crate) fn complete(&mut self, process: &str, outcome: Outcome) -> Result<(), Unpaired> {
         let session = self.session(process);

@@ -4,14 +4,14 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::jepsen_log;
+use crate::{gem5, jepsen, viper};
 
 /// How a history is written down.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Format {
-    /// The text notation, a line a session: `t0: w(x,1) r(y,0)`.
+    /// The text notation, one line per session: `t0: w(x,1) r(y,0)`.
     Hist,
-    /// JSON lines, a line an operation.
+    /// JSON lines, one operation per line.
     Jsonl,
     /// Memory traces: `0: M[1] := 1`.
     Axe,
@@ -23,8 +23,10 @@ pub enum Format {
     Plume,
     /// AWDIT's text: `w 0 1`, with lines of `-` and `=` in between.
     Awdit,
-    /// Histories of calls in EDN, as Jepsen, Knossos and Porcupine's key-value tests have them.
+    /// Events in EDN, as Jepsen, Knossos, Elle and Porcupine's key-value tests have them.
     Edn,
+    /// Events in JSON, as Jepsen and elle-cli have them.
+    JepsenJson,
     /// Jepsen's logs: `INFO  jepsen.util - 0 :invoke :read nil`.
     Jepsen,
     /// LiMo's events: `[1] call push(1)`.
@@ -33,11 +35,21 @@ pub enum Format {
     Fastlin,
     /// fptlin's operations: `0 1 5 ENQ 10`.
     Fptlin,
+    /// dbcop's binary histories of 2019.
+    DbcopBinary,
+    /// Cobra's folders of binary logs, one file per session.
+    Cobra,
+    /// Viper's folders of JSON lines, one file per session.
+    Viper,
+    /// TimeKiller's JSON: transactions with timestamps.
+    TimeKiller,
+    /// Logs of gem5's Ruby tester.
+    Gem5,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 12] = [
+    pub const ALL: [Format; 18] = [
         Format::Hist,
         Format::Jsonl,
         Format::Axe,
@@ -46,13 +58,19 @@ impl Format {
         Format::Plume,
         Format::Awdit,
         Format::Edn,
+        Format::JepsenJson,
         Format::Jepsen,
         Format::Limo,
         Format::Fastlin,
         Format::Fptlin,
+        Format::DbcopBinary,
+        Format::Cobra,
+        Format::Viper,
+        Format::TimeKiller,
+        Format::Gem5,
     ];
 
-    /// Gives the name that users say.
+    /// Returns the name of the format on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Format::Hist => "hist",
@@ -63,14 +81,20 @@ impl Format {
             Format::Plume => "plume",
             Format::Awdit => "awdit",
             Format::Edn => "edn",
+            Format::JepsenJson => "jepsen-json",
             Format::Jepsen => "jepsen",
             Format::Limo => "limo",
             Format::Fastlin => "fastlin",
             Format::Fptlin => "fptlin",
+            Format::DbcopBinary => "dbcop-binary",
+            Format::Cobra => "cobra",
+            Format::Viper => "viper",
+            Format::TimeKiller => "timekiller",
+            Format::Gem5 => "gem5",
         }
     }
 
-    /// Tells the format from a file's extension; a compressed file's is the one before `.gz` or
+    /// Recognises the format by a file's extension; a compressed file's is the one before `.gz` or
     /// `.zst`.
     pub fn from_path(path: &Path) -> Option<Format> {
         match &*extension(path)? {
@@ -85,40 +109,67 @@ impl Format {
             "limo" => Some(Format::Limo),
             "fastlin" => Some(Format::Fastlin),
             "fptlin" => Some(Format::Fptlin),
+            "bincode" => Some(Format::DbcopBinary),
             _ => None,
         }
     }
 
-    /// Says whether a text that looks like this format is hardly anything else.
+    /// Checks whether a text that looks like this format is hardly anything else.
     pub(crate) fn is_unmistakable(self) -> bool {
-        use Format::{Axe, Edn, Jepsen, Jsonl, Limo, Plume};
-        matches!(self, Jsonl | Axe | Plume | Edn | Jepsen | Limo)
+        use Format::{Axe, Edn, Gem5, Jepsen, JepsenJson, Jsonl, Limo, Plume, TimeKiller};
+        matches!(self, Jsonl | Axe | Plume | Edn | Jepsen | JepsenJson | Limo | TimeKiller | Gem5)
     }
 
-    /// Tells the format from the beginning of a text; the last line may be cut off.
+    /// Checks whether the format is bytes, not lines of text.
+    pub(crate) fn is_binary(self) -> bool {
+        matches!(self, Format::DbcopBinary | Format::Cobra)
+    }
+
+    /// Recognises the format by the beginning of a text; the last line may be cut off.
     pub fn sniff(beginning: &str) -> Option<Format> {
         let first = beginning.trim_start();
         if is_edn(first) {
             return Some(Format::Edn);
         }
         if first.starts_with('{') && !first[1..].trim_start().starts_with('M') {
-            let line = first.lines().next().unwrap_or_default();
-            let is_line =
-                ["\"session\"", "\"init\"", "\"final\"", "\"history\"", "\"op\"", "\"call\""]
-                    .iter()
-                    .any(|field| line.contains(field));
-            return Some(if is_line { Format::Jsonl } else { Format::DbcopJson });
+            return Some(sniff_json_object(first));
         }
-        if let Some(inside) = first.strip_prefix('[')
-            && (inside.trim().is_empty() || inside.trim_start().starts_with(['[', '{', ']']))
-        {
-            return Some(Format::DbcopJson);
+        if let Some(inside) = first.strip_prefix('[') {
+            let inside = inside.trim_start();
+            if inside.is_empty() || inside.starts_with(['[', ']']) {
+                return Some(Format::DbcopJson);
+            }
+            if inside.starts_with('{') {
+                let is_of_transactions = ["\"ops\"", "\"sid\""].iter().any(|f| inside.contains(f))
+                    && !inside.contains("\"process\"");
+                let found =
+                    if is_of_transactions { Format::TimeKiller } else { Format::JepsenJson };
+                return Some(found);
+            }
+        }
+        if beginning.lines().take(100).any(|line| line.contains(gem5::MARKER)) {
+            return Some(Format::Gem5);
         }
         beginning.lines().find_map(|line| sniff_line(line.trim()))
     }
 }
 
-/// Gives a file's extension in small letters; a compressed file's is the one before `.gz` or `.zst`.
+/// Recognises the format of a text that starts with a JSON object.
+fn sniff_json_object(text: &str) -> Format {
+    let line = text.lines().next().unwrap_or_default();
+    let has = |fields: &[&str]| fields.iter().any(|field| line.contains(field));
+    if has(&["\"session\"", "\"init\"", "\"final\"", "\"history\"", "\"op\"", "\"call\""]) {
+        Format::Jsonl
+    } else if has(&["\"type\""]) && has(&["\"process\"", "\"f\"", "\"value\""]) {
+        Format::JepsenJson
+    } else if viper::looks_like(text) {
+        Format::Viper
+    } else {
+        Format::DbcopJson
+    }
+}
+
+/// Returns a file's extension in small letters; a compressed file's is the one before `.gz` or `.zst`.
 pub(crate) fn extension(path: &Path) -> Option<String> {
     let of = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
     match of(path)? {
@@ -127,7 +178,7 @@ pub(crate) fn extension(path: &Path) -> Option<String> {
     }
 }
 
-/// Says whether a text starts as a history in EDN does: with a map of keywords, tagged or not, in
+/// Checks whether a text starts as a history in EDN does: with a map of keywords, tagged or not, in
 /// a vector or list or not.
 fn is_edn(text: &str) -> bool {
     let mut rest = text;
@@ -143,9 +194,9 @@ fn is_edn(text: &str) -> bool {
     rest.strip_prefix('{').is_some_and(|inside| inside.trim_start().starts_with(':'))
 }
 
-/// Tells the format of calls from a line.
+/// Recognises a format of calls by a line.
 fn sniff_call(line: &str) -> Option<Format> {
-    if jepsen_log::event_start(line).is_some() || jepsen_log::is_message(line) {
+    if jepsen::event_start(line).is_some() || jepsen::is_message(line) {
         return Some(Format::Jepsen);
     }
     let thread = line.strip_prefix('[').and_then(|rest| rest.split_once(']'));
@@ -185,7 +236,7 @@ fn sniff_call(line: &str) -> Option<Format> {
     }
 }
 
-/// Tells the format from a line that only one format has.
+/// Recognises the format by a line that only one format has.
 fn sniff_line(line: &str) -> Option<Format> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let is_all = |c| !line.is_empty() && line.chars().all(|other| other == c);
@@ -267,8 +318,8 @@ mod tests {
         }
         assert_eq!(
             "yaml".parse::<Format>().unwrap_err().to_string(),
-            "no format is named `yaml`: choose one of hist, jsonl, axe, dbcop, dbcop-json, plume, awdit, edn, jepsen, \
-             limo, fastlin, fptlin"
+            "no format is named `yaml`: choose one of hist, jsonl, axe, dbcop, dbcop-json, plume, awdit, edn, \
+             jepsen-json, jepsen, limo, fastlin, fptlin, dbcop-binary, cobra, viper, timekiller, gem5"
         );
     }
 
@@ -310,6 +361,14 @@ mod tests {
             ("[[{\"events\":[]", Some(Format::DbcopJson)),
             ("[\n", Some(Format::DbcopJson)),
             ("[\n  [\n", Some(Format::DbcopJson)),
+            ("[{\"process\":0,\"type\":\"invoke\"", Some(Format::JepsenJson)),
+            ("{\"type\":\"ok\",\"f\":\"txn\",\"value\":[]}\n", Some(Format::JepsenJson)),
+            ("[\n {\"tid\":1,\"sid\":2,\"ops\":[]}]\n", Some(Format::TimeKiller)),
+            ("{\"value\": [[\"r\", 1, 2, true]]}\n", Some(Format::Viper)),
+            (
+                "  0: global: Adding\n 95: system.cpu: completed request for proc: 1 addr: 0x3\n",
+                Some(Format::Gem5),
+            ),
             ("[x:=1 y==2]\n", Some(Format::DbcopText)),
             ("// session 0\n[x:=1]\n", Some(Format::DbcopText)),
             ("---\n[x:=1]\n", Some(Format::DbcopText)),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 
+use crate::folder;
 use crate::format::{Format, extension};
 use crate::read::{ReadError, SNIFFED};
 
@@ -15,6 +16,8 @@ use crate::read::{ReadError, SNIFFED};
 pub enum Input {
     /// A file, or a pipe that has a path.
     File(PathBuf),
+    /// A folder that is one history, a file per session.
+    Folder(PathBuf, Format),
     /// Standard input, which can be read once.
     Stdin,
 }
@@ -23,17 +26,66 @@ impl fmt::Display for Input {
     /// Writes the name that diagnostics and reports use.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Input::File(path) => write!(f, "{}", path.display()),
+            Input::File(path) | Input::Folder(path, _) => f.write_str(&source_name(path)),
             Input::Stdin => f.write_str("<stdin>"),
         }
     }
 }
 
+/// Returns the name of a path: the path itself if it is UTF-8, and otherwise the path with `\xff` for
+/// each byte that is not part of a character, so that [`source_path`] finds it again.
+pub fn source_name(path: &Path) -> String {
+    let mut name = String::new();
+    for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
+        name.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            name.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    name
+}
+
+/// Returns the path that a name stands for: the name itself if there is such a file or nothing in it
+/// is escaped, and otherwise the path with the bytes that [`source_name`] escaped.
+#[cfg(unix)]
+pub fn source_path(name: &str) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    if !name.contains("\\x") || Path::new(name).exists() {
+        return PathBuf::from(name);
+    }
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(at) = rest.find("\\x") {
+        let digits = rest.get(at + 2..at + 4);
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match byte.filter(|byte| !byte.is_ascii()) {
+            Some(byte) => {
+                bytes.extend(&rest.as_bytes()[..at]);
+                bytes.push(byte);
+                rest = &rest[at + 4..];
+            }
+            None => {
+                bytes.extend(&rest.as_bytes()[..at + 2]);
+                rest = &rest[at + 2..];
+            }
+        }
+    }
+    bytes.extend(rest.as_bytes());
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
+}
+
+/// Returns the path that a name stands for.
+#[cfg(not(unix))]
+pub fn source_path(name: &str) -> PathBuf {
+    PathBuf::from(name)
+}
+
 /// Finds the inputs that paths stand for.
 ///
 /// `-` is standard input. A folder stands for the files in it and in its folders whose extension
-/// is a format's, in the order of their names; links to folders are not followed. Of those that end
-/// in `.log` or `.txt` it has the ones that begin as only a format does. Any other path stands for
+/// is a format's, in the order of their names; links to folders are not followed, and pipes, sockets
+/// and devices are skipped. Files that end in `.json`, `.log`, `.out` or `.txt` count if they begin as
+/// only a format does. A folder of Cobra's or Viper's logs is one history. Any other path stands for
 /// itself, whether there is such a file or not: reading it tells.
 pub fn inputs(paths: &[PathBuf]) -> Result<Vec<Input>, ReadError> {
     let mut found = Vec::new();
@@ -61,7 +113,16 @@ fn walk(folder: &Path, found: &mut Vec<Input>) -> Result<(), ReadError> {
     // What is still to be visited, the next on top.
     let mut pending = vec![(folder.to_path_buf(), true)];
     while let Some((path, is_folder)) = pending.pop() {
+        if is_folder && let Some(format) = folder::recognise(&path) {
+            found.push(Input::Folder(path, format));
+            continue;
+        }
         if !is_folder {
+            // What a link leads to counts; a pipe would block, and a device may never end.
+            let is_special = fs::metadata(&path).is_ok_and(|data| !data.is_file());
+            if is_special {
+                continue;
+            }
             if Format::from_path(&path).is_some() || is_log(&path) {
                 found.push(Input::File(path));
             }
@@ -79,17 +140,19 @@ fn walk(folder: &Path, found: &mut Vec<Input>) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// Says whether a file whose extension any text may have begins as only a format does.
+/// Checks whether a file whose extension any text may have begins as only a format does.
 fn is_log(path: &Path) -> bool {
-    let is_text = extension(path).is_some_and(|found| matches!(&*found, "log" | "txt"));
-    if !is_text || !fs::metadata(path).is_ok_and(|data| data.is_file()) {
+    let is_text =
+        extension(path).is_some_and(|found| matches!(&*found, "json" | "log" | "out" | "txt"));
+    if !is_text {
         return false;
     }
     let mut beginning = Vec::new();
     let read = open(&Input::File(path.to_path_buf()))
         .and_then(|opened| opened.bytes.take(SNIFFED as u64).read_to_end(&mut beginning));
     let text = String::from_utf8_lossy(&beginning);
-    read.is_ok() && Format::sniff(&text).is_some_and(Format::is_unmistakable)
+    let is_dbcop = |format| format == Format::DbcopJson && text.contains("\"events\"");
+    read.is_ok() && Format::sniff(&text).is_some_and(|f| f.is_unmistakable() || is_dbcop(f))
 }
 
 /// A stream of bytes, decompressed.
@@ -114,6 +177,7 @@ pub(crate) fn open(input: &Input) -> io::Result<Opened> {
             }
             (Box::new(BufReader::with_capacity(BUFFER, file)), kind.is_file())
         }
+        Input::Folder(..) => return Err(io::ErrorKind::IsADirectory.into()),
         Input::Stdin => (Box::new(BufReader::with_capacity(BUFFER, io::stdin())), false),
     };
     Ok(Opened { bytes: decompress(raw)?, is_repeatable })

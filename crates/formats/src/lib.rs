@@ -39,16 +39,23 @@ mod plume;
 mod edn;
 mod events;
 mod intervals;
-mod jepsen_edn;
-mod jepsen_log;
+mod jepsen;
 mod limo;
 
+mod cobra;
+mod dbcop_binary;
+mod folder;
+mod gem5;
+mod timekiller;
+mod viper;
+
+mod document;
 mod numbers;
 mod write;
 
 pub use consistory_diagnostic::{Diagnostic, Diagnostics, Style};
 pub use format::{Format, UnknownFormatName};
-pub use input::{Input, inputs};
+pub use input::{Input, inputs, source_name, source_path};
 pub use jsonl::{CallEvent, parse_event};
 pub use read::{Histories, ReadError, parse_str, read, read_from};
 pub use write::{WriteError, Writer, write_history};

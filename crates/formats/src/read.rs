@@ -13,22 +13,25 @@ use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use consistory_history::History;
+use consistory_history::{History, HistoryBuilder};
 
 use crate::awdit::Awdit;
 use crate::axe::Axe;
 use crate::dbcop::DbcopText;
 use crate::dbcop_json::DbcopJson;
 use crate::format::Format;
+use crate::gem5::Gem5;
 use crate::hist::Hist;
-use crate::input::{Bytes, Input, Opened, decompress, open};
+use crate::input::{Bytes, Input, Opened, decompress, open, source_path};
 use crate::intervals::{Dialect, Intervals};
-use crate::jepsen_edn::JepsenEdn;
-use crate::jepsen_log::JepsenLog;
+use crate::jepsen::{JepsenEdn, JepsenJson, JepsenLog};
 use crate::jsonl::Jsonl;
 use crate::limo::Limo;
 use crate::parse::{Fault, Line, Parse, Sink};
 use crate::plume::Plume;
+use crate::timekiller::TimeKiller;
+use crate::viper::Viper;
+use crate::{cobra, dbcop_binary, folder};
 use consistory_diagnostic::Diagnostics;
 
 /// Why no histories came from an input, or no more.
@@ -46,6 +49,16 @@ pub enum ReadError {
     /// It is not what its format asks for.
     #[error("{0}")]
     Malformed(Diagnostics),
+    /// A binary file is not what its format asks for.
+    #[error("{source}: byte {at}: {message}")]
+    Binary {
+        /// The name of the input.
+        r#source: Arc<str>,
+        /// Where it goes wrong, counting from 0.
+        at: usize,
+        /// What is wrong.
+        message: String,
+    },
     /// Its format can't be told.
     #[error("{source}: the format can't be told ({hint})")]
     UnknownFormat {
@@ -65,8 +78,8 @@ pub enum ReadError {
     /// A folder holds no file of a known extension.
     #[error(
         "{}: no histories in this folder (they end in .hist, .jsonl, .ndjson, .axe, .dbcop, \
-         .plume, .awdit, .edn, .jepsen, .limo, .fastlin or .fptlin, or in .log or .txt if they cannot be \
-         anything else, and may be compressed as .gz or .zst)",
+         .plume, .awdit, .edn, .jepsen, .limo, .fastlin, .fptlin or .bincode, or in .json, .log, .out \
+         or .txt if they cannot be anything else, and may be compressed as .gz or .zst)",
         path.display()
     )]
     EmptyFolder {
@@ -143,15 +156,18 @@ enum State {
 }
 
 impl Histories {
-    /// Gives the name of the input.
+    /// Returns the name of the input.
     pub fn source(&self) -> &str {
         &self.source
     }
 
     /// Opens the input and decides how to read it.
     fn start(&mut self, state: State) -> Result<State, ReadError> {
-        let failed = |error| ReadError::Io { path: Path::new(&*self.source).into(), error };
+        let failed = |error| ReadError::Io { path: source_path(&self.source), error };
         match state {
+            State::Unopened { input: Input::Folder(path, format), .. } => {
+                Ok(State::Kept(VecDeque::from([folder::read(&path, format)?])))
+            }
             State::Unopened { input, format } => {
                 let Opened { bytes, is_repeatable } = open(&input).map_err(failed)?;
                 let (mut stream, format) = Stream::start(&self.source, bytes, format)?;
@@ -200,7 +216,7 @@ impl Iterator for Histories {
     }
 }
 
-/// Parses a file to its end, and gives its histories if they are few.
+/// Parses a file to its end, and returns its histories if they are few.
 fn first_pass(stream: &mut Stream) -> Result<Option<VecDeque<History>>, ReadError> {
     let mut kept = Some(VecDeque::new());
     while let Some(history) = stream.next() {
@@ -220,12 +236,23 @@ fn first_pass(stream: &mut Stream) -> Result<Option<VecDeque<History>>, ReadErro
 struct Stream {
     bytes: Bytes,
     parser: Box<dyn Parse>,
+    /// The format, if it is not made of lines.
+    binary: Option<Format>,
     sink: Sink,
     line: Vec<u8>,
     line_number: u64,
     bytes_read: u64,
     count: u64,
     is_over: bool,
+}
+
+/// A parser for formats that have no lines, which is never asked.
+struct Never;
+
+impl Parse for Never {
+    fn line(&mut self, _: Line<'_>, _: &mut Sink) {}
+
+    fn end(&mut self, _: &mut Sink) {}
 }
 
 /// The longest line, which keeps an endless one from taking all memory.
@@ -242,14 +269,20 @@ impl Stream {
             Format::Plume => Box::<Plume>::default(),
             Format::Awdit => Box::<Awdit>::default(),
             Format::Edn => Box::<JepsenEdn>::default(),
+            Format::JepsenJson => Box::<JepsenJson>::default(),
             Format::Jepsen => Box::<JepsenLog>::default(),
             Format::Limo => Box::<Limo>::default(),
             Format::Fastlin => Box::new(Intervals::new(Dialect::Fastlin)),
             Format::Fptlin => Box::new(Intervals::new(Dialect::Fptlin)),
+            Format::TimeKiller => Box::<TimeKiller>::default(),
+            Format::Viper => Box::<Viper>::default(),
+            Format::Gem5 => Box::<Gem5>::default(),
+            Format::DbcopBinary | Format::Cobra => Box::new(Never),
         };
         Stream {
             bytes,
             parser,
+            binary: format.is_binary().then_some(format),
             sink: Sink::new(source),
             line: Vec::new(),
             line_number: 0,
@@ -282,9 +315,13 @@ impl Stream {
             if self.is_over {
                 return None;
             }
+            if let Some(format) = self.binary {
+                self.is_over = true;
+                return Some(self.read_binary(format));
+            }
             if let Err(error) = self.step() {
                 self.is_over = true;
-                let path = Path::new(&*self.sink.source).into();
+                let path = source_path(&self.sink.source);
                 return Some(Err(ReadError::Io { path, error }));
             }
             if self.is_over {
@@ -293,7 +330,28 @@ impl Stream {
         }
     }
 
-    /// Gives the last item: what came of the end of the input.
+    /// Reads an input that is not made of lines, which is one history.
+    fn read_binary(&mut self, format: Format) -> Result<History, ReadError> {
+        let mut bytes = Vec::new();
+        let source = self.sink.source.clone();
+        if let Err(error) = self.bytes.read_to_end(&mut bytes) {
+            return Err(ReadError::Io { path: source_path(&source), error });
+        }
+        let built = match format {
+            Format::Cobra => {
+                let mut builder = HistoryBuilder::new();
+                builder.null_is_not_zero();
+                let session = builder.session("0");
+                cobra::read(&bytes, session, &mut builder).map(|()| builder)
+            }
+            _ => dbcop_binary::read(&bytes),
+        };
+        let wrong = |at, message| ReadError::Binary { source: source.clone(), at, message };
+        let builder = built.map_err(|(at, message)| wrong(at, message))?;
+        builder.finish().map_err(|error| wrong(0, error.to_string()))
+    }
+
+    /// Returns the last item: what came of the end of the input.
     fn last(&mut self) -> Option<Result<History, ReadError>> {
         let diagnostics = std::mem::take(&mut self.sink.diagnostics);
         if !diagnostics.is_empty() {
@@ -366,12 +424,12 @@ impl Stream {
 /// How many bytes at the beginning of an input tell its format.
 pub(crate) const SNIFFED: usize = 8 << 10;
 
-/// Finds out the format, and gives the stream back from its beginning.
+/// Recognises the format, and returns the stream from its beginning.
 fn sniff(source: &Arc<str>, mut bytes: Bytes) -> Result<(Bytes, Format), ReadError> {
     let mut beginning: Vec<u8> = Vec::new();
     let mut found;
     loop {
-        let failed = |error| ReadError::Io { path: Path::new(&**source).into(), error };
+        let failed = |error| ReadError::Io { path: source_path(source), error };
         let buffer = bytes.fill_buf().map_err(failed)?;
         let is_over = buffer.is_empty();
         let length = buffer.len().min(SNIFFED);
@@ -384,10 +442,21 @@ fn sniff(source: &Arc<str>, mut bytes: Bytes) -> Result<(Bytes, Format), ReadErr
             _ => &beginning[..],
         };
         let text = String::from_utf8_lossy(complete);
+        // What follows an opening bracket tells the formats of JSON apart.
+        if text.trim() == "[" && !is_over && beginning.len() < SNIFFED {
+            continue;
+        }
         found = Format::sniff(text.trim_start_matches('\u{feff}'));
         if found.is_some() || is_over || beginning.len() >= SNIFFED {
             break;
         }
+    }
+    if beginning.contains(&0) {
+        let binary = [
+            (Format::DbcopBinary, dbcop_binary::looks_like(&beginning)),
+            (Format::Cobra, cobra::looks_like(&beginning)),
+        ];
+        found = binary.into_iter().find_map(|(format, fits)| fits.then_some(format)).or(found);
     }
     let is_empty = beginning.iter().all(u8::is_ascii_whitespace);
     match found {

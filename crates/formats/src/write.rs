@@ -13,7 +13,8 @@ use consistory_history::{Action, History, KeyId, KeyKind, OpId, Status, Value, V
 use crate::events::{EventKind, take_apart};
 use crate::format::Format;
 use crate::intervals::{self, Dialect};
-use crate::{awdit, axe, dbcop, dbcop_json, hist, jepsen_edn, jsonl, limo, plume};
+use crate::jepsen::{self, Notation};
+use crate::{awdit, axe, dbcop, dbcop_binary, dbcop_json, hist, jsonl, limo, plume};
 
 /// Why a history was not written.
 #[derive(Debug, thiserror::Error)]
@@ -121,13 +122,15 @@ fn write_body(
         Format::DbcopJson => dbcop_json::write(history, &mut out)?,
         Format::Plume => plume::write(history, &mut out)?,
         Format::Awdit => awdit::write(history, &mut out)?,
-        Format::Edn => {
-            jepsen_edn::write(history, &take_apart(history).unwrap_or_default(), &mut out)?
-        }
+        Format::DbcopBinary => dbcop_binary::write(history, &mut out)?,
+        Format::Edn => jepsen::write(history, Notation::Edn, &mut out)?,
+        Format::JepsenJson => jepsen::write(history, Notation::Json, &mut out)?,
         Format::Limo => limo::write(history, &take_apart(history).unwrap_or_default(), &mut out)?,
         Format::Fastlin => intervals::write(history, Dialect::Fastlin, &mut out)?,
         Format::Fptlin => intervals::write(history, Dialect::Fptlin, &mut out)?,
-        Format::Jepsen => unreachable!("it was checked that the format can be written"),
+        Format::Jepsen | Format::Cobra | Format::Viper | Format::TimeKiller | Format::Gem5 => {
+            unreachable!("it was checked that the format can be written")
+        }
     }
     Ok(out.flush()?)
 }
@@ -190,9 +193,17 @@ const TRANSACTIONS_ONLY: Abilities = Abilities {
 fn abilities(format: Format) -> Abilities {
     match format {
         Format::Hist => ALL,
-        Format::Edn | Format::Jepsen | Format::Limo | Format::Fastlin | Format::Fptlin => {
-            Abilities { transactions: false, initial: false, finals: false, ..ALL }
+        Format::Edn | Format::JepsenJson => {
+            Abilities { finals: false, synchronisation: false, status_inside: false, ..ALL }
         }
+        Format::Limo
+        | Format::Fastlin
+        | Format::Fptlin
+        | Format::Jepsen
+        | Format::Cobra
+        | Format::Viper
+        | Format::TimeKiller
+        | Format::Gem5 => Abilities { transactions: false, initial: false, finals: false, ..ALL },
         Format::Jsonl => Abilities { status_inside: false, ..ALL },
         Format::Axe => Abilities {
             objects: false,
@@ -204,7 +215,9 @@ fn abilities(format: Format) -> Abilities {
             status_inside: false,
             ..ALL
         },
-        Format::DbcopText | Format::DbcopJson => Abilities { negative: false, ..TRANSACTIONS_ONLY },
+        Format::DbcopText | Format::DbcopJson | Format::DbcopBinary => {
+            Abilities { negative: false, ..TRANSACTIONS_ONLY }
+        }
         Format::Plume => TRANSACTIONS_ONLY,
         Format::Awdit => Abilities { failed: false, ..TRANSACTIONS_ONLY },
     }
@@ -221,12 +234,23 @@ fn check_calls(history: &History, format: Format) -> Result<(), WriteError> {
         hint: hint.into(),
     };
     let can_write: &dyn Fn(OpId) -> bool = match format {
-        Format::Edn => &|op| jepsen_edn::can_write(history, op),
         Format::Limo => &|op| limo::can_write(history, op),
         Format::Fastlin => &|op| intervals::can_write(history, op, Dialect::Fastlin),
         Format::Fptlin => &|op| intervals::can_write(history, op, Dialect::Fptlin),
+        Format::Edn | Format::JepsenJson => {
+            return jepsen::can_write(history).map_err(|jepsen::Obstacle { what, reference }| {
+                let hint = USE_OURS.into();
+                WriteError::NotExpressible { format, what, reference, hint }
+            });
+        }
         Format::Jepsen => {
             return Err(refuse("any history, it is only read", None, "write it as edn"));
+        }
+        Format::Cobra | Format::Viper | Format::TimeKiller => {
+            return Err(refuse("any history, it is only read", None, "write it as dbcop-json"));
+        }
+        Format::Gem5 => {
+            return Err(refuse("any history, it is only read", None, "write it as axe"));
         }
         _ => return Ok(()),
     };

@@ -163,10 +163,26 @@ fn formats_of_calls_give_back_what_they_can_express() {
 fn what_formats_of_calls_cannot_express_is_named() {
     for (text, format, expected) in [
         (
-            "t: w(x,1)@1..2",
+            "t: rmw(x,0,1)@1..2",
             Format::Edn,
-            "edn can't express an operation that is no call (t:0): \
-             it has calls with times only, one after the other",
+            "edn can't express `rmw(x,0,1)` (t:0): write it as hist or jsonl",
+        ),
+        (
+            "t: [ w(x,0)@1..2 r(x,0)@1..2 ]",
+            Format::JepsenJson,
+            "jepsen-json can't express a write of the initial value 0 (init:x): \
+             write it as hist or jsonl",
+        ),
+        (
+            "init: x=7\nt: w(x,1)@1..2",
+            Format::Edn,
+            "edn can't express the initial value 7 (init:x): write it as hist or jsonl",
+        ),
+        (
+            "t: [ w(x,1)@1..2 r(y,0)@1..2 ] r(x,1)@2..3",
+            Format::Edn,
+            "edn can't express a call that overlaps one of its session (t:2): \
+             write it as hist or jsonl",
         ),
         (
             "t: push(1) => ?",
@@ -178,30 +194,24 @@ fn what_formats_of_calls_cannot_express_is_named() {
             "t: push(1)@1..5 pop() => 1 @2..6",
             Format::Edn,
             "edn can't express a call that overlaps one of its session (t:1): \
-             it has calls with times only, one after the other",
+             write it as hist or jsonl",
         ),
         (
             "t: push(1)@3.. pop() => 1 @3..6",
             Format::Edn,
             "edn can't express a call that overlaps one of its session (t:1): \
-             it has calls with times only, one after the other",
+             write it as hist or jsonl",
         ),
         (
             "t: push(1)!@3..",
             Format::Edn,
-            "edn can't express a call that failed at no time (t:0): \
-             it has calls with times only, one after the other",
+            "edn can't express a call that failed at no time (t:0): write it as hist or jsonl",
         ),
         (
             "t: push(1)@3.. pop() => 1 @4..6",
             Format::Limo,
             "limo can't express a call that never returned before another (t:0): \
              write it as hist or jsonl",
-        ),
-        (
-            "nemesis: push(1)@3..4",
-            Format::Edn,
-            "edn can't express `push(1)` (nemesis:0): write it as hist or jsonl",
         ),
         (
             "t: cas(1,2) => false @1..5",

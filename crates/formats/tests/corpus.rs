@@ -82,7 +82,9 @@ fn no_truncation_panics() {
 fn no_changed_byte_panics() {
     for path in fixtures("valid").into_iter().chain(fixtures("malformed")) {
         let bytes = fs::read(&path).unwrap();
-        for at in 0..bytes.len() {
+        // Every byte in a deep run, every fourth otherwise.
+        let step = if std::env::var_os("CONSISTORY_DEEP").is_some() { 1 } else { 4 };
+        for at in (0..bytes.len()).step_by(step) {
             for byte in *b"\"[](),:=@?!#\n 9-x\\\xc3" {
                 let mut changed = bytes.clone();
                 changed[at] = byte;

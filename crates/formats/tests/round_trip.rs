@@ -108,7 +108,7 @@ fn profile(format: Format) -> Profile {
         Format::Hist => ALL,
         Format::Jsonl => Profile { status_inside: false, empty_sessions: false, ..ALL },
         Format::Axe => Profile { synchronisation: true, times: true, ..NOTHING },
-        Format::DbcopText | Format::DbcopJson => Profile {
+        Format::DbcopText | Format::DbcopJson | Format::DbcopBinary => Profile {
             failed: true,
             transactions: true,
             failed_transactions: true,
@@ -117,9 +117,7 @@ fn profile(format: Format) -> Profile {
         },
         Format::Plume => Profile { failed: true, transactions: true, ..NOTHING },
         Format::Awdit => Profile { transactions: true, ..NOTHING },
-        Format::Edn | Format::Jepsen | Format::Limo | Format::Fastlin | Format::Fptlin => {
-            unreachable!("formats of calls have a test of their own")
-        }
+        other => unreachable!("{other} has a test of its own"),
     }
 }
 

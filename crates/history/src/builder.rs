@@ -60,6 +60,8 @@ pub struct HistoryBuilder {
     initial: FxHashMap<KeyId, ValueId>,
     finals: Vec<(KeyId, ValueId)>,
     values: Values,
+    /// Whether a register that holds 0 at some time starts with `null` unless it is set.
+    null_is_not_zero: bool,
 }
 
 impl HistoryBuilder {
@@ -102,6 +104,12 @@ impl HistoryBuilder {
     /// Sets a key's initial value; the default is the integer 0, and the empty list for a list.
     pub fn set_initial(&mut self, key: KeyId, value: ValueId) {
         self.initial.insert(key, value);
+    }
+
+    /// Declares that the source writes `null` for what was never written, so that 0 is a value like
+    /// any other: a register in whose operations 0 occurs starts with `null` unless it is set.
+    pub fn null_is_not_zero(&mut self) {
+        self.null_is_not_zero = true;
     }
 
     /// Records the value that a key holds in the end.
@@ -231,6 +239,20 @@ impl HistoryBuilder {
     fn initial_values(&mut self, key_kinds: &[KeyKind]) -> Result<Vec<ValueId>, HistoryError> {
         let zero = self.values.intern_int(0);
         let mut initial = vec![zero; self.keys.len()];
+        if self.null_is_not_zero {
+            let null = self.values.intern(Value::Null);
+            for action in &self.actions {
+                match *action {
+                    Action::Read { key, value } | Action::Write { key, value } if value == zero => {
+                        initial[key.index()] = null;
+                    }
+                    Action::Rmw { key, read, write } if read == zero || write == zero => {
+                        initial[key.index()] = null;
+                    }
+                    _ => {}
+                }
+            }
+        }
         for (&key, &value) in &self.initial {
             initial[key.index()] = value;
         }

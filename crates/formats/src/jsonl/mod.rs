@@ -23,6 +23,6 @@ mod scan;
 mod write;
 
 pub use event::{CallEvent, parse_event};
-pub(crate) use json::{Object, list, offset_in, syntax_fault, text_of};
+pub(crate) use json::{Object, list, offset_in, syntax_fault, text_of, value_of};
 pub(crate) use read::Jsonl;
 pub(crate) use write::write;

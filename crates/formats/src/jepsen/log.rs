@@ -1,4 +1,4 @@
-//! Jepsen's logs, an event a line.
+//! Jepsen's logs, one event per line.
 //!
 //! ```text
 //! INFO  jepsen.util - 0    :invoke    :cas      [4 3]
@@ -7,24 +7,24 @@
 //! INFO  jepsen.core - Worker 0 starting
 //! ```
 //!
-//! What stands before the process may be missing from all events. If the first one has it, a line
-//! without it is none: a test that fails ends its log with what its own checker made of the
-//! history, in which the same events come again. Lines of other messages, and those of the
-//! `:nemesis`, are left out. Unlike in Jepsen's EDN a `cas` that failed with its pair compared
-//! unequal, which is a return like any other. Whatever else failed did not take effect; but one
-//! that failed with a reason such as `:timed-out` in place of its value is taken for unknown,
-//! which claims less.
+//! The text before the process may be missing from all events. If the first event has it, lines
+//! without it are not events: a test that fails ends its log with the history as its own checker saw
+//! it, in which the same events come again. Lines of other messages, and those of the `:nemesis`,
+//! are left out. Unlike in Jepsen's EDN a `cas` that failed with its pair compared unequal, which is
+//! a return value like any other. Any other operation that failed did not take effect; but one that
+//! failed with a reason such as `:timed-out` in place of its value is taken for indeterminate, which
+//! claims less.
 
-use crate::edn::{Form, Kind, form_at};
-use crate::events::{Events, Outcome};
-use crate::jepsen_edn::{invocation, returns};
-use crate::parse::{Cursor, Fault, Line, Parse, Sink, nearest};
 use consistory_history::Value;
+
+use super::recorder::{Event, EventType, Part, Recorder};
+use crate::edn::{Form, Kind, form_at};
+use crate::parse::{Cursor, Fault, Line, Parse, Sink, nearest};
 
 /// The parser of Jepsen's logs.
 #[derive(Default)]
 pub(crate) struct JepsenLog {
-    events: Events,
+    recorder: Recorder,
     last_line: u64,
     /// Whether events come from `jepsen.util`, once the first one has shown it.
     is_marked: Option<bool>,
@@ -43,7 +43,7 @@ impl Parse for JepsenLog {
     }
 
     fn end(&mut self, sink: &mut Sink) {
-        self.events.end(sink, Line { number: self.last_line, text: "" });
+        self.recorder.end(sink, Line { number: self.last_line, text: "" });
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn event_start(text: &str) -> Option<Start> {
     is_event.then_some(Start { at, is_marked: marker.is_some() })
 }
 
-/// Says whether a line is a message of Jepsen's, or of what runs it, and no event.
+/// Checks whether a line is a message of Jepsen's, or of the tool that runs it, and not an event.
 pub(crate) fn is_message(text: &str) -> bool {
     let level = text.split_ascii_whitespace().position(|word| LEVELS.contains(&word));
     let from = level.and_then(|level| text.split_ascii_whitespace().nth(level + 1));
@@ -81,7 +81,7 @@ pub(crate) fn is_message(text: &str) -> bool {
     text.starts_with("lein test ") || from.is_some_and(is_of)
 }
 
-/// What events of a log are marked with.
+/// The source that a log names for its events.
 const MARKER: &str = "jepsen.util";
 const LEVELS: [&str; 4] = ["INFO", "WARN", "ERROR", "DEBUG"];
 const SOURCES: [&str; 3] = ["jepsen.", "knossos.", "[jepsen"];
@@ -95,14 +95,13 @@ impl JepsenLog {
         let process = cursor.take_while(|c| c.is_ascii_digit());
         let process_span = start..cursor.at;
         let (kind, kind_span) = keyword(&mut cursor)?;
-        let known = ["invoke", "ok", "fail", "info"];
-        if !known.contains(&kind) {
+        let Some(kind) = EventType::find(kind) else {
             let fault = Fault::new(kind_span, format!("unknown type :{kind}"));
-            return Err(fault.hint(match nearest(kind, known) {
+            return Err(fault.hint(match nearest(kind, EventType::NAMES) {
                 Some(meant) => format!("did you mean :{meant}?"),
                 None => FORM.into(),
             }));
-        }
+        };
         let (f, f_span) = keyword(&mut cursor)?;
         let before = sink.diagnostics.count();
         let value = form_at(line, cursor.at, sink);
@@ -113,39 +112,39 @@ impl JepsenLog {
         let is_reason = matches!(value, Some(Form { kind: Kind::Keyword(_), .. }));
         let value = value.map_or(Ok(Value::Null), |form| form.value());
         let value = value.map_err(|(_, fault)| fault)?;
-        let name = format!("process {process}");
-        let paired = if kind == "invoke" {
-            self.events.invoke(process, invocation(f.to_owned(), None, value), line.number)
-        } else {
-            let invoked = match self.events.invocation(process) {
-                Ok(invoked) => invoked,
-                Err(unpaired) => {
-                    let (message, hint) = unpaired.describe(&name);
-                    return Err(Fault::new(process_span, message).hint(hint));
+        let (kind, value) = match self.recorder.under_way(process) {
+            Some(("cas", invoked @ Value::List(_))) if kind != EventType::Invoke && f == "cas" => {
+                if !is_reason && *invoked != value {
+                    let message = format!("process {process} has invoked it with {invoked}");
+                    return Err(
+                        Fault::new(value_span, message).hint("a cas ends with its own pair")
+                    );
                 }
-            };
-            if invoked.method != f {
-                let message = format!("{name} has invoked :{}, not :{f}", invoked.method);
-                return Err(Fault::new(f_span, message).hint("a call is completed by its own name"));
+                match kind {
+                    EventType::Fail if !is_reason => (EventType::Ok, Value::Bool(false)),
+                    EventType::Fail => (EventType::Info, value),
+                    _ => (kind, value),
+                }
             }
-            let is_cas = f == "cas" && invoked.args.len() == 2;
-            let is_same = Value::List(invoked.args.clone()) == value;
-            if is_cas && !is_reason && !is_same {
-                let shown = Value::List(invoked.args.clone());
-                let message = format!("{name} has invoked it with {shown}");
-                return Err(Fault::new(value_span, message).hint("a cas ends with its own pair"));
-            }
-            let outcome = match kind {
-                "ok" => Outcome::Returned(returns(invoked, value)),
-                "fail" if is_cas && is_same => Outcome::Returned(Some(Value::Bool(false))),
-                "fail" if !is_reason => Outcome::Failed,
-                _ => Outcome::Unknown,
-            };
-            self.events.complete(process, outcome)
+            _ if kind == EventType::Fail && is_reason => (EventType::Info, value),
+            _ => (kind, value),
         };
-        paired.map_err(|unpaired| {
-            let (message, hint) = unpaired.describe(&name);
-            Fault::new(process_span, message).hint(hint)
+        let event = Event {
+            process: Some(process.to_owned()),
+            kind,
+            f: Some(f.to_owned()),
+            key: None,
+            value,
+            time: None,
+            line: line.number,
+        };
+        self.recorder.event(event).map_err(|misfit| {
+            let span = match misfit.part {
+                Part::Process => process_span,
+                Part::Name => f_span,
+                Part::Whole => 0..line.text.trim_end().len(),
+            };
+            Fault::new(span, misfit.message).hint(misfit.hint)
         })
     }
 }
