@@ -51,6 +51,7 @@ mod plant;
 mod random;
 mod recordings;
 mod tangle;
+mod transactions;
 
 pub use clients::{Event, EventAction, generate, stream};
 pub use memory::{Memory, UnknownMemory};
@@ -60,4 +61,9 @@ pub use objects::{
 pub use plant::{PlantOptions, Plants, plant};
 pub use recordings::{Recording, RecordingWorkload, record};
 pub use tangle::{Tangle, tangle};
+pub use transactions::{
+    Anomaly, ClientOrder, DataKind, ExecutedOperation, ExecutedTransaction, KeyChoice,
+    OperationAction, Store, TransactionWorkload, TransactionWorkloadError, UnknownAnomaly,
+    UnknownClientOrder, UnknownStore, generate_transactions, stream_transactions,
+};
 pub use workload::{Workload, WorkloadError};

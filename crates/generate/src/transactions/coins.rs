@@ -1,0 +1,159 @@
+//! Read atomic and read committed: random visibility.
+//!
+//! Under *read atomic* a transaction sees a set of transactions, each as a whole, that contains its
+//! session's earlier ones; nothing else is asked of the set. A hash of both transactions decides
+//! whether one sees the other, so no set is ever stored.
+//!
+//! Under *read committed* every read chooses among the committed versions of its key on its own,
+//! but once a transaction has read from another it does not read anything older of the keys that
+//! the other wrote. Going from the newest version to older ones, the choice stops there.
+//!
+//! Both see whatever committed more than [`TransactionWorkload::lag`] transactions per session ago.
+
+use super::versions::{Commit, Isolation, KeyVersions, Version};
+use super::workload::{ClientOrder, TransactionWorkload};
+use crate::random::Random;
+
+/// Positions in the commit order, which both stores keep alike.
+struct Positions {
+    /// How many commits ago everything is visible.
+    window: u32,
+    /// Number of commits so far.
+    now: u32,
+    /// Number of writers of each client.
+    sequences: Vec<u32>,
+}
+
+impl Positions {
+    fn new(workload: &TransactionWorkload) -> Self {
+        Self {
+            window: workload.lag.saturating_mul(workload.sessions),
+            now: 0,
+            sequences: vec![0; workload.sessions as usize],
+        }
+    }
+
+    fn commit(&mut self, client: usize, is_writer: bool) -> Option<Commit> {
+        is_writer.then(|| {
+            self.now += 1;
+            self.sequences[client] += 1;
+            Commit { position: self.now, sequence: self.sequences[client] }
+        })
+    }
+
+    fn is_settled(&self, version: &Version) -> bool {
+        version.position.saturating_add(self.window) <= self.now
+    }
+}
+
+/// A store whose transactions see sets of whole transactions.
+pub(super) struct ReadAtomic {
+    positions: Positions,
+    is_realtime: bool,
+    /// Number of commits when each client's transaction began.
+    begun: Vec<u32>,
+    /// Decides with a version's position whether the transaction being run sees its writer.
+    salt: u64,
+    /// Of eight recent transactions, how many the transaction being run does not see.
+    unseen: u64,
+    random: Random,
+}
+
+impl ReadAtomic {
+    pub(super) fn new(workload: &TransactionWorkload, random: Random) -> Self {
+        Self {
+            positions: Positions::new(workload),
+            is_realtime: workload.order == ClientOrder::Realtime,
+            begun: vec![0; workload.sessions as usize],
+            salt: 0,
+            unseen: 0,
+            random,
+        }
+    }
+
+    fn is_visible(&self, client: usize, version: &Version) -> bool {
+        version.client == client as u32
+            || self.positions.is_settled(version)
+            || (self.is_realtime && version.position <= self.begun[client])
+            || version.position == 0
+            || mix(self.salt ^ u64::from(version.position)) % 8 >= self.unseen
+    }
+}
+
+/// Mixes the bits of a number (the finalizer of SplitMix64).
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ (bits >> 31)
+}
+
+impl Isolation for ReadAtomic {
+    fn begin(&mut self, client: usize) {
+        self.begun[client] = self.positions.now;
+    }
+
+    fn prepare(&mut self, _client: usize, _written: &[Version]) {
+        self.salt = u64::from(self.random.below(u32::MAX)) << 32;
+        self.unseen = [0, 2, 4, 6][self.random.below(4) as usize];
+    }
+
+    fn version(&mut self, client: usize, key: &KeyVersions) -> Version {
+        let visible = key.newest_first().find(|version| self.is_visible(client, version));
+        visible.expect("the initial version is always visible")
+    }
+
+    fn commit(&mut self, client: usize, is_writer: bool) -> Option<Commit> {
+        self.positions.commit(client, is_writer)
+    }
+
+    fn is_settled(&self, version: &Version) -> bool {
+        self.positions.is_settled(version)
+    }
+
+    // Whether a later transaction sees another one does not depend on what this client has seen.
+    fn catch_up(&mut self, _client: usize) {}
+}
+
+/// A store whose reads choose committed versions one by one.
+pub(super) struct ReadCommitted {
+    positions: Positions,
+    /// Positions of the transactions that the transaction being run has read from.
+    read_from: Vec<u32>,
+    random: Random,
+}
+
+impl ReadCommitted {
+    pub(super) fn new(workload: &TransactionWorkload, random: Random) -> Self {
+        Self { positions: Positions::new(workload), read_from: Vec::new(), random }
+    }
+}
+
+impl Isolation for ReadCommitted {
+    fn begin(&mut self, _client: usize) {}
+
+    fn prepare(&mut self, _client: usize, _written: &[Version]) {
+        self.read_from.clear();
+    }
+
+    fn version(&mut self, _client: usize, key: &KeyVersions) -> Version {
+        let chosen = key.newest_first().find(|version| {
+            version.position == 0
+                || self.positions.is_settled(version)
+                || self.read_from.contains(&version.position)
+                || self.random.once_in(2)
+        });
+        let version = chosen.expect("the initial version is always chosen");
+        self.read_from.push(version.position);
+        version
+    }
+
+    fn commit(&mut self, client: usize, is_writer: bool) -> Option<Commit> {
+        self.positions.commit(client, is_writer)
+    }
+
+    fn is_settled(&self, version: &Version) -> bool {
+        self.positions.is_settled(version)
+    }
+
+    fn catch_up(&mut self, _client: usize) {}
+}
