@@ -9,6 +9,7 @@ mod convert;
 mod digest;
 mod error;
 mod finding;
+mod generate;
 mod interrupt;
 mod kernel;
 mod litmus;
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::check(args),
         Command::Certify(args) => certify::certify(args),
         Command::Convert(args) => convert::convert(args),
-        Command::Generate(args) => convert::generate_histories(args),
+        Command::Generate(args) => generate::generate_histories(args),
         Command::Record(args) => record::record(args),
         Command::Litmus(args) => litmus::litmus(args),
         Command::Watch(args) => watch::watch(args),

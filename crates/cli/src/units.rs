@@ -1,5 +1,6 @@
 //! Durations and sizes as people type them.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Parses a duration such as `500ms`, `30s`, `2m`, `1h`; a bare number is seconds.
@@ -36,6 +37,24 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         return Err("the size is out of range".to_owned());
     }
     Ok(bytes as u64)
+}
+
+/// Parses a number or an inclusive range such as `2..6`.
+pub(crate) fn range(text: &str) -> Result<RangeInclusive<u32>, String> {
+    let number = |text: &str| {
+        text.trim().parse::<u32>().map_err(|_| format!("`{text}` is not a number; write 4 or 2..6"))
+    };
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    Ok(number(first)?..=number(last.trim_start_matches('='))?)
+}
+
+/// Parses a number of keys and the share of the operations that they get, such as `5:80%`.
+pub(crate) fn hot_keys(text: &str) -> Result<(u32, f64), String> {
+    let (keys, rest) = text
+        .split_once(':')
+        .ok_or_else(|| format!("`{text}` has no `:`; write the keys and their share, 5:80%"))?;
+    let keys = keys.parse().map_err(|_| format!("`{keys}` is not a number of keys"))?;
+    Ok((keys, share(rest)?))
 }
 
 /// Parses a share from 0 to 1, also as a percentage.

@@ -2,6 +2,7 @@
 
 mod calls;
 mod check;
+mod generate;
 mod litmus;
 mod make;
 mod models;
@@ -13,11 +14,13 @@ use self::calls::{TEST_HELP, WATCH_HELP};
 pub(crate) use self::calls::{TestArgs, TestClock, WatchArgs};
 use self::check::{CERTIFY_HELP, CHECK_HELP, KERNEL_HELP};
 pub(crate) use self::check::{CertifyArgs, CheckArgs, InputArgs, KernelArgs};
+use self::generate::GENERATE_HELP;
+pub(crate) use self::generate::{GenerateArgs, TransactionArgs};
 pub(crate) use self::litmus::{
     DiagramFormat, LitmusArgs, LitmusCommand, LitmusContrastArgs, MachinesArgs, OutcomesArgs,
     RunArgs, Style, SuiteArgs, TestLanguage,
 };
-pub(crate) use self::make::{ConvertArgs, GenerateArgs, RecordArgs, RecordCommand, RecordCpuArgs};
+pub(crate) use self::make::{ConvertArgs, RecordArgs, RecordCommand, RecordCpuArgs};
 use self::models::{ATLAS_HELP, CONTRAST_HELP};
 pub(crate) use self::models::{
     AtlasArgs, AtlasFormat, ContrastArgs, LatticeFormat, ModelsArgs, ModelsCommand,
@@ -44,7 +47,8 @@ pub(crate) enum Command {
     Certify(CertifyArgs),
     /// Convert histories between formats.
     Convert(ConvertArgs),
-    /// Make histories: random clients on a simulated memory or object.
+    /// Make histories: random clients on a simulated memory, transactional store or object.
+    #[command(after_help = GENERATE_HELP)]
     Generate(GenerateArgs),
     /// Record what a real system does.
     Record(RecordArgs),
