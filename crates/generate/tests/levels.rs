@@ -54,7 +54,8 @@ fn show(history: &History) -> String {
         for transaction in history.all_transactions() {
             let ops: Vec<_> = transaction.ops.clone().map(consistory_history::OpId).collect();
             if history.session_of(ops[0]) == session {
-                let shown: Vec<String> = ops.iter().map(|&op| history.show(op).to_string()).collect();
+                let shown: Vec<String> =
+                    ops.iter().map(|&op| history.show(op).to_string()).collect();
                 text += &format!(" [{}]{:?}", shown.join(" "), transaction.status);
             }
         }
@@ -189,7 +190,8 @@ fn planted_anomalies_violate_exactly_the_levels_that_forbid_them() {
 fn a_store_that_never_lags_is_serializable() {
     for store in Store::ALL {
         for seed in 0..100 {
-            let workload = TransactionWorkload { lag: 0, ..small(store, ClientOrder::Session, seed) };
+            let workload =
+                TransactionWorkload { lag: 0, ..small(store, ClientOrder::Session, seed) };
             let history = generate_transactions(&workload);
             let holds =
                 Small::new(&history).satisfies("ser", Order::Session, Formulation::VersionOrders);

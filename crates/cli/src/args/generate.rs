@@ -156,11 +156,6 @@ pub(crate) struct TransactionArgs {
     /// Plant anomalies, each on keys of its own: g0, g1a, g1b, g1c, incompatible-order (lists),
     /// fractured-read, non-monotonic-read, causal-violation, read-skew, lost-update, long-fork,
     /// write-skew.
-    #[arg(
-        long,
-        value_name = "NAME",
-        value_delimiter = ',',
-        requires = "transactions"
-    )]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "transactions")]
     pub(crate) anomaly: Vec<Anomaly>,
 }

@@ -119,9 +119,7 @@ impl Anomaly {
     /// [`version_order`], or the values between dots.
     fn text(self) -> &'static str {
         match self {
-            Anomaly::DirtyWrite => {
-                "w(x,1) w(y,1) | w(x,2) w(y,2) | r(x,2) r(y,1) | r(y,1) r(x,2)"
-            }
+            Anomaly::DirtyWrite => "w(x,1) w(y,1) | w(x,2) w(y,2) | r(x,2) r(y,1) | r(y,1) r(x,2)",
             Anomaly::AbortedRead => "w(x,1) ! | r(x,1)",
             Anomaly::IntermediateRead => "w(x,1) w(x,2) | r(x,1)",
             Anomaly::CircularRead => "w(x,1) r(y,1) | w(y,1) r(x,1)",

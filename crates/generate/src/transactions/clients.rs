@@ -310,10 +310,10 @@ impl Clients {
             if status == Status::Unknown && operation.write.is_none() {
                 continue;
             }
-            let time = self.workload.is_timed.then_some(Interval {
-                start: operation.start,
-                end: Some(operation.end),
-            });
+            let time = self
+                .workload
+                .is_timed
+                .then_some(Interval { start: operation.start, end: Some(operation.end) });
             executed.push(ExecutedOperation { key: operation.key, action, time });
         }
         if status == Status::Unknown
@@ -346,7 +346,9 @@ impl Clients {
             }),
             (DataKind::Lists, None) => {
                 let length = self.isolation.version(client, key).length as usize;
-                OperationAction::ReadList(key.elements[..length].iter().copied().chain(own).collect())
+                OperationAction::ReadList(
+                    key.elements[..length].iter().copied().chain(own).collect(),
+                )
             }
         }
     }

@@ -488,7 +488,10 @@ mod tests {
         let fine = TransactionWorkload::default;
         let hot = |keys, share| KeyChoice::HotSpot { keys, share };
         let cases: [(TransactionWorkload, &str); 14] = [
-            (TransactionWorkload { sessions: 0, ..fine() }, "a workload needs at least one session"),
+            (
+                TransactionWorkload { sessions: 0, ..fine() },
+                "a workload needs at least one session",
+            ),
             (TransactionWorkload { keys: 0, ..fine() }, "a workload needs at least one key"),
             (
                 TransactionWorkload { sizes: 0..=3, ..fine() },

@@ -108,7 +108,8 @@ pub(crate) struct Small {
 
 impl Small {
     pub(crate) fn new(history: &History) -> Small {
-        let mut small = Small { txns: Vec::new(), listed: Vec::new(), shown: vec![], is_bad: false };
+        let mut small =
+            Small { txns: Vec::new(), listed: Vec::new(), shown: vec![], is_bad: false };
         small.txns.push(Txn {
             session: u32::MAX,
             place: 0,
@@ -338,10 +339,8 @@ impl<'a> Case<'a> {
         for &b in &counting {
             for &a in counting.iter().filter(|&&a| a != b) {
                 let (first, second) = (&small.txns[a], &small.txns[b]);
-                let in_session =
-                    first.session == second.session && first.place < second.place;
-                let in_time =
-                    first.end.zip(second.start).is_some_and(|(end, start)| end < start);
+                let in_session = first.session == second.session && first.place < second.place;
+                let in_time = first.end.zip(second.start).is_some_and(|(end, start)| end < start);
                 let is_ordered = match order {
                     Order::None => false,
                     Order::Session => in_session,
@@ -401,9 +400,8 @@ impl<'a> Case<'a> {
         let up_to = |a: usize, b: usize| position[a] <= position[b];
         let causal = self.base.closure();
         let mut with_versions = self.base.clone();
-        let conflict = |a: usize, b: usize| {
-            self.small.txns[a].writes.iter().any(|&key| self.writes(b, key))
-        };
+        let conflict =
+            |a: usize, b: usize| self.small.txns[a].writes.iter().any(|&key| self.writes(b, key));
         for &a in order {
             for &b in order {
                 if before(a, b) && conflict(a, b) {
