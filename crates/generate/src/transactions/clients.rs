@@ -68,16 +68,16 @@ pub fn generate_transactions(workload: &TransactionWorkload) -> History {
     for session in 0..workload.sessions {
         builder.session(&format!("t{session}"));
     }
-    let mut keys = 0;
+    // Keys get their ids as they come up: those that nothing happens to are left out.
+    let mut keys: Vec<Option<KeyId>> = Vec::new();
     for transaction in stream_transactions(workload) {
         let open = builder.begin_transaction();
         builder.set_transaction_status(open, transaction.status);
         for ExecutedOperation { key, action, time } in transaction.operations {
-            while keys <= key {
-                builder.key(&format!("x{keys}"));
-                keys += 1;
+            if keys.len() <= key as usize {
+                keys.resize(key as usize + 1, None);
             }
-            let key = KeyId(key);
+            let key = *keys[key as usize].get_or_insert_with(|| builder.key(&format!("x{key}")));
             let action = match action {
                 OperationAction::Read(value) => {
                     Action::Read { key, value: builder.int(value.into()) }
@@ -335,12 +335,13 @@ impl Clients {
         operation: &Planned,
         before: &[Planned],
     ) -> OperationAction {
-        let own = before.iter().filter(|own| own.key == operation.key).filter_map(|own| own.write);
+        let mut own =
+            before.iter().filter(|own| own.key == operation.key).filter_map(|own| own.write);
         let key = &self.keys[operation.key as usize];
         match (self.workload.data, operation.write) {
             (DataKind::Registers, Some(value)) => OperationAction::Write(value),
             (DataKind::Lists, Some(element)) => OperationAction::Append(element),
-            (DataKind::Registers, None) => OperationAction::Read(match own.last() {
+            (DataKind::Registers, None) => OperationAction::Read(match own.next_back() {
                 Some(value) => value,
                 None => self.isolation.version(client, key).value,
             }),
