@@ -1,0 +1,92 @@
+//! The systems by name.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+
+use crate::error::DriveError;
+use crate::settings::{Setting, Settings};
+use crate::system::System;
+use crate::systems::command::External;
+use crate::systems::{etcd, galera, mariadb, postgres, redis, sqlite};
+use crate::workloads::WorkloadKind;
+
+/// A system of the catalogue.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The name.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// Its settings.
+    pub settings: &'static [Setting],
+    make: fn(Settings) -> Box<dyn System>,
+}
+
+/// All systems that can be tested by name.
+pub const SYSTEMS: &[Entry] = &[
+    Entry {
+        name: "sqlite",
+        about: "SQLite, embedded: needs nothing",
+        settings: sqlite::SETTINGS,
+        make: |settings| Box::new(sqlite::Sqlite { settings }),
+    },
+    Entry {
+        name: "redis",
+        about: "Redis: a primary, two replicas, three sentinels",
+        settings: redis::SETTINGS,
+        make: |settings| Box::new(redis::Redis { settings }),
+    },
+    Entry {
+        name: "etcd",
+        about: "etcd: three nodes",
+        settings: etcd::SETTINGS,
+        make: |settings| Box::new(etcd::Etcd { settings }),
+    },
+    Entry {
+        name: "postgres",
+        about: "PostgreSQL: one node, or a primary with standbys",
+        settings: postgres::SETTINGS,
+        make: |settings| Box::new(postgres::Postgres::new(settings)),
+    },
+    Entry {
+        name: "mariadb",
+        about: "MariaDB: one node",
+        settings: mariadb::SETTINGS,
+        make: |settings| Box::new(mariadb::MariaDb { settings }),
+    },
+    Entry {
+        name: "galera",
+        about: "MariaDB with Galera: three nodes that all take writes",
+        settings: galera::SETTINGS,
+        make: |settings| Box::new(galera::Galera { settings }),
+    },
+];
+
+/// Finds a system and gives it its settings.
+pub fn find(name: &str, settings: &[String]) -> Result<Box<dyn System>, DriveError> {
+    let entry = SYSTEMS.iter().find(|entry| entry.name == name).ok_or_else(|| {
+        let names: Vec<&str> = SYSTEMS.iter().map(|entry| entry.name).collect();
+        DriveError::Malformed(format!(
+            "there is no system `{name}`; there are {}",
+            names.join(", ")
+        ))
+    })?;
+    Ok((entry.make)(Settings::parse(name, entry.settings, settings)?))
+}
+
+/// Makes a system of somebody's own programs.
+///
+/// `client` is the command of a session's program; `script` starts and stops the nodes, which are
+/// then as many as `nodes` has names.
+pub fn external(
+    client: Vec<String>,
+    script: Option<PathBuf>,
+    nodes: Vec<String>,
+    workload: WorkloadKind,
+) -> Result<Box<dyn System>, DriveError> {
+    if client.is_empty() {
+        return Err(DriveError::Malformed("the client's command is empty".to_owned()));
+    }
+    let sessions = AtomicU64::new(0);
+    Ok(Box::new(External { client, script, nodes, workload, sessions }))
+}

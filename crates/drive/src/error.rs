@@ -1,0 +1,75 @@
+//! What can go wrong besides a violation.
+
+use std::path::{Path, PathBuf};
+
+/// Why a run did not come to an end.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// A program is missing.
+    #[error("`{program}` is not installed")]
+    Missing {
+        /// The program.
+        program: String,
+        /// The command that installs it on Debian.
+        install: String,
+    },
+    /// The kernel refuses what isolation needs.
+    #[error("the nodes cannot be isolated: {reason}")]
+    Isolation {
+        /// What was tried and what the answer was.
+        reason: String,
+    },
+    /// A node did not become ready in time.
+    #[error("a write through {node} did not work in time: {reason}")]
+    NotReady {
+        /// The node.
+        node: String,
+        /// The last answer.
+        reason: String,
+    },
+    /// A step of the set-up failed.
+    #[error("{0}")]
+    Setup(String),
+    /// A schedule, a fault's name or an answer cannot be read.
+    #[error("{0}")]
+    Malformed(String),
+    /// A file cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        error: std::io::Error,
+    },
+}
+
+impl DriveError {
+    /// Makes an error of the set-up.
+    pub fn setup(message: impl Into<String>) -> Self {
+        DriveError::Setup(message.into())
+    }
+
+    /// Makes an error of a file.
+    pub fn file(path: &Path, error: std::io::Error) -> Self {
+        DriveError::File { path: path.to_owned(), error }
+    }
+
+    /// Returns advice, if there is some.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            DriveError::Missing { install, .. } => Some(format!("install it with `{install}`")),
+            DriveError::Isolation { .. } => Some(
+                "run as root, or allow user namespaces: sysctl user.max_user_namespaces=10000, and \
+                 on Ubuntu also kernel.apparmor_restrict_unprivileged_userns=0"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}
+
+impl From<std::io::Error> for DriveError {
+    fn from(error: std::io::Error) -> Self {
+        DriveError::Setup(error.to_string())
+    }
+}

@@ -1,0 +1,293 @@
+//! Faults that happen, and end.
+
+use std::io::Write;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::cluster::{Cluster, NodeId};
+use crate::error::DriveError;
+use crate::network::Rule;
+use crate::schedule::{FaultKind, Planned, Schedule, Target};
+use crate::system::System;
+
+/// A fault: how it begins and how it ends.
+///
+/// The kinds of [`FaultKind`] are the ready ones; a system adds its own by
+/// [`System::verbs`](crate::System::verbs).
+pub trait Nemesis {
+    /// Makes the fault happen to a node and says what was done.
+    fn begin(&self, site: &Site<'_>, node: NodeId) -> Result<String, DriveError>;
+
+    /// Ends the fault.
+    fn end(&self, site: &Site<'_>, node: NodeId) -> Result<(), DriveError>;
+}
+
+/// Where faults happen.
+pub struct Site<'a> {
+    /// The system.
+    pub system: &'a dyn System,
+    /// Its nodes.
+    pub cluster: &'a Cluster,
+    /// The rules of the faults that are active, by kind.
+    rules: Mutex<Vec<(FaultKind, Vec<Rule>)>>,
+}
+
+impl<'a> Site<'a> {
+    /// Makes a site without faults.
+    pub fn new(system: &'a dyn System, cluster: &'a Cluster) -> Self {
+        Site { system, cluster, rules: Mutex::new(Vec::new()) }
+    }
+
+    /// Adds rules, in one transaction with those that are there.
+    fn add_rules(&self, kind: FaultKind, rules: Vec<Rule>) -> Result<(), DriveError> {
+        let mut active = self.rules.lock().expect("no thread panics with the rules");
+        active.push((kind, rules));
+        self.apply(&active)
+    }
+
+    fn remove_rules(&self, kind: FaultKind) -> Result<(), DriveError> {
+        let mut active = self.rules.lock().expect("no thread panics with the rules");
+        active.retain(|(other, _)| *other != kind);
+        self.apply(&active)
+    }
+
+    fn apply(&self, active: &[(FaultKind, Vec<Rule>)]) -> Result<(), DriveError> {
+        let rules: Vec<Rule> = active.iter().flat_map(|(_, rules)| rules.iter().cloned()).collect();
+        self.cluster.set_rules(&rules)
+    }
+}
+
+/// The delay of each packet on a slow link.
+const DELAY_MS: u64 = 50;
+
+/// The percentage of packets that lossy links lose.
+const LOSS: u8 = 30;
+
+/// The longest wait for a cluster to become writable through every node.
+pub(crate) const READY_LIMIT: Duration = Duration::from_secs(90);
+
+impl Nemesis for FaultKind {
+    fn begin(&self, site: &Site<'_>, node: NodeId) -> Result<String, DriveError> {
+        let cluster = site.cluster;
+        let all: Vec<usize> = (0..cluster.len()).collect();
+        let others: Vec<usize> = all.iter().copied().filter(|&other| other != node.0).collect();
+        let cut =
+            |from: &[usize], to: &[usize]| Rule { from: from.into(), to: to.into(), loss: 100 };
+        let both = |a: &[usize], b: &[usize]| vec![cut(a, b), cut(b, a)];
+        Ok(match *self {
+            FaultKind::PartitionHalves => {
+                // The smaller half begins with the target.
+                let size = (cluster.len() / 2).max(1);
+                let half: Vec<usize> = (0..size).map(|i| (node.0 + i) % cluster.len()).collect();
+                let rest: Vec<usize> = all.iter().copied().filter(|n| !half.contains(n)).collect();
+                site.add_rules(*self, both(&half, &rest))?;
+                let names = |nodes: &[usize]| {
+                    let names: Vec<String> = nodes.iter().map(|&n| NodeId(n).to_string()).collect();
+                    names.join(" ")
+                };
+                format!("{} cut off from {}", names(&half), names(&rest))
+            }
+            FaultKind::PartitionOne => {
+                site.add_rules(*self, both(&[node.0], &others))?;
+                format!("{node} cut off")
+            }
+            FaultKind::PartitionOneWay => {
+                site.add_rules(*self, vec![cut(&[node.0], &others)])?;
+                format!("{node} not heard by the others")
+            }
+            FaultKind::PartitionRing => {
+                let count = cluster.len();
+                let is_neighbour = |a: usize, b: usize| {
+                    let distance = (a + count - b) % count;
+                    match count {
+                        // Three nodes are all neighbours on a ring: cut one of its links.
+                        3 => {
+                            ![a, b].contains(&node.0)
+                                || distance == 1 && b == node.0
+                                || distance == 2 && a == node.0
+                        }
+                        _ => distance == 1 || distance == count - 1,
+                    }
+                };
+                let far = |a: usize| -> Vec<usize> {
+                    all.iter().copied().filter(|&b| b != a && !is_neighbour(a, b)).collect()
+                };
+                let rules = all.iter().map(|&a| cut(&[a], &far(a))).collect();
+                site.add_rules(*self, rules)?;
+                format!("links cut to a ring that starts at {node}")
+            }
+            FaultKind::Pause => {
+                cluster.pause(node);
+                format!("{node} paused")
+            }
+            FaultKind::Kill => {
+                site.system.kill(cluster, node)?;
+                format!("{node} killed")
+            }
+            FaultKind::KillAll => {
+                let system = site.system;
+                std::thread::scope(|scope| {
+                    let kills =
+                        cluster.ids().map(|node| scope.spawn(move || system.kill(cluster, node)));
+                    let kills: Vec<_> = kills.collect();
+                    kills
+                        .into_iter()
+                        .try_for_each(|kill| kill.join().expect("killing does not panic"))
+                })?;
+                "all nodes killed".to_owned()
+            }
+            FaultKind::LinkDown => {
+                cluster.network()?.set_link(node.0, false)?;
+                format!("link of {node} down")
+            }
+            FaultKind::Slow => {
+                cluster.network()?.set_delay(node.0, Some(DELAY_MS))?;
+                format!("{node} slow")
+            }
+            FaultKind::Lossy => {
+                site.add_rules(*self, vec![Rule { from: all.clone(), to: all, loss: LOSS }])?;
+                format!("{LOSS} % of packets lost")
+            }
+            FaultKind::DiskFull => {
+                cluster.fill_disk(node)?;
+                format!("disk of {node} full")
+            }
+            FaultKind::Own(verb) => {
+                let name = site.system.verbs().get(verb).copied().unwrap_or("unknown");
+                site.system.perform(cluster, name)?
+            }
+        })
+    }
+
+    fn end(&self, site: &Site<'_>, node: NodeId) -> Result<(), DriveError> {
+        let cluster = site.cluster;
+        match *self {
+            FaultKind::PartitionHalves
+            | FaultKind::PartitionOne
+            | FaultKind::PartitionOneWay
+            | FaultKind::PartitionRing
+            | FaultKind::Lossy => site.remove_rules(*self),
+            FaultKind::Pause => {
+                cluster.resume(node);
+                Ok(())
+            }
+            FaultKind::Kill => site.system.restart(cluster, node),
+            FaultKind::KillAll => site.system.recover(cluster),
+            FaultKind::LinkDown => cluster.network()?.set_link(node.0, true),
+            FaultKind::Slow => cluster.network()?.set_delay(node.0, None),
+            FaultKind::DiskFull => {
+                cluster.free_disk(node);
+                // Most servers end when they cannot write.
+                match cluster.exited(node) {
+                    Some(_) => {
+                        cluster.kill(node);
+                        site.system.restart(cluster, node)
+                    }
+                    None => Ok(()),
+                }
+            }
+            FaultKind::Own(_) => Ok(()),
+        }
+    }
+}
+
+/// A fault that happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FaultEvent {
+    /// What it was.
+    pub name: String,
+    /// What was done, in words.
+    pub text: String,
+    /// The node that it happened to, if to one.
+    pub node: Option<NodeId>,
+    /// When it had begun, in nanoseconds of the run's clock.
+    pub begin: u64,
+    /// When it had ended; `None` if it lasted until the end of the run.
+    pub end: Option<u64>,
+    /// When a write through every node worked again.
+    pub ready: Option<u64>,
+}
+
+/// Carries out a schedule until `stopped` says so, and then ends what has begun.
+///
+/// Later faults are delayed by the time that the cluster needs to become ready again.
+pub(crate) fn carry_out(
+    site: &Site<'_>,
+    schedule: &Schedule,
+    clock: Clock,
+    log: &mut dyn Write,
+    mut stopped: impl FnMut(Duration) -> bool,
+) -> Result<Vec<FaultEvent>, DriveError> {
+    let own = site.system.verbs();
+    let mut events: Vec<FaultEvent> = Vec::new();
+    let mut delay = 0;
+    let mut next = 0;
+    while next < schedule.faults.len() {
+        let first = &schedule.faults[next];
+        let together: Vec<&Planned> =
+            schedule.faults[next..].iter().take_while(|f| f.at_ms == first.at_ms).collect();
+        next += together.len();
+        let wait = |ms: u64| Duration::from_millis(ms).saturating_sub(clock.elapsed());
+        if stopped(wait(first.at_ms + delay)) {
+            break;
+        }
+        let mut active: Vec<(usize, &Planned, NodeId)> = Vec::new();
+        for (offset, fault) in together.iter().enumerate() {
+            let node = match fault.target {
+                Target::Node(node) => node,
+                Target::Leader => site.system.leader(site.cluster).unwrap_or(NodeId(0)),
+            };
+            let text = fault.kind.begin(site, node)?;
+            let begin = clock.now();
+            let name = fault.kind.name(own);
+            let plan = next - together.len() + offset;
+            note(log, begin, "begin", plan, &name, &text)?;
+            let node_hit = fault.kind.has_target().then_some(node);
+            let event = FaultEvent { name, text, node: node_hit, begin, end: None, ready: None };
+            active.push((events.len(), fault, node));
+            events.push(event);
+        }
+        let longest = together.iter().filter(|f| !f.kind.is_momentary()).map(|f| f.for_ms).max();
+        let is_over = stopped(wait(first.at_ms + delay + longest.unwrap_or(0)));
+        for &(at, fault, node) in &active {
+            fault.kind.end(site, node)?;
+            events[at].end = Some(clock.now());
+            note(log, clock.now(), "end", at, &events[at].name, &events[at].text)?;
+        }
+        let before = clock.now();
+        site.system.ready(site.cluster, READY_LIMIT)?;
+        let ready = clock.now();
+        for (at, fault, _) in active {
+            events[at].ready = Some(ready);
+            note(
+                log,
+                ready,
+                "ready",
+                at,
+                &fault.kind.name(own),
+                "a write through every node worked",
+            )?;
+        }
+        delay += (ready - before) / 1_000_000;
+        if is_over {
+            break;
+        }
+    }
+    Ok(events)
+}
+
+fn note(
+    log: &mut dyn Write,
+    at: u64,
+    event: &str,
+    plan: usize,
+    name: &str,
+    text: &str,
+) -> Result<(), DriveError> {
+    let line = serde_json::json!({
+        "ms": at / 1_000_000, "event": event, "fault": name, "of": plan, "text": text,
+    });
+    writeln!(log, "{line}")?;
+    Ok(log.flush()?)
+}

@@ -1,0 +1,188 @@
+//! Recording what sessions do, off their path.
+//!
+//! A session announces a request before it sends the first byte and hands over the outcome after it
+//! has read the last. A thread of the recorder collects outcomes a few times per second.
+//!
+//! An outcome is released only when every request that was sent before it has ended: what is
+//! released never reads from a request that is not. Every prefix of the journal is therefore a
+//! history of its own, which may be judged, and which a crash of the tool leaves behind.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::clock::Clock;
+use crate::cluster::NodeId;
+use crate::request::{Outcome, Request};
+
+/// A request with its outcome.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// The session, counted from 0.
+    pub session: u32,
+    /// How many sessions the same client had before, if sessions end with their connections.
+    pub generation: u32,
+    /// The node that was asked.
+    pub node: NodeId,
+    /// The request.
+    pub request: Request,
+    /// The outcome.
+    pub outcome: Outcome,
+    /// The time before the first byte was sent.
+    pub start: u64,
+    /// The time after the last byte was read, or when the client gave up.
+    pub end: u64,
+}
+
+/// No request is in flight.
+const IDLE: u64 = u64::MAX;
+
+/// A request is about to be sent, at a time that is not known yet.
+const STARTING: u64 = 0;
+
+/// Collects the rows of all sessions.
+#[derive(Debug)]
+pub struct Recorder {
+    clock: Clock,
+    lanes: Vec<Lane>,
+}
+
+#[derive(Debug)]
+struct Lane {
+    in_flight: AtomicU64,
+    ended: Mutex<Vec<Row>>,
+}
+
+impl Recorder {
+    /// Makes a recorder for a number of sessions.
+    pub fn new(clock: Clock, sessions: usize) -> Self {
+        let lane = || Lane { in_flight: AtomicU64::new(IDLE), ended: Mutex::new(Vec::new()) };
+        Recorder { clock, lanes: (0..sessions).map(|_| lane()).collect() }
+    }
+
+    /// Announces a session's next request and returns its start.
+    pub fn begin(&self, session: u32) -> u64 {
+        let lane = &self.lanes[session as usize];
+        // Whoever looks now sees `STARTING`, or looked before the start was taken.
+        lane.in_flight.store(STARTING, Ordering::SeqCst);
+        let start = self.clock.now();
+        lane.in_flight.store(start, Ordering::SeqCst);
+        start
+    }
+
+    /// Records what became of the announced request; `None` if it was never sent.
+    pub fn end(&self, session: u32, row: Option<Row>) {
+        let lane = &self.lanes[session as usize];
+        if let Some(row) = row {
+            lane.ended.lock().unwrap_or_else(PoisonError::into_inner).push(row);
+        }
+        lane.in_flight.store(IDLE, Ordering::SeqCst);
+    }
+
+    /// Returns the time before which every request has ended.
+    fn horizon(&self) -> u64 {
+        let now = self.clock.now();
+        let oldest = self.lanes.iter().map(|lane| lane.in_flight.load(Ordering::SeqCst)).min();
+        oldest.unwrap_or(IDLE).min(now)
+    }
+
+    /// Moves ended rows to `held`, and releases from there those that nothing unreleased can
+    /// affect, in the order of their ends.
+    pub fn release(&self, held: &mut Vec<Row>) -> Vec<Row> {
+        let horizon = self.horizon();
+        for lane in &self.lanes {
+            held.append(&mut lane.ended.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        let (mut released, kept): (Vec<Row>, Vec<Row>) =
+            std::mem::take(held).into_iter().partition(|row| row.end < horizon);
+        *held = kept;
+        released.sort_by_key(|row| row.end);
+        released
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{Key, Reply, Step};
+
+    fn row(session: u32, request: Request, start: u64, end: u64) -> Row {
+        let outcome = Outcome::Ok(vec![Reply::Done]);
+        Row { session, generation: 0, node: NodeId(0), request, outcome, start, end }
+    }
+
+    #[test]
+    fn a_row_waits_for_requests_that_were_sent_before_it_ended() {
+        let clock = Clock::start();
+        let recorder = Recorder::new(clock, 2);
+        let slow = recorder.begin(0);
+        let start = recorder.begin(1);
+        let read = row(1, Request::Single(Step::Read(Key(0))), start, clock.now());
+        recorder.end(1, Some(read.clone()));
+        let mut held = Vec::new();
+        assert_eq!(recorder.release(&mut held), [], "the write in flight may be what was read");
+        let write = row(0, Request::Single(Step::Write(Key(0), 1)), slow, clock.now());
+        recorder.end(0, Some(write.clone()));
+        assert_eq!(recorder.release(&mut held), [read, write]);
+        assert_eq!(held, []);
+    }
+
+    #[test]
+    fn prefixes_are_closed_under_reading() {
+        // Sessions write increasing numbers into one cell and read it; whatever a released prefix
+        // reads, it also writes.
+        use std::sync::atomic::{AtomicBool, AtomicI64};
+        let clock = Clock::start();
+        let recorder = Recorder::new(clock, 3);
+        let (cell, next, done) = (AtomicI64::new(0), AtomicI64::new(1), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let clients = [0, 1, 2].map(|session| {
+                let (recorder, cell, next) = (&recorder, &cell, &next);
+                scope.spawn(move || {
+                    for round in 0..2_000 {
+                        let start = recorder.begin(session);
+                        let (request, outcome) = if round % 2 == 0 {
+                            let value = next.fetch_add(1, Ordering::SeqCst);
+                            cell.store(value, Ordering::SeqCst);
+                            (Step::Write(Key(0), value), Reply::Done)
+                        } else {
+                            (Step::Read(Key(0)), Reply::Value(Some(cell.load(Ordering::SeqCst))))
+                        };
+                        let mut row = row(session, Request::Single(request), start, clock.now());
+                        row.outcome = Outcome::Ok(vec![outcome]);
+                        recorder.end(session, Some(row));
+                    }
+                })
+            });
+            let (recorder, done) = (&recorder, &done);
+            let checker = scope.spawn(move || {
+                let (mut held, mut written) = (Vec::new(), std::collections::BTreeSet::new());
+                let mut released = 0;
+                loop {
+                    let last = done.load(Ordering::SeqCst);
+                    let rows = recorder.release(&mut held);
+                    for row in &rows {
+                        if let Request::Single(Step::Write(_, value)) = row.request {
+                            written.insert(value);
+                        }
+                    }
+                    for row in &rows {
+                        if let Outcome::Ok(replies) = &row.outcome
+                            && let [Reply::Value(Some(value))] = replies[..]
+                        {
+                            assert!(value == 0 || written.contains(&value), "{value} unwritten");
+                        }
+                    }
+                    released += rows.len();
+                    if last {
+                        return released;
+                    }
+                }
+            });
+            for client in clients {
+                client.join().expect("clients do not panic");
+            }
+            done.store(true, Ordering::SeqCst);
+            assert_eq!(checker.join().expect("prefixes are closed"), 6_000);
+        });
+    }
+}

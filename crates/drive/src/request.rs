@@ -1,0 +1,186 @@
+//! What a client is asked to do, and what became of it.
+
+use std::fmt;
+
+/// A key of the store under test.
+///
+/// Keys are numbered so that a workload can retire old ones; the store sees the name `k7`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Key(pub u32);
+
+impl Key {
+    /// The key that readiness probes write; no workload uses it.
+    pub const PROBE: Key = Key(u32::MAX);
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Key::PROBE => f.write_str("probe"),
+            Key(number) => write!(f, "k{number}"),
+        }
+    }
+}
+
+/// How an [`Step::Update`] computes the value that it writes from the value that it read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// Writes this value, whatever was read.
+    Put(i64),
+    /// Adds an amount to the balance, and marks the result with a tag that no other write has.
+    ///
+    /// A stored value is `tag * BALANCES + balance`, so every write writes a different value.
+    Transfer {
+        /// What is added to the balance; negative to take something away.
+        amount: i64,
+        /// The tag of the value that is written.
+        tag: i64,
+    },
+}
+
+/// The number of balances that an account's value can encode beside its tag.
+pub const BALANCES: i64 = 1_000_000;
+
+/// The balance of an account that nobody has written.
+pub const FIRST_BALANCE: i64 = 1_000;
+
+/// Returns the balance that an account's value encodes.
+pub fn balance(value: Option<i64>) -> i64 {
+    value.map_or(FIRST_BALANCE, |value| value.rem_euclid(BALANCES))
+}
+
+impl Change {
+    /// Computes the value to write.
+    pub fn apply(self, read: Option<i64>) -> i64 {
+        match self {
+            Change::Put(value) => value,
+            Change::Transfer { amount, tag } => {
+                tag * BALANCES + (balance(read) + amount).rem_euclid(BALANCES)
+            }
+        }
+    }
+}
+
+/// One step of a transaction, or an operation on its own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Reads a register.
+    Read(Key),
+    /// Writes a register.
+    Write(Key, i64),
+    /// Reads a list.
+    ReadList(Key),
+    /// Appends to a list.
+    Append(Key, i64),
+    /// Reads a register, then writes a value that the client computes from what it read.
+    Update(Key, Change),
+}
+
+impl Step {
+    /// Returns the key that the step concerns.
+    pub fn key(&self) -> Key {
+        match *self {
+            Step::Read(key)
+            | Step::Write(key, _)
+            | Step::ReadList(key)
+            | Step::Append(key, _)
+            | Step::Update(key, _) => key,
+        }
+    }
+
+    /// Says whether the step changes nothing.
+    pub fn is_read(&self) -> bool {
+        matches!(self, Step::Read(_) | Step::ReadList(_))
+    }
+}
+
+/// What a client is asked to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// One step, outside any transaction.
+    Single(Step),
+    /// Steps in one transaction.
+    Transaction(Vec<Step>),
+    /// Writes a register if it holds an expected value; `None` means unwritten.
+    CompareAndSet {
+        /// The register.
+        key: Key,
+        /// The expected value.
+        old: Option<i64>,
+        /// The value to write.
+        new: i64,
+    },
+    /// Adds an element to the set.
+    Add(i64),
+    /// Reads the whole set.
+    Members,
+    /// Puts an element at the end of the queue.
+    Enqueue(i64),
+    /// Takes the element at the front of the queue.
+    Dequeue,
+}
+
+impl Request {
+    /// Says whether the request cannot change the store.
+    pub fn is_read(&self) -> bool {
+        match self {
+            Request::Single(step) => step.is_read(),
+            Request::Transaction(steps) => steps.iter().all(Step::is_read),
+            Request::Members => true,
+            Request::CompareAndSet { .. }
+            | Request::Add(_)
+            | Request::Enqueue(_)
+            | Request::Dequeue => false,
+        }
+    }
+
+    /// Returns the steps of a request that consists of steps.
+    pub fn steps(&self) -> &[Step] {
+        match self {
+            Request::Single(step) => std::slice::from_ref(step),
+            Request::Transaction(steps) => steps,
+            _ => &[],
+        }
+    }
+}
+
+/// What a step returned.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reply {
+    /// Nothing worth recording: a write, an append, an add.
+    Done,
+    /// The value of a register, or of the queue's front; `None` if there was none.
+    Value(Option<i64>),
+    /// The elements of a list or a set.
+    List(Vec<i64>),
+    /// Whether a compare-and-set took effect.
+    Success(bool),
+}
+
+/// What became of a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It took effect; one reply per step.
+    Ok(Vec<Reply>),
+    /// It had no effect, for sure.
+    Failed(String),
+    /// It may or may not have taken effect, now or later.
+    Unknown {
+        /// The replies to the first steps, as far as they came.
+        replies: Vec<Reply>,
+        /// What went wrong.
+        reason: String,
+    },
+}
+
+impl Outcome {
+    /// Makes an indeterminate outcome of which nothing was seen.
+    pub fn unknown(reason: impl fmt::Display) -> Outcome {
+        Outcome::Unknown { replies: Vec::new(), reason: reason.to_string() }
+    }
+
+    /// Makes a failure.
+    pub fn failed(reason: impl fmt::Display) -> Outcome {
+        Outcome::Failed(reason.to_string())
+    }
+}

@@ -1,0 +1,429 @@
+//! A run: start the system, let sessions work while faults happen, record, heal, look once more.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::clock::Clock;
+use crate::cluster::{Cluster, NodeId};
+use crate::error::DriveError;
+use crate::journal::{Journal, SessionRule, Style};
+use crate::nemesis::{FaultEvent, READY_LIMIT, Site, carry_out};
+use crate::random::Random;
+use crate::recorder::{Recorder, Row};
+use crate::request::{Outcome, Reply, Request};
+use crate::schedule::Schedule;
+use crate::sql::BROKEN;
+use crate::system::{Client, System};
+use crate::workloads::{Program, Workload, WorkloadKind};
+
+/// How a run is made.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// What sessions do.
+    pub workload: WorkloadKind,
+    /// How long they do it.
+    pub time: Duration,
+    /// The seed of the sessions' programs.
+    pub seed: u64,
+    /// The number of sessions.
+    pub sessions: u32,
+    /// The number of keys in use at a time.
+    pub keys: u32,
+    /// The requests per second of all sessions together; 0 for as many as possible.
+    pub rate: u32,
+    /// How long a request may take before its outcome counts as indeterminate.
+    pub timeout: Duration,
+    /// Which operations are one session.
+    pub session_rule: SessionRule,
+    /// Whether a session goes to a random node for every request, or stays on its own.
+    pub moves: bool,
+    /// Whether to go on after a violation.
+    pub keeps_going: bool,
+    /// The folder of the history and the log of faults.
+    pub folder: PathBuf,
+}
+
+/// What a run brought.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// The history, as JSON lines.
+    pub history: String,
+    /// The number of operations in it.
+    pub operations: u64,
+    /// All requests with their outcomes, in the order of their ends.
+    pub rows: Vec<Row>,
+    /// The faults that happened.
+    pub faults: Vec<FaultEvent>,
+    /// How long sessions worked.
+    pub time: Duration,
+    /// How long it took to start the system.
+    pub start_time: Duration,
+    /// Why the system did not recover from a fault, if it did not.
+    pub trouble: Option<String>,
+}
+
+/// What happens outside while a run goes on.
+pub trait Observer: Sync {
+    /// Says what is going on.
+    fn progress(&self, _message: &str) {}
+
+    /// Judges the history so far; `true` if it breaks the promise.
+    ///
+    /// It is called from a thread of its own, again and again with more.
+    fn judge(&self, _history: &str) -> bool {
+        false
+    }
+
+    /// Says whether to stop early.
+    fn is_interrupted(&self) -> bool {
+        false
+    }
+}
+
+/// How often recorded rows are collected.
+const COLLECT_EVERY: Duration = Duration::from_millis(20);
+
+/// How long sessions go on after the last fault is over, or after a violation was seen.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// How often a read of the whole set is repeated until two in a row agree.
+const STABLE_TRIES: u32 = 20;
+
+/// Runs a system whose cluster is up, with a schedule of faults.
+pub fn run(
+    system: &dyn System,
+    cluster: &Cluster,
+    schedule: &Schedule,
+    options: &RunOptions,
+    observer: &dyn Observer,
+) -> Result<Run, DriveError> {
+    let begun = Instant::now();
+    let mut faults_file = create(&options.folder.join("faults.jsonl"))?;
+    write!(faults_file, "{}", schedule.to_lines(system.verbs()))?;
+    faults_file.flush()?;
+    let history_file = create(&options.folder.join("history.jsonl"))?;
+    observer.progress("preparing");
+    system.prepare(cluster)?;
+    observer.progress("starting");
+    system.boot(cluster)?;
+    system.ready(cluster, READY_LIMIT)?;
+    system.set_up(cluster)?;
+    observer.progress("running");
+    let clock = Clock::start();
+    let mut run = Run { start_time: begun.elapsed(), ..Run::default() };
+    let workload = options.workload.build(options.keys);
+    let homes = system.homes();
+    let session = Session { system, cluster, workload: &*workload, options };
+    let recorder = Recorder::new(clock, options.sessions as usize + homes);
+    let style = match options.workload {
+        WorkloadKind::CasRegister => Style::Calls,
+        _ => Style::Operations,
+    };
+    let keeper = Keeper {
+        journal: Mutex::new(Journal::new(options.session_rule, style)),
+        text: Mutex::new(String::new()),
+        file: Mutex::new(history_file),
+    };
+    let is_over = AtomicBool::new(false);
+    let is_recorded = AtomicBool::new(false);
+    let violated: Mutex<Option<Instant>> = Mutex::new(None);
+    let should_stop = || {
+        let seen = violated.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_settled = seen.is_some_and(|at: Instant| at.elapsed() > SETTLE);
+        clock.elapsed() >= options.time
+            || has_settled && !options.keeps_going
+            || observer.is_interrupted()
+    };
+    let site = Site::new(system, cluster);
+    let (outcome, rows) = std::thread::scope(|scope| {
+        for number in 0..options.sessions {
+            let (session, recorder, is_over) = (&session, &recorder, &is_over);
+            scope.spawn(move || session.work(number, recorder, clock, is_over));
+        }
+        let collector = scope.spawn(|| keeper.collect(&recorder, &is_recorded));
+        scope.spawn(|| watch(&keeper, observer, &violated, &is_recorded));
+        let outcome = carry_out(&site, schedule, clock, &mut faults_file, |wait| {
+            let until = Instant::now() + wait;
+            while Instant::now() < until && !should_stop() {
+                std::thread::sleep(Duration::from_millis(5).min(wait));
+            }
+            should_stop()
+        });
+        while !should_stop() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // Sessions see what is left after the last fault; without faults there is nothing to see.
+        if !schedule.faults.is_empty() && outcome.is_ok() {
+            std::thread::sleep(SETTLE);
+        }
+        is_over.store(true, Ordering::SeqCst);
+        if outcome.is_ok() {
+            observer.progress("reading on every node");
+            session.look_once_more(&recorder, clock);
+        }
+        is_recorded.store(true, Ordering::SeqCst);
+        let rows = collector.join().expect("the collector does not panic");
+        (outcome, rows)
+    });
+    match outcome {
+        Ok(faults) => run.faults = faults,
+        Err(error) => run.trouble = Some(error.to_string()),
+    }
+    run.time = clock.elapsed();
+    run.rows = rows?;
+    keeper.add_members(&run.rows, options.sessions)?;
+    run.operations = keeper.journal.lock().unwrap_or_else(PoisonError::into_inner).lines();
+    run.history = keeper.text.into_inner().unwrap_or_else(PoisonError::into_inner);
+    system.tear_down(cluster);
+    Ok(run)
+}
+
+fn create(path: &Path) -> Result<BufWriter<File>, DriveError> {
+    Ok(BufWriter::new(File::create(path).map_err(|error| DriveError::file(path, error))?))
+}
+
+/// What sessions share.
+struct Session<'a> {
+    system: &'a dyn System,
+    cluster: &'a Cluster,
+    workload: &'a dyn Workload,
+    options: &'a RunOptions,
+}
+
+impl Session<'_> {
+    /// Sends one request after the other.
+    fn work(&self, number: u32, recorder: &Recorder, clock: Clock, is_over: &AtomicBool) {
+        let options = self.options;
+        let mut program = Program::new(options.seed, number, options.sessions);
+        let mut choice = Random::new(options.seed, (1 << 33) + u64::from(number));
+        let mut clients: HashMap<NodeId, Box<dyn Client>> = HashMap::new();
+        let homes = self.system.homes() as u32;
+        let pause = match options.rate {
+            0 => Duration::ZERO,
+            rate => Duration::from_secs_f64(f64::from(options.sessions) / f64::from(rate)),
+        };
+        // Sessions take turns.
+        let mut due = Instant::now() + pause * number / options.sessions.max(1);
+        let mut generation = 0;
+        while !is_over.load(Ordering::SeqCst) {
+            let now = Instant::now();
+            if now < due {
+                std::thread::sleep((due - now).min(Duration::from_millis(50)));
+                continue;
+            }
+            due = (due + pause).max(now.checked_sub(pause).unwrap_or(now));
+            let node = NodeId(match options.moves {
+                true => choice.below(homes) as usize,
+                false => (number % homes) as usize,
+            });
+            let client = match clients.remove(&node) {
+                Some(client) => client,
+                None => match self.system.connect(self.cluster, node, now + options.timeout) {
+                    Ok(client) => client,
+                    Err(_) => {
+                        std::thread::sleep(Duration::from_millis(20));
+                        continue;
+                    }
+                },
+            };
+            let request = self.workload.next(&mut program);
+            program.requests += 1;
+            let (client, outcome) =
+                self.send(recorder, clock, (number, generation), node, client, request);
+            match client {
+                Some(client) => drop(clients.insert(node, client)),
+                None => generation += 1,
+            }
+            if matches!(outcome, Sent::Refused) {
+                // A refusal comes at once; do not burn the processor on it.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+
+    /// Sends a request and records what became of it; returns the client if it can be used again.
+    fn send(
+        &self,
+        recorder: &Recorder,
+        clock: Clock,
+        (session, generation): (u32, u32),
+        node: NodeId,
+        mut client: Box<dyn Client>,
+        request: Request,
+    ) -> (Option<Box<dyn Client>>, Sent) {
+        let start = recorder.begin(session);
+        let outcome = client.run(&request, Instant::now() + self.options.timeout);
+        let end = clock.now();
+        let is_broken = match &outcome {
+            Outcome::Ok(_) => false,
+            Outcome::Failed(reason) => reason.starts_with(BROKEN),
+            Outcome::Unknown { .. } => true,
+        };
+        let sent = match &outcome {
+            Outcome::Ok(replies) => Sent::Answered(replies.first().cloned()),
+            _ => Sent::Refused,
+        };
+        let row = Row { session, generation, node, request, outcome, start, end };
+        recorder.end(session, Some(row));
+        ((!is_broken).then_some(client), sent)
+    }
+
+    /// Asks every node for what the workload wants to know in the end.
+    fn look_once_more(&self, recorder: &Recorder, clock: Clock) {
+        let requests = self.workload.last();
+        std::thread::scope(|scope| {
+            for home in 0..self.system.homes() {
+                let requests = &requests;
+                scope.spawn(move || {
+                    let session = self.options.sessions + home as u32;
+                    for request in requests {
+                        self.ask_until_stable(recorder, clock, session, NodeId(home), request);
+                    }
+                });
+            }
+        });
+    }
+
+    fn ask_until_stable(
+        &self,
+        recorder: &Recorder,
+        clock: Clock,
+        session: u32,
+        node: NodeId,
+        request: &Request,
+    ) {
+        let mut last = None;
+        for _ in 0..STABLE_TRIES {
+            let deadline = Instant::now() + self.options.timeout;
+            let Ok(client) = self.system.connect(self.cluster, node, deadline) else {
+                std::thread::sleep(Duration::from_millis(100));
+                continue;
+            };
+            let (_, sent) = self.send(recorder, clock, (session, 0), node, client, request.clone());
+            if let Sent::Answered(reply) = sent {
+                if !matches!(request, Request::Members) || last == Some(reply.clone()) {
+                    return;
+                }
+                last = Some(reply);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// What came back from a client.
+enum Sent {
+    Answered(Option<Reply>),
+    Refused,
+}
+
+/// Keeps the history, in memory and in its file.
+struct Keeper {
+    journal: Mutex<Journal>,
+    text: Mutex<String>,
+    file: Mutex<BufWriter<File>>,
+}
+
+impl Keeper {
+    /// Collects rows until all is recorded, and returns them.
+    fn collect(
+        &self,
+        recorder: &Recorder,
+        is_recorded: &AtomicBool,
+    ) -> Result<Vec<Row>, DriveError> {
+        let (mut rows, mut held) = (Vec::new(), Vec::new());
+        loop {
+            let is_last = is_recorded.load(Ordering::SeqCst);
+            let released = recorder.release(&mut held);
+            let mut lines = String::new();
+            {
+                let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+                for row in &released {
+                    journal.append(row, &mut lines);
+                }
+            }
+            self.write(&lines)?;
+            rows.extend(released);
+            if is_last && held.is_empty() {
+                return Ok(rows);
+            }
+            std::thread::sleep(COLLECT_EVERY);
+        }
+    }
+
+    fn write(&self, lines: &str) -> Result<(), DriveError> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.text.lock().unwrap_or_else(PoisonError::into_inner).push_str(lines);
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(lines.as_bytes())?;
+        Ok(file.flush()?)
+    }
+
+    /// Writes what the last read of the set on each node says.
+    fn add_members(&self, rows: &[Row], sessions: u32) -> Result<(), DriveError> {
+        let is_members = |row: &&Row| {
+            row.session >= sessions
+                && row.request == Request::Members
+                && matches!(row.outcome, Outcome::Ok(_))
+        };
+        let mut last: HashMap<u32, &Row> = HashMap::new();
+        for row in rows.iter().filter(is_members) {
+            last.insert(row.session, row);
+        }
+        let added: Vec<i64> = rows
+            .iter()
+            .filter(|row| !matches!(row.outcome, Outcome::Failed(_)))
+            .filter_map(|row| match row.request {
+                Request::Add(element) => Some(element),
+                _ => None,
+            })
+            .collect();
+        let mut lines = String::new();
+        let mut nodes: Vec<&Row> = last.into_values().collect();
+        nodes.sort_by_key(|row| row.session);
+        for row in nodes {
+            let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+            journal.members(row, &added, &mut lines);
+        }
+        self.write(&lines)
+    }
+}
+
+/// Judges the history while it grows, with at most a fifth of the time of one processor.
+fn watch(
+    keeper: &Keeper,
+    observer: &dyn Observer,
+    violated: &Mutex<Option<Instant>>,
+    is_recorded: &AtomicBool,
+) {
+    let (mut judged, mut rest) = (0, Duration::from_millis(500));
+    let mut last = Instant::now();
+    while !is_recorded.load(Ordering::SeqCst) {
+        std::thread::sleep(COLLECT_EVERY);
+        if last.elapsed() < rest {
+            continue;
+        }
+        let text = {
+            let text = keeper.text.lock().unwrap_or_else(PoisonError::into_inner);
+            if text.len() < judged + judged / 10 + 1 {
+                continue;
+            }
+            text.clone()
+        };
+        judged = text.len();
+        let begun = Instant::now();
+        if observer.judge(&text) {
+            *violated.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            return;
+        }
+        rest = (begun.elapsed() * 4).max(Duration::from_millis(250));
+        last = Instant::now();
+    }
+}

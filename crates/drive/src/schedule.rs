@@ -1,0 +1,317 @@
+//! The schedule of faults: drawn from the seed before the run, written down, and replayable.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::cluster::NodeId;
+use crate::error::DriveError;
+use crate::random::Random;
+
+/// A kind of fault that any cluster can suffer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FaultKind {
+    /// Two groups of nodes do not reach each other.
+    PartitionHalves,
+    /// One node does not reach the others.
+    PartitionOne,
+    /// One node's packets do not reach the others; theirs reach it.
+    PartitionOneWay,
+    /// Each node reaches only its neighbours; of three nodes, two do not reach each other.
+    PartitionRing,
+    /// A node's processes are stopped, and go on later.
+    Pause,
+    /// A node's processes are killed, and started again later.
+    Kill,
+    /// All nodes are killed, and started again later.
+    KillAll,
+    /// Nobody reaches a node, clients included.
+    LinkDown,
+    /// All of a node's packets are late.
+    Slow,
+    /// A third of the packets between nodes are lost.
+    Lossy,
+    /// A node's disk is full.
+    DiskFull,
+    /// A fault of the system's own, by its position among [`System::verbs`](crate::System::verbs).
+    Own(usize),
+}
+
+/// The names of the common kinds.
+const NAMES: [(FaultKind, &str); 11] = [
+    (FaultKind::PartitionHalves, "partition-halves"),
+    (FaultKind::PartitionOne, "partition-one"),
+    (FaultKind::PartitionOneWay, "partition-one-way"),
+    (FaultKind::PartitionRing, "partition-ring"),
+    (FaultKind::Pause, "pause"),
+    (FaultKind::Kill, "kill"),
+    (FaultKind::KillAll, "kill-all"),
+    (FaultKind::LinkDown, "link-down"),
+    (FaultKind::Slow, "slow"),
+    (FaultKind::Lossy, "lossy"),
+    (FaultKind::DiskFull, "disk-full"),
+];
+
+/// What `partition` stands for: one of these, the first most often.
+const PARTITIONS: [FaultKind; 4] = [
+    FaultKind::PartitionOne,
+    FaultKind::PartitionHalves,
+    FaultKind::PartitionOneWay,
+    FaultKind::PartitionRing,
+];
+
+impl FaultKind {
+    /// Returns the name, given the system's own faults.
+    pub fn name(self, own: &[&'static str]) -> String {
+        match self {
+            FaultKind::Own(at) => own.get(at).copied().unwrap_or("unknown").to_owned(),
+            kind => {
+                let found = NAMES.iter().find(|(named, _)| *named == kind);
+                found.expect("every common kind has a name").1.to_owned()
+            }
+        }
+    }
+
+    fn named(name: &str, own: &[&'static str]) -> Option<FaultKind> {
+        let common = NAMES.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind);
+        common.or_else(|| own.iter().position(|verb| *verb == name).map(FaultKind::Own))
+    }
+
+    /// Says whether the fault happens to one node.
+    pub fn has_target(self) -> bool {
+        !matches!(self, FaultKind::KillAll | FaultKind::Lossy | FaultKind::Own(_))
+    }
+
+    /// Says whether the fault happens at once, with nothing to heal.
+    pub fn is_momentary(self) -> bool {
+        matches!(self, FaultKind::Own(_))
+    }
+}
+
+/// The faults to choose from: at each turn one of the alternatives, and all faults of it together.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FaultMix {
+    alternatives: Vec<Vec<Vec<FaultKind>>>,
+}
+
+impl FaultMix {
+    /// Parses a list such as `partition,kill` or `partition+slow,pause`; `+` joins faults that
+    /// happen together. `none` and the empty text stand for no faults.
+    pub fn parse(text: &str, own: &[&'static str]) -> Result<FaultMix, DriveError> {
+        let mut alternatives = Vec::new();
+        for part in
+            text.split(',').map(str::trim).filter(|part| !part.is_empty() && *part != "none")
+        {
+            let mut together = Vec::new();
+            for name in part.split('+').map(str::trim) {
+                let kinds = match name {
+                    "partition" => PARTITIONS.to_vec(),
+                    _ => vec![FaultKind::named(name, own).ok_or_else(|| {
+                        let common = NAMES.iter().map(|(_, name)| *name);
+                        let known: Vec<&str> = ["partition"]
+                            .into_iter()
+                            .chain(common)
+                            .chain(own.iter().copied())
+                            .collect();
+                        DriveError::Malformed(format!(
+                            "there is no fault `{name}`; there are {}",
+                            known.join(", ")
+                        ))
+                    })?],
+                };
+                together.push(kinds);
+            }
+            alternatives.push(together);
+        }
+        Ok(FaultMix { alternatives })
+    }
+
+    /// Says whether there are no faults to choose from.
+    pub fn is_empty(&self) -> bool {
+        self.alternatives.is_empty()
+    }
+}
+
+/// The node that a fault happens to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// A node.
+    Node(NodeId),
+    /// The node that leads when the fault begins.
+    Leader,
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Target::Node(node) => node.fmt(f),
+            Target::Leader => f.write_str("leader"),
+        }
+    }
+}
+
+/// A fault that is planned.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Planned {
+    /// When it begins, in milliseconds after the first request.
+    pub at_ms: u64,
+    /// How long it lasts.
+    pub for_ms: u64,
+    /// What it is.
+    pub kind: FaultKind,
+    /// To whom it happens.
+    pub target: Target,
+}
+
+/// The faults of a run, in the order in which they begin.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Schedule {
+    /// The faults.
+    pub faults: Vec<Planned>,
+}
+
+/// The stream of random numbers that schedules are drawn from.
+const STREAM: u64 = 1 << 32;
+
+impl Schedule {
+    /// Draws a schedule: quiet phases of 2 to 3 seconds, faults of 5 to 8 seconds.
+    ///
+    /// The first fault that has a target hits the leader, later ones hit it half of the time.
+    /// A fault that would not end a second before the end of the run is left out, unless it would
+    /// be the only one; then it is shortened.
+    pub fn draw(mix: &FaultMix, nodes: usize, time: Duration, seed: u64) -> Schedule {
+        let mut faults: Vec<Planned> = Vec::new();
+        if mix.is_empty() || nodes == 0 {
+            return Schedule { faults };
+        }
+        let mut random = Random::new(seed, STREAM);
+        let time = time.as_millis() as u64;
+        let mut at = random.between(1_500, 2_500).min(time / 4);
+        loop {
+            let mut lasting = random.between(5_000, 8_000);
+            let together = random.choose(&mix.alternatives);
+            if at + lasting + 1_000 > time {
+                if !faults.is_empty() {
+                    break;
+                }
+                lasting = time.saturating_sub(at + 1_000).max(500);
+            }
+            for kinds in together {
+                // The first kind is the most telling one: it is drawn half of the time.
+                let is_first = faults.is_empty() || random.percent(50);
+                let kind = if is_first { kinds[0] } else { *random.choose(kinds) };
+                let hits_leader = faults.is_empty() || random.percent(50);
+                let node = NodeId(random.below(nodes as u32) as usize);
+                let target = if hits_leader { Target::Leader } else { Target::Node(node) };
+                faults.push(Planned { at_ms: at, for_ms: lasting, kind, target });
+            }
+            at += lasting + random.between(2_000, 3_000);
+        }
+        Schedule { faults }
+    }
+
+    /// Writes one JSON line per fault.
+    pub fn to_lines(&self, own: &[&'static str]) -> String {
+        let mut text = String::new();
+        for (number, fault) in self.faults.iter().enumerate() {
+            let Planned { at_ms, for_ms, kind, target } = fault;
+            let _ = writeln!(
+                text,
+                "{{\"plan\":{number},\"at_ms\":{at_ms},\"for_ms\":{for_ms},\"fault\":\"{}\",\
+                 \"target\":\"{target}\"}}",
+                kind.name(own)
+            );
+        }
+        text
+    }
+
+    /// Reads a schedule from JSON lines; lines without `plan`, which say what happened, are skipped.
+    pub fn from_lines(
+        text: &str,
+        own: &[&'static str],
+        nodes: usize,
+    ) -> Result<Schedule, DriveError> {
+        let mut faults = Vec::new();
+        for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let malformed = |what: &str| {
+                DriveError::Malformed(format!("line {} of the schedule: {what}", index + 1))
+            };
+            let value: Value =
+                serde_json::from_str(line).map_err(|error| malformed(&error.to_string()))?;
+            if value.get("plan").is_none() || value.get("at_ms").is_none() {
+                continue;
+            }
+            let number = |name: &str| {
+                value
+                    .get(name)
+                    .and_then(Value::as_u64)
+                    .ok_or_else(|| malformed(&format!("\"{name}\" is a number of milliseconds")))
+            };
+            let text = |name: &str| {
+                value
+                    .get(name)
+                    .and_then(Value::as_str)
+                    .ok_or_else(|| malformed(&format!("\"{name}\" is a text")))
+            };
+            let kind = FaultKind::named(text("fault")?, own)
+                .ok_or_else(|| malformed("there is no such fault"))?;
+            let target = match text("target")? {
+                "leader" => Target::Leader,
+                name => {
+                    let node =
+                        name.strip_prefix('n').and_then(|number| number.parse::<usize>().ok());
+                    let node = node.filter(|node| (1..=nodes).contains(node));
+                    Target::Node(NodeId(
+                        node.ok_or_else(|| malformed("there is no such node"))? - 1,
+                    ))
+                }
+            };
+            faults.push(Planned {
+                at_ms: number("at_ms")?,
+                for_ms: number("for_ms")?,
+                kind,
+                target,
+            });
+        }
+        faults.sort_by_key(|fault| fault.at_ms);
+        Ok(Schedule { faults })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_depends_on_the_seed_only_and_can_be_read_again() {
+        let own = ["promote"];
+        let mix = FaultMix::parse("partition+slow,kill,promote", &own).unwrap();
+        let draw = |seed| Schedule::draw(&mix, 3, Duration::from_secs(120), seed);
+        assert_eq!(draw(7), draw(7));
+        assert_ne!(draw(7), draw(8));
+        let schedule = draw(7);
+        assert!(schedule.faults.len() > 5, "{schedule:?}");
+        assert_eq!(Schedule::from_lines(&schedule.to_lines(&own), &own, 3).unwrap(), schedule);
+    }
+
+    #[test]
+    fn a_short_run_has_one_fault_and_no_faults_are_none() {
+        let mix = FaultMix::parse("kill", &[]).unwrap();
+        let schedule = Schedule::draw(&mix, 3, Duration::from_secs(5), 1);
+        assert_eq!(schedule.faults.len(), 1);
+        assert!(schedule.faults[0].at_ms + schedule.faults[0].for_ms < 5_000);
+        assert!(FaultMix::parse("none", &[]).unwrap().is_empty());
+        assert!(FaultMix::parse("earthquake", &[]).is_err());
+    }
+
+    #[test]
+    fn the_first_fault_hits_the_leader() {
+        let mix = FaultMix::parse("partition", &[]).unwrap();
+        for seed in 0..20 {
+            let schedule = Schedule::draw(&mix, 3, Duration::from_secs(20), seed);
+            assert_eq!(schedule.faults[0].kind, FaultKind::PartitionOne);
+            assert_eq!(schedule.faults[0].target, Target::Leader);
+        }
+    }
+}

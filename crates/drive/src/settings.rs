@@ -1,0 +1,66 @@
+//! A system's settings, as `name=value` pairs.
+
+use crate::error::DriveError;
+
+/// A setting that a system knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// The name.
+    pub name: &'static str,
+    /// The values, the default first.
+    pub values: &'static [&'static str],
+    /// What it does.
+    pub about: &'static str,
+}
+
+/// The values that were chosen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Settings {
+    known: &'static [Setting],
+    chosen: Vec<&'static str>,
+}
+
+impl Settings {
+    /// Reads `name=value` pairs; what is not given has its default.
+    pub fn parse(
+        system: &str,
+        known: &'static [Setting],
+        pairs: &[String],
+    ) -> Result<Settings, DriveError> {
+        let mut chosen: Vec<&'static str> = known.iter().map(|setting| setting.values[0]).collect();
+        for pair in pairs {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let Some(at) = known.iter().position(|setting| setting.name == name) else {
+                let names: Vec<&str> = known.iter().map(|setting| setting.name).collect();
+                return Err(DriveError::Malformed(match names.is_empty() {
+                    true => format!("{system} has no settings"),
+                    false => {
+                        format!("{system} has no setting `{name}`; it has {}", names.join(", "))
+                    }
+                }));
+            };
+            let values = known[at].values;
+            chosen[at] = values.iter().find(|known| **known == value).ok_or_else(|| {
+                DriveError::Malformed(format!(
+                    "`{name}` of {system} is one of {}, not `{value}`",
+                    values.join(", ")
+                ))
+            })?;
+        }
+        Ok(Settings { known, chosen })
+    }
+
+    /// Returns the value of a setting, which must be known.
+    pub fn get(&self, name: &str) -> &'static str {
+        let at = self.known.iter().position(|setting| setting.name == name);
+        self.chosen[at.expect("systems ask for settings that they list")]
+    }
+
+    /// Shows all settings.
+    pub fn show(&self) -> String {
+        let pairs: Vec<String> = (self.known.iter().zip(&self.chosen))
+            .map(|(setting, value)| format!("{}={value}", setting.name))
+            .collect();
+        pairs.join(" ")
+    }
+}

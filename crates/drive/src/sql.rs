@@ -1,0 +1,250 @@
+//! Requests as SQL, the same for all databases that speak it.
+//!
+//! What proves that nothing happened: a statement of a transaction that fails before COMMIT was
+//! sent, in whatever way, since nothing is committed by itself; and an error in answer to COMMIT, or
+//! to a statement on its own, if the database says that it undid everything. A connection that is
+//! lost after COMMIT was sent, or during a statement on its own, leaves the outcome unknown.
+
+use std::time::Instant;
+
+use crate::request::{Key, Outcome, Reply, Request, Step};
+use crate::system::Client;
+
+/// What a statement returned.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) rows: Vec<Vec<Option<String>>>,
+    /// The number of rows that were changed.
+    pub(crate) affected: u64,
+}
+
+/// Why a statement did not return.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum SqlError {
+    /// The database answered with an error.
+    Rejected {
+        /// Whether the error proves that the statement, and for COMMIT the transaction, had no
+        /// effect.
+        is_definite: bool,
+        message: String,
+    },
+    /// There was no answer.
+    Lost(String),
+}
+
+impl From<std::io::Error> for SqlError {
+    fn from(error: std::io::Error) -> Self {
+        SqlError::Lost(error.to_string())
+    }
+}
+
+impl std::fmt::Display for SqlError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SqlError::Rejected { message, .. } | SqlError::Lost(message) => f.write_str(message),
+        }
+    }
+}
+
+/// A connection that runs SQL.
+pub(crate) trait SqlConnection: Send {
+    /// Runs one statement.
+    fn query(&mut self, sql: &str, deadline: Instant) -> Result<Rows, SqlError>;
+}
+
+/// How databases differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Dialect {
+    Sqlite,
+    Postgres,
+    MariaDb,
+}
+
+impl Dialect {
+    /// Returns the statements that create the tables.
+    pub(crate) fn tables(self) -> Vec<String> {
+        let (list, id, engine) = match self {
+            Dialect::Sqlite => ("text", "integer primary key autoincrement", ""),
+            Dialect::Postgres => ("text", "bigserial primary key", ""),
+            Dialect::MariaDb => ("longtext", "bigint auto_increment primary key", " engine=InnoDB"),
+        };
+        vec![
+            format!("create table registers(k varchar(20) primary key, v bigint){engine}"),
+            format!("create table lists(k varchar(20) primary key, v {list}){engine}"),
+            format!("create table elements(v bigint primary key){engine}"),
+            format!("create table queue(id {id}, v bigint){engine}"),
+        ]
+    }
+
+    fn write(self, key: Key, value: i64) -> String {
+        let update = match self {
+            Dialect::MariaDb => format!("on duplicate key update v = {value}"),
+            _ => format!("on conflict (k) do update set v = {value}"),
+        };
+        format!("insert into registers values ('{key}', {value}) {update}")
+    }
+
+    fn append(self, key: Key, value: i64) -> String {
+        let update = match self {
+            Dialect::MariaDb => format!("on duplicate key update v = concat(v, ',{value}')"),
+            _ => format!("on conflict (k) do update set v = lists.v || ',{value}'"),
+        };
+        format!("insert into lists values ('{key}', '{value}') {update}")
+    }
+
+    fn insert_if_absent(self, key: Key, value: i64) -> String {
+        match self {
+            Dialect::MariaDb => format!("insert ignore into registers values ('{key}', {value})"),
+            _ => format!("insert into registers values ('{key}', {value}) on conflict do nothing"),
+        }
+    }
+
+    fn dequeue(self) -> &'static str {
+        match self {
+            Dialect::MariaDb => "delete from queue order by id limit 1 returning v",
+            _ => "delete from queue where id = (select min(id) from queue) returning v",
+        }
+    }
+}
+
+/// A session that speaks SQL.
+pub(crate) struct SqlClient<C> {
+    pub(crate) connection: C,
+    pub(crate) dialect: Dialect,
+    /// The statement that begins a transaction.
+    pub(crate) begin: &'static str,
+}
+
+impl<C: SqlConnection> SqlClient<C> {
+    /// Runs a step; the error comes with whether its effect is known to be none.
+    fn step(&mut self, step: &Step, deadline: Instant) -> Result<Reply, SqlError> {
+        let query = |client: &mut Self, sql: String| client.connection.query(&sql, deadline);
+        match step {
+            Step::Read(key) => {
+                let rows = query(self, format!("select v from registers where k = '{key}'"))?;
+                Ok(Reply::Value(number(&rows)))
+            }
+            Step::Write(key, value) => {
+                query(self, self.dialect.write(*key, *value))?;
+                Ok(Reply::Done)
+            }
+            Step::ReadList(key) => {
+                let rows = query(self, format!("select v from lists where k = '{key}'"))?;
+                let text = rows.rows.first().and_then(|row| row.first().cloned().flatten());
+                let items = text.iter().flat_map(|text| text.split(','));
+                Ok(Reply::List(items.filter_map(|item| item.parse().ok()).collect()))
+            }
+            Step::Append(key, value) => {
+                query(self, self.dialect.append(*key, *value))?;
+                Ok(Reply::Done)
+            }
+            Step::Update(key, change) => {
+                let rows = query(self, format!("select v from registers where k = '{key}'"))?;
+                let read = number(&rows);
+                query(self, self.dialect.write(*key, change.apply(read)))?;
+                Ok(Reply::Value(read))
+            }
+        }
+    }
+
+    /// Runs steps in a transaction.
+    fn transaction(&mut self, steps: &[Step], deadline: Instant) -> Outcome {
+        if let Err(error) = self.connection.query(self.begin, deadline) {
+            return Outcome::failed(error);
+        }
+        let mut replies = Vec::new();
+        for step in steps {
+            match self.step(step, deadline) {
+                Ok(reply) => replies.push(reply),
+                Err(error) => {
+                    // Nothing was committed. If even this fails the connection is replaced.
+                    if self.connection.query("rollback", deadline).is_err() {
+                        return Outcome::Failed(format!("{BROKEN}{error}"));
+                    }
+                    return Outcome::failed(error);
+                }
+            }
+        }
+        match self.connection.query("commit", deadline) {
+            Ok(_) => Outcome::Ok(replies),
+            Err(SqlError::Rejected { is_definite: true, message }) => {
+                let _ = self.connection.query("rollback", deadline);
+                Outcome::Failed(message)
+            }
+            Err(error) => Outcome::Unknown { replies, reason: error.to_string() },
+        }
+    }
+
+    fn alone(&mut self, sql: &str, deadline: Instant) -> Result<Rows, Outcome> {
+        self.connection.query(sql, deadline).map_err(|error| match error {
+            SqlError::Rejected { is_definite: true, message } => Outcome::Failed(message),
+            error => Outcome::unknown(error),
+        })
+    }
+}
+
+/// The beginning of the reason of a failure after which the connection is of no more use.
+pub(crate) const BROKEN: &str = "connection lost: ";
+
+impl<C: SqlConnection> Client for SqlClient<C> {
+    fn run(&mut self, request: &Request, deadline: Instant) -> Outcome {
+        let run = |client: &mut Self| -> Result<Reply, Outcome> {
+            Ok(match request {
+                Request::Transaction(steps) => return Err(client.transaction(steps, deadline)),
+                Request::Single(step @ Step::Update(..)) => {
+                    return Err(client.transaction(std::slice::from_ref(step), deadline));
+                }
+                Request::Single(step) => {
+                    client.step(step, deadline).map_err(|error| match error {
+                        SqlError::Rejected { is_definite: true, message } => {
+                            Outcome::Failed(message)
+                        }
+                        error => Outcome::unknown(error),
+                    })?
+                }
+                Request::CompareAndSet { key, old: Some(old), new } => {
+                    // Setting a value to itself changes no row for MariaDB, but it is a success.
+                    let sql =
+                        format!("update registers set v = {new} where k = '{key}' and v = {old}");
+                    if old == new {
+                        let sql =
+                            format!("select v from registers where k = '{key}' and v = {old}");
+                        Reply::Success(!client.alone(&sql, deadline)?.rows.is_empty())
+                    } else {
+                        Reply::Success(client.alone(&sql, deadline)?.affected > 0)
+                    }
+                }
+                Request::CompareAndSet { key, old: None, new } => {
+                    let sql = client.dialect.insert_if_absent(*key, *new);
+                    Reply::Success(client.alone(&sql, deadline)?.affected > 0)
+                }
+                Request::Add(element) => {
+                    client.alone(&format!("insert into elements values ({element})"), deadline)?;
+                    Reply::Done
+                }
+                Request::Members => {
+                    let rows = client.alone("select v from elements", deadline)?;
+                    let texts = rows.rows.iter().filter_map(|row| row.first().cloned().flatten());
+                    Reply::List(texts.filter_map(|text| text.parse().ok()).collect())
+                }
+                Request::Enqueue(element) => {
+                    client.alone(&format!("insert into queue(v) values ({element})"), deadline)?;
+                    Reply::Done
+                }
+                Request::Dequeue => {
+                    let sql = client.dialect.dequeue();
+                    Reply::Value(number(&client.alone(sql, deadline)?))
+                }
+            })
+        };
+        match run(self) {
+            Ok(reply) => Outcome::Ok(vec![reply]),
+            Err(outcome) => outcome,
+        }
+    }
+}
+
+/// Reads the number in the first column of the first row.
+fn number(rows: &Rows) -> Option<i64> {
+    rows.rows.first()?.first()?.as_ref()?.parse().ok()
+}

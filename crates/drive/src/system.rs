@@ -1,0 +1,157 @@
+//! The traits that a system under test implements.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::cluster::{Cluster, NodeId};
+use crate::error::DriveError;
+use crate::request::{Key, Outcome, Request, Step};
+use crate::workloads::WorkloadKind;
+
+/// A session's connection to the system.
+///
+/// A client is used by one thread at a time. Whatever state it is in after an indeterminate
+/// outcome, it is dropped and a new one is connected.
+pub trait Client: Send {
+    /// Runs a request and returns before the deadline, or soon after.
+    ///
+    /// A client reports [`Outcome::Failed`] only if the system's answer proves that the request
+    /// had no effect and never will; everything else is indeterminate.
+    fn run(&mut self, request: &Request, deadline: Instant) -> Outcome;
+}
+
+/// A system under test: how its nodes are started, reached and repaired.
+pub trait System: Send + Sync {
+    /// Returns the name, as on the command line.
+    fn name(&self) -> &str;
+
+    /// Returns the version, or says which packages are missing.
+    fn version(&self) -> Result<String, DriveError>;
+
+    /// Returns the commands that start a node's servers, the first being the node itself.
+    ///
+    /// They run in the node's namespace; they stay in the foreground.
+    fn commands(&self, cluster: &Cluster, node: NodeId) -> Result<Vec<Command>, DriveError>;
+
+    /// Connects a session to a node.
+    fn connect(
+        &self,
+        cluster: &Cluster,
+        node: NodeId,
+        deadline: Instant,
+    ) -> Result<Box<dyn Client>, DriveError>;
+
+    /// Returns the number of nodes; an embedded system has none.
+    fn nodes(&self) -> usize {
+        3
+    }
+
+    /// Returns the number of places that sessions are spread over.
+    fn homes(&self) -> usize {
+        self.nodes().max(1)
+    }
+
+    /// Describes the settings, for reports.
+    fn settings(&self) -> String {
+        String::new()
+    }
+
+    /// Says whether the system can run a workload.
+    fn supports(&self, workload: WorkloadKind) -> bool;
+
+    /// Returns the model that the system promises to keep for a workload, by its documentation.
+    fn promise(&self, workload: WorkloadKind) -> String;
+
+    /// Writes configuration files and makes data folders.
+    fn prepare(&self, _cluster: &Cluster) -> Result<(), DriveError> {
+        Ok(())
+    }
+
+    /// Starts all nodes for the first time.
+    fn boot(&self, cluster: &Cluster) -> Result<(), DriveError> {
+        for node in cluster.ids() {
+            cluster.start(self.commands(cluster, node)?, node)?;
+        }
+        Ok(())
+    }
+
+    /// Kills a node.
+    fn kill(&self, cluster: &Cluster, node: NodeId) -> Result<(), DriveError> {
+        cluster.kill(node);
+        Ok(())
+    }
+
+    /// Starts a node again after it was killed.
+    fn restart(&self, cluster: &Cluster, node: NodeId) -> Result<(), DriveError> {
+        cluster.start(self.commands(cluster, node)?, node)
+    }
+
+    /// Starts all nodes again after all were killed.
+    fn recover(&self, cluster: &Cluster) -> Result<(), DriveError> {
+        for node in cluster.ids() {
+            self.restart(cluster, node)?;
+        }
+        Ok(())
+    }
+
+    /// Creates tables and the like, once all nodes are ready for the first time.
+    fn set_up(&self, _cluster: &Cluster) -> Result<(), DriveError> {
+        Ok(())
+    }
+
+    /// Waits until a write through every node has worked.
+    fn ready(&self, cluster: &Cluster, limit: Duration) -> Result<(), DriveError> {
+        let until = Instant::now() + limit;
+        for node in cluster.ids() {
+            write_through(self, cluster, node, until)?;
+        }
+        Ok(())
+    }
+
+    /// Takes down what would not end with this process.
+    fn tear_down(&self, _cluster: &Cluster) {}
+
+    /// Returns the node that leads, if the system has one and can be asked.
+    fn leader(&self, _cluster: &Cluster) -> Option<NodeId> {
+        None
+    }
+
+    /// Lists faults of the system's own, such as a promotion.
+    fn verbs(&self) -> &[&'static str] {
+        &[]
+    }
+
+    /// Performs a fault of the system's own.
+    fn perform(&self, _cluster: &Cluster, verb: &str) -> Result<String, DriveError> {
+        Err(DriveError::setup(format!("there is no fault `{verb}`")))
+    }
+}
+
+/// The time that one attempt of a readiness probe may take.
+const PROBE_TIME: Duration = Duration::from_secs(2);
+
+/// Repeats a write through a node until it works.
+pub fn write_through<S: System + ?Sized>(
+    system: &S,
+    cluster: &Cluster,
+    node: NodeId,
+    until: Instant,
+) -> Result<(), DriveError> {
+    let probe = Request::Single(Step::Write(Key::PROBE, 1));
+    let mut last = "no attempt was made".to_owned();
+    while Instant::now() < until {
+        let deadline = until.min(Instant::now() + PROBE_TIME);
+        match system.connect(cluster, node, deadline) {
+            Ok(mut client) => match client.run(&probe, deadline) {
+                Outcome::Ok(_) => return Ok(()),
+                Outcome::Failed(reason) | Outcome::Unknown { reason, .. } => last = reason,
+            },
+            Err(error) => last = error.to_string(),
+        }
+        if let Some(exited) = cluster.exited(node) {
+            last = exited;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Err(DriveError::NotReady { node: cluster.name(node), reason: last })
+}

@@ -1,0 +1,57 @@
+//! Objects: a set, a queue, registers with compare-and-set.
+
+use super::{Program, Workload};
+use crate::request::{Key, Request, Step};
+
+/// Every session adds elements; nobody looks until the end.
+pub(super) struct SetOfElements;
+
+impl Workload for SetOfElements {
+    fn next(&self, program: &mut Program) -> Request {
+        Request::Add(program.fresh())
+    }
+
+    fn last(&self) -> Vec<Request> {
+        vec![Request::Members]
+    }
+}
+
+/// Half of the requests put an element in, half take one out.
+pub(super) struct Queue;
+
+impl Workload for Queue {
+    fn next(&self, program: &mut Program) -> Request {
+        match program.random.percent(50) {
+            true => Request::Enqueue(program.fresh()),
+            false => Request::Dequeue,
+        }
+    }
+}
+
+/// The requests of a session after which registers are replaced by new ones.
+const REQUESTS_PER_KEY: u32 = 30;
+
+/// The values that are compared and set.
+const VALUES: u32 = 5;
+
+/// Reads, writes and compare-and-set of a few values.
+pub(super) struct CasRegister {
+    pub(super) keys: u32,
+}
+
+impl Workload for CasRegister {
+    fn next(&self, program: &mut Program) -> Request {
+        let window = program.requests / REQUESTS_PER_KEY;
+        let key = Key(window * self.keys + program.random.below(self.keys));
+        let mut value = || i64::from(program.random.below(VALUES));
+        let (old, new) = (value(), value());
+        match program.random.below(3) {
+            0 => Request::Single(Step::Read(key)),
+            1 => Request::Single(Step::Write(key, new)),
+            _ => {
+                let old = (!program.random.percent(20)).then_some(old);
+                Request::CompareAndSet { key, old, new }
+            }
+        }
+    }
+}
