@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use consistory_benches::clingo::{Clingo, Limits, Outcome};
 use consistory_benches::datalog::{Encoding, Unencodable, program};
-use consistory_check::{Options, decide};
+use consistory_check::{Options, Tuning, decide};
 use consistory_formats::{Format, parse_str};
 use consistory_generate::{Memory, PlantOptions, Plants, Workload, generate, plant};
 use consistory_history::History;
@@ -138,7 +138,8 @@ fn is_satisfiable(clingo: &Clingo, program: &str) -> bool {
 
 fn is_consistent(history: &History, encoding: Encoding) -> bool {
     let (model, scope) = encoding.model();
-    let judgements = decide(history, &[model], &Options { scope, ..Options::default() });
+    let judgements =
+        decide(history, &[model], &Options::tuned(Tuning { scope, ..Tuning::default() }));
     judgements[0].judgement.verdict() == Verdict::Consistent
 }
 

@@ -2,7 +2,7 @@
 
 use consistory_benches::logs::logs;
 use consistory_certify::certify_object;
-use consistory_objects::{Calls, ObjectOptions, Task, judge_object};
+use consistory_objects::{Calls, Options, Task, judge_object};
 use consistory_spec::{ObjectModel, find};
 use consistory_verdict::{Budget, Verdict};
 
@@ -15,7 +15,7 @@ fn logs_are_judged_as_porcupine_judges_them() {
         let history = log.read().unwrap();
         let object = find(log.object).unwrap();
         let task = Task::new(Calls::new(&history).unwrap(), object.clone()).unwrap();
-        let judgement = judge_object(&task, &model, &ObjectOptions::default()).judgement;
+        let judgement = judge_object(&task, &model, &Options::default()).judgement;
         let expected = if log.is_linearizable { Verdict::Consistent } else { Verdict::Violation };
         assert_eq!(judgement.verdict(), expected, "{}", log.name());
         let certificate = judgement.certificate().unwrap();

@@ -23,7 +23,7 @@ use consistory_benches::plain::{Plain, PlainModel, by_encoding, by_frontier};
 use consistory_benches::publish::{Docs, Goal, Machine, goals, markdown, provenance};
 use consistory_certify::certify;
 use consistory_check::{
-    ConvergentModel, Engine, Options, StoreModel, decide_convergent, decide_stored,
+    ConvergentModel, Engine, Options, StoreModel, Tuning, decide_convergent, decide_stored,
 };
 use consistory_draw::{Plot, Series, line_plot, table};
 use consistory_generate::{
@@ -277,7 +277,10 @@ impl Bench {
                     fastest_convergent = fastest_convergent.min(time);
                 }
                 for ((name, engine), fastest) in ENGINES.into_iter().zip(&mut fastest) {
-                    let options = Options { engine, jobs: self.jobs, ..Options::default() };
+                    let options = Options {
+                        jobs: self.jobs,
+                        ..Options::tuned(Tuning { engine, ..Tuning::default() })
+                    };
                     let (timed, time) = once(|| decide_stored(history, strong, &options));
                     *fastest = (*fastest).min(time);
                     let verdict = timed.judgement.verdict();
@@ -360,7 +363,11 @@ impl Bench {
                 let mut over = false;
                 for (history, seen) in histories.iter().zip(&mut verdicts) {
                     let budget = Budget::unlimited().with_time(self.limit());
-                    let options = Options { engine, jobs: self.jobs, budget, ..Options::default() };
+                    let options = Options {
+                        jobs: self.jobs,
+                        budget,
+                        tuning: Tuning { engine, ..Tuning::default() },
+                    };
                     let (timed, time) = once(|| decide_stored(history, StoreModel::Sc, &options));
                     times.push(time);
                     let verdict = timed.judgement.verdict();

@@ -22,7 +22,9 @@ use consistory_draw::{Scatter, scatter_plot};
 use consistory_formats::{Format, Input, Writer, read};
 use consistory_harness::{Programs, Runner};
 use consistory_live::{Jdk, JdkCollection, JdkOptions};
-use consistory_objects::{Calls, Engine, ObjectOptions, Strategy, Task, Visibility, judge_object};
+use consistory_objects::{
+    Calls, Engine, Options, Strategy, Task, Tuning, Visibility, judge_object,
+};
 use consistory_spec::ObjectModel;
 use consistory_verdict::{Budget, Verdict};
 
@@ -273,11 +275,8 @@ fn judge(
 ) -> Result<(Verdict, Duration), Box<dyn Error>> {
     let model = ObjectModel::named(way.model).ok_or("there is no such model")?;
     let engine = Engine::Paper { strategy: way.strategy, visibility: way.visibility };
-    let options = ObjectOptions {
-        budget: Budget::unlimited().with_time(limit),
-        engine,
-        ..ObjectOptions::default()
-    };
+    let budget = Budget::unlimited().with_time(limit);
+    let options = Options { budget, ..Options::tuned(Tuning { engine, ..Tuning::default() }) };
     let decide = || judge_object(task, &model, &options).judgement.verdict();
     let (verdict, mut shortest) = once(decide);
     let began = Instant::now();

@@ -20,7 +20,7 @@ use consistory_generate::{
 };
 use consistory_history::{Action, Call, Details, History, HistoryBuilder, OpId, ValueId};
 use consistory_objects::{
-    Calls, Engine, ObjectOptions, Online, OnlineOptions, RunningId, Task, judge_object,
+    Calls, Engine, Online, OnlineOptions, Options, RunningId, Task, Tuning, judge_object,
 };
 use consistory_spec::{ObjectModel, find};
 use consistory_verdict::{Budget, Verdict};
@@ -189,10 +189,10 @@ fn hard(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
         let task = Task::new(Calls::new(&history)?, Arc::clone(&spec))?;
         let judged = |jobs: usize, alone: u64, limit: Duration| {
             let budget = Budget::unlimited().with_time(limit);
-            let options = ObjectOptions { budget, jobs, alone, ..ObjectOptions::default() };
+            let options = Options { budget, jobs, tuning: Tuning { alone, ..Tuning::default() } };
             once(|| judge_object(&task, &model, &options).judgement)
         };
-        let alone = ObjectOptions::default().alone;
+        let alone = Tuning::default().alone;
         let (depth_first, deep) = judged(1, u64::MAX, DEPTH_FIRST);
         let limit = Duration::from_secs(10);
         let (judgement, _) = judged(1, alone, limit);
@@ -268,7 +268,7 @@ fn certify(history: &History, object: &str) -> Result<Duration, Box<dyn Error>> 
     let (object, budget) = (find(object)?, Budget::unlimited());
     let model = ObjectModel::named("linearizability").ok_or("there is no such model")?;
     let task = Task::new(Calls::new(history)?, Arc::clone(&object))?;
-    let judgement = judge_object(&task, &model, &ObjectOptions::default()).judgement;
+    let judgement = judge_object(&task, &model, &Options::default()).judgement;
     let certificate = judgement.certificate().ok_or("it is undecided")?;
     let (accepted, time) =
         once(|| certify_object(history, &*object, &model, &certificate, &budget));
@@ -387,7 +387,7 @@ fn judge(
     let object = find(object)?;
     let model = ObjectModel::named(model).ok_or("there is no such model")?;
     let budget = Budget::unlimited().with_time(limit);
-    let options = ObjectOptions { budget, engine, ..ObjectOptions::default() };
+    let options = Options { budget, ..Options::tuned(Tuning { engine, ..Tuning::default() }) };
     let decide = || -> Result<Verdict, Box<dyn Error>> {
         let task = Task::new(Calls::new(history)?, Arc::clone(&object))?;
         Ok(judge_object(&task, &model, &options).judgement.verdict())

@@ -16,7 +16,7 @@ use consistory_benches::measure::{median, once, ratio, show_ratio, show_time};
 use consistory_benches::publish::{Docs, Goal, Machine, goals, markdown, provenance};
 use consistory_certify::certify_object;
 use consistory_history::{Action, History, Status, Value};
-use consistory_objects::{Calls, ObjectOptions, Task, judge_object};
+use consistory_objects::{Calls, Options, Task, judge_object};
 use consistory_spec::{ObjectModel, find};
 use consistory_verdict::{Budget, Verdict};
 use porcupine_rs::{CheckResult, Model, Operation, check_operations_timeout};
@@ -258,7 +258,7 @@ fn measure(log: Log, repeat: usize) -> Result<Measured, Box<dyn Error>> {
     let (mut ours, mut checkers, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
     let mut is_over = false;
     for _ in 0..repeat.max(1) {
-        let (judged, time) = once(|| judge_object(&task, &model, &ObjectOptions::default()));
+        let (judged, time) = once(|| judge_object(&task, &model, &Options::default()));
         ours.push(time);
         let expected = if log.is_linearizable { Verdict::Consistent } else { Verdict::Violation };
         if judged.judgement.verdict() != expected {

@@ -20,12 +20,12 @@ use consistory_benches::datalog::{Encoding, program};
 use consistory_benches::measure::{mean, ratio, repeated, show_count, show_ratio, show_time};
 use consistory_benches::publish::{Docs, Goal, Machine, goals, markdown, provenance};
 use consistory_certify::certify;
-use consistory_check::{CausalModel, Options, decide};
+use consistory_check::{CausalModel, Options, Tuning, decide};
 use consistory_draw::{Plot, Series, line_plot, table};
 use consistory_formats::{Format, write_history};
 use consistory_generate::{Memory, PlantOptions, Workload, generate, plant};
 use consistory_history::History;
-use consistory_verdict::{Judgement, Verdict};
+use consistory_verdict::{Certificate, Judgement, Verdict};
 
 /// Compares the deciders with the thesis's Datalog encodings under clingo.
 #[derive(Debug, Parser)]
@@ -320,9 +320,9 @@ fn header(x: &str) -> [&str; 7] {
 }
 
 /// Decides by our decider.
-fn judge(history: &History, encoding: Encoding) -> (Judgement, Duration) {
+fn judge(history: &History, encoding: Encoding) -> (Judgement<Certificate>, Duration) {
     let (model, scope) = encoding.model();
-    let options = Options { scope, ..Options::default() };
+    let options = Options::tuned(Tuning { scope, ..Tuning::default() });
     let (mut timed, time) = repeated(|| decide(history, &[model], &options));
     (timed.remove(0).judgement, time)
 }
@@ -331,7 +331,7 @@ fn judge(history: &History, encoding: Encoding) -> (Judgement, Duration) {
 fn accept(
     history: &History,
     encoding: Encoding,
-    judgement: &Judgement,
+    judgement: &Judgement<Certificate>,
 ) -> Result<Duration, Box<dyn Error>> {
     let model = match encoding {
         Encoding::Cc => "cc",

@@ -14,9 +14,10 @@
 
 use std::cell::OnceCell;
 
+use crate::Judgement;
 use consistory_history::{History, OpId};
 use consistory_order::{Edge as OrderEdge, Paths, Step, topological_order};
-use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped};
+use consistory_verdict::{Budget, Certificate, Edge, Stopped};
 
 use crate::causal_memory::{self, Scope};
 use crate::causal_order::CausalOrder;

@@ -34,9 +34,10 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::Judgement;
 use consistory_history::OpId;
 use consistory_order::{ChainOrder, Edge as OrderEdge, Paths, Step};
-use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped};
+use consistory_verdict::{Budget, Certificate, Edge, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::causal::{co_edge, violation};

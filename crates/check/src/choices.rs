@@ -23,9 +23,10 @@
 
 use std::cell::LazyCell;
 
+use crate::Judgement;
 use consistory_history::{History, KeyId, OpId};
 use consistory_order::ChainOrder;
-use consistory_verdict::{Budget, Certificate, Judgement, Stopped};
+use consistory_verdict::{Budget, Certificate, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::reads_from::{Candidates, Source};

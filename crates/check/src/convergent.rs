@@ -28,9 +28,10 @@
 //!
 //! Cost: about operations times sessions.
 
+use crate::Judgement;
 use consistory_history::{History, KeyId, OpId};
 use consistory_order::{ChainOrder, Cyclic, Edge as OrderEdge, Paths, Step, topological_order};
-use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped, View};
+use consistory_verdict::{Budget, Certificate, Edge, Stopped, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::causal::{future_read, violation};

@@ -12,19 +12,20 @@
 //! side.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use crate::Judgement;
 use consistory_history::History;
 use consistory_models::{
     self as models, Definition, DoesNotApply, EvaluateOptions, evaluate, implies,
 };
-use consistory_verdict::{Judgement, Stopped};
+use consistory_verdict::Stopped;
 
 use crate::causal::CausalModel;
 use crate::convergent::ConvergentModel;
 use crate::stored::{StoreModel, witness};
 use crate::threads::{side_by_side, worthy};
-use crate::{Options, Timed, decide_convergent, decide_for, decide_stored};
+use crate::{Options, Ruling, decide_convergent, decide_for, decide_stored};
 
 /// A model to judge by.
 #[derive(Clone, Debug)]
@@ -94,18 +95,6 @@ impl Model {
     }
 }
 
-/// What the court says of a history and a model.
-#[derive(Clone, Debug)]
-pub struct Ruling {
-    /// The judgement.
-    pub judgement: Judgement,
-    /// The weaker model whose violation settles this one, or the stronger one that holds, if that is
-    /// how it was decided; the certificate is then one for that model.
-    pub via: Option<&'static str>,
-    /// How long it took; what models share is counted with the first.
-    pub time: Duration,
-}
-
 const CAUSAL: [(&str, CausalModel); 3] =
     [("cc", CausalModel::Cc), ("ccv", CausalModel::Ccv), ("cm", CausalModel::Cm)];
 
@@ -144,25 +133,21 @@ pub fn judge(
     let causal: Vec<_> = ids.into_iter().zip(causal).collect();
     let rule = |model: &Model, options: &Options| -> Result<Ruling, DoesNotApply> {
         let own = causal.iter().find(|(id, _)| model.is_catalogued(id));
-        let weaker = causal.iter().find(|(id, timed)| {
-            model.settles(id) && matches!(timed.judgement, Judgement::Violation { .. })
+        let weaker = causal.iter().find(|(id, ruling)| {
+            model.settles(id) && matches!(ruling.judgement, Judgement::Violation { .. })
         });
-        if let Some((_, timed)) = own {
-            let judgement = timed.judgement.clone();
-            return Ok(Ruling { judgement, via: None, time: timed.time });
+        if let Some((_, ruling)) = own {
+            return Ok(ruling.clone());
         }
-        if let Some((id, timed)) = weaker {
-            let judgement = timed.judgement.clone();
-            return Ok(Ruling { judgement, via: Some(id), time: timed.time });
+        if let Some((id, ruling)) = weaker {
+            return Ok(Ruling { via: Some(id), ..ruling.clone() });
         }
         let takes_it = |stored: &StoreModel| !stored.is_weak() || model.has_decider(history);
         if let Some(stored) = model.stored().filter(takes_it) {
-            let Timed { judgement, time } = decide_stored(history, stored, options);
-            return Ok(Ruling { judgement, via: None, time });
+            return Ok(decide_stored(history, stored, options));
         }
         if let Some(convergent) = model.convergent().filter(|_| model.has_decider(history)) {
-            let Timed { judgement, time } = decide_convergent(history, convergent, options);
-            return Ok(Ruling { judgement, via: None, time });
+            return Ok(decide_convergent(history, convergent, options));
         }
         let started = Instant::now();
         let budget = options.budget.renewed();
@@ -173,7 +158,7 @@ pub fn judge(
         {
             return Ok(Ruling { judgement, via: Some(id), time: started.elapsed() });
         }
-        Ok(Ruling { judgement, via: None, time: started.elapsed() })
+        Ok(Ruling::own(judgement, started.elapsed()))
     };
     let mut rulings: Vec<Option<Result<Ruling, DoesNotApply>>> =
         applies.into_iter().map(|applies| applies.err().map(Err)).collect();
@@ -228,7 +213,7 @@ fn by_the_same_writes(
         _ => None,
     })?;
     let judgement = Judgement::Consistent(certificate);
-    Some(Ruling { judgement, via: None, time: started.elapsed() })
+    Some(Ruling::own(judgement, started.elapsed()))
 }
 
 /// Rules on some models of a history, on all threads if it is large; what runs out of its part of the

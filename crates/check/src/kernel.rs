@@ -17,10 +17,11 @@
 //! Cost: at worst a decision of SC for each pair; mostly a few in all. A stopped search leaves pairs
 //! open, and what is claimed of the others stands.
 
+use crate::Judgement;
 use consistory_history::{History, OpId};
 use consistory_models::{DoesNotApply, find};
 use consistory_order::{ChainOrder, Edge as OrderEdge};
-use consistory_verdict::{Budget, Judgement, Stopped};
+use consistory_verdict::{Budget, Stopped};
 
 use crate::completion::{Complete, Completed};
 use crate::convergent::happens_before;
@@ -117,7 +118,7 @@ fn find_kernel(
     budget: &Budget,
 ) -> Result<Kernel, NoKernel> {
     let registers = &Registers::new(history, &candidates.source);
-    let engine = &*options.engine.on(options.jobs);
+    let engine = &*options.tuning.engine.on(options.jobs);
     let refuted = || -> Result<Kernel, NoKernel> {
         let (finals, sc) = (&Finals::default(), StoreModel::Sc);
         let judgement = stored::decide(history, candidates, finals, sc, engine, budget)?;

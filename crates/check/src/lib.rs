@@ -6,7 +6,7 @@
 //! ```
 //! use consistory_check::{CausalModel, Options, decide};
 //! use consistory_history::{Action, HistoryBuilder};
-//! use consistory_verdict::Judgement;
+//! use crate::Judgement;
 //!
 //! // Message passing that loses the message: t1 sees y = 1, but not the x = 1 before it.
 //! let mut b = HistoryBuilder::new();
@@ -64,17 +64,17 @@ mod sweep;
 mod threads;
 mod views;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use consistory_history::{History, OpId};
 use consistory_models::find;
-use consistory_verdict::{Budget, Certificate, Judgement, Stopped};
+use consistory_verdict::{Certificate, Stopped};
 
 pub use causal::CausalModel;
 pub use causal_memory::Scope;
 pub use completion::Engine;
 pub use convergent::ConvergentModel;
-pub use court::{Model, Ruling, judge};
+pub use court::{Model, judge};
 pub use kernel::{Finder, Kernel, NoKernel, kernel};
 pub use shrink::{shrink, subset};
 pub use stored::StoreModel;
@@ -88,41 +88,24 @@ use crate::sweep::Look;
 /// Which part of the budget a search takes that is not asked for.
 const ASIDE: u32 = 50;
 
-/// How to decide.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// What each model may take.
-    pub budget: Budget,
-    /// How many threads a large or hard history may use.
-    pub jobs: usize,
-    /// For which operations CM is computed; the verdict is the same.
+/// A judgement by a model of registers.
+pub type Judgement = consistory_verdict::Judgement<Certificate>;
+/// A ruling on a model of registers.
+pub type Ruling = consistory_verdict::Ruling<Certificate>;
+/// How to decide models of registers.
+pub type Options = consistory_verdict::Options<Tuning>;
+
+/// Settings of these deciders; the verdicts do not depend on them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tuning {
+    /// The operations for which CM is computed.
     pub scope: Scope,
-    /// How SC, TSO and PSO are completed; the verdict is the same.
+    /// How SC, TSO and PSO are completed.
     pub engine: Engine,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            budget: Budget::unlimited(),
-            jobs: 1,
-            scope: Scope::default(),
-            engine: Engine::default(),
-        }
-    }
-}
-
-/// A judgement and how long it took.
-#[derive(Clone, Debug)]
-pub struct Timed {
-    /// The judgement.
-    pub judgement: Judgement,
-    /// The time; what the models share is counted with the first.
-    pub time: Duration,
-}
-
 /// Decides a register history of single operations for each of the models.
-pub fn decide(history: &History, models: &[CausalModel], options: &Options) -> Vec<Timed> {
+pub fn decide(history: &History, models: &[CausalModel], options: &Options) -> Vec<Ruling> {
     decide_for(history, models, models, options)
 }
 
@@ -133,7 +116,7 @@ fn decide_for(
     models: &[CausalModel],
     asked: &[CausalModel],
     options: &Options,
-) -> Vec<Timed> {
+) -> Vec<Ruling> {
     let started = Instant::now();
     let candidates = reads_from::candidates(history);
     if let Some(read) = candidates.thin_air {
@@ -142,7 +125,7 @@ fn decide_for(
     if candidates.ambiguous.is_empty() {
         decide_differentiated(history, &candidates, models, options, started)
     } else {
-        let Options { budget, jobs, scope, .. } = options;
+        let Options { budget, jobs, tuning: Tuning { scope, .. } } = options;
         timed(started, models, |model| {
             let budget = &match asked.contains(&model) {
                 true => budget.renewed(),
@@ -165,7 +148,7 @@ fn decide_for(
 /// Decides a register history of single operations for a model with a store order.
 ///
 /// Final values count for SC, TSO and PSO, if these apply to the history.
-pub fn decide_stored(history: &History, model: StoreModel, options: &Options) -> Timed {
+pub fn decide_stored(history: &History, model: StoreModel, options: &Options) -> Ruling {
     let started = Instant::now();
     let candidates = reads_from::candidates(history);
     let budget = &options.budget.renewed();
@@ -178,17 +161,17 @@ pub fn decide_stored(history: &History, model: StoreModel, options: &Options) ->
     let judgement = match candidates.thin_air {
         Some(read) => thin_air_read(read),
         None => {
-            let engine = options.engine.on(options.jobs);
+            let engine = options.tuning.engine.on(options.jobs);
             stored::decide(history, &candidates, &finals, model, engine.as_ref(), budget)
                 .unwrap_or_else(Judgement::Undecided)
         }
     };
-    Timed { judgement, time: started.elapsed() }
+    Ruling::own(judgement, started.elapsed())
 }
 
 /// Decides a register history of single operations, without final values, for a model that puts the
 /// views of all sessions together.
-pub fn decide_convergent(history: &History, model: ConvergentModel, options: &Options) -> Timed {
+pub fn decide_convergent(history: &History, model: ConvergentModel, options: &Options) -> Ruling {
     let started = Instant::now();
     let candidates = reads_from::candidates(history);
     let budget = &options.budget.renewed();
@@ -203,7 +186,7 @@ pub fn decide_convergent(history: &History, model: ConvergentModel, options: &Op
         choices::search(history, &candidates, &[Memory::Single], budget, judge)
     };
     let judgement = judgement.unwrap_or_else(Judgement::Undecided);
-    Timed { judgement, time: started.elapsed() }
+    Ruling::own(judgement, started.elapsed())
 }
 
 fn thin_air_read(read: OpId) -> Judgement {
@@ -219,11 +202,11 @@ fn decide_differentiated(
     models: &[CausalModel],
     options: &Options,
     started: Instant,
-) -> Vec<Timed> {
+) -> Vec<Ruling> {
     let Options { budget, jobs, .. } = options;
     let causal = Causal::prepare(history, &candidates.source, look(models), *jobs, budget);
     timed(started, models, |model| match &causal {
-        Ok(causal) => causal.judge(model, options.scope, &[]),
+        Ok(causal) => causal.judge(model, options.tuning.scope, &[]),
         Err(stopped) => Err(stopped.clone()),
     })
 }
@@ -241,14 +224,14 @@ fn timed(
     mut started: Instant,
     models: &[CausalModel],
     mut judge: impl FnMut(CausalModel) -> Result<Judgement, Stopped>,
-) -> Vec<Timed> {
+) -> Vec<Ruling> {
     models
         .iter()
         .map(|&model| {
             let judgement = judge(model).unwrap_or_else(Judgement::Undecided);
             let now = Instant::now();
             let time = now - std::mem::replace(&mut started, now);
-            Timed { judgement, time }
+            Ruling::own(judgement, time)
         })
         .collect()
 }

@@ -6,8 +6,9 @@
 //! whose write was dropped would be a violation of its own (ThinAirRead); that does not count
 //! unless the history had one to begin with.
 
+use crate::Judgement;
 use consistory_history::{Action, Call, Details, History, HistoryBuilder, KeyId, OpId};
-use consistory_verdict::{Certificate, Edge, Judgement, Stopped};
+use consistory_verdict::{Certificate, Edge, Stopped};
 
 /// Shrinks a history for which `judge` gives a violation.
 ///

@@ -15,9 +15,10 @@
 
 use std::cmp::Reverse;
 
+use crate::Judgement;
 use consistory_history::{History, KeyId, OpId};
 use consistory_order::{Cyclic, Paths, Step};
-use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped};
+use consistory_verdict::{Budget, Certificate, Edge, Stopped};
 use rustc_hash::FxHashMap;
 
 use crate::causal::{future_read, violation};

@@ -3,7 +3,7 @@
 
 mod support;
 
-use consistory_check::{CausalModel, Options, Scope, decide};
+use consistory_check::{CausalModel, Options, Scope, Tuning, decide};
 use consistory_history::History;
 use consistory_models::{EvaluateOptions, evaluate};
 use consistory_verdict::{Judgement, Verdict};
@@ -34,7 +34,7 @@ fn assert_agrees(history: &History, tally: &mut Tally) {
             panic!("{id} of\n{}\n{:?}\n{rejection}", text(history), timed.judgement);
         }
     }
-    let every = Options { scope: Scope::EveryOperation, ..Options::default() };
+    let every = Options::tuned(Tuning { scope: Scope::EveryOperation, ..Tuning::default() });
     let direct = &decide(history, &[CausalModel::Cm], &every)[0].judgement;
     let wanted =
         if holds(history, CausalModel::Cm) { Verdict::Consistent } else { Verdict::Violation };

@@ -42,7 +42,7 @@ fn ruling(history: &History, model: &str) -> Ruling {
     judge(history, &models, &Options::default()).remove(0).unwrap()
 }
 
-fn judgement(history: &History, model: &str) -> Judgement {
+fn judgement(history: &History, model: &str) -> Judgement<Certificate> {
     ruling(history, model).judgement
 }
 
@@ -92,7 +92,7 @@ fn a_shrunk_history_is_minimal_and_still_violates() {
                 continue;
             }
             let small = shrink(&history, &violation, |part| Ok(judgement(part, model)));
-            let thin_air = |j: &Judgement| matches!(j, Judgement::Violation { pattern, .. } if pattern == "ThinAirRead");
+            let thin_air = |j: &Judgement<Certificate>| matches!(j, Judgement::Violation { pattern, .. } if pattern == "ThinAirRead");
             let still = judgement(&small, model);
             assert_eq!(still.verdict(), Verdict::Violation, "{model} of {name}");
             assert_eq!(thin_air(&still), thin_air(&violation), "{model} of {name}");

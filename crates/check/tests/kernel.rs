@@ -4,7 +4,7 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use consistory_check::{Engine, Finder, NoKernel, Options, kernel};
+use consistory_check::{Engine, Finder, NoKernel, Options, Tuning, kernel};
 use consistory_generate::{Memory, Workload, generate};
 use consistory_history::{History, OpId};
 use support::{Random, Shape, every_history, random_history, text};
@@ -170,7 +170,7 @@ struct Tally {
 
 fn assert_is_kernel(history: &History, engine: Engine, tally: &mut Tally) {
     let plain = Plain::new(history);
-    let options = Options { engine, ..Options::default() };
+    let options = Options::tuned(Tuning { engine, ..Tuning::default() });
     let found = match kernel(history, &options) {
         Ok(found) => found,
         Err(NoKernel::Violation(_)) => {

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use consistory_certify::certify;
 use consistory_check::{
-    CausalModel, ConvergentModel, Engine, Options, StoreModel, decide, decide_convergent,
+    CausalModel, ConvergentModel, Engine, Options, StoreModel, Tuning, decide, decide_convergent,
     decide_stored,
 };
 use consistory_formats::{Format, parse_str};
@@ -48,9 +48,9 @@ fn circle(edge: &Edge) -> Option<&Edge> {
 }
 
 /// Judges a history by every model whose rules derive something from what they derived.
-fn judgements(history: &History) -> Vec<(&'static str, Judgement)> {
+fn judgements(history: &History) -> Vec<(&'static str, Judgement<Certificate>)> {
     let options = &Options::default();
-    let split = &Options { engine: Engine::Split, ..Options::default() };
+    let split = &Options::tuned(Tuning { engine: Engine::Split, ..Tuning::default() });
     let causal = decide(history, &[CausalModel::Cm], options).remove(0).judgement;
     let convergent = |model| decide_convergent(history, model, options).judgement;
     let stored = |model, options| decide_stored(history, model, options).judgement;

@@ -6,7 +6,7 @@ mod support;
 use std::time::Duration;
 
 use consistory_certify::certify;
-use consistory_check::{Engine, Model, Options, StoreModel, decide_stored, judge};
+use consistory_check::{Engine, Model, Options, StoreModel, Tuning, decide_stored, judge};
 use consistory_formats::{Format, parse_str};
 use consistory_generate::{
     Memory, PlantOptions, Plants, Tangle, Workload, generate, plant, tangle,
@@ -37,7 +37,7 @@ fn assert_agrees(history: &History, engines: &[Engine], tally: &mut Tally) {
         let expected = expected.verdict();
         tally[usize::from(expected == Verdict::Violation)] += 1;
         for &engine in engines {
-            let options = Options { engine, ..Options::default() };
+            let options = Options::tuned(Tuning { engine, ..Tuning::default() });
             let judgement = decide_stored(history, model, &options).judgement;
             assert_eq!(judgement.verdict(), expected, "{id} by {engine:?} of\n{}", text(history));
             let certificate = judgement.certificate().expect("decided");
@@ -158,7 +158,7 @@ fn assert_ends(history: &str, tally: &mut [[usize; 2]; 3]) {
         let expected = expected.verdict();
         tally[usize::from(expected == Verdict::Violation)] += 1;
         for engine in ALL {
-            let options = Options { engine, ..Options::default() };
+            let options = Options::tuned(Tuning { engine, ..Tuning::default() });
             let judgement = decide_stored(&parsed, model, &options).judgement;
             assert_eq!(judgement.verdict(), expected, "{id} by {engine:?} of\n{history}");
             let certificate = judgement.certificate().expect("decided");
@@ -355,7 +355,7 @@ fn assert_engines_agree(history: &History, id: &str, model: StoreModel, what: &s
     for (engine, jobs) in
         [(Engine::Split, 1), (Engine::Sat, 1), (Engine::Auto, 2), (Engine::Auto, 3)]
     {
-        let options = Options { engine, jobs, ..Options::default() };
+        let options = Options { jobs, ..Options::tuned(Tuning { engine, ..Tuning::default() }) };
         let judgement = decide_stored(history, model, &options).judgement;
         let certificate = judgement.certificate().expect("decided");
         certify(history, id, judgement.verdict(), certificate)
@@ -471,14 +471,15 @@ fn every_engine_stops_when_its_budget_runs_out() {
     for (engine, jobs) in ALL.into_iter().zip([3, 1, 1, 1]) {
         for model in [StoreModel::Sc, StoreModel::Tso] {
             let budget = Budget::unlimited().with_time(Duration::from_millis(30));
-            let options = Options { engine, jobs, budget, ..Options::default() };
+            let options = Options { jobs, budget, tuning: Tuning { engine, ..Tuning::default() } };
             let judgement = decide_stored(&history, model, &options).judgement;
             let stopped = Judgement::Undecided(Stopped::Time { limit: Duration::from_millis(30) });
             assert_eq!(judgement, stopped, "{engine:?}");
         }
     }
     let budget = Budget::unlimited().with_memory(1 << 20);
-    let options = Options { engine: Engine::Sat, budget, ..Options::default() };
+    let options =
+        Options { budget, ..Options::tuned(Tuning { engine: Engine::Sat, ..Tuning::default() }) };
     let judgement = decide_stored(&history, StoreModel::Sc, &options).judgement;
     assert!(matches!(judgement, Judgement::Undecided(Stopped::Memory { .. })), "{judgement:?}");
 }

@@ -1,59 +1,18 @@
-//! `consistory certify`: check saved verdicts again, and how any verdict is checked.
+//! `consistory certify`: check saved verdicts again.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use consistory_certify::{certify as certify_by_rules, certify_definition};
-use consistory_check::Model;
+use consistory::{Model, NamedObject, Outcome, Proof};
 use consistory_formats::{Histories, Input, read};
 use consistory_history::History;
-use consistory_models::implies;
-use consistory_spec::{Object, ObjectModel};
-use consistory_verdict::{
-    Budget, Certificate, MAX_DEPTH, Verdict, read_certificate, read_object_certificate,
-};
+use consistory_verdict::{Budget, MAX_DEPTH};
 use serde_json::Value;
 
 use crate::args::CertifyArgs;
 use crate::error::{CliError, OK, UNREADABLE, VIOLATION, report};
-use crate::objects::{Named, accept_object, prepare};
 use crate::output::Output;
-use crate::select::select;
-
-/// Has the independent checker accept a certificate.
-///
-/// The models with deciders have rules of their own. Any other definition is evaluated under what the
-/// certificate says, by an evaluator that only the checker uses.
-pub(crate) fn accept(
-    history: &History,
-    model: &Model,
-    via: Option<&str>,
-    claim: Verdict,
-    certificate: &Certificate,
-) -> Result<(), String> {
-    let accepted = match via {
-        Some(other) if !settles(other, model, claim) => {
-            return Err(format!("{other} says nothing about {}", model.id()));
-        }
-        Some(other) => certify_by_rules(history, other, claim, certificate),
-        None if model.has_decider(history) => {
-            certify_by_rules(history, model.id(), claim, certificate)
-        }
-        None => certify_definition(history, model.definition(), claim, certificate),
-    };
-    accepted.map_err(|rejection| rejection.to_string())
-}
-
-/// Says whether a verdict about one model is one about another: a violation of a weaker one, or that a
-/// stronger one holds.
-fn settles(other: &str, model: &Model, claim: Verdict) -> bool {
-    match claim {
-        Verdict::Violation => model.settles(other),
-        Verdict::Consistent => implies(other, model.id()).is_some(),
-        Verdict::Undecided => false,
-    }
-}
 
 #[derive(Default)]
 struct Tally {
@@ -159,20 +118,19 @@ impl Docket<'_> {
         let results = results.ok_or_else(|| "the field \"results\" is missing".to_owned())?;
         let folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
         // Verdicts on an object's calls say which object.
-        let object = line.get("object").and_then(Value::as_str).map(Named::load).transpose();
-        let object = object.map_err(|error| error.to_string())?;
+        let object = line.get("object").and_then(Value::as_str).map(NamedObject::load).transpose();
+        let mut object = object.map_err(|error| error.to_string())?;
         let mut history = self.history(&source, index)?;
         let calls;
-        let mut of = None;
         if let Some(named) = object {
-            let (made, named) = prepare(history, named).map_err(|error| error.to_string())?;
+            let (made, named) = named.as_calls(history).map_err(|error| error.to_string())?;
             calls = made;
             history = calls.as_ref().unwrap_or(history);
-            of = Some(named.object);
+            object = Some(named);
         }
         let mut problem = Ok(());
         for result in results {
-            let checked = check_result(history, of.as_deref(), &folder, result);
+            let checked = check_result(history, object.as_ref(), &folder, result);
             match checked {
                 Ok(Checked::Undecided) => tally.undecided += 1,
                 Ok(Checked::Accepted) => tally.accepted += 1,
@@ -221,14 +179,14 @@ enum Checked {
 /// Checks one verdict of a line, on a history or an object's calls.
 fn check_result(
     history: &History,
-    object: Option<&dyn Object>,
+    object: Option<&NamedObject>,
     folder: &Path,
     result: &Value,
 ) -> Result<Checked, String> {
     let model = text(result, "model")?;
     let claim = match text(result, "verdict")?.as_str() {
-        "consistent" => Verdict::Consistent,
-        "violation" => Verdict::Violation,
+        "consistent" => Outcome::Consistent,
+        "violation" => Outcome::Violation,
         "undecided" => return Ok(Checked::Undecided),
         other => return Err(format!("{other:?} is no verdict")),
     };
@@ -248,10 +206,19 @@ fn check_result(
         }
         None => json,
     };
-    let accepted = match object {
-        Some(object) => accept_calls(history, object, &model, via, claim, json)?,
-        None => accept_registers(history, &model, via, claim, json)?,
+    let known = match object {
+        Some(object) => Model::of_object(object.clone(), &model),
+        None => Model::register(&model),
     };
+    let known = known.map_err(|error| error.to_string())?;
+    // A certificate that cannot be read, since it names an operation that is not in the history,
+    // say, proves nothing.
+    let accepted = Proof::read(history, known.family(), json)
+        .map_err(|error| error.to_string())
+        .and_then(|proof| {
+            let accepted = known.accept(history, via, claim, &proof, &Budget::unlimited());
+            accepted.map_err(|rejection| rejection.to_string())
+        });
     Ok(match accepted {
         Ok(()) => Checked::Accepted,
         Err(why) => Checked::Rejected { model, why },
@@ -261,46 +228,6 @@ fn check_result(
 fn text(value: &Value, field: &str) -> Result<String, String> {
     let found = value.get(field).and_then(Value::as_str).map(str::to_owned);
     found.ok_or_else(|| format!("the field {field:?} is missing or no text"))
-}
-
-/// Reads a certificate about registers and has it checked; one that cannot be read, since it names
-/// what is not in the history, say, proves nothing.
-fn accept_registers(
-    history: &History,
-    id: &str,
-    via: Option<&str>,
-    claim: Verdict,
-    json: &Value,
-) -> Result<Result<(), String>, String> {
-    let selected = select(&[id.to_owned()]).map_err(|error| error.to_string())?;
-    let [model] = &selected.models[..] else { return Err(format!("{id:?} is not one model")) };
-    Ok(match read_certificate(history, json) {
-        Ok(certificate) => accept(history, model, via, claim, &certificate),
-        Err(error) => Err(error.to_string()),
-    })
-}
-
-/// Reads a certificate about an object's calls and has it checked.
-fn accept_calls(
-    history: &History,
-    object: &dyn Object,
-    id: &str,
-    via: Option<&str>,
-    claim: Verdict,
-    json: &Value,
-) -> Result<Result<(), String>, String> {
-    let model = ObjectModel::parse("model", id).map_err(|errors| errors.to_string())?;
-    let certificate = match read_object_certificate(history, json) {
-        Ok(certificate) => certificate,
-        Err(error) => return Ok(Err(error.to_string())),
-    };
-    if certificate.verdict() != claim {
-        let kind = certificate.kind();
-        return Ok(Err(format!("a {kind} does not prove the verdict {}", claim.as_str())));
-    }
-    let budget = Budget::unlimited();
-    Ok(accept_object(history, object, &model, via, &certificate, &budget)
-        .map_err(|rejection| rejection.to_string()))
 }
 
 fn skip(source: String, mut histories: Histories, at: u64, index: u64) -> Result<Current, String> {

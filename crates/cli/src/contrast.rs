@@ -3,27 +3,24 @@
 use std::io::Write;
 use std::path::Path;
 
+use consistory::{Attachments, Case, Court, Outcome, Report};
 use consistory_atlas::{ScanOptions, Side, Space, contrast as compare};
-use consistory_check::{Model, Options, Ruling, judge};
+use consistory_check::Model;
 use consistory_formats::{Format, write_history};
 use consistory_history::History;
-use consistory_verdict::{Budget, Verdict};
+use consistory_verdict::Budget;
 
 use crate::args::{ContrastArgs, OutputFormat};
-use crate::certify::accept;
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
-use crate::finding::Finding;
 use crate::output::{Output, write_file};
-use crate::report::{Outcome, Report, counted, json, quoted};
-use crate::select::select;
+use crate::report::{counted, quoted};
 
 /// Looks for histories that one of two models allows and the other forbids.
 pub(crate) fn contrast(args: &ContrastArgs) -> Result<u8, CliError> {
-    let names = [args.first.clone(), args.second.clone()];
-    let models: [Model; 2] = select(&names)?
-        .models
-        .try_into()
-        .map_err(|_| CliError::usage("name two different models, by id or by path"))?;
+    let models = [register_model(&args.first)?, register_model(&args.second)?];
+    if models[0].id() == models[1].id() {
+        return Err(CliError::usage("name two different models, by id or by path"));
+    }
     let operations = usize::from(args.bound);
     let limited = |limit: Option<u16>, most: usize| limit.map_or(most, usize::from).min(most);
     let space = Space {
@@ -51,8 +48,9 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<u8, CliError> {
             (Side::Undecided { .. }, OK) => UNDECIDED,
             _ => code,
         };
+        let index = sides.len() as u64;
         let separation = match &side {
-            Side::Separated(history) => Some(separation(history, allows, forbids, args)?),
+            Side::Separated(history) => Some(separation(history, index, allows, forbids, args)?),
             _ => None,
         };
         sides.push(Shown { allows, forbids, side, separation });
@@ -78,57 +76,58 @@ struct Shown<'a> {
 /// A history that separates, judged by both models.
 struct Separation {
     text: String,
-    results: [Outcome; 2],
+    report: Report<'static>,
+    /// The file that holds the drawing.
+    drawing: Option<String>,
+}
+
+/// Finds a model of registers.
+fn register_model(name: &str) -> Result<Model, CliError> {
+    match consistory::Model::register(name)? {
+        consistory::Model::Register(model) => Ok(model),
+        model => Err(CliError::usage(format!("`{}` is not a model of registers", model.id()))),
+    }
 }
 
 /// Judges a history by both models; what the certificates say must be what the scan said.
 fn separation(
     history: &History,
+    index: u64,
     allows: &Model,
     forbids: &Model,
     args: &ContrastArgs,
 ) -> Result<Separation, CliError> {
-    let budget = Budget::unlimited().with_time(args.budget);
-    let options = Options { budget, ..Options::default() };
-    let expected = [(allows, Verdict::Consistent), (forbids, Verdict::Violation)];
-    let mut results = Vec::new();
-    for (model, expected) in expected {
-        let defect = |what: &str| {
+    let court = Court::registers().models([allows.id(), forbids.id()])?;
+    let court = court.budget(args.budget).jobs(1);
+    let case = Case { source: "contrast".into(), index, ..Case::from(history.clone()) };
+    let report = court.judge_case(case)?;
+    let mut drawing = None;
+    for (verdict, expected) in report.iter().zip([Outcome::Consistent, Outcome::Violation]) {
+        let defect = |what: String| {
             CliError::with_hint(
-                format!("{what} for {}, of\n{}", model.id(), shown(history)),
+                format!("{what} for {}, of\n{}", verdict.model().id(), shown(history)),
                 "this is a defect of consistory; nothing is claimed",
             )
         };
-        let ruling = judge(history, std::slice::from_ref(model), &options)
-            .swap_remove(0)
-            .map_err(|reason| defect(&reason.to_string()))?;
-        let verdict = ruling.judgement.verdict();
-        let certificate = ruling.judgement.certificate();
-        if verdict != expected {
-            return Err(defect(&format!("the verdict is {}", verdict.as_str())));
+        if let Some(rejection) = verdict.rejection() {
+            return Err(defect(format!("the certificate was rejected: {rejection}")));
         }
-        if let Some(certificate) = certificate {
-            accept(history, model, ruling.via, verdict, certificate).map_err(|rejection| {
-                defect(&format!("the certificate was rejected: {rejection}"))
-            })?;
+        if verdict.outcome() != expected {
+            return Err(defect(format!("the verdict is {}", verdict.outcome())));
         }
-        let Ruling { judgement, via, time } = ruling;
-        let mut outcome = Outcome::new(model.id(), Finding::Registers(judgement), via, time);
-        if let (Some(folder), Verdict::Violation) = (&args.draw, verdict) {
+        if let (Some(folder), true) = (&args.draw, verdict.is_violation()) {
             let plain = |id: &str| Path::new(id).file_stem().unwrap_or_default().to_os_string();
             let mut name = plain(allows.id());
             name.push("-not-");
             name.push(plain(forbids.id()));
             name.push(".svg");
             let path = folder.join(name);
-            let svg = outcome.finding.picture(history, outcome.proved());
+            let svg = verdict.draw();
             write_file(&path, |out| out.write_all(svg.as_bytes()))?;
-            outcome.drawing = Some(path.display().to_string());
+            drawing = Some(path.display().to_string());
         }
-        results.push(outcome);
     }
-    let results = <[Outcome; 2]>::try_from(results).ok().expect("two models, two results");
-    Ok(Separation { text: shown(history), results })
+    Ok(Separation { text: shown(history), report, drawing })
 }
 
 /// Writes a history in text form.
@@ -178,17 +177,16 @@ fn page(sides: &[Shown<'_>], space: &Space, histories: u64) -> String {
                 extent(space, *operations)
             ),
         };
-        if let (Some(Separation { text, results }), Side::Separated(history)) = (separation, side) {
+        if let Some(Separation { text, report, drawing }) = separation {
             for line in text.lines() {
                 page += &format!("    {line}\n");
             }
-            for outcome in results {
+            for verdict in report.iter() {
                 page += "\n";
-                page +=
-                    &outcome.finding.story(history, &outcome.named(std::slice::from_ref(outcome)));
-                if let Some(drawing) = &outcome.drawing {
-                    page += &format!("\nDrawn in {drawing}\n");
-                }
+                page += &verdict.explain();
+            }
+            if let Some(drawing) = drawing {
+                page += &format!("\nDrawn in {drawing}\n");
             }
         }
         page += "\n";
@@ -215,21 +213,12 @@ fn line(sides: &[Shown<'_>], space: &Space, histories: u64, millis: f64) -> Stri
         let (a, b) = (quoted(allows.id()), quoted(forbids.id()));
         write(&mut line, format!("{comma}{{\"allows\":{a},\"forbids\":{b},\"answer\":"));
         match side {
-            Side::Separated(history) => {
+            Side::Separated(_) => {
                 write(&mut line, "\"separated\"".to_owned());
-                if let Some(Separation { text, results }) = separation {
-                    write(&mut line, format!(",\"history\":{},\"judged\":", quoted(text)));
-                    let report = Report {
-                        source: "contrast",
-                        index: i as u64,
-                        history,
-                        object: None,
-                        results,
-                        strongest: None,
-                    };
-                    json(&report, &mut line).expect("writing to memory does not fail");
-                    // The report ends its line.
-                    line.pop();
+                if let Some(Separation { text, report, drawing }) = separation {
+                    let drawing = Attachments { drawing: drawing.clone(), ..Default::default() };
+                    let judged = report.json_with(&[Attachments::default(), drawing]);
+                    write(&mut line, format!(",\"history\":{},\"judged\":{judged}", quoted(text)));
                 }
             }
             Side::Implied(standing) => {

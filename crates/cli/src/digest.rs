@@ -1,11 +1,10 @@
 //! What people read of histories: a page for one, and for many a line each, a page for what is
 //! violated, and a table of counts at the end.
 
+use consistory::{Attachments, Judgement, Outcome, Report, Verdict};
 use consistory_draw::table;
-use consistory_verdict::Verdict;
 
-use crate::finding::Finding;
-use crate::report::{Outcome, Report, coloured, heading};
+use crate::report::{coloured, heading};
 
 /// What people may read of a history.
 pub(crate) struct Page {
@@ -13,7 +12,7 @@ pub(crate) struct Page {
     full: String,
     /// A line, if that is enough where there are many.
     short: Option<String>,
-    verdicts: Vec<(String, Verdict)>,
+    verdicts: Vec<(String, Outcome)>,
     /// The strongest models satisfied, if that was asked for.
     strongest: Option<Vec<String>>,
 }
@@ -43,9 +42,9 @@ impl Digest {
                 self.counts.len() - 1
             });
             let column = match verdict {
-                Verdict::Consistent => 0,
-                Verdict::Violation => 1,
-                Verdict::Undecided => 2,
+                Outcome::Consistent => 0,
+                Outcome::Violation => 1,
+                Outcome::Undecided => 2,
             };
             let counts = &mut self.counts[place].1;
             counts[column] += 1;
@@ -104,83 +103,96 @@ impl Digest {
 
 /// Writes all about a history, and the line that is enough where nothing is violated or only the
 /// strongest models are asked for.
-pub(crate) fn page(report: &Report<'_>) -> Page {
-    let Report { results, strongest, .. } = report;
-    let is_violated = results.iter().any(|outcome| outcome.verdict() == Verdict::Violation);
-    let has_files = |outcome: &Outcome| {
-        outcome.file.is_some() || outcome.drawing.is_some() || outcome.shrunk.is_some()
-    };
-    let is_short = !results.iter().any(has_files) && (!is_violated || strongest.is_some());
+pub(crate) fn page(report: &Report<'_>, attached: &[Attachments]) -> Page {
+    let is_violated = report.iter().any(Verdict::is_violation);
+    let is_short = attached.iter().all(Attachments::is_empty)
+        && (!is_violated || report.strongest().is_some());
     Page {
-        full: full(report),
+        full: full(report, attached),
         short: is_short.then(|| short(report)),
-        verdicts: results.iter().map(|o| (o.model.clone(), o.verdict())).collect(),
-        strongest: strongest.map(<[String]>::to_vec),
+        verdicts: report.iter().map(|v| (v.model().id().to_owned(), v.outcome())).collect(),
+        strongest: report.strongest().map(<[String]>::to_vec),
     }
 }
 
 fn short(report: &Report<'_>) -> String {
-    let Report { source, index, history, results, strongest, .. } = report;
-    let mut line = heading(source, *index, history).trim_end().to_owned();
-    line += &match strongest {
+    let mut line = heading(report.source(), report.index(), report.history()).trim_end().to_owned();
+    line += &match report.strongest() {
         Some([]) => ", no model satisfied".to_owned(),
         Some(ids) => format!(", strongest {}", ids.join(", ")),
-        None if results.iter().any(|o| o.verdict() == Verdict::Consistent) => {
+        None if report.iter().any(Verdict::is_consistent) => {
             ", \u{1b}[32mconsistent\u{1b}[0m".to_owned()
         }
         None => String::new(),
     };
-    for outcome in *results {
-        if outcome.verdict() == Verdict::Undecided {
-            let (model, why) = (&outcome.model, outcome.finding.pattern(history));
-            line += &format!(", {model} \u{1b}[33mundecided\u{1b}[0m: {why}");
+    for verdict in report.iter() {
+        if let Judgement::Undecided(stopped) = verdict.judgement() {
+            let model = verdict.model().id();
+            line += &format!(", {model} \u{1b}[33mundecided\u{1b}[0m: {stopped}");
         }
     }
     line
 }
 
-fn full(report: &Report<'_>) -> String {
-    let Report { source, index, history, results, strongest, .. } = report;
-    let mut page = heading(source, *index, history);
-    let rows: Vec<Vec<String>> = results
-        .iter()
-        .map(|outcome| {
-            let mut pattern = outcome.finding.pattern(history);
-            if let (Some(via), Verdict::Violation) = (outcome.via, outcome.verdict()) {
-                pattern += &format!(" (as {via})");
-            }
-            let time = format!("{:.1} ms", outcome.time.as_secs_f64() * 1e3);
-            vec![outcome.model.clone(), outcome.verdict().as_str().to_owned(), pattern, time]
-        })
-        .collect();
+fn full(report: &Report<'_>, attached: &[Attachments]) -> String {
+    let mut page = heading(report.source(), report.index(), report.history());
+    let rows: Vec<Vec<String>> = report.iter().map(row).collect();
     page += &coloured(&table(&["model", "verdict", "pattern", "time"], &rows));
-    if let Some(strongest) = strongest {
+    if let Some(strongest) = report.strongest() {
         page += &match strongest {
             [] => "\nNo model that was decided is satisfied.\n".to_owned(),
             ids => format!("\nStrongest satisfied: {}\n", ids.join(", ")),
         };
     }
     // Models that fall by the same proof are explained together.
-    let mut explained: Vec<&Finding> = Vec::new();
-    for outcome in *results {
-        if outcome.verdict() == Verdict::Violation && !explained.contains(&&outcome.finding) {
-            explained.push(&outcome.finding);
+    let mut explained: Vec<&Judgement> = Vec::new();
+    for (verdict, attached) in report.iter().zip(attached) {
+        if verdict.is_violation() && !explained.contains(&verdict.judgement()) {
+            explained.push(verdict.judgement());
             page += "\n";
-            page += &outcome.finding.story(history, &outcome.named(results));
+            page += &verdict.explain_in_colour(&names(verdict, report));
         }
-        if let Some(shrunk) = &outcome.shrunk {
-            page += &format!("\nSmallest part that still violates {}:\n\n", outcome.model);
+        let model = verdict.model().id();
+        if let Some(shrunk) = &attached.shrunk {
+            page += &format!("\nSmallest part that still violates {model}:\n\n");
             for line in shrunk.lines() {
                 page += &format!("    {line}\n");
             }
         }
-        if let Some(drawing) = &outcome.drawing {
+        if let Some(drawing) = &attached.drawing {
             page += &format!("\nDrawn in {drawing}\n");
         }
-        if let Some(file) = &outcome.file {
-            page += &format!("\nCertificate for {} in {file}\n", outcome.model);
+        if let Some(file) = &attached.certificate {
+            page += &format!("\nCertificate for {model} in {file}\n");
         }
     }
     page += "\n";
     page
+}
+
+/// Returns the row of a verdict in the table.
+fn row(verdict: &Verdict<'_>) -> Vec<String> {
+    let mut pattern = match verdict.judgement() {
+        Judgement::Undecided(stopped) => stopped.to_string(),
+        _ => verdict.pattern().unwrap_or_default(),
+    };
+    if let (Some(via), true) = (verdict.via(), verdict.is_violation()) {
+        pattern += &format!(" (as {via})");
+    }
+    let time = format!("{:.1} ms", verdict.time().as_secs_f64() * 1e3);
+    vec![verdict.model().id().to_owned(), verdict.outcome().to_string(), pattern, time]
+}
+
+/// Names the model that a proof is about, and the models of the report that fall by the same proof.
+fn names(verdict: &Verdict<'_>, report: &Report<'_>) -> String {
+    let follows =
+        |other: &&Verdict<'_>| other.via().is_some() && other.judgement() == verdict.judgement();
+    let others: Vec<&str> = report.iter().filter(follows).map(|other| other.model().id()).collect();
+    match others.split_last() {
+        None => verdict.proved().to_owned(),
+        Some((last, [])) => format!("{}, and so {last}", verdict.proved()),
+        Some((last, rest)) => {
+            format!("{}, and so {} and {last}", verdict.proved(), rest.join(", "))
+        }
+    }
 }

@@ -23,9 +23,9 @@ pub(crate) const CLOSED: u8 = 141;
 pub(crate) enum CliError {
     /// Something is wrong with how the command was called.
     Usage { message: String, hint: Option<String> },
-    /// An input could not be read.
-    Read(ReadError),
-    /// A text other than a history has errors: a definition, a test, a protocol, an object.
+    /// A history could not be read or judged.
+    Judge(consistory::Error),
+    /// A text other than a history has errors: a litmus test, a protocol.
     Malformed(Diagnostics),
     /// A history cannot be written in a format.
     Write(WriteError),
@@ -42,16 +42,6 @@ impl CliError {
 
     pub(crate) fn with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
         CliError::Usage { message: message.into(), hint: Some(hint.into()) }
-    }
-
-    /// Says which input a complaint is about.
-    pub(crate) fn at(self, place: &str) -> Self {
-        match self {
-            CliError::Usage { message, hint } => {
-                CliError::Usage { message: format!("{place}: {message}"), hint }
-            }
-            other => other,
-        }
     }
 
     /// Wraps a failure of writing the output; a closed pipe is not worth a message.
@@ -73,10 +63,12 @@ impl CliError {
             CliError::Usage { message, hint: Some(hint) } => {
                 format!("{LABEL} {message}\n  = help: {hint}\n")
             }
-            CliError::Malformed(diagnostics)
-            | CliError::Read(ReadError::Malformed(diagnostics)) => {
-                diagnostics.render(Style::Styled)
-            }
+            CliError::Malformed(diagnostics) => diagnostics.render(Style::Styled),
+            CliError::Judge(error) => match (error.render(Style::Styled), error.hint()) {
+                (Some(text), _) => text,
+                (None, Some(hint)) => format!("{LABEL} {error}\n  = help: {hint}\n"),
+                (None, None) => format!("{LABEL} {error}\n"),
+            },
             CliError::Closed => String::new(),
             other => format!("{LABEL} {other}\n"),
         }
@@ -93,7 +85,7 @@ impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CliError::Usage { message, .. } => f.write_str(message),
-            CliError::Read(error) => write!(f, "{error}"),
+            CliError::Judge(error) => write!(f, "{error}"),
             CliError::Malformed(diagnostics) => write!(f, "{diagnostics}"),
             CliError::Write(error) => write!(f, "{error}"),
             CliError::Io { what, error } => write!(f, "{what}: {error}"),
@@ -104,9 +96,15 @@ impl fmt::Display for CliError {
 
 impl std::error::Error for CliError {}
 
+impl From<consistory::Error> for CliError {
+    fn from(error: consistory::Error) -> Self {
+        CliError::Judge(error)
+    }
+}
+
 impl From<ReadError> for CliError {
     fn from(error: ReadError) -> Self {
-        CliError::Read(error)
+        CliError::Judge(error.into())
     }
 }
 

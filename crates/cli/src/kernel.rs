@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use consistory_check::{Finder, Kernel, NoKernel, Options, kernel};
+use consistory::{Case, pipeline};
+use consistory_check::{Finder, Kernel, NoKernel, Options, Tuning, kernel};
 use consistory_draw::table;
 use consistory_history::History;
 use consistory_verdict::{Budget, Judgement};
 
 use crate::args::{KernelArgs, OutputFormat};
-use crate::check::{Item, produce, progress_bar, refuse_terminal, worse};
+use crate::check::{produce, progress_bar, refuse_terminal, worse};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::output::StandardOutput;
-use crate::pipeline;
 use crate::report::{heading, quoted};
 
 /// What to print of an item, and what it adds to the totals.
@@ -44,10 +44,8 @@ pub(crate) fn kernels(args: &KernelArgs) -> Result<u8, CliError> {
         jobs,
         |push| produce(&args.input, push),
         |item| match item {
-            Item::History { source, index, history, .. } => {
-                one(args, jobs, &source, index, &history)
-            }
-            Item::Unreadable(error) => Done::Unreadable(error),
+            Ok(Case { source, index, history, .. }) => one(args, jobs, &source, index, &history),
+            Err(error) => Done::Unreadable(error.into()),
         },
         |done| {
             progress.inc(1);
@@ -87,7 +85,8 @@ pub(crate) fn kernels(args: &KernelArgs) -> Result<u8, CliError> {
 /// Finds the kernel of one history.
 fn one(args: &KernelArgs, jobs: usize, source: &str, index: u64, history: &History) -> Done {
     let budget = Budget::unlimited().with_time(args.budget).with_memory(args.memory);
-    let options = Options { budget, jobs, engine: args.engine.into(), ..Options::default() };
+    let tuning = Tuning { engine: args.engine.into(), ..Tuning::default() };
+    let options = Options { budget, jobs, tuning };
     let started = Instant::now();
     let found = kernel(history, &options);
     let millis = started.elapsed().as_secs_f64() * 1e3;

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use consistory::{Model, is_path, load_definition};
 use consistory_draw::{LatticeEdge, LatticeNode, lattice_svg, table};
 use consistory_models::{
     catalogue, find, find_memory_model, lattice, lattice_dot, lattice_text, memory_models,
@@ -11,7 +12,6 @@ use consistory_spec::{NAMED, ObjectModel, object_model_implies};
 
 use crate::args::{LatticeFormat, ModelsArgs, ModelsCommand};
 use crate::error::{CliError, OK};
-use crate::select::{is_path, load, unknown};
 
 /// Lists the catalogue, shows a definition, or draws the lattice.
 pub(crate) fn models(args: &ModelsArgs) -> Result<u8, CliError> {
@@ -87,7 +87,7 @@ fn show_object_model(model: &ObjectModel) -> String {
 fn show(model: &str) -> Result<String, CliError> {
     if is_path(model) {
         // Loading it reports its errors; what is shown is the text as it stands.
-        load(Path::new(model))?;
+        load_definition(Path::new(model))?;
         return std::fs::read_to_string(model)
             .map_err(|error| CliError::file("read", Path::new(model), error));
     }
@@ -101,9 +101,12 @@ fn show(model: &str) -> Result<String, CliError> {
     }
     match find(model) {
         Ok(model) => Ok(model.text.to_owned()),
-        Err(error) => {
+        Err(_) => {
             let object_model = ObjectModel::named(model).map(|model| show_object_model(&model));
-            object_model.or_else(|| memory_model(model)).ok_or_else(|| unknown(error))
+            match object_model.or_else(|| memory_model(model)) {
+                Some(text) => Ok(text),
+                None => Err(Model::register(model).expect_err("no model has this id").into()),
+            }
         }
     }
 }

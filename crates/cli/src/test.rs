@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use consistory_draw::{explain_calls_line, table};
+use consistory::NamedObject;
+use consistory_draw::table;
 use consistory_harness::{
     Campaign, CampaignError, Failure, Fault, Programs, Promise, Report, Runner, Signature,
 };
 use consistory_live::{Clock, JDK, Jdk, JdkCollection, JdkError, JdkOptions, UnknownMethod};
-use consistory_objects::{Calls, ObjectOptions, Task, judge_object};
+use consistory_objects::{Calls, Options, Task, judge_object};
 use consistory_spec::{Level, Object, ObjectModel, parse_levels};
-use consistory_verdict::{Budget, Verdict, write_object_certificate};
+use consistory_verdict::{Budget, Family, Verdict};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::{OutputFormat, TestArgs, TestClock};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
-use crate::objects::{known_method, unknown_model};
 use crate::output::{StandardOutput, write_file};
 use crate::report::quoted;
 
@@ -153,12 +153,18 @@ fn campaign(args: &TestArgs, subject: &Subject) -> Result<Campaign, CliError> {
         (Some(levels), _) => {
             let mut levels = parse_levels("--levels", levels).map_err(CliError::from)?;
             for (method, _) in &mut levels {
-                *method = known_method(&*subject.object, method)?;
+                let named = NamedObject::new(subject.name, Arc::clone(&subject.object));
+                *method = named.known_method(method)?;
             }
             Promise::Levels { levels, other: Level::Complete }
         }
         (None, "levels") => Promise::Levels { levels: Vec::new(), other: Level::Weak },
-        (None, id) => Promise::Model(ObjectModel::named(id).ok_or_else(|| unknown_model(id))?),
+        (None, id) => Promise::Model(ObjectModel::named(id).ok_or_else(|| {
+            CliError::from(consistory::Error::WrongFamily {
+                id: id.to_owned(),
+                expected: Family::Objects,
+            })
+        })?),
     };
     if let Some(folder) = &args.draw {
         std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
@@ -264,7 +270,7 @@ fn page(
         }
         page += "\n";
         page += &match &failure.fault {
-            Fault::Violation { explanation, .. } => explanation.clone(),
+            Fault::Violation(verdict) => verdict.explain_in_colour(verdict.proved()),
             Fault::Panic { message } => format!("A call panicked: {message}\n"),
         };
         if !is_explicable(subject, failure) {
@@ -294,7 +300,7 @@ fn is_explicable(subject: &Subject, failure: &Failure) -> bool {
     let Ok(task) = Task::new(calls, Arc::clone(&subject.object)) else { return false };
     let weakest = ObjectModel::of_levels(&[], Level::Weak, &task.methods());
     let budget = Budget::unlimited().with_time(JUDGING);
-    let options = ObjectOptions { budget, ..ObjectOptions::default() };
+    let options = Options { budget, ..Options::default() };
     let ruling = judge_object(&task, &weakest, &options);
     ruling.judgement.verdict() == Verdict::Consistent
 }
@@ -338,14 +344,13 @@ fn lines(
         )
         .into_bytes();
         match &failure.fault {
-            Fault::Violation { model, judgement, .. } => {
-                let explanation = quoted(&explain_calls_line(history, judgement));
-                let model = quoted(model);
+            Fault::Violation(verdict) => {
+                let explanation = quoted(&verdict.explain_line());
+                let model = quoted(verdict.model().id());
                 line.extend(format!(",\"model\":{model},\"explanation\":{explanation}").bytes());
-                if let Some(certificate) = judgement.certificate() {
+                if let Some(proof) = verdict.certificate() {
                     line.extend(b",\"certificate\":");
-                    write_object_certificate(history, &certificate, &mut line)
-                        .expect("writing to memory does not fail");
+                    proof.write(history, &mut line).expect("writing to memory does not fail");
                 }
             }
             Fault::Panic { message } => {

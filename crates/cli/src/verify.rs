@@ -9,15 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use consistory_certify::certify;
-use consistory_check::{StoreModel, decide_stored};
-use consistory_draw::{DrawOptions, history_svg};
+use consistory::Court;
 use consistory_history::History;
 use consistory_protocol::{
     Checkpoint, Model, Options, Outcome, Run, Sequential, Snapshot, System, explore_from,
     verify_judged,
 };
-use consistory_verdict::{Budget, Judgement, Stopped, Verdict};
+use consistory_verdict::{Budget, Verdict};
 use serde_json::{Value, json};
 
 use crate::args::{OutputFormat, VerifyArgs};
@@ -208,7 +206,9 @@ fn verify_protocol(
         let system = model.tracked().map_err(CliError::from)?;
         return Ok(tracking(&system));
     }
-    let task = Task { args, path, options, budget, keeper };
+    let court = Court::registers().models(["sc"])?.budget(args.budget).memory(args.memory);
+    let court = court.jobs(1).interrupt(Arc::clone(interrupt));
+    let task = Task { args, path, options, budget, court, keeper };
     if is_plain {
         task.explore(&model.plain(), from)
     } else {
@@ -223,6 +223,8 @@ struct Task<'a> {
     path: &'a Path,
     options: Options,
     budget: Budget,
+    /// Judges the histories of runs.
+    court: Court,
     keeper: Keeper,
 }
 
@@ -259,8 +261,8 @@ impl Task<'_> {
             self.keeper.keep(snapshot);
         };
         // A run that is sequentially consistent after all does not end the search.
-        let judge =
-            &mut |history: &History| judge(history, budget).verdict() != Verdict::Consistent;
+        let court = &self.court;
+        let judge = &mut |history: &History| !judge(court, history).is_consistent();
         let verification = verify_judged(from, system, options, budget, report, judge);
         drop(progress);
         let verification = verification.map_err(|error| self.refusal(&error.to_string()))?;
@@ -310,28 +312,21 @@ impl Task<'_> {
     }
 
     /// Judges the history of a run, and draws it if it is not sequentially consistent.
-    fn settle(&self, history: &History) -> Result<Judgement, CliError> {
-        let judgement = judge(history, &self.budget);
-        if let (Some(folder), Verdict::Violation) = (&self.args.draw, judgement.verdict()) {
+    fn settle<'h>(&self, history: &'h History) -> Result<consistory::Verdict<'h>, CliError> {
+        let verdict = judge(&self.court, history);
+        if let (Some(folder), true) = (&self.args.draw, verdict.is_violation()) {
             std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
             let name = self.path.with_extension("svg");
             let place = folder.join(name.file_name().unwrap_or(name.as_os_str()));
-            let options = DrawOptions { model: "sc".to_owned(), ..DrawOptions::default() };
-            std::fs::write(&place, history_svg(history, &judgement, &options))
+            std::fs::write(&place, verdict.draw())
                 .map_err(|e| CliError::file("write", &place, e))?;
         }
-        Ok(judgement)
+        Ok(verdict)
     }
 }
 
-/// Judges the history of a run; a proof that the independent checker rejects does not count.
-fn judge(history: &History, budget: &Budget) -> Judgement {
-    let options = consistory_check::Options { budget: budget.renewed(), ..Default::default() };
-    let judgement = decide_stored(history, StoreModel::Sc, &options).judgement;
-    match judgement.certificate() {
-        Some(certificate) if certify(history, "sc", judgement.verdict(), certificate).is_err() => {
-            Judgement::Undecided(Stopped::Rejected)
-        }
-        _ => judgement,
-    }
+/// Judges the history of a run.
+fn judge<'h>(court: &Court, history: &'h History) -> consistory::Verdict<'h> {
+    let report = court.judge(history).expect("the history of a run consists of reads and writes");
+    report.into_iter().next().expect("the court judges by one model")
 }

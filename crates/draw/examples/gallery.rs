@@ -28,7 +28,7 @@ fn main() -> std::io::Result<()> {
         )?;
         std::fs::write(
             folder.join(name).with_extension("txt"),
-            explain(&history, model, &judgement),
+            explain(&history, model, &judgement, &[]),
         )?;
     }
     std::fs::write(folder.join("lattice.svg"), lattice())?;
@@ -78,7 +78,7 @@ fn histories() -> Vec<(&'static str, &'static str, History, Judgement)> {
         "consistent",
         "cc",
         h,
-        Judgement::Consistent(Certificate::Order { order, wr: vec![] }),
+        Judgement::Consistent(Certificate::Order { order, wr: vec![] }.into()),
     ));
 
     let h = history("t0: w(x,1)\nt1: w(x,2)\nt2: r(x,1) r(x,2)\nt3: r(x,2) r(x,1)");

@@ -1,7 +1,9 @@
 //! Histories of an object's calls in words: why a verdict holds, and the calls on a time line.
 
 use consistory_history::{History, OpId, Value};
-use consistory_verdict::{Attempt, Linearization, ObjectJudgement, Unexplained};
+use consistory_verdict::{
+    Attempt, Instead, Linearization, ObjectCertificate, Stopped, Unexplained,
+};
 
 use crate::intervals::{Bar, Diagram, Look, diagram, shown_attempt};
 use crate::text::{clean, counted, notation, quoted, reference, width};
@@ -14,33 +16,27 @@ const TOLD: usize = 3;
 const WIDEST: f64 = 110.0;
 const MOST_CALLS: usize = 24;
 
-/// What the specification gives for the operation that cannot be explained, after an attempt.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct InsteadOf {
-    /// What it would return if it saw only what the model demands; `None` if it is not possible.
-    pub least: Option<Value>,
-    /// What it would return if it saw everything; `None` if it is not possible.
-    pub most: Option<Value>,
-}
+/// The certificate of a verdict on calls, or the reason why there is none.
+pub(crate) type CallProof<'a> = Result<&'a ObjectCertificate, &'a Stopped>;
 
 /// Tells in plain sentences why a verdict on a history of calls holds.
 ///
 /// `instead` has an entry for each attempt of a violation, as far as they are known.
-pub fn explain_calls(
+pub(crate) fn explain_calls(
     history: &History,
     model: &str,
-    judgement: &ObjectJudgement,
-    instead: &[Option<InsteadOf>],
+    proof: CallProof<'_>,
+    instead: &[Option<Instead>],
 ) -> String {
     let model = clean(model, 80);
     let mut text = String::new();
-    match judgement {
-        ObjectJudgement::Consistent(linearization) => {
+    match proof {
+        Ok(ObjectCertificate::Linearization(linearization)) => {
             text += &format!("{model}: consistent. {}\n", tell_order(history, linearization));
         }
-        ObjectJudgement::Violation(unexplained) => {
+        Ok(ObjectCertificate::Unexplained(unexplained)) => {
             text += &format!("{model}: violation. {}.\n\n", culprit(history, unexplained));
-            text += &calls_text(history, judgement);
+            text += &calls_text(history, proof);
             text += "\n";
             for (i, attempt) in unexplained.attempts.iter().enumerate().take(TOLD) {
                 let instead = instead.get(i).and_then(Option::as_ref);
@@ -51,34 +47,34 @@ pub fn explain_calls(
                 text += &format!("  And {} like these.\n", counted(further, "attempt"));
             }
         }
-        ObjectJudgement::Refuted(core) => {
+        Ok(ObjectCertificate::Core(core)) => {
             let pattern = clean(&core.pattern, 60);
             let culprit = core.prefix.as_ref().map_or_else(String::new, |prefix| {
                 let last = quoted(history, prefix.last);
                 format!("Nothing explains {last}, but all that returned before it is explained. ")
             });
             text += &format!("{model}: violation, {pattern}. {culprit}These calls show it:\n\n");
-            text += &calls_text(history, judgement);
+            text += &calls_text(history, proof);
         }
-        ObjectJudgement::Undecided(stopped) => text += &format!("{model}: undecided, {stopped}.\n"),
+        Err(stopped) => text += &format!("{model}: undecided, {stopped}.\n"),
     }
     text
 }
 
 /// Says in one line why a verdict on a history of calls holds.
-pub fn explain_calls_line(history: &History, judgement: &ObjectJudgement) -> String {
-    match judgement {
-        ObjectJudgement::Consistent(linearization) => {
+pub(crate) fn explain_calls_line(history: &History, proof: CallProof<'_>) -> String {
+    match proof {
+        Ok(ObjectCertificate::Linearization(linearization)) => {
             format!("consistent: {}", tell_order(history, linearization))
         }
-        ObjectJudgement::Violation(unexplained) => culprit(history, unexplained),
-        ObjectJudgement::Refuted(core) => {
+        Ok(ObjectCertificate::Unexplained(unexplained)) => culprit(history, unexplained),
+        Ok(ObjectCertificate::Core(core)) => {
             let ops: Vec<String> =
                 core.operations.iter().take(LISTED).map(|&op| quoted(history, op)).collect();
             let dots = if core.operations.len() > LISTED { ", …" } else { "" };
             format!("{}: {}{dots}", clean(&core.pattern, 60), ops.join(", "))
         }
-        ObjectJudgement::Undecided(stopped) => format!("undecided: {stopped}"),
+        Err(stopped) => format!("undecided: {stopped}"),
     }
 }
 
@@ -114,7 +110,7 @@ fn tell_attempt(
     history: &History,
     model: &str,
     attempt: &Attempt,
-    instead: Option<&InsteadOf>,
+    instead: Option<&Instead>,
 ) -> String {
     let order = &attempt.linearization.order;
     let skipped = order.len().saturating_sub(LISTED);
@@ -133,17 +129,17 @@ fn tell_attempt(
     };
     match instead {
         None => text += &format!(" {it} cannot come next.\n"),
-        Some(InsteadOf { least, most }) if least == most && model == "linearizability" => {
+        Some(Instead { least, most }) if least == most && model == "linearizability" => {
             text += &format!(" {}.\n", shown(most));
         }
-        Some(InsteadOf { least, most }) if least == most => {
+        Some(Instead { least, most }) if least == most => {
             text += &format!(
                 " {}, whether it sees all of these or only those that it must, and nothing \
                  between helps.\n",
                 shown(most)
             );
         }
-        Some(InsteadOf { least, most }) => {
+        Some(Instead { least, most }) => {
             text += &format!(
                 " {} if it sees all of these; {} if it sees only those that it must; and nothing \
                  between helps.\n",
@@ -159,11 +155,11 @@ fn tell_attempt(
 ///
 /// A number behind a call is its place in the linearization that is shown, `?` marks the call that
 /// cannot be explained, which is also red, and a bar that ends in dots has not returned.
-pub fn calls_text(history: &History, judgement: &ObjectJudgement) -> String {
+fn calls_text(history: &History, proof: CallProof<'_>) -> String {
     let needs = |bar: &Bar| (width(&label(history, bar)) + 3) as f64;
     let mut most = MOST_CALLS;
     let (diagram, places) = loop {
-        let diagram = diagram(history, judgement, most);
+        let diagram = diagram(history, proof, most);
         let places = diagram.places(2.0, needs);
         let is_narrow = places.last().is_none_or(|&end| end <= WIDEST);
         if is_narrow || diagram.bars.len() <= 3 {
@@ -221,10 +217,10 @@ pub(crate) fn label(history: &History, bar: &Bar) -> String {
 }
 
 /// Lists who sees what in the attempt or execution that is shown, where not all is seen.
-pub(crate) fn tell_visibility(history: &History, judgement: &ObjectJudgement) -> Vec<String> {
-    let linearization = match judgement {
-        ObjectJudgement::Consistent(linearization) => Some(linearization),
-        _ => shown_attempt(judgement).map(|attempt| &attempt.linearization),
+pub(crate) fn tell_visibility(history: &History, proof: CallProof<'_>) -> Vec<String> {
+    let linearization = match proof {
+        Ok(ObjectCertificate::Linearization(linearization)) => Some(linearization),
+        _ => shown_attempt(proof).map(|attempt| &attempt.linearization),
     };
     let Some(Linearization { order, vis: Some(vis) }) = linearization else { return Vec::new() };
     let names = |ops: &[OpId]| match ops {

@@ -6,8 +6,9 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use consistory_history::{History, Interval, OpId};
-use consistory_verdict::{Attempt, Linearization, ObjectJudgement};
+use consistory_verdict::{Attempt, Linearization, ObjectCertificate};
 
+use crate::calls::CallProof;
 use crate::text::session_name;
 
 /// How a bar is shown.
@@ -47,9 +48,9 @@ pub(crate) struct Diagram {
 }
 
 /// Gives the attempt that is shown of a violation: the longest.
-pub(crate) fn shown_attempt(judgement: &ObjectJudgement) -> Option<&Attempt> {
-    match judgement {
-        ObjectJudgement::Violation(unexplained) => {
+pub(crate) fn shown_attempt<'a>(proof: CallProof<'a>) -> Option<&'a Attempt> {
+    match proof {
+        Ok(ObjectCertificate::Unexplained(unexplained)) => {
             unexplained.attempts.iter().max_by_key(|attempt| attempt.linearization.order.len())
         }
         _ => None,
@@ -57,17 +58,17 @@ pub(crate) fn shown_attempt(judgement: &ObjectJudgement) -> Option<&Attempt> {
 }
 
 /// Chooses at most `most` calls and arranges their bars.
-pub(crate) fn diagram(history: &History, judgement: &ObjectJudgement, most: usize) -> Diagram {
+pub(crate) fn diagram(history: &History, proof: CallProof<'_>, most: usize) -> Diagram {
     let mut looks: HashMap<OpId, Look> = HashMap::new();
     let mut order: &[OpId] = &[];
     let own: Vec<OpId>;
-    match judgement {
-        ObjectJudgement::Consistent(Linearization { order: found, .. }) => {
+    match proof {
+        Ok(ObjectCertificate::Linearization(Linearization { order: found, .. })) => {
             order = found;
             looks.extend(order.iter().map(|&op| (op, Look::Returned)));
         }
-        ObjectJudgement::Violation(unexplained) => {
-            if let Some(attempt) = shown_attempt(judgement) {
+        Ok(ObjectCertificate::Unexplained(unexplained)) => {
+            if let Some(attempt) = shown_attempt(proof) {
                 order = &attempt.linearization.order;
             }
             looks.extend(order.iter().map(|&op| (op, Look::Open)));
@@ -76,7 +77,7 @@ pub(crate) fn diagram(history: &History, judgement: &ObjectJudgement, most: usiz
                 looks.insert(last, Look::Failing);
             }
         }
-        ObjectJudgement::Refuted(core) => match &core.prefix {
+        Ok(ObjectCertificate::Core(core)) => match &core.prefix {
             None => looks.extend(core.operations.iter().map(|&op| (op, Look::Failing))),
             Some(prefix) => {
                 let end_of = |op: OpId| history.time(op).and_then(|time| time.end);
@@ -97,7 +98,7 @@ pub(crate) fn diagram(history: &History, judgement: &ObjectJudgement, most: usiz
                 order = &own;
             }
         },
-        ObjectJudgement::Undecided(_) => {
+        Err(_) => {
             looks.extend(history.ops().map(|op| (op, Look::Returned)));
         }
     }

@@ -1,13 +1,14 @@
 //! Explanations as strings: what people would rather see than decode.
 //!
-//! Everything here takes data and gives a string; nothing is printed and no file is touched.
+//! Everything here takes data and returns a string; nothing is printed and no file is touched.
 //!
 //! - [`explain`] tells in plain sentences why a verdict holds, [`explain_line`] in one line.
 //! - [`history_svg`] draws a history as lanes, one a session, with the cycle of a violation as
 //!   coloured arrows.
 //! - [`lattice_svg`] draws a small Hasse diagram, such as that of the models;
 //!   [`lattice_with_cards_svg`] puts cards below it that its edges refer to.
-//! - [`explain_calls`] and [`calls_svg`] do the same for an object's calls, as intervals of time.
+//!
+//!   An object's calls are explained and drawn as intervals of time.
 //! - [`line_plot`] draws measurements, [`scatter_plot`] one measurement against another.
 //! - [`table`] aligns a table for the terminal.
 //!
@@ -25,6 +26,8 @@
 //! let line = explain_line(&history, "sc", &Judgement::Undecided(Stopped::Interrupted));
 //! assert_eq!(line, "undecided: it was interrupted");
 //! ```
+
+mod judgement;
 
 mod text;
 
@@ -52,12 +55,9 @@ mod svg_sequence;
 
 mod table;
 
-pub use calls::{InsteadOf, calls_text, explain_calls, explain_calls_line};
-pub use narrative::explain;
-pub use summary::explain_line;
-pub use svg_calls::calls_svg;
+pub use judgement::{explain, explain_line, history_svg};
 pub use svg_execution::{ExecutionArrow, ExecutionGraph, ExecutionNode, execution_svg};
-pub use svg_history::{DrawOptions, history_svg};
+pub use svg_history::DrawOptions;
 pub use svg_lattice::{LatticeCard, LatticeEdge, LatticeNode, lattice_svg, lattice_with_cards_svg};
 pub use svg_plot::{Plot, Series, line_plot};
 pub use svg_scatter::{Scatter, scatter_plot};

@@ -10,6 +10,8 @@ use std::collections::HashSet;
 use consistory_history::{Action, History, OpId};
 use consistory_verdict::{Certificate, Edge, Judgement};
 
+use crate::judgement::RegisterJudgement;
+
 use crate::proof::{
     Derivations, Fact, Kind, Reason, Shape, fact, kind, leaves, reason, shape, turned,
 };
@@ -35,7 +37,11 @@ const SHORT_ORDER: usize = 12;
 ///
 /// For a violation: the bad pattern and its meaning, the cycle step by step, and the contradiction.
 /// The text is a few lines to a few pages long, however large the certificate is.
-pub fn explain(history: &History, model: &str, judgement: &Judgement) -> String {
+pub(crate) fn explain_registers(
+    history: &History,
+    model: &str,
+    judgement: &RegisterJudgement<'_>,
+) -> String {
     let model = clean(model, 60);
     match judgement {
         Judgement::Consistent(certificate) => {

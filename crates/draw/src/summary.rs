@@ -3,6 +3,8 @@
 use consistory_history::{History, OpId};
 use consistory_verdict::{Certificate, Edge, Judgement};
 
+use crate::judgement::RegisterJudgement;
+
 use crate::narrative::shown_by;
 use crate::proof::{Derivations, Kind, Reason, Shape, kind, leaves, reason, shape, turned};
 use crate::text::{clean, counted, ended, grouped, never_ended, quoted, reference, width};
@@ -11,7 +13,11 @@ use crate::text::{clean, counted, ended, grouped, never_ended, quoted, reference
 const LONGEST: usize = 200;
 
 /// Tells in one line, of at most 200 columns, what the judgement says and why it holds.
-pub fn explain_line(history: &History, model: &str, judgement: &Judgement) -> String {
+pub(crate) fn explain_registers_line(
+    history: &History,
+    model: &str,
+    judgement: &RegisterJudgement<'_>,
+) -> String {
     let line = match judgement {
         Judgement::Consistent(certificate) => {
             let shown = shown_by(history, model, certificate);

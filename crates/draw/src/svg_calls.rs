@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 
 use consistory_history::{History, OpId};
-use consistory_verdict::ObjectJudgement;
+use consistory_verdict::{ObjectCertificate, Verdict};
 
-use crate::calls::{explain_calls_line, label, tell_visibility};
+use crate::calls::{CallProof, explain_calls_line, label, tell_visibility};
 use crate::intervals::{Bar, Diagram, Look, diagram};
 use crate::svg::{Anchor, Canvas, FAINT, Font, INK, MUTED, Rect, Stroke, at};
 use crate::text::{clean, counted, wrapped};
@@ -30,9 +30,9 @@ const POINT: &str = "#1f4e8c";
 /// whose return is not looked at, has no right end. Numbered points are the linearization: the
 /// whole one if the history is consistent, the longest attempt if it is not. The call that cannot
 /// be explained is red.
-pub fn calls_svg(history: &History, model: &str, judgement: &ObjectJudgement) -> String {
+pub(crate) fn calls_svg(history: &History, model: &str, proof: CallProof<'_>) -> String {
     let font = Font { is_mono: true, ..Font::sans(12.0, INK) };
-    let diagram = diagram(history, judgement, MOST_CALLS);
+    let diagram = diagram(history, proof, MOST_CALLS);
     let needs = |bar: &Bar| font.measure(&text_of(history, bar)) + 38.0;
     let places = diagram.places(GAP, needs);
     let name_font = Font::sans(13.0, INK).bold();
@@ -41,7 +41,8 @@ pub fn calls_svg(history: &History, model: &str, judgement: &ObjectJudgement) ->
 
     let title_font = Font::sans(18.0, INK).bold();
     let caption_font = Font::sans(13.0, MUTED);
-    let mut title = format!("{}: {}", clean(model, 80), judgement.verdict().as_str());
+    let verdict = proof.map_or(Verdict::Undecided, ObjectCertificate::verdict);
+    let mut title = format!("{}: {}", clean(model, 80), verdict.as_str());
     if let Some(name) = history.name() {
         title = format!("{}, {title}", clean(name, 60));
     }
@@ -52,7 +53,7 @@ pub fn calls_svg(history: &History, model: &str, judgement: &ObjectJudgement) ->
     let mut canvas = Canvas::default();
     let mut y = MARGIN + 16.0;
     canvas.text(at(MARGIN, y), title_font, &title);
-    for line in wrapped(&explain_calls_line(history, judgement), columns) {
+    for line in wrapped(&explain_calls_line(history, proof), columns) {
         y += 19.0;
         canvas.text(at(MARGIN, y), caption_font, &line);
     }
@@ -79,12 +80,14 @@ pub fn calls_svg(history: &History, model: &str, judgement: &ObjectJudgement) ->
     y = middle(diagram.lanes.len().saturating_sub(1)) + LANE / 2.0 + 6.0;
     let mut notes: Vec<String> = Vec::new();
     if !points.is_empty() {
-        notes.push(match judgement {
-            ObjectJudgement::Consistent(_) => "Points: the linearization, in order.".to_owned(),
+        notes.push(match proof {
+            Ok(ObjectCertificate::Linearization(_)) => {
+                "Points: the linearization, in order.".to_owned()
+            }
             _ => "Points: how far the longest attempt comes, in order.".to_owned(),
         });
     }
-    notes.extend(tell_visibility(history, judgement));
+    notes.extend(tell_visibility(history, proof));
     if diagram.hidden > 0 {
         notes.push(format!("{} before these not shown.", counted(diagram.hidden, "call")));
     }

@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, HashSet};
 use consistory_history::{History, OpId};
 use consistory_verdict::{Certificate, Judgement};
 
+use crate::judgement::RegisterJudgement;
+
 use crate::lanes::{
     Arrow, Emphasis, Extent, Item, Lanes, Role, arrows_of, emphasis, lanes, reads_from,
 };
 use crate::legend::{Legend, stroke};
 use crate::proof::{Assumption, leaves};
 use crate::route::{HEAD, Route, Router};
-use crate::summary::explain_line;
+use crate::summary::explain_registers_line;
 use crate::svg::{Anchor, Canvas, Font, INK, MUTED, Point, Rect, Stroke, at};
 use crate::text::{
     clean, counted, grouped, initial, notation, quoted, reference, session_name, wrapped,
@@ -58,11 +60,15 @@ const LANE: &str = "#f4f6f8";
 /// Each session is a lane. The edges of the cycle are arrows in the colour of their relation,
 /// dashed where a rule derives them; their premises are thin. A proof by cases gives a panel a
 /// case. Without a cycle the arrows show which write each read takes its value from.
-pub fn history_svg(history: &History, judgement: &Judgement, options: &DrawOptions) -> String {
+pub(crate) fn registers_svg(
+    history: &History,
+    judgement: &RegisterJudgement<'_>,
+    options: &DrawOptions,
+) -> String {
     let model = clean(&options.model, 60);
     let verdict = judgement.verdict().as_str();
     let mut title = if model.is_empty() { verdict.into() } else { format!("{model}: {verdict}") };
-    let mut caption = explain_line(history, &options.model, judgement);
+    let mut caption = explain_registers_line(history, &options.model, judgement);
     if let Judgement::Violation { pattern, .. } = judgement {
         title += &format!(", {}", clean(pattern, 60));
         if let Some(said) = caption.strip_prefix(&format!("{}: ", clean(pattern, 60))) {

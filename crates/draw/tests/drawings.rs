@@ -64,7 +64,7 @@ t1:1 rw t0:0
 fn rows_follow_causality() {
     let h = history("t0: r(x,1) r(x,2)\nt1: w(x,1) w(x,2)");
     let order = h.ops().collect();
-    let svg = draw(&h, &Judgement::Consistent(Certificate::Order { order, wr: vec![] }));
+    let svg = draw(&h, &Judgement::Consistent(Certificate::Order { order, wr: vec![] }.into()));
     let y = |text: &str| -> f64 {
         let end = svg.find(&format!(">{text}</text>")).expect("the operation is drawn");
         let element = &svg[svg[..end].rfind("<text").unwrap()..end];
@@ -172,7 +172,7 @@ fn every_judgement_of_every_shape_is_drawn() {
     let one = history("t0: r(x,7) rmw(x,7,8) f");
     for h in [&empty, &silent, &one] {
         draw(h, &Judgement::Undecided(Stopped::Interrupted));
-        draw(h, &Judgement::Consistent(Certificate::Order { order: vec![], wr: vec![] }));
+        draw(h, &Judgement::Consistent(Certificate::Order { order: vec![], wr: vec![] }.into()));
         let nothing = Certificate::Cycle { edges: vec![], observer: None, check: None };
         draw(h, &violation("", nothing));
     }

@@ -12,7 +12,7 @@ use support::{cycle, edges, history, op, ring, violation};
 fn check(h: &History, model: &str, judgement: &Judgement, expected: Expect) {
     let line = explain_line(h, model, judgement);
     assert!(line.chars().count() <= 200 && !line.contains('\n'), "one short line: {line}");
-    expected.assert_eq(&format!("{line}\n\n{}", explain(h, model, judgement)));
+    expected.assert_eq(&format!("{line}\n\n{}", explain(h, model, judgement, &[])));
 }
 
 fn check_cycle(text: &str, model: &str, pattern: &str, cycle_text: &str, expected: Expect) {
@@ -358,8 +358,8 @@ fn what_consistency_rests_on() {
     ];
     let mut told = String::new();
     for (model, certificate) in certificates {
-        let judgement = Judgement::Consistent(certificate);
-        told += &explain(&h, model, &judgement);
+        let judgement = Judgement::Consistent(certificate.into());
+        told += &explain(&h, model, &judgement, &[]);
         told += &explain_line(&h, model, &judgement);
         told += "\n\n";
     }
@@ -478,7 +478,7 @@ fn a_tree_of_many_cases_is_cut_short() {
         tree = Certificate::SplitOrder { writes, branches: Box::new([tree.clone(), tree]) };
     }
     let judgement = violation("CyclicHB", tree);
-    let told = explain(&h, "sc", &judgement);
+    let told = explain(&h, "sc", &judgement, &[]);
     assert!(told.lines().count() < 200, "{} lines", told.lines().count());
     assert!(told.contains("... 256 cases, each with its contradiction ..."), "{told}");
     let line = explain_line(&h, "sc", &judgement);
@@ -489,7 +489,7 @@ fn a_tree_of_many_cases_is_cut_short() {
 
     let read = op(&h, "t0:1");
     let branches = (0..1_000).map(|_| (writes[0], deep(&h, 3))).collect();
-    let told = explain(&h, "sc", &violation("x", Certificate::SplitRead { read, branches }));
+    let told = explain(&h, "sc", &violation("x", Certificate::SplitRead { read, branches }), &[]);
     assert!(told.lines().count() < 200, "{} lines", told.lines().count());
     assert!(told.ends_with(
         "... The rest of the proof, in all 1,000 cases, is left out; the certificate holds it.\n"

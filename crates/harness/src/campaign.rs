@@ -173,8 +173,7 @@ struct Trial<'c> {
 
 impl<'c> Trial<'c> {
     fn new(campaign: &'c Campaign) -> Self {
-        let mut judge =
-            Judge::new(campaign.object.clone(), campaign.promise.clone(), campaign.judging);
+        let mut judge = Judge::new(campaign.object.clone(), &campaign.promise, campaign.judging);
         judge.levels = campaign.infers_levels.then(Levels::default);
         Trial {
             campaign,

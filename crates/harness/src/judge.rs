@@ -4,14 +4,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use consistory_certify::certify_object;
-use consistory_draw::{InsteadOf, explain_calls};
+use consistory::{Court, Verdict};
 use consistory_history::History;
-use consistory_objects::{
-    Calls, Levels, ObjectOptions, Task, TaskError, infer_levels, instead, judge_object,
-};
+use consistory_objects::{Calls, Levels, Options, Task, TaskError, infer_levels};
 use consistory_spec::{Level, Object, ObjectModel};
-use consistory_verdict::{Budget, ObjectJudgement, Verdict};
+use consistory_verdict::Budget;
 use rustc_hash::FxHashSet;
 
 use crate::outcome::Outcome;
@@ -58,29 +55,13 @@ impl Promise {
             }
         }
     }
-
-    fn model(&self, task: &Task<'_>) -> ObjectModel {
-        match self {
-            Promise::Model(model) => model.clone(),
-            Promise::Levels { levels, other } => {
-                ObjectModel::of_levels(levels, *other, &task.methods())
-            }
-        }
-    }
 }
 
 /// What is wrong with an outcome.
 #[derive(Clone, Debug)]
 pub enum Fault {
     /// It breaks the promise; the independent checker has confirmed that.
-    Violation {
-        /// The name of the model that it violates.
-        model: String,
-        /// The verdict, with its certificate.
-        judgement: ObjectJudgement,
-        /// Why, in words and as a diagram, with colours for a terminal.
-        explanation: String,
-    },
+    Violation(Box<Verdict<'static>>),
     /// A call panicked.
     Panic {
         /// What it said.
@@ -98,7 +79,8 @@ pub(crate) enum Ruling {
 /// Judges outcomes.
 pub(crate) struct Judge {
     pub(crate) object: Arc<dyn Object>,
-    promise: Promise,
+    /// Judges without certificates; those of violations are checked afterwards.
+    court: Court,
     /// How long one outcome may take.
     time: Duration,
     /// The levels that explain everything so far, if they are asked for.
@@ -111,8 +93,16 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    pub(crate) fn new(object: Arc<dyn Object>, promise: Promise, time: Duration) -> Self {
-        Judge { object, promise, time, levels: None, good: FxHashSet::default(), judged: 0 }
+    pub(crate) fn new(object: Arc<dyn Object>, promise: &Promise, time: Duration) -> Self {
+        let court = Court::own_object("object", object.clone());
+        let court = match promise.clone() {
+            Promise::Model(model) => {
+                court.object_model(model).expect("the court is one for an object")
+            }
+            Promise::Levels { levels, other } => court.method_levels(levels, other),
+        };
+        let court = court.budget(time).memory(u64::MAX).jobs(1).without_certification();
+        Judge { object, court, time, levels: None, good: FxHashSet::default(), judged: 0 }
     }
 
     /// Judges an outcome of a program.
@@ -129,16 +119,16 @@ impl Judge {
         }
         self.judged += 1;
         let history = outcome.history(program);
-        let Ok(task) = self.task(&history) else { return Ruling::Undecided };
         if let Some(levels) = &mut self.levels {
-            let options = ObjectOptions {
-                budget: Budget::unlimited().with_time(self.time),
-                ..ObjectOptions::default()
-            };
+            let budget = Budget::unlimited().with_time(self.time);
+            let options = Options { budget, ..Options::default() };
+            let task = Calls::new(&history)
+                .map_err(TaskError::from)
+                .and_then(|calls| Task::new(calls, self.object.clone()));
             // What is undecided or unexplained here is so below as well.
-            let _ = infer_levels(&task, levels, &options);
+            let _ = task.map(|task| infer_levels(&task, levels, &options));
         }
-        let ruling = self.rule(&task);
+        let ruling = self.rule(history);
         if matches!(ruling, Ruling::Good) && self.good.len() < MOST_REMEMBERED {
             self.good.insert(fingerprint);
         }
@@ -146,33 +136,17 @@ impl Judge {
     }
 
     /// Judges a history by the promise.
-    fn rule(&self, task: &Task<'_>) -> Ruling {
-        let model = self.promise.model(task);
-        let budget = Budget::unlimited().with_time(self.time);
-        let options = ObjectOptions { budget, ..ObjectOptions::default() };
-        let judgement = judge_object(task, &model, &options).judgement;
-        let history = task.calls().history();
-        match judgement.verdict() {
-            Verdict::Consistent => Ruling::Good,
-            Verdict::Undecided => Ruling::Undecided,
-            Verdict::Violation => {
-                let is_certified = judgement.certificate().is_some_and(|certificate| {
-                    let budget = options.budget.renewed();
-                    certify_object(history, &*self.object, &model, &certificate, &budget).is_ok()
-                });
-                if !is_certified {
-                    return Ruling::Undecided;
-                }
-                let explanation = explain(task, &model, &judgement);
-                let model = model.id.to_string();
-                Ruling::Bad(Box::new(Fault::Violation { model, judgement, explanation }))
-            }
+    fn rule(&self, history: History) -> Ruling {
+        let Ok(report) = self.court.judge_case(history.into()) else { return Ruling::Undecided };
+        let Some(verdict) = report.into_iter().next() else { return Ruling::Undecided };
+        if verdict.is_consistent() {
+            return Ruling::Good;
         }
-    }
-
-    /// Looks at a history as one of the object.
-    pub(crate) fn task<'h>(&self, history: &'h History) -> Result<Task<'h>, TaskError> {
-        Task::new(Calls::new(history)?, self.object.clone())
+        let verdict = verdict.certified();
+        match verdict.is_violation() {
+            true => Ruling::Bad(Box::new(Fault::Violation(Box::new(verdict)))),
+            false => Ruling::Undecided,
+        }
     }
 
     /// Guesses which calls a bad outcome needs: calls that changed nothing, and parts of the object
@@ -182,7 +156,7 @@ impl Judge {
             program.threads.iter().map(|calls| vec![true; calls.len()]).collect();
         let is_bad = |kept: &[Vec<bool>]| {
             let history = outcome.filtered(kept).history(&program.filtered(|t, i| kept[t][i]));
-            self.task(&history).is_ok_and(|task| matches!(self.rule(&task), Ruling::Bad(_)))
+            matches!(self.rule(history), Ruling::Bad(_))
         };
         if outcome.panic().is_some() {
             return program.clone();
@@ -221,15 +195,4 @@ impl Judge {
         }
         program.filtered(|t, i| kept[t][i])
     }
-}
-
-fn explain(task: &Task<'_>, model: &ObjectModel, judgement: &ObjectJudgement) -> String {
-    let mut known = Vec::new();
-    if let ObjectJudgement::Violation(unexplained) = judgement {
-        for attempt in &unexplained.attempts {
-            let found = instead(task, model, attempt);
-            known.push(found.map(|found| InsteadOf { least: found.least, most: found.most }));
-        }
-    }
-    explain_calls(task.calls().history(), &model.id, judgement, &known)
 }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use consistory_draw::calls_svg;
 use consistory_history::History;
 use consistory_objects::Levels;
 
@@ -137,9 +136,7 @@ impl Failure {
     /// Draws what happened as an interval diagram; `None` if a call panicked.
     pub fn svg(&self) -> Option<String> {
         match &self.fault {
-            Fault::Violation { model, judgement, .. } => {
-                Some(calls_svg(&self.history, model, judgement))
-            }
+            Fault::Violation(verdict) => Some(verdict.draw()),
             Fault::Panic { .. } => None,
         }
     }
@@ -171,7 +168,7 @@ impl fmt::Display for Failure {
         }
         writeln!(f)?;
         match &self.fault {
-            Fault::Violation { explanation, .. } => f.write_str(&without_colours(explanation))?,
+            Fault::Violation(verdict) => f.write_str(&verdict.explain())?,
             Fault::Panic { message } => {
                 for op in self.history.ops() {
                     let (reference, shown) = (self.history.reference(op), self.history.show(op));
@@ -201,25 +198,13 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// Leaves out what colours a terminal.
-fn without_colours(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\u{1b}') {
-        plain.push_str(&rest[..at]);
-        rest = rest[at..].split_once('m').map_or("", |(_, rest)| rest);
-    }
-    plain + rest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_grouped_and_colours_left_out() {
+    fn numbers_are_grouped() {
         let shown: Vec<String> = [0, 999, 1000, 1234567].map(grouped).into();
         assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!(without_colours("a \u{1b}[31mred\u{1b}[0m b"), "a red b");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use consistory_harness::{Campaign, Program, Programs, Runner};
 use consistory_live::{Clock, JDK, Jdk, JdkCollection, JdkError, JdkOptions};
-use consistory_objects::{Calls, ObjectOptions, Task, judge_object};
+use consistory_objects::{Calls, Options, Task, judge_object};
 use consistory_spec::ObjectModel;
 use consistory_verdict::Verdict;
 
@@ -43,7 +43,7 @@ fn a_single_thread_finds_what_the_specification_says() {
             for (outcome, _) in outcomes {
                 let history = outcome.history(&program);
                 let task = Task::new(Calls::new(&history).unwrap(), Arc::clone(&object)).unwrap();
-                let ruling = judge_object(&task, &linearizability, &ObjectOptions::default());
+                let ruling = judge_object(&task, &linearizability, &Options::default());
                 let verdict = ruling.judgement.verdict();
                 let shown: Vec<String> =
                     history.ops().map(|op| history.show(op).to_string()).collect();

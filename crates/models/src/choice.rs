@@ -29,7 +29,7 @@ pub(crate) struct Proof {
 }
 
 impl Proof {
-    pub(crate) fn into_judgement(self) -> Judgement {
+    pub(crate) fn into_judgement(self) -> Judgement<Certificate> {
         Judgement::Violation { pattern: self.patterns.join(" or "), certificate: self.certificate }
     }
 }

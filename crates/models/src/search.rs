@@ -64,7 +64,7 @@ pub fn evaluate(
     definition: &Definition,
     history: &History,
     options: &EvaluateOptions,
-) -> Result<Judgement, DoesNotApply> {
+) -> Result<Judgement<Certificate>, DoesNotApply> {
     definition.applies(history)?;
     let (operations, limit) = (history.len(), options.max_operations);
     if operations > limit {
@@ -77,7 +77,7 @@ fn decide(
     definition: &Definition,
     history: &History,
     budget: &Budget,
-) -> Result<Judgement, Stopped> {
+) -> Result<Judgement<Certificate>, Stopped> {
     budget.check()?;
     let register = Register::new(history);
     match register.bad_read() {
@@ -174,7 +174,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn run(&mut self) -> Result<Judgement, Stopped> {
+    fn run(&mut self) -> Result<Judgement<Certificate>, Stopped> {
         loop {
             match self.examine()? {
                 Node::Solved(state) => return Ok(Judgement::Consistent(self.witness(&state))),

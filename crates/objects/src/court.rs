@@ -22,13 +22,12 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use consistory_history::{OpId, Value};
 use consistory_spec::{NAMED, ObjectModel, object_model_implies};
 use consistory_verdict::{
-    Attempt, Budget, Core, Linearization as LinearizationCertificate, ObjectJudgement, Prefix,
-    Stopped, Unexplained,
+    Attempt, Budget, Core, Linearization as LinearizationCertificate, Prefix, Stopped, Unexplained,
 };
 use rustc_hash::FxHashMap;
 
@@ -39,32 +38,26 @@ use crate::monitors::{Outcome, Pattern, Violation, monitor};
 use crate::reads::few_reads;
 use crate::task::Task;
 use crate::visibility::{Explanation, Strategy, Visibility, explain};
+use crate::{Judgement, Options, Ruling};
 
-/// How to judge.
-#[derive(Clone, Debug)]
-pub struct ObjectOptions {
-    /// What it may take.
-    pub budget: Budget,
+/// Settings of these deciders; the verdicts do not depend on them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tuning {
     /// How to search.
     pub engine: Engine,
-    /// How many threads may judge one history; 0 counts as 1.
-    pub jobs: usize,
-    /// How many steps a search for a linearization takes depth first, and then by waves, before it
-    /// begins again on all threads; more if there are many calls.
+    /// Number of steps that a search for a linearization takes depth first, and then by waves,
+    /// before it starts again on all threads; more if there are many calls.
     pub alone: u64,
 }
 
-impl Default for ObjectOptions {
+impl Default for Tuning {
     fn default() -> Self {
-        let (budget, engine) = (Budget::default(), Engine::default());
-        ObjectOptions { budget, engine, jobs: 1, alone: 20_000 }
+        Tuning { engine: Engine::default(), alone: 20_000 }
     }
 }
 
-impl ObjectOptions {
-    fn threads(&self) -> Threads {
-        Threads::new(self.jobs, self.alone)
-    }
+fn threads(options: &Options) -> Threads {
+    Threads::new(options.jobs, options.tuning.alone)
 }
 
 /// Which search decides.
@@ -82,47 +75,30 @@ pub enum Engine {
     },
 }
 
-/// A judgement and how long it took.
-#[derive(Clone, Debug)]
-pub struct ObjectRuling {
-    /// The judgement.
-    pub judgement: ObjectJudgement,
-    /// The weaker model whose violation settles this one, if that is how it was decided; the
-    /// certificate is then one for that model.
-    pub via: Option<&'static str>,
-    /// How long it took; what models share is counted with the first.
-    pub time: Duration,
-}
-
 /// Judges a history of an object's calls by each of the models.
 ///
 /// If the history is linearizable it satisfies every model, by the same certificate: each
 /// operation sees all that is linearized before it. Of the named models weak ones are judged
 /// first: what violates one violates those that imply it.
-pub fn judge_objects(
-    task: &Task<'_>,
-    models: &[ObjectModel],
-    options: &ObjectOptions,
-) -> Vec<ObjectRuling> {
+pub fn judge_objects(task: &Task<'_>, models: &[ObjectModel], options: &Options) -> Vec<Ruling> {
     let mut started = Instant::now();
-    let mut rule = |judgement: ObjectJudgement, via| {
+    let mut rule = |judgement: Judgement, via| {
         let now = Instant::now();
         let time = now - std::mem::replace(&mut started, now);
-        ObjectRuling { judgement, via, time }
+        Ruling { judgement, via, time }
     };
     let asked = models.iter().any(ObjectModel::is_linearizability);
     let share = options.budget.share(if asked { 1 } else { 4 });
-    let linearizability = judge_linearizability(task, &share, &options.threads());
-    if let Ok(ObjectJudgement::Consistent(linearization)) = linearizability {
-        let consistent = || ObjectJudgement::Consistent(linearization.clone());
-        return models.iter().map(|_| rule(consistent(), None)).collect();
+    let linearizability = judge_linearizability(task, &share, &threads(options));
+    if let Ok(judgement @ Judgement::Consistent(_)) = &linearizability {
+        return models.iter().map(|_| rule(judgement.clone(), None)).collect();
     }
     // Named models from weak to strong, then the others.
     let strength = |model: &ObjectModel| NAMED.iter().rev().position(|id| *id == model.id);
     let mut order: Vec<usize> = (0..models.len()).collect();
     order.sort_by_key(|&i| strength(&models[i]).unwrap_or(usize::MAX));
-    let mut rulings: Vec<Option<ObjectRuling>> = vec![None; models.len()];
-    let mut violated: Vec<(&'static str, Unexplained)> = Vec::new();
+    let mut rulings: Vec<Option<Ruling>> = vec![None; models.len()];
+    let mut violated: Vec<(&'static str, Judgement)> = Vec::new();
     for i in order {
         let model = &models[i];
         let id = strength(model).map(|at| NAMED[NAMED.len() - 1 - at]);
@@ -133,20 +109,18 @@ pub fn judge_objects(
             && let Ok(judgement) = &linearizability
         {
             rule(judgement.clone(), None)
-        } else if let Some((weaker, unexplained)) = weaker {
-            rule(ObjectJudgement::Violation(unexplained.clone()), Some(*weaker))
+        } else if let Some((weaker, judgement)) = weaker {
+            rule(judgement.clone(), Some(*weaker))
         } else if let (true, Err(stopped)) = (model.is_linearizability(), &linearizability) {
-            rule(ObjectJudgement::Undecided(stopped.clone()), None)
+            rule(Judgement::Undecided(stopped.clone()), None)
         } else {
             let (strategy, visibility) = (Strategy::default(), Visibility::default());
             let budget = options.budget.renewed();
             let judgement = judge_by_axioms(task, model, strategy, visibility, &budget);
-            rule(judgement.unwrap_or_else(ObjectJudgement::Undecided), None)
+            rule(judgement.unwrap_or_else(Judgement::Undecided), None)
         };
-        if let (Some(id), ObjectJudgement::Violation(unexplained), None) =
-            (id, &ruling.judgement, ruling.via)
-        {
-            violated.push((id, unexplained.clone()));
+        if let (Some(id), Judgement::Violation { .. }, None) = (id, &ruling.judgement, ruling.via) {
+            violated.push((id, ruling.judgement.clone()));
         }
         rulings[i] = Some(ruling);
     }
@@ -154,12 +128,12 @@ pub fn judge_objects(
 }
 
 /// Judges a history of an object's calls by one model and one way to search.
-pub fn judge_object(task: &Task<'_>, model: &ObjectModel, options: &ObjectOptions) -> ObjectRuling {
+pub fn judge_object(task: &Task<'_>, model: &ObjectModel, options: &Options) -> Ruling {
     let started = Instant::now();
     let budget = options.budget.renewed();
-    let judgement = match options.engine {
+    let judgement = match options.tuning.engine {
         Engine::Fastest if model.is_linearizability() => {
-            judge_linearizability(task, &budget, &options.threads())
+            judge_linearizability(task, &budget, &threads(options))
         }
         Engine::Fastest => {
             judge_by_axioms(task, model, Strategy::default(), Visibility::default(), &budget)
@@ -168,8 +142,8 @@ pub fn judge_object(task: &Task<'_>, model: &ObjectModel, options: &ObjectOption
             judge_by_axioms(task, model, strategy, visibility, &budget)
         }
     };
-    let judgement = judgement.unwrap_or_else(ObjectJudgement::Undecided);
-    ObjectRuling { judgement, via: None, time: started.elapsed() }
+    let judgement = judgement.unwrap_or_else(Judgement::Undecided);
+    Ruling::own(judgement, started.elapsed())
 }
 
 fn judge_by_axioms(
@@ -178,7 +152,7 @@ fn judge_by_axioms(
     strategy: Strategy,
     visibility: Visibility,
     budget: &Budget,
-) -> Result<ObjectJudgement, Stopped> {
+) -> Result<Judgement, Stopped> {
     let search = |task: &Task<'_>| explain(task, model, strategy, visibility, budget);
     let certificate = |execution: Execution| {
         let vis = execution.vis.iter().map(|seen| ids(task, seen)).collect();
@@ -188,7 +162,7 @@ fn judge_by_axioms(
     };
     let stuck = match search(task)? {
         Explanation::Found(execution) => {
-            return Ok(ObjectJudgement::Consistent(certificate(execution)));
+            return Ok(certificate(execution).into());
         }
         Explanation::Stuck { stuck, .. } => stuck,
     };
@@ -209,7 +183,7 @@ fn judge_by_axioms(
     if let Ok(Explanation::Found(execution)) = search(&before) {
         unexplained.before = Some(certificate(execution));
     }
-    Ok(ObjectJudgement::Violation(unexplained))
+    Ok(unexplained.into())
 }
 
 /// How many operations a history has at most that is searched though it has a polynomial decider:
@@ -230,7 +204,7 @@ pub(crate) fn is_explained(
     if let Some(decided) = by_monitor(task) {
         return Ok(decided.is_ok());
     }
-    let threads = ObjectOptions::default().threads();
+    let threads = threads(&Options::default());
     for part in parts(task) {
         let is_linearizable = match by_monitor(&part.task) {
             Some(decided) => decided.is_ok(),
@@ -352,7 +326,7 @@ const GUESSES: usize = 8;
 
 /// Makes a judgement of a core, for the shortest prefix if the deciders know all prefixes that are
 /// asked for and the time suffices.
-fn refuted(task: &Task<'_>, violation: &Violation, budget: &Budget) -> ObjectJudgement {
+fn refuted(task: &Task<'_>, violation: &Violation, budget: &Budget) -> Judgement {
     match shortest_refuted(task, violation, budget) {
         Some(Refuted { violation, last, before }) => {
             let before = LinearizationCertificate { order: ids(task, &before), vis: None };
@@ -363,10 +337,10 @@ fn refuted(task: &Task<'_>, violation: &Violation, budget: &Budget) -> ObjectJud
     }
 }
 
-fn core(task: &Task<'_>, violation: &Violation, prefix: Option<Prefix>) -> ObjectJudgement {
+fn core(task: &Task<'_>, violation: &Violation, prefix: Option<Prefix>) -> Judgement {
     let pattern = violation.pattern.name().to_owned();
     let operations = ids(task, &violation.core);
-    ObjectJudgement::Refuted(Core { pattern, operations, prefix })
+    Core { pattern, operations, prefix }.into()
 }
 
 /// The shortest prefix that a polynomial decider refutes.
@@ -413,11 +387,11 @@ fn judge_linearizability(
     task: &Task<'_>,
     budget: &Budget,
     threads: &Threads,
-) -> Result<ObjectJudgement, Stopped> {
+) -> Result<Judgement, Stopped> {
     match monitor_large(task) {
         Some(Ok(order)) => {
             let certificate = LinearizationCertificate { order: ids(task, &order), vis: None };
-            return Ok(ObjectJudgement::Consistent(certificate));
+            return Ok(certificate.into());
         }
         Some(Err(violation)) => return Ok(refuted(task, &violation, budget)),
         None => {}
@@ -486,7 +460,7 @@ fn judge_linearizability(
             found.sort_by_key(|&(_, at)| key(at));
         }
         let order = found.iter().map(|&(place, _)| task.calls().get(place).id).collect();
-        return Ok(ObjectJudgement::Consistent(LinearizationCertificate { order, vis: None }));
+        return Ok(LinearizationCertificate { order, vis: None }.into());
     };
     let before = prefix(task, |place| key(place) < key(last));
     let order = match (find_by_monitor(&before), &evidence) {
@@ -514,7 +488,7 @@ fn judge_linearizability(
                 }
             }
             unexplained.before = before;
-            Ok(ObjectJudgement::Violation(unexplained))
+            Ok(unexplained.into())
         }
     }
 }

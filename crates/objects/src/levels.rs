@@ -12,10 +12,11 @@
 use std::collections::BTreeMap;
 
 use consistory_spec::{Level, ObjectModel};
-use consistory_verdict::{ObjectJudgement, Stopped, Verdict};
+use consistory_verdict::{Stopped, Verdict};
 
-use crate::court::{ObjectOptions, judge_objects};
+use crate::court::judge_objects;
 use crate::task::Task;
+use crate::{Judgement, Options};
 
 /// The level of each method that occurred.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -54,7 +55,7 @@ pub enum Inference {
 pub fn infer_levels(
     task: &Task<'_>,
     levels: &mut Levels,
-    options: &ObjectOptions,
+    options: &Options,
 ) -> Result<Inference, Stopped> {
     let methods: Vec<Box<str>> = task.methods().into_iter().map(Into::into).collect();
     for method in &methods {
@@ -63,7 +64,7 @@ pub fn infer_levels(
     let explains = |levels: &Levels| -> Result<bool, Stopped> {
         let ruling = judge_objects(task, &[levels.model(task)], options).swap_remove(0);
         match ruling.judgement {
-            ObjectJudgement::Undecided(stopped) => Err(stopped),
+            Judgement::Undecided(stopped) => Err(stopped),
             decided => Ok(decided.verdict() == Verdict::Consistent),
         }
     };

@@ -34,7 +34,7 @@ mod monitors;
 mod online;
 
 pub use calls::{Calls, CallsError, MethodId, Operation, Place};
-pub use court::{Engine, ObjectOptions, ObjectRuling, judge_object, judge_objects};
+pub use court::{Engine, Tuning, judge_object, judge_objects};
 pub use definition::{Execution, MOST_BY_DEFINITION, decide_by_definition};
 pub use levels::{Inference, Levels, infer_levels};
 pub use monitors::{Outcome, Pattern, Unsuitable, Violation, monitor};
@@ -42,4 +42,11 @@ pub use online::{Inexplicable, Online, OnlineError, OnlineOptions, OnlineSize, R
 pub use registers::calls_of_registers;
 pub use shrink::{Shrunk, shrink_object};
 pub use task::{Invocation, Task, TaskError};
-pub use visibility::{Instead, Strategy, Visibility, instead};
+pub use visibility::{Strategy, Visibility, instead};
+
+/// A judgement by a model of objects.
+pub type Judgement = consistory_verdict::Judgement<consistory_verdict::ObjectCertificate>;
+/// A ruling on a model of objects.
+pub type Ruling = consistory_verdict::Ruling<consistory_verdict::ObjectCertificate>;
+/// How to decide models of objects.
+pub type Options = consistory_verdict::Options<Tuning>;

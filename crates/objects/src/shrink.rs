@@ -26,12 +26,13 @@ use std::cell::Cell;
 
 use consistory_history::OpId;
 use consistory_spec::ObjectModel;
-use consistory_verdict::ObjectJudgement;
+use consistory_verdict::ObjectCertificate;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::calls::Place;
-use crate::court::{ObjectOptions, is_explained};
+use crate::court::is_explained;
 use crate::task::Task;
+use crate::{Judgement, Options};
 
 /// Into how many parts the time is divided, one for each step: one that is hard must not end it all.
 const STEPS: u32 = 200;
@@ -51,12 +52,14 @@ pub struct Shrunk {
 pub fn shrink_object<'h>(
     task: &Task<'h>,
     model: &ObjectModel,
-    violation: &ObjectJudgement,
-    options: &ObjectOptions,
+    violation: &Judgement,
+    options: &Options,
 ) -> Shrunk {
-    let listed: FxHashSet<OpId> = match violation {
-        ObjectJudgement::Violation(unexplained) => unexplained.returned.iter().copied().collect(),
-        ObjectJudgement::Refuted(core) => core.operations.iter().copied().collect(),
+    let listed: FxHashSet<OpId> = match violation.certificate() {
+        Some(ObjectCertificate::Unexplained(unexplained)) => {
+            unexplained.returned.iter().copied().collect()
+        }
+        Some(ObjectCertificate::Core(core)) => core.operations.iter().copied().collect(),
         _ => {
             let operations = task.calls().operations().iter().map(|op| op.id).collect();
             return Shrunk { operations, is_minimal: false };
@@ -75,7 +78,7 @@ pub fn shrink_object<'h>(
     let listed_parts: FxHashSet<_> =
         task.calls().places().filter(|&place| is_listed(task, place)).map(part_of).collect();
     let may_matter = |place: Place| {
-        matches!(violation, ObjectJudgement::Violation(_))
+        matches!(violation.certificate(), Some(ObjectCertificate::Unexplained(_)))
             && !task.is_read_only(place)
             && task.calls().get(place).start <= last
             && (!has_parts || listed_parts.contains(&part_of(place)))

@@ -34,9 +34,9 @@
 
 use std::collections::VecDeque;
 
-use consistory_history::{OpId, Value};
+use consistory_history::OpId;
 use consistory_spec::{Atom, Left, ObjectModel};
-use consistory_verdict::{Attempt, Budget, Stopped};
+use consistory_verdict::{Attempt, Budget, Instead, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bits::Bits;
@@ -104,16 +104,7 @@ pub(crate) fn explain(
     }
 }
 
-/// What the specification gives for an operation after an attempt to explain all before it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Instead {
-    /// What it returns if it sees only what the axioms demand; `None` if it is not possible then.
-    pub least: Option<Value>,
-    /// What it returns if it sees everything; `None` if it is not possible then.
-    pub most: Option<Value>,
-}
-
-/// Says what an operation would return after an attempt, in place of what it did return.
+/// Computes what an operation would return after an attempt, in place of what it did return.
 pub fn instead(task: &Task<'_>, model: &ObjectModel, attempt: &Attempt) -> Option<Instead> {
     match task.len().div_ceil(64) {
         0..=1 => instead_in::<1>(task, model, attempt),

@@ -8,11 +8,11 @@ use consistory_certify::certify_object;
 use consistory_formats::{Input, read};
 use consistory_history::History;
 use consistory_objects::{
-    Calls, Engine, Inference, Levels, ObjectOptions, Strategy, Task, Visibility, infer_levels,
+    Calls, Engine, Inference, Levels, Options, Strategy, Task, Tuning, Visibility, infer_levels,
     judge_object, judge_objects,
 };
 use consistory_spec::{Level, NAMED, Object, ObjectModel, find, parse_object};
-use consistory_verdict::{Budget, ObjectJudgement};
+use consistory_verdict::{Budget, Judgement, ObjectCertificate};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/objects")
@@ -71,7 +71,7 @@ fn every_history_has_the_verdicts_that_it_says() {
         let models: Vec<ObjectModel> =
             NAMED.iter().map(|id| ObjectModel::named(id).unwrap()).collect();
         let task = Task::new(Calls::new(&history).unwrap(), Arc::clone(&object)).unwrap();
-        let rulings = judge_objects(&task, &models, &ObjectOptions::default());
+        let rulings = judge_objects(&task, &models, &Options::default());
         for (model, ruling) in models.iter().zip(rulings) {
             let (verdict, stuck) = verdicts
                 .get(&*model.id)
@@ -82,7 +82,11 @@ fn every_history_has_the_verdicts_that_it_says() {
             let accepted =
                 certify_object(&history, &*object, &judged_by, &certificate, &Budget::unlimited());
             assert_eq!(accepted, Ok(()), "{name}: {}", model.id);
-            if let (ObjectJudgement::Violation(found), Some(stuck)) = (&ruling.judgement, stuck) {
+            if let (
+                Judgement::Violation { certificate: ObjectCertificate::Unexplained(found), .. },
+                Some(stuck),
+            ) = (&ruling.judgement, stuck)
+            {
                 let last = history.reference(*found.returned.last().unwrap()).to_string();
                 assert_eq!(&last, stuck, "{name}: {}", model.id);
             }
@@ -99,7 +103,7 @@ fn every_way_to_search_agrees() {
             for strategy in [Strategy::WingGong, Strategy::JustInTime] {
                 for visibility in [Visibility::Minimal, Visibility::All] {
                     let engine = Engine::Paper { strategy, visibility };
-                    let options = ObjectOptions { engine, ..ObjectOptions::default() };
+                    let options = Options::tuned(Tuning { engine, ..Tuning::default() });
                     let found = judge_object(&task, &model, &options).judgement.verdict();
                     assert_eq!(found.as_str(), verdict, "{name}: {id} by {engine:?}");
                 }
@@ -114,7 +118,7 @@ fn levels_go_down_as_far_as_a_history_demands() {
     let infer = |name: &str, levels: &mut Levels| {
         let (_, history, expected) = all.iter().find(|(known, ..)| known == name).unwrap();
         let task = Task::new(Calls::new(history).unwrap(), expected.object.clone()).unwrap();
-        infer_levels(&task, levels, &ObjectOptions::default()).unwrap()
+        infer_levels(&task, levels, &Options::default()).unwrap()
     };
     let mut levels = Levels::default();
     let lowered = vec![("containsValue".into(), Level::Causal)];

@@ -8,10 +8,10 @@ use common::{Chance, Recorded, Shape, history, random, shown};
 use consistory_certify::{ObjectRejection, certify_object};
 use consistory_history::{History, Interval, Status, Value};
 use consistory_objects::{
-    Calls, Engine, ObjectOptions, Strategy, Task, Visibility, decide_by_definition, judge_object,
+    Calls, Engine, Options, Strategy, Task, Tuning, Visibility, decide_by_definition, judge_object,
 };
 use consistory_spec::{Level, NAMED, Object, ObjectModel, find, parse_axioms};
-use consistory_verdict::{Budget, ObjectCertificate, ObjectJudgement, Unexplained, Verdict};
+use consistory_verdict::{Budget, Judgement, ObjectCertificate, Unexplained, Verdict};
 
 const ENGINES: [Engine; 5] = [
     Engine::Fastest,
@@ -91,7 +91,7 @@ fn compare(history: &History, object: Arc<dyn Object>, chance: &mut Chance) -> u
             _ => assert_eq!(accepted, Err(ObjectRejection::Explained), "{}", shown(history)),
         }
         for engine in ENGINES {
-            let options = ObjectOptions { engine, ..ObjectOptions::default() };
+            let options = Options::tuned(Tuning { engine, ..Tuning::default() });
             let judgement = judge_object(&task, &model, &options).judgement;
             assert_eq!(
                 judgement.verdict(),
@@ -109,7 +109,11 @@ fn compare(history: &History, object: Arc<dyn Object>, chance: &mut Chance) -> u
                 model.id,
                 shown(history)
             );
-            if let ObjectJudgement::Violation(unexplained) = &judgement {
+            if let Judgement::Violation {
+                certificate: ObjectCertificate::Unexplained(unexplained),
+                ..
+            } = &judgement
+            {
                 is_shortest(&task, &model, unexplained);
             }
         }

@@ -3,9 +3,9 @@
 
 use consistory_certify::certify_object;
 use consistory_generate::{ObjectWorkload, SharedObject, generate_calls};
-use consistory_objects::{Calls, ObjectOptions, Outcome, Task, judge_object, monitor};
+use consistory_objects::{Calls, Options, Outcome, Task, judge_object, monitor};
 use consistory_spec::{ObjectModel, find};
-use consistory_verdict::{Budget, ObjectJudgement};
+use consistory_verdict::{Budget, Judgement, ObjectCertificate};
 
 fn workload(object: SharedObject, seed: u64) -> ObjectWorkload {
     ObjectWorkload {
@@ -29,8 +29,8 @@ fn generated_histories_are_linearizable_and_the_checker_accepts_their_orders() {
             let history = generate_calls(&workload(object, seed));
             assert_eq!(history.len(), 5000);
             let task = Task::new(Calls::new(&history).unwrap(), spec.clone()).unwrap();
-            let ruling = judge_object(&task, &model, &ObjectOptions::default());
-            let ObjectJudgement::Consistent(_) = ruling.judgement else {
+            let ruling = judge_object(&task, &model, &Options::default());
+            let Judgement::Consistent(_) = ruling.judgement else {
                 panic!("{object}, seed {seed}: {:?}", ruling.judgement);
             };
             let certificate = ruling.judgement.certificate().unwrap();
@@ -50,8 +50,12 @@ fn planted_violations_are_found_and_the_checker_accepts_their_cores() {
             let workload = ObjectWorkload { plants: 3, ..workload(object, seed) };
             let history = generate_calls(&workload);
             let task = Task::new(Calls::new(&history).unwrap(), spec.clone()).unwrap();
-            let ruling = judge_object(&task, &model, &ObjectOptions::default());
-            let ObjectJudgement::Refuted(core) = &ruling.judgement else { continue };
+            let ruling = judge_object(&task, &model, &Options::default());
+            let Judgement::Violation { certificate: ObjectCertificate::Core(core), .. } =
+                &ruling.judgement
+            else {
+                continue;
+            };
             assert!(core.operations.len() <= 32, "{object}, seed {seed}: {core:?}");
             // Which values the calls took that are pending in the prefix is not always decided.
             let is_exact = !matches!(object, SharedObject::Stack | SharedObject::PriorityQueue);

@@ -10,9 +10,9 @@ use std::time::Duration;
 use common::{Chance, Recorded, Shape, history, random, shown};
 use consistory_certify::certify_object;
 use consistory_history::{History, Interval, Status, Value};
-use consistory_objects::{Calls, ObjectOptions, Task, decide_by_definition, judge_object};
+use consistory_objects::{Calls, Options, Task, Tuning, decide_by_definition, judge_object};
 use consistory_spec::{Object, ObjectModel, find, parse_object};
-use consistory_verdict::{Budget, ObjectJudgement, Stopped, Verdict};
+use consistory_verdict::{Budget, Judgement, ObjectCertificate, Stopped, Verdict};
 
 const OBJECTS: [&str; 12] = [
     "register",
@@ -35,8 +35,8 @@ fn linearizability() -> ObjectModel {
 
 /// Judges with so many threads and so many steps depth first, and then as many by waves, unless
 /// operations overwrite and waves go on.
-fn judge(task: &Task<'_>, jobs: usize, alone: u64) -> ObjectJudgement {
-    let options = ObjectOptions { jobs, alone, ..ObjectOptions::default() };
+fn judge(task: &Task<'_>, jobs: usize, alone: u64) -> Judgement<ObjectCertificate> {
+    let options = Options { jobs, ..Options::tuned(Tuning { alone, ..Tuning::default() }) };
     judge_object(task, &linearizability(), &options).judgement
 }
 
@@ -65,7 +65,7 @@ fn compare_after(history: &History, object: &Arc<dyn Object>, steps: u64) -> Ver
 
 fn depth_first(history: &History, object: &Arc<dyn Object>) -> Verdict {
     let task = Task::new(Calls::new(history).unwrap(), Arc::clone(object)).unwrap();
-    let options = ObjectOptions { alone: u64::MAX, ..ObjectOptions::default() };
+    let options = Options::tuned(Tuning { alone: u64::MAX, ..Tuning::default() });
     judge_object(&task, &linearizability(), &options).judgement.verdict()
 }
 
@@ -345,7 +345,7 @@ fn small_registers_as_defined() {
 #[test]
 fn larger_registers_as_depth_first() {
     compare_registers(&[7, 9, 12, 16, 24, 40], 2500, |task| {
-        let options = ObjectOptions { alone: u64::MAX, ..ObjectOptions::default() };
+        let options = Options::tuned(Tuning { alone: u64::MAX, ..Tuning::default() });
         judge_object(task, &linearizability(), &options).judgement.verdict()
     });
 }
@@ -368,11 +368,11 @@ fn registers_of_many_clients_are_decided_and_certified() {
         let history = register(&shape, &mut chance);
         let object = find(shape.object).unwrap();
         let task = Task::new(Calls::new(&history).unwrap(), Arc::clone(&object)).unwrap();
-        let options = ObjectOptions::default();
+        let options = Options::default();
         let judgement = judge_object(&task, &linearizability(), &options).judgement;
         match &judgement {
-            ObjectJudgement::Consistent(_) => fine += 1,
-            ObjectJudgement::Refuted(core) => {
+            Judgement::Consistent(_) => fine += 1,
+            Judgement::Violation { certificate: ObjectCertificate::Core(core), .. } => {
                 refuted += 1;
                 assert!(core.operations.len() < 150, "{round}: {core:?}");
             }
@@ -485,9 +485,10 @@ fn budgets_end_all_threads() {
     let history = reversed(12, true);
     let task = Task::new(Calls::new(&history).unwrap(), find("queue").unwrap()).unwrap();
     let stopped = |budget: Budget| {
-        let options = ObjectOptions { budget, jobs: 3, alone: 1000, ..ObjectOptions::default() };
+        let options =
+            Options { budget, jobs: 3, tuning: Tuning { alone: 1000, ..Tuning::default() } };
         match judge_object(&task, &linearizability(), &options).judgement {
-            ObjectJudgement::Undecided(stopped) => stopped,
+            Judgement::Undecided(stopped) => stopped,
             judgement => panic!("{judgement:?}"),
         }
     };
@@ -544,13 +545,18 @@ fn a_part_that_fails_early_saves_the_others_what_comes_later() {
         calls.push(call(9, "pop", &[2], Some(popped), 3, 4));
         let history = history(&calls);
         let task = Task::new(Calls::new(&history).unwrap(), Arc::clone(&object)).unwrap();
-        let options = ObjectOptions::default();
+        let options = Options::default();
         let judgement = judge_object(&task, &linearizability(), &options).judgement;
         let certificate = judgement.certificate().unwrap();
         let model = linearizability();
         let budget = Budget::unlimited();
         assert_eq!(certify_object(&history, &*object, &model, &certificate, &budget), Ok(()));
-        let ObjectJudgement::Violation(unexplained) = judgement else { panic!("{judgement:?}") };
+        let Judgement::Violation {
+            certificate: ObjectCertificate::Unexplained(unexplained), ..
+        } = judgement
+        else {
+            panic!("{judgement:?}")
+        };
         let last = unexplained.returned.last().map(|&op| history.reference(op).to_string());
         assert_eq!(last.as_deref(), Some(if fails_early { "t9:1" } else { "t5:5" }));
         assert!(unexplained.before.is_some());

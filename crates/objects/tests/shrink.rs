@@ -5,9 +5,7 @@ mod common;
 
 use common::{Chance, Recorded, Shape, history, random, shown};
 use consistory_history::{Interval, Status, Value};
-use consistory_objects::{
-    Calls, ObjectOptions, Task, decide_by_definition, judge_object, shrink_object,
-};
+use consistory_objects::{Calls, Options, Task, decide_by_definition, judge_object, shrink_object};
 use consistory_spec::{ObjectModel, find};
 use consistory_verdict::Verdict;
 
@@ -33,7 +31,7 @@ fn what_is_left_violates_the_model() {
             let task = Task::new(Calls::new(&whole).unwrap(), object.clone()).unwrap();
             for id in MODELS {
                 let model = ObjectModel::named(id).unwrap();
-                let options = ObjectOptions::default();
+                let options = Options::default();
                 let judgement = judge_object(&task, &model, &options).judgement;
                 if judgement.verdict() != Verdict::Violation {
                     continue;
@@ -83,7 +81,7 @@ fn what_a_return_stems_from_is_left() {
     let whole = history(&calls);
     let task = Task::new(Calls::new(&whole).unwrap(), find("queue").unwrap()).unwrap();
     let model = ObjectModel::named("linearizability").unwrap();
-    let options = ObjectOptions::default();
+    let options = Options::default();
     let judgement = judge_object(&task, &model, &options).judgement;
     let left = shrink_object(&task, &model, &judgement, &options).operations;
     let names: Vec<String> = left.iter().map(|&op| whole.reference(op).to_string()).collect();

@@ -10,12 +10,10 @@ use consistory_certify::certify_object;
 use consistory_generate::{Recording, RecordingWorkload, record};
 use consistory_history::{Action, Interval, Status, Value};
 use consistory_objects::{
-    Calls, ObjectOptions, Outcome, Task, Unsuitable, decide_by_definition, judge_object, monitor,
+    Calls, Options, Outcome, Task, Unsuitable, decide_by_definition, judge_object, monitor,
 };
 use consistory_spec::{Object, ObjectModel, find};
-use consistory_verdict::{
-    Budget, Core, Linearization, ObjectCertificate, ObjectJudgement, Verdict,
-};
+use consistory_verdict::{Budget, Core, Judgement, Linearization, ObjectCertificate, Verdict};
 
 #[derive(Default, Debug)]
 struct Tally {
@@ -69,7 +67,7 @@ fn compare(
 fn by_search(task: &Task<'_>) -> bool {
     assert!(task.len() <= 64, "larger histories are not searched");
     let model = ObjectModel::named("linearizability").unwrap();
-    match judge_object(task, &model, &ObjectOptions::default()).judgement.verdict() {
+    match judge_object(task, &model, &Options::default()).judgement.verdict() {
         Verdict::Consistent => true,
         Verdict::Violation => false,
         Verdict::Undecided => panic!("there is no limit"),
@@ -375,11 +373,12 @@ fn logs_of_many_clients_are_decided() {
         }
         let history = history(&calls);
         let task = Task::new(Calls::new(&history).unwrap(), store.clone()).unwrap();
-        let judgement = judge_object(&task, &model, &ObjectOptions::default()).judgement;
+        let judgement = judge_object(&task, &model, &Options::default()).judgement;
         let certificate = judgement.certificate().expect("it is decided");
         let accepted = certify_object(&history, &*store, &model, &certificate, &Budget::default());
         assert_eq!(accepted, Ok(()), "seed {seed}: {certificate:?}");
-        if let ObjectJudgement::Refuted(core) = &judgement {
+        if let Judgement::Violation { certificate: ObjectCertificate::Core(core), .. } = &judgement
+        {
             assert!(core.prefix.is_some(), "seed {seed}: {core:?}");
             violations += 1;
         }

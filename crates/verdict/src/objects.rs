@@ -1,4 +1,4 @@
-//! What can be said of a history of an object's calls, with what supports it.
+//! Certificates for histories of an object's calls.
 //!
 //! In JSON an operation is its reference, as everywhere:
 //!
@@ -16,50 +16,11 @@
 
 use std::io;
 
-use consistory_history::{History, OpId};
+use consistory_history::{History, OpId, Value as ReturnValue};
 use serde_json::{Map, Value};
 
-use crate::budget::Stopped;
 use crate::json::CertificateError;
-use crate::{Verdict, json::quote};
-
-/// A verdict on a history of an object's calls, and what supports it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ObjectJudgement {
-    /// The history satisfies the model.
-    Consistent(Linearization),
-    /// The history violates the model.
-    Violation(Unexplained),
-    /// The history is not linearizable because a few of its operations are not.
-    Refuted(Core),
-    /// The search stopped without an answer.
-    Undecided(Stopped),
-}
-
-impl ObjectJudgement {
-    /// Gives the verdict alone.
-    pub fn verdict(&self) -> Verdict {
-        match self {
-            ObjectJudgement::Consistent(_) => Verdict::Consistent,
-            ObjectJudgement::Violation(_) | ObjectJudgement::Refuted(_) => Verdict::Violation,
-            ObjectJudgement::Undecided(_) => Verdict::Undecided,
-        }
-    }
-
-    /// Gives the certificate, if the verdict is not undecided.
-    pub fn certificate(&self) -> Option<ObjectCertificate> {
-        match self {
-            ObjectJudgement::Consistent(linearization) => {
-                Some(ObjectCertificate::Linearization(linearization.clone()))
-            }
-            ObjectJudgement::Violation(unexplained) => {
-                Some(ObjectCertificate::Unexplained(unexplained.clone()))
-            }
-            ObjectJudgement::Refuted(core) => Some(ObjectCertificate::Core(core.clone())),
-            ObjectJudgement::Undecided(_) => None,
-        }
-    }
-}
+use crate::{Judgement, Verdict, json::quote};
 
 /// What proves a verdict on a history of an object's calls.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -73,7 +34,7 @@ pub enum ObjectCertificate {
 }
 
 impl ObjectCertificate {
-    /// Gives the verdict that it is about.
+    /// Returns the verdict that it proves.
     pub fn verdict(&self) -> Verdict {
         match self {
             ObjectCertificate::Linearization(_) => Verdict::Consistent,
@@ -81,7 +42,7 @@ impl ObjectCertificate {
         }
     }
 
-    /// Gives the word that reports use.
+    /// Returns the word that reports use.
     pub fn kind(&self) -> &'static str {
         match self {
             ObjectCertificate::Linearization(_) => "linearization",
@@ -100,6 +61,26 @@ impl ObjectCertificate {
             }
             ObjectCertificate::Core(core) => core.operations.len(),
         }
+    }
+}
+
+impl From<Linearization> for Judgement<ObjectCertificate> {
+    fn from(linearization: Linearization) -> Self {
+        Judgement::Consistent(ObjectCertificate::Linearization(linearization))
+    }
+}
+
+impl From<Unexplained> for Judgement<ObjectCertificate> {
+    fn from(unexplained: Unexplained) -> Self {
+        let certificate = ObjectCertificate::Unexplained(unexplained);
+        Judgement::Violation { pattern: "unexplained".to_owned(), certificate }
+    }
+}
+
+impl From<Core> for Judgement<ObjectCertificate> {
+    fn from(core: Core) -> Self {
+        let pattern = core.pattern.clone();
+        Judgement::Violation { pattern, certificate: ObjectCertificate::Core(core) }
     }
 }
 
@@ -143,6 +124,15 @@ pub struct Attempt {
     pub linearization: Linearization,
     /// The operation whose return it does not explain.
     pub unexplained: OpId,
+}
+
+/// What the specification returns for the operation that an [`Attempt`] does not explain.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Instead {
+    /// What it returns if it sees only what the axioms demand; `None` if it is not possible then.
+    pub least: Option<ReturnValue>,
+    /// What it returns if it sees everything; `None` if it is not possible then.
+    pub most: Option<ReturnValue>,
 }
 
 /// A few operations that are not linearizable by themselves.

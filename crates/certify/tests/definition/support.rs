@@ -16,11 +16,11 @@ pub(crate) fn op(h: &History, reference: &str) -> OpId {
     h.find(reference).unwrap_or_else(|| panic!("no operation {reference}"))
 }
 
-pub(crate) fn judge(definition: &Definition, history: &History) -> Option<Judgement> {
+pub(crate) fn judge(definition: &Definition, history: &History) -> Option<Judgement<Certificate>> {
     evaluate(definition, history, &EvaluateOptions::default()).ok()
 }
 
-pub(crate) fn verdict(judgement: &Judgement) -> (Verdict, &Certificate) {
+pub(crate) fn verdict(judgement: &Judgement<Certificate>) -> (Verdict, &Certificate) {
     let certificate = judgement.certificate().expect("small histories are decided");
     (judgement.verdict(), certificate)
 }

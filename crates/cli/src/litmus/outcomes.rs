@@ -19,7 +19,6 @@ use super::select::{Kind, Model, select};
 use super::{find_tests, load_test};
 use crate::args::{OutcomesArgs, OutputFormat, Style};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, report};
-use crate::pipeline;
 
 /// What came of a test.
 struct Ran {
@@ -52,7 +51,7 @@ pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
     let jobs = args.jobs.count();
     let mut rows: Vec<Vec<String>> = Vec::new();
     let (mut worst, mut failure) = (OK, None);
-    pipeline::run(
+    consistory::pipeline::run(
         jobs,
         |push| {
             paths.iter().all(|path| push(path, 1));

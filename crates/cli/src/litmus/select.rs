@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use consistory::is_path;
 use consistory_litmus::operational::Machine;
 use consistory_litmus::{Semantics, Table};
 use consistory_models::{MemoryModel, find_memory_model, load_memory_model};
 
 use crate::args::Style;
 use crate::error::CliError;
-use crate::select::is_path;
 
 /// A memory model in one of its styles.
 pub(super) struct Model {

@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use consistory_draw::explain;
 use consistory_formats::{Format, write_history};
 use consistory_history::History;
 use consistory_protocol::tracking::Operation;
 use consistory_protocol::{
     Exploration, Passed, Progress, Run, System, Unfinished, Verification, Violation,
 };
-use consistory_verdict::{Judgement, Verdict, write_certificate};
+use consistory_verdict::Verdict;
 use serde_json::{Value, json};
 
 use super::Report;
@@ -56,7 +55,7 @@ pub(super) struct Failed<'a> {
 /// Says that a run fails, and what that means.
 pub(super) fn refused(
     failed: &Failed<'_>,
-    judgement: &Judgement,
+    judged: &consistory::Verdict<'_>,
     progress: &Progress,
     mut json: Value,
 ) -> Result<Report, CliError> {
@@ -65,12 +64,15 @@ pub(super) fn refused(
     write_history(history, Format::Hist, &mut shown)?;
     let shown = String::from_utf8_lossy(&shown).into_owned();
     json["history"] = shown.as_str().into();
-    if let Some(certificate) = judgement.certificate() {
+    if let Some(proof) = judged.certificate() {
         let mut bytes = Vec::new();
-        write_certificate(history, certificate, &mut bytes).map_err(CliError::output)?;
+        proof.write(history, &mut bytes).map_err(CliError::output)?;
+        if let Some(via) = judged.via() {
+            json["via"] = via.into();
+        }
         json["certificate"] = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
     }
-    let (verdict, headline) = match judgement.verdict() {
+    let (verdict, headline) = match judged.outcome() {
         Verdict::Violation => (Verdict::Violation, "not sequentially consistent"),
         Verdict::Consistent => (
             Verdict::Undecided,
@@ -93,7 +95,7 @@ pub(super) fn refused(
     text += &format!("\n  The check says: {failure}.\n\n");
     shown.lines().for_each(|line| text += &format!("    {line}\n"));
     text.push('\n');
-    text += &explain(history, "sc", judgement);
+    text += &judged.explain();
     text.push('\n');
     if passed.runs > 0 {
         let more = beside(verdict, passed);

@@ -7,18 +7,18 @@ mod watcher;
 use std::io::Write;
 use std::sync::Arc;
 
+use consistory::NamedObject;
 use consistory_history::Value;
 use consistory_objects::{Online, OnlineOptions};
 
 use crate::args::{OutputFormat, WatchArgs};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
-use crate::objects::load_object;
 use crate::report::quoted;
 use lines::{Incoming, lines};
 use watcher::{Finding, Summary, Watcher};
 
 pub(crate) fn watch(args: &WatchArgs) -> Result<u8, CliError> {
-    let object = load_object(&args.object)?;
+    let object = Arc::clone(NamedObject::load(&args.object)?.object());
     let options = OnlineOptions {
         configurations: args.configurations,
         whole: args.whole,

@@ -73,7 +73,7 @@ pub(crate) fn cycle(h: &History, text: &str) -> Certificate {
 
 /// Makes the judgement of a violation.
 pub(crate) fn violation(pattern: &str, certificate: Certificate) -> Judgement {
-    Judgement::Violation { pattern: pattern.into(), certificate }
+    Judgement::Violation { pattern: pattern.into(), certificate: certificate.into() }
 }
 
 /// Makes a history in which sessions pass a message on, and its cycle of causality.

@@ -9,7 +9,7 @@ pub(crate) mod plain;
 
 use consistory_history::{Action, Details, History, HistoryBuilder, Status};
 use consistory_models::{Definition, EvaluateOptions, evaluate};
-use consistory_verdict::{Judgement, Verdict};
+use consistory_verdict::{Certificate, Judgement, Verdict};
 
 pub(crate) fn history(text: &str) -> History {
     let mut b = HistoryBuilder::new();
@@ -55,7 +55,7 @@ fn action(b: &mut HistoryBuilder, word: &str) -> Action {
     }
 }
 
-pub(crate) fn judge(definition: &Definition, history: &History) -> Judgement {
+pub(crate) fn judge(definition: &Definition, history: &History) -> Judgement<Certificate> {
     evaluate(definition, history, &EvaluateOptions::default()).unwrap()
 }
 

@@ -19,7 +19,7 @@ const ITEM: usize = 1_000;
 /// `produce` is called with a function that takes an item and its number of operations and says
 /// whether more is wanted; `work` runs on `jobs` threads; `consume` gets the results in order and
 /// says whether more is wanted.
-pub(crate) fn run<I: Send, O: Send>(
+pub fn run<I: Send, O: Send>(
     jobs: usize,
     produce: impl FnOnce(&mut dyn FnMut(I, usize) -> bool),
     work: impl Fn(I) -> O + Sync,

@@ -1,13 +1,11 @@
 //! `consistory check --infer-levels`: the visibility level that each method kept.
 
+use consistory::{Court, read_all};
 use consistory_draw::table;
-use consistory_formats::read;
-use consistory_objects::{Inference, Levels, infer_levels};
+use consistory_objects::{Inference, Levels};
 
-use super::{Named, options, prepare, task};
 use crate::args::{CheckArgs, OutputFormat};
 use crate::check::worse;
-use crate::convert::find_inputs;
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::output::StandardOutput;
 use crate::report::quoted;
@@ -15,55 +13,50 @@ use crate::report::quoted;
 /// Infers the visibility level that each method kept in all histories, and prints it.
 pub(crate) fn infer(args: &CheckArgs) -> Result<u8, CliError> {
     let name = args.objects.object.as_deref().expect("clap demands an object");
-    let named = Named::load(name)?;
-    let options = options(args);
+    let court = Court::object(name)?.budget(args.budget).memory(args.memory);
+    let court = court.jobs(args.jobs.count());
     let mut levels = Levels::default();
     // For each method the history that lowered it last.
     let mut because: Vec<(Box<str>, String)> = Vec::new();
     let (mut code, mut histories) = (OK, 0u64);
-    for input in find_inputs(&args.input.paths) {
-        let input = match input {
-            Ok(input) => input,
+    for case in read_all(&args.input.paths, args.input.from) {
+        let inferred = case.and_then(|case| {
+            let place = format!("{} [{}]", case.source, case.index);
+            Ok((court.infer_levels(&case.history, &mut levels), place))
+        });
+        let (inferred, place) = match inferred {
+            Ok((Ok(inferred), place)) => (inferred, place),
+            Ok((Err(error), place)) => {
+                let message = format!("{place}: {error}");
+                report(&error.hint().map_or_else(
+                    || CliError::usage(&message),
+                    |hint| CliError::with_hint(&message, hint),
+                ));
+                code = worse(code, UNREADABLE);
+                continue;
+            }
             Err(error) => {
                 report(&error.into());
                 code = worse(code, UNREADABLE);
                 continue;
             }
         };
-        for (index, history) in read(&input, args.input.from).enumerate() {
-            let place = format!("{input} [{index}]");
-            let inferred = history.map_err(CliError::from).and_then(|history| {
-                let (calls, named) =
-                    prepare(&history, named.clone()).map_err(|error| error.at(&place))?;
-                let task = task(calls.as_ref().unwrap_or(&history), &named.object)
-                    .map_err(|reason| CliError::usage(format!("{place}: {reason}")))?;
-                Ok(infer_levels(&task, &mut levels, &options))
-            });
-            let inferred = match inferred {
-                Ok(inferred) => inferred,
-                Err(error) => {
-                    report(&error);
-                    code = worse(code, UNREADABLE);
-                    continue;
+        histories += 1;
+        match inferred {
+            Ok(Inference::Kept) => {}
+            Ok(Inference::Lowered(methods)) => {
+                for (method, _) in methods {
+                    because.retain(|(known, _)| *known != method);
+                    because.push((method, place.clone()));
                 }
-            };
-            histories += 1;
-            match inferred {
-                Ok(Inference::Kept) => {}
-                Ok(Inference::Lowered(methods)) => {
-                    for (method, _) in methods {
-                        because.retain(|(known, _)| *known != method);
-                        because.push((method, place.clone()));
-                    }
-                }
-                Ok(Inference::Unexplained) => {
-                    report(&CliError::usage(format!("{place}: no levels explain this history")));
-                    code = worse(code, VIOLATION);
-                }
-                Err(stopped) => {
-                    report(&CliError::usage(format!("{place}: undecided, {stopped}")));
-                    code = worse(code, UNDECIDED);
-                }
+            }
+            Ok(Inference::Unexplained) => {
+                report(&CliError::usage(format!("{place}: no levels explain this history")));
+                code = worse(code, VIOLATION);
+            }
+            Err(stopped) => {
+                report(&CliError::usage(format!("{place}: undecided, {stopped}")));
+                code = worse(code, UNDECIDED);
             }
         }
     }

@@ -1,0 +1,552 @@
+//! The court: which models a history is judged by, how, and that each verdict is certified.
+//!
+//! A verdict leaves the court only after the independent checker has accepted its certificate. One
+//! that the checker rejects becomes undecided, and says so ([`Verdict::rejection`]).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use consistory_check::{Engine, Model as RegisterModel, Tuning};
+use consistory_history::History;
+use consistory_objects::{Inference, Levels, infer_levels};
+use consistory_spec::{Level, Object, ObjectModel, parse_axioms, parse_levels};
+use consistory_verdict::{Budget, Family, Options, Ruling, Stopped};
+
+use crate::held::Held;
+use crate::model::{Model, Rejection};
+use crate::objects::{NamedObject, of_history};
+use crate::report::{Place, Report};
+use crate::select::{Choice, all_object_models, all_register_models, choose};
+use crate::verdict::Verdict;
+use crate::{Case, Error, objects, pipeline, registers};
+
+/// Time that a court gives each model, unless told otherwise.
+pub const DEFAULT_BUDGET: Duration = Duration::from_secs(60);
+/// Memory that the tables for one history may take, in bytes, unless told otherwise.
+pub const DEFAULT_MEMORY: u64 = 4 << 30;
+
+/// Histories with fewer operations have their certificates checked by one thread.
+const PARALLEL_CERTIFY_OPS: usize = 20_000;
+
+/// Judges histories by models.
+///
+/// Without [`models`](Court::models) a history is judged by every model that applies to it, and the
+/// strongest satisfied ones are reported. A clone shares its threads with the original.
+#[derive(Clone, Debug)]
+pub struct Court {
+    subject: Subject,
+    /// Models of registers that were named, then those of a group.
+    registers: Arc<[RegisterModel]>,
+    /// Models of objects that were named, then those of a group.
+    objects: Arc<[ObjectModel]>,
+    /// Numbers of models, of registers and of objects, that were named.
+    named: [usize; 2],
+    /// Visibility levels of methods, and that of the other methods.
+    levels: Option<(Arc<[(Box<str>, Level)]>, Level)>,
+    group: Option<Group>,
+    settings: Settings,
+    /// Number of histories that are being judged.
+    at_work: Arc<AtomicUsize>,
+}
+
+/// What the histories consist of.
+#[derive(Clone, Debug)]
+enum Subject {
+    /// The models or the history tell.
+    Any,
+    /// Reads and writes.
+    Registers,
+    /// Calls of this object.
+    Object(NamedObject),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Group {
+    All,
+    Strongest,
+}
+
+/// How to judge.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    time: Duration,
+    memory: u64,
+    pub(crate) jobs: usize,
+    engine: Engine,
+    interrupt: Option<Arc<AtomicBool>>,
+    certify: Certify,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Certify {
+    Every,
+    None,
+}
+
+impl Settings {
+    pub(crate) fn budget(&self) -> Budget {
+        let budget = Budget::unlimited().with_time(self.time).with_memory(self.memory);
+        match &self.interrupt {
+            Some(flag) => budget.with_interrupt(Arc::clone(flag)),
+            None => budget,
+        }
+    }
+
+    pub(crate) fn register_options(&self, jobs: usize) -> Options<Tuning> {
+        let tuning = Tuning { engine: self.engine, ..Tuning::default() };
+        Options { budget: self.budget(), jobs, tuning }
+    }
+
+    pub(crate) fn object_options(&self, jobs: usize) -> consistory_objects::Options {
+        objects::options(self.budget(), jobs)
+    }
+}
+
+impl Default for Court {
+    fn default() -> Self {
+        Court::new()
+    }
+}
+
+impl Court {
+    /// Makes a court for histories of any family; the object of calls is inferred.
+    pub fn new() -> Self {
+        Court::on(Subject::Any)
+    }
+
+    /// Makes a court for reads and writes of registers.
+    pub fn registers() -> Self {
+        Court::on(Subject::Registers)
+    }
+
+    /// Makes a court for calls of a ready object, such as `queue` or `register(0)`, or of the object
+    /// that a file describes.
+    pub fn object(name: &str) -> Result<Self, Error> {
+        Ok(Court::on(Subject::Object(NamedObject::load(name)?)))
+    }
+
+    /// Makes a court for calls of an object of your own.
+    pub fn own_object(name: &str, object: Arc<dyn Object>) -> Self {
+        Court::on(Subject::Object(NamedObject::new(name, object)))
+    }
+
+    fn on(subject: Subject) -> Self {
+        Court {
+            subject,
+            registers: Arc::default(),
+            objects: Arc::default(),
+            named: [0, 0],
+            levels: None,
+            group: None,
+            settings: Settings {
+                time: DEFAULT_BUDGET,
+                memory: DEFAULT_MEMORY,
+                jobs: std::thread::available_parallelism().map_or(1, usize::from),
+                engine: Engine::Auto,
+                interrupt: None,
+                certify: Certify::Every,
+            },
+            at_work: Arc::default(),
+        }
+    }
+
+    /// Makes a court for one model.
+    pub(crate) fn with_model(model: Model, settings: Settings) -> Self {
+        let court = match model {
+            Model::Register(model) => {
+                Court { registers: [model].into(), named: [1, 0], ..Court::registers() }
+            }
+            Model::Object { object, model } => Court {
+                objects: [model].into(),
+                named: [0, 1],
+                ..Court::on(Subject::Object(object))
+            },
+        };
+        Court { settings, ..court }
+    }
+
+    /// Adds models: ids in any case, paths of definition files, `all` or `strongest`.
+    pub fn models<S: AsRef<str>>(
+        mut self,
+        names: impl IntoIterator<Item = S>,
+    ) -> Result<Self, Error> {
+        for name in names {
+            match choose(name.as_ref())? {
+                Choice::Register(model) => self.add_register_model(model)?,
+                Choice::Object(model) => self.add_object_model(model)?,
+                Choice::All => {
+                    self.group.get_or_insert(Group::All);
+                }
+                Choice::Strongest => self.group = Some(Group::Strongest),
+            }
+        }
+        Ok(self)
+    }
+
+    /// Adds a model of an object given by axioms, such as `vis >= po; vis >= vis ; vis`.
+    pub fn axioms(mut self, text: &str) -> Result<Self, Error> {
+        let mut axioms = parse_axioms("axioms", text)?;
+        for method in axioms.iter_mut().filter_map(|axiom| axiom.of.as_mut()).flatten() {
+            *method = self.known_method(method)?;
+        }
+        self.add_object_model(ObjectModel::of_axioms(axioms))?;
+        Ok(self)
+    }
+
+    /// Adds a model in which methods have visibility levels, such as `size=weak,get=monotonic`; the
+    /// other methods see everything before them.
+    pub fn levels(self, text: &str) -> Result<Self, Error> {
+        let mut levels = parse_levels("levels", text)?;
+        for (method, _) in &mut levels {
+            *method = self.known_method(method)?;
+        }
+        Ok(self.method_levels(levels, Level::Complete))
+    }
+
+    /// Adds a model in which methods have visibility levels; `other` is the level of those that are
+    /// not listed.
+    #[must_use]
+    pub fn method_levels(mut self, levels: Vec<(Box<str>, Level)>, other: Level) -> Self {
+        self.levels = Some((levels.into(), other));
+        self
+    }
+
+    /// Adds a model of objects.
+    pub fn object_model(mut self, model: ObjectModel) -> Result<Self, Error> {
+        self.add_object_model(model)?;
+        Ok(self)
+    }
+
+    fn known_method(&self, method: &str) -> Result<Box<str>, Error> {
+        match &self.subject {
+            Subject::Object(named) => named.known_method(method),
+            _ => Ok(method.into()),
+        }
+    }
+
+    fn add_register_model(&mut self, model: RegisterModel) -> Result<(), Error> {
+        if matches!(self.subject, Subject::Object(_)) || self.named[1] > 0 {
+            return Err(Error::WrongFamily { id: model.id().into(), expected: Family::Objects });
+        }
+        if !self.registers.iter().any(|known| known.id() == model.id()) {
+            self.registers = self.registers.iter().cloned().chain([model]).collect();
+            self.named[0] += 1;
+        }
+        Ok(())
+    }
+
+    fn add_object_model(&mut self, model: ObjectModel) -> Result<(), Error> {
+        if matches!(self.subject, Subject::Registers) || self.named[0] > 0 {
+            return Err(Error::WrongFamily { id: model.id.into(), expected: Family::Registers });
+        }
+        if !self.objects.iter().any(|known| known.id == model.id) {
+            self.objects = self.objects.iter().cloned().chain([model]).collect();
+            self.named[1] += 1;
+        }
+        Ok(())
+    }
+
+    /// Limits the time for each model.
+    #[must_use]
+    pub fn budget(mut self, time: Duration) -> Self {
+        self.settings.time = time;
+        self
+    }
+
+    /// Limits the memory that the tables for one history may take, in bytes.
+    #[must_use]
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.settings.memory = bytes;
+        self
+    }
+
+    /// Sets the number of threads; without it there is one per core.
+    #[must_use]
+    pub fn jobs(mut self, threads: usize) -> Self {
+        self.settings.jobs = threads.max(1);
+        self
+    }
+
+    /// Chooses how SC, TSO and PSO are completed where the forced order leaves something open.
+    #[must_use]
+    pub fn engine(mut self, engine: Engine) -> Self {
+        self.settings.engine = engine;
+        self
+    }
+
+    /// Stops judging, with undecided verdicts, as soon as the flag is set.
+    #[must_use]
+    pub fn interrupt(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.settings.interrupt = Some(flag);
+        self
+    }
+
+    /// Leaves out the check of certificates: verdicts are then as good as the deciders.
+    #[must_use]
+    pub fn without_certification(mut self) -> Self {
+        self.settings.certify = Certify::None;
+        self
+    }
+
+    /// Judges a history by every model.
+    pub fn judge<'h>(&self, history: &'h History) -> Result<Report<'h>, Error> {
+        self.hear(Held::Borrowed(history), Place::default())
+    }
+
+    /// Judges a history that was read; errors say where it comes from.
+    pub fn judge_case(&self, case: Case) -> Result<Report<'static>, Error> {
+        let Case { source, number, index, history } = case;
+        let place = Place { source: Arc::clone(&source), number, index };
+        self.hear(Held::Shared(history), place).map_err(|error| error.at(&source, index))
+    }
+
+    /// Judges many histories on all threads, and reports on them in the order in which they come.
+    pub fn judge_all<C>(&self, cases: C) -> Reports
+    where
+        C: IntoIterator<Item = Result<Case, Error>>,
+        C::IntoIter: Send + 'static,
+    {
+        let jobs = self.settings.jobs;
+        let (sender, reports) = sync_channel(jobs);
+        let (court, cases) = (self.clone(), cases.into_iter());
+        let judging = std::thread::spawn(move || {
+            pipeline::run(
+                jobs,
+                |push| {
+                    for case in cases {
+                        let operations = case.as_ref().map_or(0, |case| case.history.len());
+                        if !push(case, operations) {
+                            return;
+                        }
+                    }
+                },
+                |case| case.and_then(|case| court.judge_case(case)),
+                |report| sender.send(report).is_ok(),
+            );
+        });
+        Reports { reports, judging: Some(judging) }
+    }
+
+    /// Lowers visibility levels of methods until they explain a history of calls too.
+    pub fn infer_levels(
+        &self,
+        history: &History,
+        levels: &mut Levels,
+    ) -> Result<Result<Inference, Stopped>, Error> {
+        let named = match &self.subject {
+            Subject::Object(named) => named.clone(),
+            _ => of_history("", history)?,
+        };
+        let (calls, named) = named.as_calls(history)?;
+        let task = objects::task(calls.as_ref().unwrap_or(history), &named)?;
+        Ok(infer_levels(&task, levels, &self.settings.object_options(self.settings.jobs)))
+    }
+
+    /// Returns the family that a history is judged by.
+    fn family(&self, history: &History) -> Family {
+        match &self.subject {
+            Subject::Registers => Family::Registers,
+            Subject::Object(_) => Family::Objects,
+            Subject::Any if self.named[0] > 0 => Family::Registers,
+            Subject::Any if self.named[1] > 0 || history.has_calls() => Family::Objects,
+            Subject::Any => Family::Registers,
+        }
+    }
+
+    fn hear<'h>(&self, history: Held<'h>, place: Place) -> Result<Report<'h>, Error> {
+        let turn = Turn::start(&self.at_work);
+        // Histories that are judged at the same time share the threads.
+        let jobs = (self.settings.jobs / turn.at_work).max(1);
+        match self.family(&history) {
+            Family::Registers => self.hear_registers(history, place, jobs),
+            Family::Objects => self.hear_calls(history, place, jobs),
+        }
+    }
+
+    fn hear_registers<'h>(
+        &self,
+        history: Held<'h>,
+        place: Place,
+        jobs: usize,
+    ) -> Result<Report<'h>, Error> {
+        let (named, group) = (self.named[0], self.group(self.named[0]));
+        let all: Arc<[RegisterModel]>;
+        let models = match group {
+            None => &self.registers,
+            Some(_) => {
+                let is_new = |m: &RegisterModel| !self.registers.iter().any(|n| n.id() == m.id());
+                let rest = all_register_models().filter(is_new);
+                all = self.registers.iter().cloned().chain(rest).collect();
+                &all
+            }
+        };
+        let rulings = registers::judge(&history, models, &self.settings.register_options(jobs));
+        let mut ruled = Vec::with_capacity(models.len());
+        let mut refused = None;
+        for (i, (model, ruling)) in models.iter().zip(rulings).enumerate() {
+            match ruling {
+                Ok(ruling) => ruled.push((Model::Register(model.clone()), ruling)),
+                Err(reason) if i < named => {
+                    return Err(Error::DoesNotApply { model: model.id().to_owned(), reason });
+                }
+                // A group means every model that applies.
+                Err(reason) => refused = Some(reason),
+            }
+        }
+        if let (true, Some(reason)) = (ruled.is_empty(), refused) {
+            return Err(Error::NoneApplies { reason });
+        }
+        Ok(self.report(history, place, None, ruled, group, jobs))
+    }
+
+    fn hear_calls<'h>(
+        &self,
+        history: Held<'h>,
+        place: Place,
+        jobs: usize,
+    ) -> Result<Report<'h>, Error> {
+        let named = match &self.subject {
+            Subject::Object(named) => named.clone(),
+            _ => of_history(&place.source, &history)?,
+        };
+        let (calls, named) = named.as_calls(&history)?;
+        let history = calls.map_or(history, |calls| Held::Shared(Arc::new(calls)));
+        let asked = self.named[1] + usize::from(self.levels.is_some());
+        let group = self.group(asked);
+        let mut models: Vec<ObjectModel> = self.objects.to_vec();
+        if group.is_some() {
+            models
+                .extend(all_object_models().filter(|m| !self.objects.iter().any(|n| n.id == m.id)));
+        }
+        let task = objects::task(&history, &named)?;
+        if let Some((levels, other)) = &self.levels {
+            models.push(ObjectModel::of_levels(levels, *other, &task.methods()));
+        }
+        let rulings = objects::judge(&task, &models, &self.settings.object_options(jobs));
+        drop(task);
+        let ruled = models.into_iter().zip(rulings);
+        let ruled = ruled
+            .map(|(model, ruling)| (Model::Object { object: named.clone(), model }, ruling))
+            .collect();
+        Ok(self.report(history, place, Some(named), ruled, group, jobs))
+    }
+
+    /// Returns the group that is asked for; without any model that is the strongest.
+    fn group(&self, named: usize) -> Option<Group> {
+        self.group.or((named == 0).then_some(Group::Strongest))
+    }
+
+    /// Has the certificates accepted and puts the verdicts together.
+    fn report<'h>(
+        &self,
+        history: Held<'h>,
+        place: Place,
+        object: Option<NamedObject>,
+        ruled: Vec<(Model, Ruling)>,
+        group: Option<Group>,
+        jobs: usize,
+    ) -> Report<'h> {
+        let rejections = self.rejections(&history, &ruled, jobs);
+        let verdicts: Vec<Verdict<'h>> = ruled
+            .into_iter()
+            .zip(rejections)
+            .map(|((model, ruling), rejection)| {
+                let (history, settings) = (history.clone(), self.settings.clone());
+                let verdict = Verdict { history, model, ruling, rejection: None, settings };
+                verdict.withheld_if(rejection)
+            })
+            .collect();
+        let strongest = (group == Some(Group::Strongest)).then(|| strongest(&verdicts));
+        Report { place, history, object, verdicts, strongest }
+    }
+
+    /// Has the certificates checked, those of a large history side by side; returns why one was
+    /// rejected.
+    fn rejections(
+        &self,
+        history: &History,
+        ruled: &[(Model, Ruling)],
+        jobs: usize,
+    ) -> Vec<Option<Rejection>> {
+        if self.settings.certify == Certify::None {
+            return vec![None; ruled.len()];
+        }
+        let budget = || self.settings.budget();
+        let rejection = |(model, ruling): &(Model, Ruling)| {
+            model.accept_ruling(history, ruling, &budget()).err()
+        };
+        if jobs < 2 || history.len() < PARALLEL_CERTIFY_OPS {
+            return ruled.iter().map(rejection).collect();
+        }
+        let mut rejections = Vec::with_capacity(ruled.len());
+        pipeline::run(
+            jobs,
+            |push| {
+                for ruling in ruled {
+                    push(ruling, 0);
+                }
+            },
+            rejection,
+            |rejection| {
+                rejections.push(rejection);
+                true
+            },
+        );
+        rejections
+    }
+}
+
+/// Returns the satisfied models that no other satisfied one implies.
+fn strongest(verdicts: &[Verdict<'_>]) -> Vec<String> {
+    let satisfied = |family: Family| -> Vec<&str> {
+        let is_satisfied = |v: &&Verdict<'_>| v.is_consistent() && v.model.family() == family;
+        verdicts.iter().filter(is_satisfied).map(|v| v.model.id()).collect()
+    };
+    let registers = consistory_models::strongest(&satisfied(Family::Registers));
+    let objects = objects::strongest(&satisfied(Family::Objects));
+    registers.into_iter().chain(objects).map(ToOwned::to_owned).collect()
+}
+
+/// A history's share of the threads, while it is judged.
+struct Turn<'a> {
+    counter: &'a AtomicUsize,
+    /// Number of histories that are being judged, this one included.
+    at_work: usize,
+}
+
+impl<'a> Turn<'a> {
+    fn start(counter: &'a AtomicUsize) -> Self {
+        Turn { counter, at_work: counter.fetch_add(1, Ordering::Relaxed) + 1 }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.counter.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Reports on many histories, in input order, as they are judged on other threads.
+#[derive(Debug)]
+pub struct Reports {
+    reports: Receiver<Result<Report<'static>, Error>>,
+    judging: Option<JoinHandle<()>>,
+}
+
+impl Iterator for Reports {
+    type Item = Result<Report<'static>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Ok(report) = self.reports.recv() {
+            return Some(report);
+        }
+        // A defect must not look like the end of the input.
+        if let Err(panic) = self.judging.take()?.join() {
+            std::panic::resume_unwind(panic);
+        }
+        None
+    }
+}

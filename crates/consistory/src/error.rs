@@ -1,0 +1,211 @@
+//! Errors, each with its place and a hint.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use consistory_diagnostic::{Diagnostics, Style};
+use consistory_formats::ReadError;
+use consistory_models::{DoesNotApply, catalogue};
+use consistory_spec::NAMED;
+use consistory_verdict::Family;
+
+/// Why a history could not be read or judged.
+#[derive(Debug)]
+pub enum Error {
+    /// An input could not be read as histories.
+    Read(ReadError),
+    /// A text holds several histories where one is expected.
+    Several {
+        /// Their number.
+        histories: usize,
+    },
+    /// No model was named.
+    NoModel,
+    /// A model's id is not known.
+    UnknownModel {
+        /// The id.
+        id: String,
+        /// Similar ids, or all ids.
+        hint: String,
+    },
+    /// A model belongs to another family than the object or the other models that were named.
+    WrongFamily {
+        /// The id of the model.
+        id: String,
+        /// The family of the others.
+        expected: Family,
+    },
+    /// A definition, an object file, axioms or levels have errors.
+    Text(Diagnostics),
+    /// A file could not be read.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The failure.
+        error: io::Error,
+    },
+    /// An object's name is not known, or its parameter is wrong.
+    UnknownObject {
+        /// The reason.
+        reason: String,
+    },
+    /// An object has no method of a name.
+    UnknownMethod {
+        /// The name.
+        method: String,
+        /// The methods that it has.
+        known: Vec<String>,
+    },
+    /// No ready object has all the methods that a history calls.
+    NoObject,
+    /// Several ready objects have all the methods that a history calls.
+    AmbiguousObject {
+        /// Their names.
+        candidates: Vec<String>,
+    },
+    /// A history does not fit the object that it is judged by.
+    Misfit {
+        /// The name of the object.
+        object: String,
+        /// The reason.
+        reason: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// A named model says nothing about a history.
+    DoesNotApply {
+        /// The id of the model.
+        model: String,
+        /// The reason.
+        reason: DoesNotApply,
+    },
+    /// None of a group of models says anything about a history.
+    NoneApplies {
+        /// Why the last of them does not.
+        reason: DoesNotApply,
+    },
+    /// Judging a history of a named source failed.
+    At {
+        /// The name of the source.
+        source: String,
+        /// The index of the history in it.
+        index: u64,
+        /// The failure.
+        error: Box<Error>,
+    },
+}
+
+impl Error {
+    pub(crate) fn file(path: &Path, error: io::Error) -> Self {
+        Error::File { path: path.to_owned(), error }
+    }
+
+    /// Adds which history of which source the error is about.
+    pub(crate) fn at(self, source: &str, index: u64) -> Self {
+        Error::At { source: source.to_owned(), index, error: Box::new(self) }
+    }
+
+    /// Returns what to do about it, if there is something to say.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Error::Several { .. } => "read them one by one with `consistory::read`".to_owned(),
+            Error::NoModel => "as in `sc`, `linearizability`, `all` or `strongest`".to_owned(),
+            Error::UnknownModel { hint, .. } => hint.clone(),
+            Error::WrongFamily { expected: Family::Objects, .. } => {
+                format!("models of objects are {}; axioms make others", NAMED.join(", "))
+            }
+            Error::WrongFamily { expected: Family::Registers, .. } => {
+                let ids: Vec<&str> = catalogue().iter().map(|model| model.id).collect();
+                format!("models of registers are {}", ids.join(", "))
+            }
+            Error::UnknownObject { .. } => {
+                "a path to an object file has a slash or ends in .object".to_owned()
+            }
+            Error::UnknownMethod { known, .. } => format!("its methods are {}", known.join(", ")),
+            Error::NoObject => {
+                "name a file that describes the object with `--object PATH`".to_owned()
+            }
+            Error::AmbiguousObject { .. } => {
+                "say which with `--object`, or with a line `# object: NAME` in the file".to_owned()
+            }
+            Error::Misfit { hint, .. } => return hint.clone(),
+            Error::At { error, .. } => return error.hint(),
+            Error::Read(_)
+            | Error::Text(_)
+            | Error::File { .. }
+            | Error::DoesNotApply { .. }
+            | Error::NoneApplies { .. } => return None,
+        })
+    }
+
+    /// Renders the errors of a text with the lines that they are in, as rustc does.
+    ///
+    /// Returns `None` for an error that is not in a text.
+    pub fn render(&self, style: Style) -> Option<String> {
+        match self {
+            Error::Read(ReadError::Malformed(diagnostics)) | Error::Text(diagnostics) => {
+                Some(diagnostics.render(style))
+            }
+            Error::At { error, .. } => error.render(style),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Read(error) => write!(f, "{error}"),
+            Error::Several { histories } => {
+                write!(f, "there are {histories} histories where one is expected")
+            }
+            Error::NoModel => f.write_str("no model is named"),
+            Error::UnknownModel { id, .. } => write!(f, "no model is called `{id}`"),
+            Error::WrongFamily { id, expected } => {
+                write!(f, "`{id}` is not a model of {expected}")
+            }
+            Error::Text(diagnostics) => write!(f, "{diagnostics}"),
+            Error::File { path, error } => write!(f, "cannot read {}: {error}", path.display()),
+            Error::UnknownObject { reason } => f.write_str(reason),
+            Error::UnknownMethod { method, .. } => {
+                write!(f, "the object has no method `{method}`")
+            }
+            Error::NoObject => f.write_str("no ready object has all the methods that are called"),
+            Error::AmbiguousObject { candidates } => {
+                write!(f, "these may be calls of {}", candidates.join(" or "))
+            }
+            Error::Misfit { reason, .. } => f.write_str(reason),
+            Error::DoesNotApply { model, reason } => {
+                write!(f, "{model} does not apply: {reason}")
+            }
+            Error::NoneApplies { reason } => {
+                write!(f, "none of the models applies: {reason}")
+            }
+            Error::At { source, index, error } => write!(f, "{source} [{index}]: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Read(error) => Some(error),
+            Error::File { error, .. } => Some(error),
+            Error::At { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<ReadError> for Error {
+    fn from(error: ReadError) -> Self {
+        Error::Read(error)
+    }
+}
+
+impl From<Diagnostics> for Error {
+    fn from(diagnostics: Diagnostics) -> Self {
+        Error::Text(diagnostics)
+    }
+}

@@ -1,0 +1,157 @@
+//! Models of every family, and the rule by which a certificate for each is accepted.
+//!
+//! A family is a variant of [`Model`] and a module that judges, accepts and shrinks for it:
+//! `registers`, `objects`. Everything else in this crate is the same for all of them.
+
+use std::fmt;
+
+use consistory_history::History;
+use consistory_spec::ObjectModel;
+use consistory_verdict::{Budget, Family, Judgement, Proof, Ruling, Stopped, Verdict as Outcome};
+
+use crate::court::Settings;
+use crate::objects::NamedObject;
+use crate::{Error, objects, registers, select};
+
+/// A consistency model.
+#[derive(Clone, Debug)]
+pub enum Model {
+    /// A model of reads and writes.
+    Register(consistory_check::Model),
+    /// A model of an object's calls.
+    Object {
+        /// The object.
+        object: NamedObject,
+        /// The axioms.
+        model: ObjectModel,
+    },
+}
+
+impl Model {
+    /// Finds a model of registers by its id, in any case, or by the path of its definition file.
+    pub fn register(id: &str) -> Result<Model, Error> {
+        Ok(Model::Register(select::register_model(id)?))
+    }
+
+    /// Finds a model of an object: a named one, levels, or axioms.
+    pub fn of_object(object: NamedObject, text: &str) -> Result<Model, Error> {
+        let model = ObjectModel::parse("model", text)?;
+        Ok(Model::Object { object, model })
+    }
+
+    /// Returns the id that reports use.
+    pub fn id(&self) -> &str {
+        match self {
+            Model::Register(model) => model.id(),
+            Model::Object { model, .. } => &model.id,
+        }
+    }
+
+    /// Returns the family that it belongs to.
+    pub fn family(&self) -> Family {
+        match self {
+            Model::Register(_) => Family::Registers,
+            Model::Object { .. } => Family::Objects,
+        }
+    }
+
+    /// Has the independent checker accept the proof that a history satisfies or violates this model.
+    ///
+    /// `via` is the other model that the proof is about, if a weaker or stronger one settles this one.
+    pub fn accept(
+        &self,
+        history: &History,
+        via: Option<&str>,
+        claim: Outcome,
+        proof: &Proof,
+        budget: &Budget,
+    ) -> Result<(), Rejection> {
+        match (self, proof) {
+            (Model::Register(model), Proof::Registers(certificate)) => {
+                registers::accept(history, model, via, claim, certificate)
+            }
+            (Model::Object { object, model }, Proof::Object(certificate)) => {
+                objects::accept(history, &**object.object(), model, via, claim, certificate, budget)
+            }
+            _ => {
+                let reason = format!("a {} does not prove anything about it", proof.kind());
+                Err(Rejection::Unproved { reason })
+            }
+        }
+    }
+
+    /// Has the checker accept the proof of a ruling; an undecided one needs none.
+    pub(crate) fn accept_ruling(
+        &self,
+        history: &History,
+        ruling: &Ruling,
+        budget: &Budget,
+    ) -> Result<(), Rejection> {
+        let Ruling { judgement, via, .. } = ruling;
+        match judgement.certificate() {
+            Some(proof) => self.accept(history, *via, judgement.verdict(), proof, budget),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the model that a part of a history has to violate when the history is shrunk: for an
+    /// object the model that the proof is about, from which shrinking starts.
+    pub(crate) fn of_proof(&self, via: Option<&str>) -> Model {
+        match (self, via.and_then(ObjectModel::named)) {
+            (Model::Object { object, .. }, Some(weaker)) => {
+                Model::Object { object: object.clone(), model: weaker }
+            }
+            _ => self.clone(),
+        }
+    }
+
+    /// Shrinks a history that violates the model.
+    pub(crate) fn shrink(
+        &self,
+        history: &History,
+        violation: &Judgement,
+        settings: &Settings,
+    ) -> Result<(History, Minimal), Error> {
+        match self {
+            Model::Register(model) => {
+                Ok(registers::shrink(history, model, violation, &settings.register_options(1)))
+            }
+            Model::Object { object, model } => objects::shrink(
+                history,
+                object,
+                model,
+                violation,
+                &settings.object_options(settings.jobs),
+            ),
+        }
+    }
+}
+
+/// Whether a shrunk history is known to be minimal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Minimal {
+    Yes,
+    /// The budget ended before that was clear.
+    Unknown,
+}
+
+/// Why a proof was not accepted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Rejection {
+    /// The proof does not show what it claims.
+    Unproved {
+        /// The part of it that proves nothing, and why.
+        reason: String,
+    },
+    /// The checker stopped before it was done.
+    Stopped(Stopped),
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rejection::Unproved { reason } => f.write_str(reason),
+            Rejection::Stopped(stopped) => write!(f, "{stopped}"),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Objects by name, and reads and writes as calls of one.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use consistory_history::{History, Value};
+use consistory_objects::calls_of_registers;
+use consistory_spec::{CasRegister, KeyValue, Method, Object, Register, find};
+
+use crate::Error;
+
+/// An object and the name that reports use for it.
+#[derive(Clone)]
+pub struct NamedObject {
+    name: Arc<str>,
+    object: Arc<dyn Object>,
+}
+
+impl fmt::Debug for NamedObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NamedObject").field(&self.name).finish()
+    }
+}
+
+impl NamedObject {
+    /// Names an object.
+    pub fn new(name: &str, object: Arc<dyn Object>) -> Self {
+        NamedObject { name: name.into(), object }
+    }
+
+    /// Finds a ready object by its name, such as `queue` or `register(0)`, or reads an object file.
+    pub fn load(name: &str) -> Result<Self, Error> {
+        if name.contains(['/', '\\']) || name.ends_with(".object") {
+            let path = Path::new(name);
+            let text = std::fs::read_to_string(path).map_err(|error| Error::file(path, error))?;
+            let object = consistory_spec::parse_object(name, &text)?;
+            return Ok(NamedObject::new(name, Arc::new(object)));
+        }
+        let object =
+            find(name).map_err(|error| Error::UnknownObject { reason: error.to_string() })?;
+        Ok(NamedObject::new(name, object))
+    }
+
+    /// Returns its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns its specification.
+    pub fn object(&self) -> &Arc<dyn Object> {
+        &self.object
+    }
+
+    /// Returns the name that the specification knows a method by.
+    pub fn known_method(&self, name: &str) -> Result<Box<str>, Error> {
+        let methods = self.object.methods();
+        let is_it =
+            |m: &&Method| *m.name == *name || m.aliases.iter().any(|alias| **alias == *name);
+        match methods.iter().find(is_it) {
+            Some(method) => Ok(method.name.clone()),
+            None if methods.is_empty() => Ok(name.into()),
+            None => {
+                let mut known: Vec<String> =
+                    methods.iter().map(|method| method.name.to_string()).collect();
+                known.dedup();
+                Err(Error::UnknownMethod { method: name.to_owned(), known })
+            }
+        }
+    }
+
+    /// Makes calls of a history of reads and writes; its registers start with the history's initial
+    /// values, unless the object's name has a parameter.
+    ///
+    /// Returns `None` for the history if it consists of calls already.
+    pub fn as_calls(self, history: &History) -> Result<(Option<History>, NamedObject), Error> {
+        let named = self;
+        let kind = named.name.split('(').next().unwrap_or_default();
+        let is_keyed = kind == "kv";
+        if history.has_calls() || history.is_empty() {
+            return Ok((None, named));
+        }
+        let misfit = |reason: String, hint: Option<&str>| Error::Misfit {
+            object: named.name.to_string(),
+            reason,
+            hint: hint.map(str::to_owned),
+        };
+        if !is_keyed && !matches!(kind, "register" | "cas-register") {
+            return Err(misfit(
+                format!("these are reads and writes, not calls of `{}`", named.name),
+                Some(
+                    "reads and writes are calls of `register`, `cas-register` or, with several keys, \
+                     `kv`",
+                ),
+            ));
+        }
+        if !is_keyed && history.key_count() > 1 {
+            return Err(misfit(
+                format!("there are several registers here, and `{}` is one", named.name),
+                Some("judge them all with `--object kv`"),
+            ));
+        }
+        let mut initial: Vec<&Value> =
+            history.keys().map(|key| history.value(history.initial_value(key))).collect();
+        initial.dedup();
+        let calls = calls_of_registers(history, is_keyed)
+            .map_err(|error| misfit(error.to_string(), None))?;
+        let object: Arc<dyn Object> = match (kind, &initial[..]) {
+            _ if *named.name != *kind => named.object,
+            (_, []) => named.object,
+            ("register", [initial, ..]) => Arc::new(Register { initial: (*initial).clone() }),
+            ("cas-register", [initial, ..]) => {
+                Arc::new(CasRegister { initial: (*initial).clone() })
+            }
+            (_, [initial]) => Arc::new(KeyValue { initial: (*initial).clone() }),
+            _ => return Err(misfit("the registers start with different values".to_owned(), None)),
+        };
+        Ok((Some(calls), NamedObject { object, ..named }))
+    }
+}

@@ -1,0 +1,108 @@
+//! Reading histories: texts, files, folders, standard input.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use consistory_formats::{Format, Histories, Input, inputs, parse_str, read as read_input};
+use consistory_history::History;
+
+use crate::Error;
+
+/// A history and where it comes from.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The name of its source, such as the path of its file.
+    pub source: Arc<str>,
+    /// The number of the source among all sources, counting from 0.
+    pub number: usize,
+    /// The index of the history in its source, counting from 0.
+    pub index: u64,
+    /// The history.
+    pub history: Arc<History>,
+}
+
+impl From<History> for Case {
+    fn from(history: History) -> Self {
+        Case { source: "history".into(), number: 0, index: 0, history: Arc::new(history) }
+    }
+}
+
+/// Parses one history, in the text notation or as JSON lines.
+pub fn parse(text: &str) -> Result<History, Error> {
+    let format = match text.trim_start().starts_with('{') {
+        true => Format::Jsonl,
+        false => Format::Hist,
+    };
+    let mut histories = parse_str(text, format, "text")?;
+    match histories.len() {
+        1 => Ok(histories.remove(0)),
+        histories => Err(Error::Several { histories }),
+    }
+}
+
+/// Reads the histories of a file, of all files in a folder, or of standard input (`-`).
+///
+/// The format is detected, and so is compression by gzip or zstd. A malformed file yields one error
+/// with all its places and none of its histories.
+pub fn read(path: impl AsRef<Path>) -> Result<Cases, Error> {
+    let path = path.as_ref().to_owned();
+    let found = inputs(std::slice::from_ref(&path))?;
+    Ok(Cases::new(found.into_iter().map(Ok).collect(), None))
+}
+
+/// Reads the histories of several paths; a path that cannot be read is an item of its own.
+pub fn read_all(paths: &[PathBuf], format: Option<Format>) -> Cases {
+    let found = paths.iter().flat_map(|path| match inputs(std::slice::from_ref(path)) {
+        Ok(found) => found.into_iter().map(Ok).collect(),
+        Err(error) => vec![Err(error.into())],
+    });
+    Cases::new(found.collect(), format)
+}
+
+/// The histories of some inputs, one after the other.
+pub struct Cases {
+    inputs: std::iter::Enumerate<std::vec::IntoIter<Result<Input, Error>>>,
+    format: Option<Format>,
+    current: Option<Source>,
+}
+
+/// An input that is being read.
+struct Source {
+    name: Arc<str>,
+    number: usize,
+    histories: std::iter::Enumerate<Histories>,
+}
+
+impl Cases {
+    fn new(inputs: Vec<Result<Input, Error>>, format: Option<Format>) -> Self {
+        Cases { inputs: inputs.into_iter().enumerate(), format, current: None }
+    }
+}
+
+impl Iterator for Cases {
+    type Item = Result<Case, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(Source { name, number, histories }) = &mut self.current {
+                match histories.next() {
+                    Some((index, Ok(history))) => {
+                        let (source, index) = (Arc::clone(name), index as u64);
+                        let history = Arc::new(history);
+                        return Some(Ok(Case { source, number: *number, index, history }));
+                    }
+                    Some((_, Err(error))) => return Some(Err(error.into())),
+                    None => self.current = None,
+                }
+            }
+            match self.inputs.next()? {
+                (_, Err(error)) => return Some(Err(error)),
+                (number, Ok(input)) => {
+                    let name: Arc<str> = input.to_string().into();
+                    let histories = read_input(&input, self.format).enumerate();
+                    self.current = Some(Source { name, number, histories });
+                }
+            }
+        }
+    }
+}

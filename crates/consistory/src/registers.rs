@@ -1,0 +1,85 @@
+//! Models of registers: judging, accepting, shrinking.
+
+use consistory_certify::{certify, certify_definition};
+use consistory_check::{Model, Tuning, judge as decide, shrink as shrink_history};
+use consistory_history::History;
+use consistory_models::{DoesNotApply, implies};
+use consistory_verdict::{Certificate, Judgement, Options, Proof, Ruling, Verdict as Outcome};
+
+use crate::model::{Minimal, Rejection};
+
+/// Judges a history by each of the models that apply to it.
+pub(crate) fn judge(
+    history: &History,
+    models: &[Model],
+    options: &Options<Tuning>,
+) -> Vec<Result<Ruling, DoesNotApply>> {
+    let rulings = decide(history, models, options).into_iter();
+    rulings.map(|ruling| Ok(ruling?.map(Proof::from))).collect()
+}
+
+/// Has the independent checker accept a certificate.
+///
+/// The models with deciders have rules of their own. Any other definition is evaluated under what the
+/// certificate says, by an evaluator that only the checker uses.
+pub(crate) fn accept(
+    history: &History,
+    model: &Model,
+    via: Option<&str>,
+    claim: Outcome,
+    certificate: &Certificate,
+) -> Result<(), Rejection> {
+    let accepted = match via {
+        Some(other) if !settles(other, model, claim) => {
+            let reason = format!("{other} says nothing about {}", model.id());
+            return Err(Rejection::Unproved { reason });
+        }
+        Some(other) => certify(history, other, claim, certificate),
+        None if model.has_decider(history) => certify(history, model.id(), claim, certificate),
+        None => certify_definition(history, model.definition(), claim, certificate),
+    };
+    accepted.map_err(|rejection| Rejection::Unproved { reason: rejection.to_string() })
+}
+
+/// Checks whether a verdict about one model is one about another: a violation of a weaker model, or
+/// consistency with a stronger one.
+fn settles(other: &str, model: &Model, claim: Outcome) -> bool {
+    match claim {
+        Outcome::Violation => model.settles(other),
+        Outcome::Consistent => implies(other, model.id()).is_some(),
+        Outcome::Undecided => false,
+    }
+}
+
+/// Shrinks a violating history until no operation can be left out.
+pub(crate) fn shrink(
+    history: &History,
+    model: &Model,
+    violation: &Judgement,
+    options: &Options<Tuning>,
+) -> (History, Minimal) {
+    let Judgement::Violation { pattern, certificate: Proof::Registers(certificate) } = violation
+    else {
+        return (history.clone(), Minimal::Unknown);
+    };
+    let violation = consistory_check::Judgement::Violation {
+        pattern: pattern.clone(),
+        certificate: certificate.clone(),
+    };
+    let models = [model.clone()];
+    let mut minimal = Minimal::Yes;
+    let small = shrink_history(history, &violation, |smaller| {
+        let judgement = options.budget.check().and_then(|()| {
+            let ruling = decide(smaller, &models, options).swap_remove(0);
+            match ruling.expect("a part of a history is judged by the same models").judgement {
+                consistory_check::Judgement::Undecided(stopped) => Err(stopped),
+                judgement => Ok(judgement),
+            }
+        });
+        if judgement.is_err() {
+            minimal = Minimal::Unknown;
+        }
+        judgement
+    });
+    (small, minimal)
+}

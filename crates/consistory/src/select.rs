@@ -1,0 +1,79 @@
+//! Finding the models that ids and paths name.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use consistory_check::Model as RegisterModel;
+use consistory_models::{Definition, catalogue, find};
+use consistory_spec::{NAMED, ObjectModel};
+
+use crate::Error;
+
+/// A name of one model or of a group.
+pub(crate) enum Choice {
+    Register(RegisterModel),
+    Object(ObjectModel),
+    /// Every model that applies to a history.
+    All,
+    /// The same, with the strongest satisfied ones reported.
+    Strongest,
+}
+
+/// Finds what a name stands for.
+pub(crate) fn choose(name: &str) -> Result<Choice, Error> {
+    if is_path(name) {
+        return register_model(name).map(Choice::Register);
+    }
+    let id = name.to_ascii_lowercase();
+    match id.as_str() {
+        "all" => return Ok(Choice::All),
+        "strongest" => return Ok(Choice::Strongest),
+        _ => {}
+    }
+    match ObjectModel::named(&id) {
+        Some(model) => Ok(Choice::Object(model)),
+        None => register_model(name).map(Choice::Register),
+    }
+}
+
+/// Finds a model of registers by its id or by the path of its definition file.
+pub(crate) fn register_model(name: &str) -> Result<RegisterModel, Error> {
+    if is_path(name) {
+        let definition = Arc::new(load_definition(Path::new(name))?);
+        return Ok(RegisterModel::Own { id: name.into(), definition });
+    }
+    let known = find(&name.to_ascii_lowercase());
+    known.map(RegisterModel::Catalogued).map_err(|error| {
+        let hint = format!(
+            "{}; of objects there are {}; a path to a definition file has a slash or ends in .cat",
+            error.hint,
+            NAMED.join(", ")
+        );
+        Error::UnknownModel { id: name.to_owned(), hint }
+    })
+}
+
+/// Returns every model of registers of the catalogue, from weak to strong.
+pub(crate) fn all_register_models() -> impl Iterator<Item = RegisterModel> {
+    catalogue().iter().map(RegisterModel::Catalogued)
+}
+
+/// Returns every named model of objects, from strong to weak.
+pub(crate) fn all_object_models() -> impl Iterator<Item = ObjectModel> {
+    NAMED.iter().filter_map(|id| ObjectModel::named(id))
+}
+
+/// Tells a path from an id.
+pub fn is_path(name: &str) -> bool {
+    name.contains(['/', '\\']) || name.ends_with(".cat")
+}
+
+/// Reads a definition file; a file that it includes is found beside it, or in the catalogue.
+pub fn load_definition(path: &Path) -> Result<Definition, Error> {
+    let text = std::fs::read_to_string(path).map_err(|error| Error::file(path, error))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let definition = consistory_models::load(&path.display().to_string(), &text, |name| {
+        std::fs::read_to_string(folder.join(name)).ok()
+    })?;
+    Ok(definition)
+}

@@ -1,0 +1,223 @@
+//! Verdicts: a history, a model, and a judgement that the checker has accepted.
+
+use std::fmt;
+use std::ops::Deref;
+use std::time::Duration;
+
+use consistory_draw::{DrawOptions, explain, explain_line, history_svg};
+use consistory_formats::{Format, write_history};
+use consistory_history::History;
+use consistory_verdict::{
+    Instead, Judgement, ObjectCertificate, Proof, Ruling, Stopped, Verdict as Outcome,
+};
+
+use crate::court::Settings;
+use crate::held::Held;
+use crate::model::{Minimal, Model, Rejection};
+use crate::{Court, Error, objects};
+
+/// What the court says about a history and a model.
+#[derive(Clone, Debug)]
+pub struct Verdict<'h> {
+    pub(crate) history: Held<'h>,
+    pub(crate) model: Model,
+    pub(crate) ruling: Ruling,
+    pub(crate) rejection: Option<String>,
+    pub(crate) settings: Settings,
+}
+
+impl<'h> Verdict<'h> {
+    /// Returns the outcome: consistent, a violation, or undecided.
+    pub fn outcome(&self) -> Outcome {
+        self.ruling.judgement.verdict()
+    }
+
+    /// Checks whether the history satisfies the model.
+    pub fn is_consistent(&self) -> bool {
+        self.outcome() == Outcome::Consistent
+    }
+
+    /// Checks whether the history violates the model.
+    pub fn is_violation(&self) -> bool {
+        self.outcome() == Outcome::Violation
+    }
+
+    /// Returns the model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Returns the id of the other model that settled this one, a weaker one that is violated or a
+    /// stronger one that is satisfied; the certificate is about that model.
+    pub fn via(&self) -> Option<&'static str> {
+        self.ruling.via
+    }
+
+    /// Returns the id of the model that the certificate is about.
+    pub fn proved(&self) -> &str {
+        self.ruling.via.unwrap_or(self.model.id())
+    }
+
+    /// Returns the history as it was judged.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Returns the outcome with what supports it.
+    pub fn judgement(&self) -> &Judgement {
+        &self.ruling.judgement
+    }
+
+    /// Returns the proof of the outcome, unless it is undecided.
+    pub fn certificate(&self) -> Option<&Proof> {
+        self.ruling.judgement.certificate()
+    }
+
+    /// Returns how long judging took; work that models share is counted with the first of them.
+    pub fn time(&self) -> Duration {
+        self.ruling.time
+    }
+
+    /// Returns why the checker rejected the certificate, if it did; the outcome is then undecided.
+    ///
+    /// A rejection is a defect of this library.
+    pub fn rejection(&self) -> Option<&str> {
+        self.rejection.as_deref()
+    }
+
+    /// Names what is wrong with the history in a few words, if it violates the model.
+    pub fn pattern(&self) -> Option<String> {
+        let Judgement::Violation { pattern, certificate } = &self.ruling.judgement else {
+            return None;
+        };
+        if let Proof::Object(ObjectCertificate::Unexplained(unexplained)) = certificate
+            && let Some(&op) = unexplained.returned.last()
+        {
+            return Some(format!("{pattern} {}", self.history.reference(op)));
+        }
+        Some(pattern.clone())
+    }
+
+    /// Explains the outcome in plain sentences.
+    pub fn explain(&self) -> String {
+        let name = match self.ruling.via {
+            Some(via) if self.is_violation() => format!("{via}, and so {}", self.model.id()),
+            _ => self.proved().to_owned(),
+        };
+        without_colours(&self.explain_in_colour(&name))
+    }
+
+    /// Explains the outcome with escape sequences for the colours of a terminal, under the name that
+    /// the model or the models that share this proof are to have.
+    pub fn explain_in_colour(&self, name: &str) -> String {
+        explain(&self.history, name, &self.ruling.judgement, &self.instead())
+    }
+
+    /// Explains the outcome in one line.
+    pub fn explain_line(&self) -> String {
+        explain_line(&self.history, self.model.id(), &self.ruling.judgement)
+    }
+
+    /// Draws the history and what is wrong with it, as SVG.
+    pub fn draw(&self) -> String {
+        let options = DrawOptions { model: self.proved().to_owned(), ..DrawOptions::default() };
+        history_svg(&self.history, &self.ruling.judgement, &options)
+    }
+
+    /// Writes the history in the text notation.
+    pub fn text(&self) -> String {
+        let mut text = Vec::new();
+        match write_history(&self.history, Format::Hist, &mut text) {
+            Ok(()) => String::from_utf8_lossy(&text).into_owned(),
+            Err(error) => format!("# {error}\n"),
+        }
+    }
+
+    /// Takes operations away from a violating history as long as it violates the model, and judges
+    /// what is left.
+    ///
+    /// A history that does not violate the model is left as it is.
+    pub fn shrink(&self) -> Result<Shrunk, Error> {
+        let Verdict { history, ruling, settings, .. } = self;
+        let model = self.model.of_proof(ruling.via);
+        let (small, minimal) = model.shrink(history, &ruling.judgement, settings)?;
+        let court = Court::with_model(model, settings.clone());
+        let mut report = court.judge_case(small.into())?;
+        Ok(Shrunk { verdict: report.verdicts.swap_remove(0), minimal })
+    }
+
+    /// Has the checker accept the certificate, for a court that leaves that out.
+    #[must_use]
+    pub fn certified(self) -> Self {
+        let Verdict { history, model, ruling, settings, .. } = &self;
+        let accepted = model.accept_ruling(history, ruling, &settings.budget());
+        self.withheld_if(accepted.err())
+    }
+
+    /// Withholds an outcome whose proof was not accepted.
+    pub(crate) fn withheld_if(mut self, rejection: Option<Rejection>) -> Self {
+        match rejection {
+            None => {}
+            Some(Rejection::Stopped(stopped)) => {
+                self.ruling.judgement = Judgement::Undecided(stopped);
+            }
+            Some(Rejection::Unproved { reason }) => {
+                self.ruling.judgement = Judgement::Undecided(Stopped::Rejected);
+                self.rejection = Some(reason);
+            }
+        }
+        self
+    }
+
+    /// Computes what a call that nothing explains would return, for each attempt to explain it.
+    fn instead(&self) -> Vec<Option<Instead>> {
+        match self.model.of_proof(self.ruling.via) {
+            Model::Object { object, model } => {
+                objects::instead(&self.history, &object, &model, &self.ruling.judgement)
+            }
+            Model::Register(_) => Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for Verdict<'_> {
+    /// Writes the explanation.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.explain())
+    }
+}
+
+/// The verdict on a part of a history that still violates the model.
+#[derive(Clone, Debug)]
+pub struct Shrunk {
+    verdict: Verdict<'static>,
+    minimal: Minimal,
+}
+
+impl Shrunk {
+    /// Checks whether it is known that nothing more can be taken away.
+    pub fn is_minimal(&self) -> bool {
+        self.minimal == Minimal::Yes
+    }
+}
+
+impl Deref for Shrunk {
+    type Target = Verdict<'static>;
+
+    fn deref(&self) -> &Verdict<'static> {
+        &self.verdict
+    }
+}
+
+/// Removes the escape sequences of colours.
+pub(crate) fn without_colours(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("\u{1b}[") {
+        plain.push_str(&rest[..start]);
+        let sequence = &rest[start..];
+        rest = sequence.find('m').map_or("", |end| &sequence[end + 1..]);
+    }
+    plain.push_str(rest);
+    plain
+}

@@ -1,0 +1,73 @@
+//! Explanations of a judgement, whatever family its model belongs to.
+
+use consistory_history::History;
+use consistory_verdict::{Certificate, Instead, Judgement, Proof};
+
+use crate::calls::{CallProof, explain_calls, explain_calls_line};
+use crate::narrative::explain_registers;
+use crate::summary::explain_registers_line;
+use crate::svg_calls::calls_svg;
+use crate::svg_history::{DrawOptions, registers_svg};
+
+/// A judgement on reads and writes.
+pub(crate) type RegisterJudgement<'a> = Judgement<&'a Certificate>;
+
+/// A judgement, by the family of the history.
+enum ByFamily<'a> {
+    Registers(RegisterJudgement<'a>),
+    Calls(CallProof<'a>),
+}
+
+fn by_family<'a>(history: &History, judgement: &'a Judgement) -> ByFamily<'a> {
+    match judgement {
+        Judgement::Consistent(Proof::Registers(certificate)) => {
+            ByFamily::Registers(Judgement::Consistent(certificate))
+        }
+        Judgement::Violation { pattern, certificate: Proof::Registers(certificate) } => {
+            ByFamily::Registers(Judgement::Violation { pattern: pattern.clone(), certificate })
+        }
+        Judgement::Consistent(Proof::Object(certificate))
+        | Judgement::Violation { certificate: Proof::Object(certificate), .. } => {
+            ByFamily::Calls(Ok(certificate))
+        }
+        Judgement::Undecided(stopped) if history.has_calls() => ByFamily::Calls(Err(stopped)),
+        Judgement::Undecided(stopped) => ByFamily::Registers(Judgement::Undecided(stopped.clone())),
+    }
+}
+
+/// Explains in plain sentences why a judgement holds.
+///
+/// `instead` has an entry for each attempt of an unexplained object history, as far as they are
+/// known. The diagram of an object's calls has colours for a terminal.
+pub fn explain(
+    history: &History,
+    model: &str,
+    judgement: &Judgement,
+    instead: &[Option<Instead>],
+) -> String {
+    match by_family(history, judgement) {
+        ByFamily::Registers(judgement) => explain_registers(history, model, &judgement),
+        ByFamily::Calls(proof) => explain_calls(history, model, proof, instead),
+    }
+}
+
+/// Explains in one line what a judgement says and why it holds.
+pub fn explain_line(history: &History, model: &str, judgement: &Judgement) -> String {
+    match by_family(history, judgement) {
+        ByFamily::Registers(judgement) => explain_registers_line(history, model, &judgement),
+        ByFamily::Calls(proof) => explain_calls_line(history, proof),
+    }
+}
+
+/// Draws a history and, if the judgement is a violation, what is wrong with it.
+///
+/// Reads and writes are drawn in one lane per session: the edges of a cycle are arrows in the colour
+/// of their relation, dashed where a rule derives them, with thin premises; a proof by cases has one
+/// panel per case; without a cycle the arrows show which write each read takes its value from. An
+/// object's calls are drawn as bars over time, with the linearization as numbered points.
+pub fn history_svg(history: &History, judgement: &Judgement, options: &DrawOptions) -> String {
+    match by_family(history, judgement) {
+        ByFamily::Registers(judgement) => registers_svg(history, &judgement, options),
+        ByFamily::Calls(proof) => calls_svg(history, &options.model, proof),
+    }
+}

@@ -1,0 +1,30 @@
+//! Options of a decision.
+
+use crate::Budget;
+
+/// How to decide.
+///
+/// `T` holds what only one family of deciders can be told, such as the engine that completes a store
+/// order; no choice of it changes a verdict.
+#[derive(Clone, Debug)]
+pub struct Options<T = ()> {
+    /// Time and memory for each model.
+    pub budget: Budget,
+    /// Number of threads that one large or hard history may use; 0 counts as 1.
+    pub jobs: usize,
+    /// The family's own settings.
+    pub tuning: T,
+}
+
+impl<T: Default> Default for Options<T> {
+    fn default() -> Self {
+        Options::tuned(T::default())
+    }
+}
+
+impl<T> Options<T> {
+    /// Makes options without a budget, for one thread.
+    pub fn tuned(tuning: T) -> Self {
+        Options { budget: Budget::unlimited(), jobs: 1, tuning }
+    }
+}
