@@ -34,6 +34,8 @@ use serde_json::{Value, json};
 
 const HEAD: &str = include_str!("../assets/report.html");
 const STYLE: &str = include_str!("../assets/report.css");
+/// What reports and the local page share.
+const CASE: &str = include_str!("../assets/case.js");
 const PROGRAM: &str = include_str!("../assets/report.js");
 
 /// How many cases are compressed together: a page unpacks one chunk at a time.
@@ -177,7 +179,7 @@ impl<W: Write> ReportWriter<W> {
         write!(
             self.out,
             "<script type=\"application/json\" id=\"overview\">{overview}</script>\n\
-             <script>\n{PROGRAM}</script>\n</body>\n</html>\n"
+             <script>\n{CASE}</script>\n<script>\n{PROGRAM}</script>\n</body>\n</html>\n"
         )?;
         self.out.flush()?;
         Ok(self.out)
@@ -258,8 +260,8 @@ mod tests {
         let case = Case::new("</script><script>bad()</script>", ["model"]);
         report.add(&[], &["</script>"], &case).unwrap();
         let html = String::from_utf8(report.finish("</script>").unwrap()).unwrap();
-        // The page's own elements: overview, one chunk, the program.
-        assert_eq!(html.matches("</script>").count(), 3);
+        // The page has four script elements: overview, one chunk, and two programs.
+        assert_eq!(html.matches("</script>").count(), 4);
         assert!(!html.contains("bad()</script>"));
     }
 }

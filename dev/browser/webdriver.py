@@ -1,0 +1,142 @@
+"""A small WebDriver client: enough of the protocol to drive Chromium through chromedriver.
+
+Only the standard library is used. Every call has a timeout, and the driver and its browser are
+stopped when the `Browser` is closed, whatever happened before.
+"""
+
+import base64
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+
+
+class Browser:
+    """A headless Chromium with an empty profile."""
+
+    def __init__(self, width=1280, height=860, dark=False):
+        driver = shutil.which("chromedriver")
+        chromium = shutil.which("chromium") or shutil.which("google-chrome")
+        if not driver or not chromium:
+            raise RuntimeError("chromium and chromedriver are needed: apt-get install chromium chromium-driver")
+        self.profile = tempfile.mkdtemp(prefix="consistory-browser-")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.base = f"http://127.0.0.1:{port}"
+        self.process = subprocess.Popen(
+            [driver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            self._wait_until_up()
+            arguments = [
+                "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+                "--disable-background-networking", "--disable-component-update", "--disable-sync",
+                "--disable-dev-shm-usage", f"--user-data-dir={self.profile}", f"--window-size={width},{height}",
+            ]
+            if dark:
+                arguments.append("--force-dark-mode")
+            options = {"binary": chromium, "args": arguments}
+            wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+            answer = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
+            self.session = f"/session/{answer['sessionId']}"
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        try:
+            os.killpg(self.process.pid, signal.SIGTERM)
+            self.process.wait(10)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            self.process.kill()
+        shutil.rmtree(self.profile, ignore_errors=True)
+
+    def _wait_until_up(self):
+        for _ in range(100):
+            try:
+                if self._call("GET", "/status")["ready"]:
+                    return
+            except (urllib.error.URLError, ConnectionError):
+                time.sleep(0.1)
+        raise RuntimeError("chromedriver does not answer")
+
+    def _call(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.base + path, data=data, method=method, headers={"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            detail = json.load(error)["value"]
+            raise RuntimeError(f"{detail['error']}: {detail['message'].splitlines()[0]}") from None
+
+    # What tests use.
+
+    def open(self, url):
+        self._call("POST", self.session + "/url", {"url": url})
+
+    def run(self, script, *arguments):
+        """Runs JavaScript in the page and returns its result."""
+        return self._call("POST", self.session + "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def run_async(self, script, *arguments):
+        """Runs JavaScript whose last argument is called with the result."""
+        return self._call("POST", self.session + "/execute/async", {"script": script, "args": list(arguments)})
+
+    def find(self, selector):
+        return [e[ELEMENT] for e in self._call("POST", self.session + "/elements", {"using": "css selector", "value": selector})]
+
+    def one(self, selector):
+        """Returns the element, waiting until it is there."""
+        for _ in range(100):
+            found = self.find(selector)
+            if found:
+                return found[0]
+            time.sleep(0.05)
+        raise AssertionError(f"nothing on the page matches {selector}")
+
+    def text(self, selector):
+        return self._call("GET", f"{self.session}/element/{self.one(selector)}/text")
+
+    def click(self, selector):
+        self._call("POST", f"{self.session}/element/{self.one(selector)}/click", {})
+
+    def type(self, selector, text):
+        self._call("POST", f"{self.session}/element/{self.one(selector)}/value", {"text": text})
+
+    def keys(self, text):
+        """Presses keys, whatever has the focus."""
+        actions = [{"type": kind, "value": key} for key in text for kind in ("keyDown", "keyUp")]
+        self._call("POST", self.session + "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
+
+    def until(self, script, *arguments):
+        """Waits until a JavaScript expression is true."""
+        for _ in range(200):
+            if self.run(f"return {script}", *arguments):
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"never true: {script}")
+
+    def errors(self):
+        """Returns what the console said since the last call, but for information."""
+        entries = self._call("POST", self.session + "/se/log", {"type": "browser"})
+        return [entry["message"] for entry in entries if entry["level"] in ("SEVERE", "WARNING")]
+
+    def screenshot(self, path):
+        with open(path, "wb") as out:
+            out.write(base64.b64decode(self._call("GET", self.session + "/screenshot")))
