@@ -1,13 +1,14 @@
 //! Explanations of a judgement, whatever family its model belongs to.
 
 use consistory_history::History;
+use consistory_scene::Scene;
 use consistory_verdict::{Certificate, Instead, Judgement, Proof};
 
 use crate::calls::{CallProof, explain_calls, explain_calls_line};
+use crate::calls_scene::{calls_scene, calls_svg};
 use crate::narrative::explain_registers;
+use crate::registers_scene::{DrawOptions, registers_scenes, registers_svg};
 use crate::summary::explain_registers_line;
-use crate::svg_calls::calls_svg;
-use crate::svg_history::{DrawOptions, registers_svg};
 
 /// A judgement on reads and writes.
 pub(crate) type RegisterJudgement<'a> = Judgement<&'a Certificate>;
@@ -69,5 +70,19 @@ pub fn history_svg(history: &History, judgement: &Judgement, options: &DrawOptio
     match by_family(history, judgement) {
         ByFamily::Registers(judgement) => registers_svg(history, &judgement, options),
         ByFamily::Calls(proof) => calls_svg(history, &options.model, proof),
+    }
+}
+
+/// Builds the scenes of a history and its judgement: one, or one per case of a proof by cases.
+///
+/// They hold the proof step by step, for pages in which one can walk through it.
+pub fn history_scenes(
+    history: &History,
+    judgement: &Judgement,
+    options: &DrawOptions,
+) -> Vec<Scene> {
+    match by_family(history, judgement) {
+        ByFamily::Registers(judgement) => registers_scenes(history, &judgement, options),
+        ByFamily::Calls(proof) => vec![calls_scene(history, &options.model, proof)],
     }
 }

@@ -66,8 +66,6 @@ pub(crate) struct Arrows<'a> {
 /// How an operation stands out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Emphasis {
-    /// Not at all.
-    Plain,
     /// It takes part in a premise.
     Support,
     /// It takes part in the cycle.
@@ -291,16 +289,6 @@ impl Lanes {
             Item::Op(op) => Some(op),
             Item::Gap(_) => None,
         })
-    }
-
-    /// Counts the rows.
-    pub(crate) fn rows(&self) -> usize {
-        self.lanes
-            .iter()
-            .filter_map(|lane| lane.items.last())
-            .map(|(_, row)| row + 1)
-            .max()
-            .unwrap_or(0)
     }
 
     /// Gives each item its row.

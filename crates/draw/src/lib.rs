@@ -39,13 +39,11 @@ mod summary;
 mod svg;
 
 mod lanes;
-mod legend;
-mod route;
-mod svg_history;
+mod registers_scene;
 
 mod calls;
+mod calls_scene;
 mod intervals;
-mod svg_calls;
 mod svg_execution;
 
 mod svg_lattice;
@@ -55,9 +53,9 @@ mod svg_sequence;
 
 mod table;
 
-pub use judgement::{explain, explain_line, history_svg};
+pub use judgement::{explain, explain_line, history_scenes, history_svg};
+pub use registers_scene::DrawOptions;
 pub use svg_execution::{ExecutionArrow, ExecutionGraph, ExecutionNode, execution_svg};
-pub use svg_history::DrawOptions;
 pub use svg_lattice::{LatticeCard, LatticeEdge, LatticeNode, lattice_svg, lattice_with_cards_svg};
 pub use svg_plot::{Plot, Series, line_plot};
 pub use svg_scatter::{Scatter, scatter_plot};

@@ -51,7 +51,7 @@ pub(crate) fn explain_registers(
             let mut out =
                 format!("The history violates {model}.\n{}\n", meaning(pattern, certificate));
             out.push('\n');
-            let mut teller = Teller { history, out: String::new(), lines: 0 };
+            let mut teller = Teller::new(history);
             teller.certificate(certificate, 0);
             out + &teller.finish(certificate)
         }
@@ -232,6 +232,24 @@ struct Teller<'a> {
     history: &'a History,
     out: String,
     lines: usize,
+    /// Sentences of the cycle and its premises, with the edges that each is about.
+    steps: Vec<ToldStep<'a>>,
+}
+
+/// A sentence of a proof, with the edges that it is about.
+pub(crate) struct ToldStep<'a> {
+    pub(crate) sentence: String,
+    pub(crate) edges: Vec<&'a Edge>,
+}
+
+/// Tells one cycle, or a read of a value that nobody wrote, step by step.
+pub(crate) fn told_steps<'a>(
+    history: &'a History,
+    certificate: &'a Certificate,
+) -> Vec<ToldStep<'a>> {
+    let mut teller = Teller::new(history);
+    teller.certificate(certificate, 0);
+    teller.steps
 }
 
 /// What is known while one cycle is told.
@@ -250,7 +268,19 @@ impl<'a> Telling<'a> {
     }
 }
 
-impl Teller<'_> {
+impl<'a> Teller<'a> {
+    fn new(history: &'a History) -> Self {
+        Teller { history, out: String::new(), lines: 0, steps: Vec::new() }
+    }
+
+    /// Writes a line and keeps it as a step about the edges.
+    fn step(&mut self, indent: usize, mark: &str, text: &str, edges: Vec<&'a Edge>) {
+        if !self.is_full() {
+            self.steps.push(ToldStep { sentence: text.to_owned(), edges });
+        }
+        self.line(indent, &format!("{mark}{text}"));
+    }
+
     fn finish(mut self, certificate: &Certificate) -> String {
         if self.is_full() {
             let (_, cases) = leaves(certificate, 0);
@@ -279,7 +309,7 @@ impl Teller<'_> {
     }
 
     /// Tells a certificate of violation; `depth` counts the cases around it.
-    fn certificate(&mut self, certificate: &Certificate, depth: usize) {
+    fn certificate(&mut self, certificate: &'a Certificate, depth: usize) {
         let indent = 2 * depth;
         let h = self.history;
         if self.is_full() {
@@ -297,10 +327,11 @@ impl Teller<'_> {
                 if !matches!(shape(&cycle), Shape::Member(_)) {
                     self.steps(&cycle, indent + 2, 0, &mut telling);
                 }
-                self.line(indent, &contradiction(h, &cycle));
+                let text = contradiction(h, &cycle);
+                self.step(indent, "", &text, cycle);
             }
             Certificate::ThinAirRead { read } => {
-                self.line(indent, &thin_air(h, *read));
+                self.step(indent, "", &thin_air(h, *read), Vec::new());
             }
             Certificate::SplitLast { key, branches } if branches.is_empty() => {
                 let text =
@@ -370,7 +401,7 @@ impl Teller<'_> {
     }
 
     /// Tells edges that follow one another; `depth` counts the derivations around them.
-    fn steps<'a>(
+    fn steps(
         &mut self,
         edges: &[&'a Edge],
         indent: usize,
@@ -394,8 +425,9 @@ impl Teller<'_> {
             let mark = if depth == 0 { format!("{}. ", i + 1) } else { "- ".into() };
             match sentence {
                 Sentence::Run { wr, po } => {
-                    let text = mark + &run(self.history, *wr, po);
-                    self.line(indent, &text);
+                    let text = run(self.history, *wr, po);
+                    let edges = wr.iter().chain(po).copied().collect();
+                    self.step(indent, &mark, &text, edges);
                 }
                 Sentence::Single(edge) => self.single(&mark, edge, indent, depth, telling),
             }
@@ -403,7 +435,7 @@ impl Teller<'_> {
     }
 
     /// Tells one derived or assumed edge, and its premises below it.
-    fn single<'a>(
+    fn single(
         &mut self,
         mark: &str,
         edge: &'a Edge,
@@ -416,7 +448,7 @@ impl Teller<'_> {
         let is_new = !telling.told.contains(&fact(edge));
         let reason = reason(edge, premises);
         let text = derived(h, edge, &reason, is_new);
-        self.line(indent, &format!("{mark}{text}"));
+        self.step(indent, mark, &text, vec![edge]);
         let (Reason::Overwritten { rest, .. } | Reason::Seen { rest, .. } | Reason::Other { rest }) =
             reason;
         // That an initial write comes first goes without saying.

@@ -46,24 +46,6 @@ impl Rect {
     pub(crate) fn centre(&self) -> Point {
         at(self.x + self.w / 2.0, self.y + self.h / 2.0)
     }
-
-    /// Makes the rectangle larger by `by` on each side.
-    pub(crate) fn grown(&self, by: f64) -> Self {
-        Rect { x: self.x - by, y: self.y - by, w: self.w + 2.0 * by, h: self.h + 2.0 * by }
-    }
-
-    /// Says whether a point lies inside.
-    pub(crate) fn contains(&self, p: Point) -> bool {
-        p.x > self.x && p.x < self.x + self.w && p.y > self.y && p.y < self.y + self.h
-    }
-
-    /// Says whether two rectangles share a point.
-    pub(crate) fn meets(&self, other: &Rect) -> bool {
-        self.x < other.x + other.w
-            && other.x < self.x + self.w
-            && self.y < other.y + other.h
-            && other.y < self.y + self.h
-    }
 }
 
 /// How a line or an outline is drawn.
@@ -138,13 +120,6 @@ impl Canvas {
             escaped(title),
             self.body
         )
-    }
-
-    /// Puts another drawing on this one, moved by `by`.
-    pub(crate) fn place(&mut self, by: Point, other: Canvas) {
-        self.put(format_args!("<g transform=\"translate({} {})\">", num(by.x), num(by.y)));
-        self.body.push_str(&other.body);
-        self.put(format_args!("</g>"));
     }
 
     /// Draws a rectangle with rounded corners.

@@ -187,23 +187,6 @@ pub(crate) fn key_name(history: &History, key: KeyId) -> String {
     clean(&out, LONGEST_NAME)
 }
 
-/// Cuts `text` into lines of at most `longest` columns, at spaces where there are any.
-pub(crate) fn wrapped(text: &str, longest: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is always a line");
-        if line.is_empty() {
-            line.push_str(word);
-        } else if width(line) + 1 + width(word) <= longest {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
-}
-
 fn is_number(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit())
 }
@@ -249,12 +232,5 @@ mod tests {
         assert_eq!([0, 999, 1_204, 1_000_000].map(grouped), ["0", "999", "1,204", "1,000,000"]);
         assert_eq!(counted(1, "edge"), "1 edge");
         assert_eq!(counted(2, "edge"), "2 edges");
-    }
-
-    #[test]
-    fn lines_break_at_spaces() {
-        assert_eq!(wrapped("one two three", 8), ["one two", "three"]);
-        assert_eq!(wrapped("unbreakable", 4), ["unbreakable"]);
-        assert_eq!(wrapped("", 4), [""]);
     }
 }

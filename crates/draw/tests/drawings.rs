@@ -45,19 +45,19 @@ t1:1 rw t0:0
         "r(y,1)",
         "r(x,0)",
         "w(z,9)",
-        "init x=0",
+        "initially",
+        "x=0",
         "t0",
         "t1",
         "t2",
         "cc: violation, WriteCOInitRead",
-        "rw reads what is overwritten",
+        "rw read before it was overwritten",
         "derived by a rule",
     ] {
         assert_eq!(count(&svg, shown), 1, "{shown} stands once");
     }
     assert_eq!([count(&svg, "po"), count(&svg, "wr"), count(&svg, "rw")], [2, 2, 1]);
-    // Five arrows, and in the legend three relations, derived edges and premises.
-    assert_eq!(arrows(&svg), 5 + 5);
+    assert_eq!(arrows(&svg), 5);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn rows_follow_causality() {
         element.split("y=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
     };
     assert!(y("w(x,1)") < y("r(x,1)") && y("w(x,2)") < y("r(x,2)"), "reads stand below writes");
-    assert_eq!(arrows(&svg), 2 + 1, "two reads and the legend");
+    assert_eq!(arrows(&svg), 2, "one per read");
 }
 
 #[test]
@@ -102,9 +102,9 @@ t1:8 rw t0:1000
         "w(a,1000)",
         "w(a,2000)",
         "w(b,7)",
-        "⋮ 999 operations",
-        "⋮ 499 operations",
-        "⋮ 6 operations",
+        "… 999 operations …",
+        "… 499 operations …",
+        "… 6 operations …",
         "1 further session not drawn",
     ] {
         assert_eq!(count(&svg, shown), 1, "{shown} stands once");
@@ -113,7 +113,7 @@ t1:8 rw t0:1000
     assert!(svg.len() < 20_000, "{} bytes", svg.len());
 
     let undecided = draw(&h, &Judgement::Undecided(Stopped::Interrupted));
-    assert_eq!(count(&undecided, "⋮ 1,482 operations"), 1, "the first of each session are shown");
+    assert_eq!(count(&undecided, "… 1,482 operations …"), 1, "the first of each session are shown");
     assert_eq!(count(&undecided, "t2"), 1);
 }
 

@@ -42,7 +42,7 @@ pub use dot::dot;
 pub use geometry::{Point, Rect};
 pub use order_layout::order_view;
 pub use palette::{Colours, colours, meaning};
-pub use svg::svg;
+pub use svg::{sheet, svg};
 pub use text::text;
 pub use time_layout::time_view;
 

@@ -9,7 +9,7 @@ use crate::geometry::{
     LABEL_TEXT, NAME_TEXT, NODE_TEXT, Point, Rect, bold_width, printable, rounded,
 };
 use crate::palette::{colours, meaning};
-use crate::{Basis, Emphasis, Node, NodeKind, Role, Scene, View};
+use crate::{Basis, Edge, Emphasis, Node, NodeKind, Role, Scene, View};
 
 const INK: &str = "#1f2933";
 const MUTED: &str = "#59636e";
@@ -20,69 +20,66 @@ const CORNER: f64 = 6.0;
 
 /// Draws a view of a scene, with title, caption, legend and notes.
 pub fn svg(scene: &Scene, view: &View) -> String {
-    let title = printable(&scene.title);
-    let legend = legend(scene, view);
-    let width = view.width.max(NARROWEST).max(bold_width(&title, 18.0) + 2.0 * MARGIN);
+    sheet(&scene.title, &scene.caption, &[("", scene, view)], &scene.notes)
+}
+
+/// Draws several views on one sheet, each below its heading, with one legend.
+pub fn sheet(
+    title: &str,
+    caption: &str,
+    panels: &[(&str, &Scene, &View)],
+    notes: &[String],
+) -> String {
+    let title = printable(title);
+    let widest = panels.iter().map(|(.., view)| view.width).fold(NARROWEST, f64::max);
+    let width = widest.max(bold_width(&title, 18.0) + 2.0 * MARGIN);
     let columns = ((width - 2.0 * MARGIN) / (13.0 * 0.56)) as usize;
+    let bold = " font-weight=\"bold\"";
     let mut body = String::new();
     let mut y = MARGIN + 16.0;
     if !title.is_empty() {
-        text(
-            &mut body,
-            Point { x: MARGIN, y },
-            "18",
-            INK,
-            "sans-serif",
-            " font-weight=\"bold\"",
-            &title,
-        );
+        text(&mut body, Point { x: MARGIN, y }, "18", INK, "sans-serif", bold, &title);
     }
-    for line in wrapped(&printable(&scene.caption), columns) {
+    for line in wrapped(&printable(caption), columns) {
         y += 19.0;
         text(&mut body, Point { x: MARGIN, y }, "13", MUTED, "sans-serif", "", &line);
     }
     y += 12.0;
-    let left = ((width - view.width) / 2.0).max(0.0);
-    put(&mut body, format_args!("<g transform=\"translate({} {})\">", rounded(left), rounded(y)));
-    picture(&mut body, scene, view);
-    put(&mut body, format_args!("</g>"));
-    y += view.height + 4.0;
+    for (heading, scene, view) in panels {
+        for line in wrapped(&printable(heading), columns * 9 / 10) {
+            y += 18.0;
+            text(&mut body, Point { x: MARGIN, y }, "13", INK, "sans-serif", bold, &line);
+        }
+        let left = rounded(((width - view.width) / 2.0).max(0.0));
+        put(&mut body, format_args!("<g transform=\"translate({left} {})\">", rounded(y)));
+        picture(&mut body, scene, view);
+        put(&mut body, format_args!("</g>"));
+        y += view.height + 4.0;
+    }
     let mut x = MARGIN;
-    for (relation, words) in legend {
-        let label =
-            if words.is_empty() { relation.clone() } else { format!("{relation}  {words}") };
-        let w = 34.0 + label.chars().count() as f64 * 12.0 * 0.56;
+    for (sample, words) in legend(panels) {
+        let w = 34.0 + words.chars().count() as f64 * 12.0 * 0.56;
         if x > MARGIN && x + w > width - MARGIN {
             x = MARGIN;
             y += 18.0;
         }
-        let colour = colours(&relation).light;
-        put(
-            &mut body,
-            format_args!(
-                "<path d=\"M{} {}h20\" stroke=\"{colour}\" stroke-width=\"2.4\"/>",
-                rounded(x),
-                rounded(y + 8.0)
-            ),
-        );
-        text(&mut body, Point { x: x + 26.0, y: y + 12.0 }, "12", MUTED, "sans-serif", "", &label);
+        let (left, middle) = (rounded(x), rounded(y + 8.0));
+        put(&mut body, format_args!("<path d=\"M{left} {middle}h22\" fill=\"none\"{sample}/>"));
+        text(&mut body, Point { x: x + 28.0, y: y + 12.0 }, "12", MUTED, "sans-serif", "", &words);
         x += w + 14.0;
     }
     y += 18.0;
-    for note in scene.notes.iter().flat_map(|note| wrapped(&printable(note), columns)) {
+    for note in notes.iter().flat_map(|note| wrapped(&printable(note), columns)) {
         y += 17.0;
         text(&mut body, Point { x: MARGIN, y }, "12", MUTED, "sans-serif", "", &note);
     }
     let (w, h) = (width.ceil(), (y + MARGIN).ceil());
+    let described = if caption.is_empty() { title } else { format!("{title}. {caption}") };
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" \
          viewBox=\"0 0 {w} {h}\" role=\"img\">\n<title>{}</title>\n\
          <rect width=\"{w}\" height=\"{h}\" fill=\"#ffffff\"/>\n{body}</svg>\n",
-        escaped(&if scene.caption.is_empty() {
-            title
-        } else {
-            format!("{title}. {}", scene.caption)
-        }),
+        escaped(&described),
     )
 }
 
@@ -205,15 +202,44 @@ fn node_box(body: &mut String, node: &Node, rect: Rect) {
     }
 }
 
-/// Lists the relations that are drawn with their meanings.
-fn legend(scene: &Scene, view: &View) -> Vec<(String, &'static str)> {
-    let mut found: Vec<(String, &'static str)> = Vec::new();
-    for (edge, route) in scene.edges.iter().zip(&view.edges) {
-        let is_new = !found.iter().any(|(relation, _)| *relation == edge.relation);
-        if route.is_some() && is_new && !edge.relation.is_empty() {
-            found.push((edge.relation.clone(), meaning(&edge.relation)));
+/// Lists what the drawn lines mean: stroke attributes of a sample, and words.
+fn legend(panels: &[(&str, &Scene, &View)]) -> Vec<(String, String)> {
+    let drawn: Vec<&Edge> = panels
+        .iter()
+        .flat_map(|(_, scene, view)| scene.edges.iter().zip(&view.edges))
+        .filter(|(_, route)| route.is_some())
+        .map(|(edge, _)| edge)
+        .collect();
+    let mut relations: Vec<&str> = Vec::new();
+    for edge in &drawn {
+        // Words such as "12 more edges" explain themselves.
+        let is_name = !edge.relation.is_empty() && !edge.relation.contains(' ');
+        if is_name && !relations.contains(&edge.relation.as_str()) {
+            relations.push(&edge.relation);
         }
     }
+    let mut found: Vec<(String, String)> = relations
+        .into_iter()
+        .map(|relation| {
+            let colour = colours(relation).light;
+            let words = format!("{} {}", printable(relation), meaning(relation));
+            (format!(" stroke=\"{colour}\" stroke-width=\"2.4\""), words.trim_end().to_owned())
+        })
+        .collect();
+    let mut add = |is_drawn: bool, stroke: &str, words: &str| {
+        if is_drawn {
+            found.push((format!(" stroke=\"{MUTED}\" {stroke}"), words.to_owned()));
+        }
+    };
+    let has = |basis: Basis| drawn.iter().any(|edge| edge.basis == basis);
+    add(has(Basis::Derived), "stroke-width=\"2.4\" stroke-dasharray=\"7 4\"", "derived by a rule");
+    add(
+        has(Basis::Assumed),
+        "stroke-width=\"2.4\" stroke-dasharray=\"2 4\"",
+        "assumed in this case",
+    );
+    let has_premise = drawn.iter().any(|edge| edge.role == Role::Premise);
+    add(has_premise, "stroke-width=\"1.3\"", "premise of a rule");
     found
 }
 
@@ -342,7 +368,7 @@ fn wrapped(text: &str, longest: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Edge, Lane, order_view};
+    use crate::{Lane, order_view};
 
     #[test]
     fn text_from_inputs_is_escaped() {
