@@ -73,6 +73,9 @@ fn applies(history: &History, definition: &Definition) -> Result<(), Rejection> 
     if history.ops().any(|op| matches!(history.action(op), Action::Call(_))) {
         return Err(Rejection::Unsupported { what: "objects' calls" });
     }
+    if definition.is_transactional() {
+        return Err(Rejection::Unsupported { what: "definitions about transactions" });
+    }
     if history.first_append().is_some() {
         return Err(Rejection::Unsupported { what: "appends to lists" });
     }

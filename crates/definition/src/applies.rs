@@ -1,6 +1,6 @@
 //! Which histories a definition applies to.
 
-use consistory_history::{Action, History, OpId};
+use consistory_history::{Action, History, KeyKind, OpId};
 
 use crate::definition::Definition;
 
@@ -15,6 +15,26 @@ pub enum DoesNotApply {
     Lists {
         /// The reference of the first append.
         first: String,
+    },
+    /// A key is both written and appended to.
+    #[error("the key {key} is both written and appended to")]
+    MixedKey {
+        /// The key.
+        key: String,
+    },
+    /// A list gets a value twice, so that a read does not tell whose it is.
+    #[error("the value {value} is appended twice to the list {key}")]
+    RepeatedAppend {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+    },
+    /// The history says what a key holds in the end, and the model is about transactions.
+    #[error("the history gives the final value of {key}, which isolation levels do not use")]
+    FinalValueOfTransactions {
+        /// The key.
+        key: String,
     },
     /// A transaction that may have taken effect holds more than one operation.
     #[error(
@@ -61,10 +81,45 @@ pub fn applies(history: &History) -> Result<(), DoesNotApply> {
     Ok(())
 }
 
+/// Checks that isolation levels apply to a history: it holds no calls of objects and no final values,
+/// every key is a register or a list, and no list gets a value twice.
+pub fn levels_apply(history: &History) -> Result<(), DoesNotApply> {
+    if history.has_calls() && history.ops().any(|op| matches!(history.action(op), Action::Call(_)))
+    {
+        return Err(DoesNotApply::Calls);
+    }
+    if let Some(key) = history.keys().find(|&key| history.key_kind(key) == KeyKind::Mixed) {
+        return Err(DoesNotApply::MixedKey { key: history.key_name(key).to_owned() });
+    }
+    if let Some(&(key, _)) = history.finals().first() {
+        let key = history.key_name(key).to_owned();
+        return Err(DoesNotApply::FinalValueOfTransactions { key });
+    }
+    let mut appended: Vec<_> = history
+        .ops()
+        .filter_map(|op| match history.action(op) {
+            Action::Append { key, value } => Some((key, value)),
+            _ => None,
+        })
+        .collect();
+    appended.sort();
+    match appended.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(DoesNotApply::RepeatedAppend {
+            key: history.key_name(pair[0].0).to_owned(),
+            value: history.value(pair[0].1).to_string(),
+        }),
+        None => Ok(()),
+    }
+}
+
 impl Definition {
-    /// Checks that the definition applies to a history: [`applies`], and a history that gives final
-    /// values needs a definition with a store order.
+    /// Checks that the definition applies to a history: [`levels_apply`] if it is about
+    /// transactions, else [`applies`], and a history that gives final values needs a definition with
+    /// a store order.
     pub fn applies(&self, history: &History) -> Result<(), DoesNotApply> {
+        if self.is_transactional() {
+            return levels_apply(history);
+        }
         applies(history)?;
         for &(key, _) in history.finals() {
             let name = || history.key_name(key).to_owned();

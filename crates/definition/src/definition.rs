@@ -152,6 +152,11 @@ impl Definition {
         self.program.has_store_order
     }
 
+    /// Returns whether the definition is about transactions: an isolation level.
+    pub fn is_transactional(&self) -> bool {
+        self.program.is_transactional()
+    }
+
     /// Returns the definition with its names resolved.
     pub fn program(&self) -> &Program {
         &self.program

@@ -118,6 +118,14 @@ pub enum Base {
     Ext,
     /// `int`, operations of one session; an initial write is with itself only.
     Int,
+    /// `txn`, operations of one transaction; all initial writes are of one.
+    Transaction,
+    /// `so`, the order of transactions that the clients bring; the initial one before all others.
+    ClientOrder,
+    /// `rt`, operations of transactions of which the first ended before the second began.
+    RealTime,
+    /// The commit order that the definition declares: a total order of all transactions.
+    CommitOrder,
     /// A name that only litmus tests have, and so only definitions of memory models.
     Litmus(LitmusBase),
 }
@@ -145,7 +153,7 @@ pub enum LitmusBase {
 
 impl Base {
     /// The predefined names; `ww` is one only where a definition declares the store order.
-    pub const NAMED: [(&'static str, Base); 13] = [
+    pub const NAMED: [(&'static str, Base); 16] = [
         ("W", Base::Writes),
         ("R", Base::Reads),
         ("F", Base::Fences),
@@ -159,6 +167,9 @@ impl Base {
         ("loc", Base::Loc),
         ("ext", Base::Ext),
         ("int", Base::Int),
+        ("txn", Base::Transaction),
+        ("so", Base::ClientOrder),
+        ("rt", Base::RealTime),
     ];
 
     /// The predefined names of litmus tests; `rf` and `co` are cat's.
@@ -208,6 +219,10 @@ impl Base {
             | Base::Loc
             | Base::Ext
             | Base::Int
+            | Base::Transaction
+            | Base::ClientOrder
+            | Base::RealTime
+            | Base::CommitOrder
             | Base::Litmus(_) => Kind::Relation,
         }
     }
@@ -330,6 +345,9 @@ pub struct Program {
     pub checks: Vec<Check>,
     /// Whether the definition quantifies over store orders, `with ww from store-orders`.
     pub has_store_order: bool,
+    /// Name of the commit order, if the definition quantifies over total orders of all
+    /// transactions, `with co from commit-orders`.
+    pub commit_order: Option<String>,
     /// Whether it quantifies over total orders of all operations, `with mo from total-orders`.
     pub has_memory_order: bool,
     /// Whether it quantifies over total orders of all operations, one per thread,
@@ -346,6 +364,16 @@ impl Program {
     /// Returns the place of an expression.
     pub fn span(&self, id: TermId) -> &Span {
         &self.terms[id.index()].1
+    }
+
+    /// Returns whether the definition is about transactions: whether it mentions one of the
+    /// relations that only transactions have.
+    pub fn is_transactional(&self) -> bool {
+        self.commit_order.is_some()
+            || self.terms.iter().any(|(term, _)| {
+                let Term::Base(base) = term else { return false };
+                matches!(base, Base::Transaction | Base::ClientOrder | Base::RealTime)
+            })
     }
 
     /// Returns a variable.

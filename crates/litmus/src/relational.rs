@@ -436,6 +436,11 @@ impl<A: Algebra> Evaluator<'_, A> {
                 LitmusBase::MemoryOrder => unreachable!("it was given above"),
             },
             Base::Wr | Base::Ww => unreachable!("they were given above"),
+            Base::Transaction | Base::ClientOrder | Base::RealTime | Base::CommitOrder => {
+                unreachable!(
+                    "litmus tests have no transactions, and their dialect no names for them"
+                )
+            }
         };
         let bit = |known: bool| self.algebra.constant(known);
         match known {

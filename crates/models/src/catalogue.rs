@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use consistory_definition::Definition;
 use consistory_diagnostic::{Diagnostics, did_you_mean, nearest};
 
+use crate::levels::LEVELS;
 use crate::read::read_definition;
 use crate::resolve::Dialect;
 
@@ -43,32 +44,33 @@ macro_rules! embedded {
     };
 }
 
+pub(crate) use embedded;
+
 /// The ids of the models, from weak to strong.
 const MODELS: [(&str, &str); 11] =
     embedded!["cc", "ccv", "cm", "ccm", "wsc", "sc", "wccm", "wtso", "rmo", "pso", "tso"];
 
-/// What models include besides each other.
-const LIBRARY: [(&str, &str); 1] = embedded!["relations"];
+/// Files that models include besides each other.
+const LIBRARY: [(&str, &str); 2] = embedded!["relations", "transactions"];
 
-static CATALOGUE: LazyLock<Vec<Model>> = LazyLock::new(|| {
-    MODELS
-        .into_iter()
-        .map(|(id, text)| {
-            let definition = load(&format!("{id}.cat"), text, |_| None)
-                .expect("the definitions of the catalogue are without errors, as tests show");
-            let own = |text: Option<&str>| text.unwrap_or_default().to_owned();
-            Model {
-                id,
-                name: own(definition.name()),
-                title: definition.title().to_owned(),
-                source: own(definition.source()),
-                meaning: own(definition.meaning()),
-                text,
-                definition,
-            }
-        })
-        .collect()
-});
+static CATALOGUE: LazyLock<Vec<Model>> =
+    LazyLock::new(|| MODELS.into_iter().map(|(id, text)| model(id, text)).collect());
+
+/// Reads a model that comes with Consistory.
+pub(crate) fn model(id: &'static str, text: &'static str) -> Model {
+    let definition = load(&format!("{id}.cat"), text, |_| None)
+        .expect("the definitions of the catalogue are without errors, as tests show");
+    let own = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    Model {
+        id,
+        name: own(definition.name()),
+        title: definition.title().to_owned(),
+        source: own(definition.source()),
+        meaning: own(definition.meaning()),
+        text,
+        definition,
+    }
+}
 
 /// Gives all models of the catalogue.
 pub fn catalogue() -> &'static [Model] {
@@ -96,7 +98,12 @@ pub fn load(
 ) -> Result<Definition, Diagnostics> {
     read_definition(Dialect::Histories, file, text, |path| {
         let of_catalogue = path.strip_suffix(".cat").and_then(|id| {
-            MODELS.iter().chain(&LIBRARY).find(|&&(name, _)| name == id).map(|&(_, text)| text)
+            MODELS
+                .iter()
+                .chain(&LIBRARY)
+                .chain(&LEVELS)
+                .find(|&&(name, _)| name == id)
+                .map(|&(_, text)| text)
         });
         of_catalogue.map(str::to_owned).or_else(|| include(path))
     })

@@ -109,21 +109,48 @@ pub(crate) fn root(definition: &Definition, register: &Register<'_>, finals: &Fi
         _ => None,
     };
     let mut ww = Matrix::empty(register.size);
-    if definition.has_store_order() {
-        for writes in &register.writes {
-            for &write in &writes[1..] {
-                ww.insert(writes[0], write);
-            }
+    let groups = ordered_groups(definition, register);
+    for writes in &groups {
+        for &write in &writes[1..] {
+            ww.insert(writes[0], write);
         }
-        for &(first, second) in &finals.before {
+    }
+    if !groups.is_empty() {
+        let listed = listed_pairs(definition, register);
+        for (first, second) in finals.before.iter().copied().chain(listed) {
             ww.insert(first, second);
         }
+        ww.close();
     }
     State {
         wr_of: Rc::new(register.candidates.iter().map(only).collect()),
         ww: Rc::new(ww),
         stage: None,
     }
+}
+
+/// Returns the groups of operations that a store order or commit order orders, each with what is
+/// initial first: the writes of each key, or the first operations of all transactions.
+pub(crate) fn ordered_groups(definition: &Definition, register: &Register<'_>) -> Vec<Vec<usize>> {
+    if definition.program().commit_order.is_some() {
+        if register.history.key_count() == 0 {
+            return Vec::new();
+        }
+        return vec![register.members.iter().filter_map(|ops| ops.first().copied()).collect()];
+    }
+    if definition.has_store_order() { register.writes.clone() } else { Vec::new() }
+}
+
+/// Returns the pairs of those groups that lists put in order.
+pub(crate) fn listed_pairs(
+    definition: &Definition,
+    register: &Register<'_>,
+) -> Vec<(usize, usize)> {
+    if definition.program().commit_order.is_none() {
+        return register.listed.clone();
+    }
+    let first = |at: usize| register.members[register.unit_of[at]][0];
+    register.listed.iter().map(|&(a, b)| (first(a), first(b))).collect()
 }
 
 /// Adds an assumption to a state.

@@ -27,6 +27,8 @@ pub(crate) enum What {
     Po,
     Wr,
     Ww,
+    ClientOrder,
+    RealTime,
     Final,
     Variable(VariableId),
     Apply(TermId),

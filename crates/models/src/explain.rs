@@ -38,6 +38,8 @@ pub(crate) struct Assumed<'a> {
     pub(crate) before: &'a [(usize, usize)],
     /// The pairs of the store order that follow from final values.
     pub(crate) finals: &'a [(usize, usize)],
+    /// The pairs of the store order that lists show.
+    pub(crate) listed: &'a [(usize, usize)],
 }
 
 /// Why a check fails.
@@ -397,6 +399,20 @@ impl<'a> Explainer<'a> {
                 Some(self.derivation.node(given(What::Wr), || "wr".into()).0)
             }
             Base::Ww => Some(self.store_order(from, to)),
+            Base::ClientOrder | Base::RealTime => {
+                self.mention(from);
+                self.mention(to);
+                let (what, label) = match base {
+                    Base::ClientOrder => (What::ClientOrder, "so"),
+                    _ => (What::RealTime, "rt"),
+                };
+                Some(self.derivation.node(given(what), || label.into()).0)
+            }
+            Base::CommitOrder => {
+                let register = self.assumed.register;
+                let first = |at: usize| register.members[register.unit_of[at]][0];
+                Some(self.store_order(first(from), first(to)))
+            }
             _ => {
                 self.mention(from);
                 self.mention(to);
@@ -415,8 +431,11 @@ impl<'a> Explainer<'a> {
         if let Some(known) = self.derivation.get(&key) {
             return known;
         }
-        let node = self.derivation.node(key, || "ww".into()).0;
-        if register.history.is_initial(register.op(from)) {
+        let name = self.program.commit_order.clone().unwrap_or_else(|| "ww".to_owned());
+        let node = self.derivation.node(key, || name.into()).0;
+        if register.history.is_initial(register.op(from))
+            || self.assumed.listed.contains(&(from, to))
+        {
             return node;
         }
         if self.assumed.before.contains(&(from, to)) {
@@ -424,14 +443,16 @@ impl<'a> Explainer<'a> {
             return node;
         }
         let mut given = Matrix::empty(register.size);
-        for &(first, second) in self.assumed.before.iter().chain(self.assumed.finals) {
+        let fixed = self.assumed.finals.iter().chain(self.assumed.listed);
+        for &(first, second) in self.assumed.before.iter().chain(fixed) {
             given.insert(first, second);
         }
         let path = given.shortest_path(from, to).expect("the store order is the closure of these");
         let premises = path
             .windows(2)
             .map(|pair| {
-                if self.assumed.before.contains(&(pair[0], pair[1])) {
+                let pairs = [self.assumed.before, self.assumed.listed];
+                if pairs.iter().any(|pairs| pairs.contains(&(pair[0], pair[1]))) {
                     return self.store_order(pair[0], pair[1]);
                 }
                 let key = Key { what: What::Final, scope: 0, from: pair[0], to: pair[1] };
@@ -652,7 +673,9 @@ impl<'a> Explainer<'a> {
         if !register.is_uncertain[at] {
             return;
         }
-        let readers = || (0..register.size).filter(|&read| self.assumed.wr_of[read] == Some(at));
+        let is_of_unit = |write: usize| register.unit_of[write] == register.unit_of[at];
+        let readers =
+            || (0..register.size).filter(|&read| self.assumed.wr_of[read].is_some_and(is_of_unit));
         let sure = readers().find(|&read| register.candidates[read].len() == 1);
         if let Some(read) = sure.or_else(|| readers().next()) {
             self.rest_on_read(read);

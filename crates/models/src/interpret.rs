@@ -466,6 +466,13 @@ impl Model<'_> {
             ),
             Base::Loc => b.loc.clone().into(),
             Base::Int => b.int.clone().into(),
+            Base::Transaction => b.txn.clone().into(),
+            Base::ClientOrder => b.so.clone().into(),
+            Base::RealTime => b.rt.clone().into(),
+            Base::CommitOrder => {
+                let order = self.ww.as_ref().expect("the commit order is evaluated with one");
+                b.txn.compose(order).compose(&b.txn).into()
+            }
             Base::Litmus(_) => unreachable!("{NOT_A_HISTORY}"),
             Base::Ext => {
                 let mut rest = Matrix::product(&b.counting, &b.counting);

@@ -58,12 +58,15 @@ mod derivation;
 mod explain;
 mod finals;
 mod interpret;
+mod ordering;
 mod register;
 mod search;
+mod transactions;
 
 // The models.
 mod catalogue;
 mod lattice;
+mod levels;
 mod memory;
 
 pub use catalogue::{Model, UnknownModel, catalogue, find, load};
@@ -74,5 +77,7 @@ pub use consistory_definition::{
 pub use lattice::{
     Implication, Lattice, implications, implies, lattice, lattice_dot, lattice_text, strongest,
 };
+pub use levels::{SingleOperations, find_level, levels, on_single_operations};
 pub use memory::{MemoryModel, find_memory_model, load_memory_model, memory_models};
 pub use search::{EvaluateOptions, evaluate};
+pub use transactions::ClientOrder;

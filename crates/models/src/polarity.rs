@@ -193,7 +193,8 @@ impl Analyser<'_> {
         let program = self.program;
         let mut polarity = match program.term(id) {
             Term::Base(Base::Wr) => Polarity::of(Symbol::Wr, id),
-            Term::Base(Base::Ww) => Polarity::of(Symbol::Ww, id),
+            // The commit order is chosen as a store order is.
+            Term::Base(Base::Ww | Base::CommitOrder) => Polarity::of(Symbol::Ww, id),
             Term::Base(Base::EmptySet | Base::EmptyRelation) => Polarity::default(),
             Term::Base(_) => Polarity::of(Symbol::Counting, id),
             Term::Variable(variable) => match self.variables.get(variable) {

@@ -1,35 +1,70 @@
-//! Register histories: which operations read and write what, and who may have read from whom.
+//! Histories as the evaluator sees them: who reads and writes what, and who may read from whom.
+//!
+//! For a definition about registers every operation stands for itself. For one about transactions
+//! (see [`crate::transactions`]) operations have units, their transactions, which count or do not
+//! count as a whole.
 
-use consistory_history::{Action, History, OpId, Status};
-
+use consistory_history::{Action, History, KeyId, OpId, Status};
 use consistory_order::{Matrix, Set};
 
-/// A read that nothing can have written: it rules out every model.
+/// A read that rules out every model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BadRead {
-    /// No operation wrote the value.
-    ThinAir { read: usize },
+    /// No operation can have written the value; the pattern says why.
+    NoSource { read: usize, pattern: &'static str },
     /// The one write of the value follows the read in its session.
     Future { read: usize, write: usize },
 }
 
+/// The parts that an operation plays once it counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Role {
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+    pub(crate) is_fence: bool,
+}
+
+impl Role {
+    /// Checks whether the operation plays any part.
+    pub(crate) fn is_any(self) -> bool {
+        self.reads || self.writes || self.is_fence
+    }
+}
+
 /// A history as the evaluator sees it. Operations are numbered as [`OpId`]s are, initial writes
-/// behind the recorded operations.
+/// after the recorded operations.
 #[derive(Debug)]
 pub(crate) struct Register<'a> {
     pub(crate) history: &'a History,
     pub(crate) size: usize,
-    /// For each operation the writes that it may have read from; empty unless it reads.
+    /// Part of each operation; operations without one are in no set and no relation.
+    pub(crate) roles: Vec<Role>,
+    /// Writes that each operation may have read from; empty unless it reads.
     pub(crate) candidates: Vec<Vec<usize>>,
-    /// The writes of each key, those of unknown status too, the initial one first.
+    /// Writes of each key, indeterminate ones too, the initial one first.
     pub(crate) writes: Vec<Vec<usize>>,
-    /// Whether an operation is a write of unknown status.
+    /// Whether an operation counts only if something reads from its unit.
     pub(crate) is_uncertain: Vec<bool>,
-    /// Whether there is a write of unknown status that something may have read.
+    /// Whether something may have read from an operation that may not count.
     pub(crate) has_uncertain: bool,
+    /// Unit of each operation: itself, or the number of its transaction.
+    pub(crate) unit_of: Vec<usize>,
+    /// Operations of each unit that play a part.
+    pub(crate) members: Vec<Vec<usize>>,
+    /// Pairs of writes that lists put in order; empty for registers.
+    pub(crate) listed: Vec<(usize, usize)>,
+    /// A read that rules out every model, if there is one.
+    pub(crate) bad_read: Option<BadRead>,
+    /// Units of which one comes before another for the clients, and in real time; empty for
+    /// definitions about registers.
+    pub(crate) client_order: Vec<(usize, usize)>,
+    pub(crate) real_time: Vec<(usize, usize)>,
+    /// Whether a read from a later operation of its session is bad.
+    pub(crate) forbids_future: bool,
 }
 
 impl<'a> Register<'a> {
+    /// Returns the view of a definition about registers.
     pub(crate) fn new(history: &'a History) -> Self {
         let size = history.len() + history.key_count();
         let all = || (0..size).map(OpId::new);
@@ -53,21 +88,43 @@ impl<'a> Register<'a> {
                 None => Vec::new(),
             })
             .collect();
-        let has_uncertain = candidates.iter().flatten().any(|&write| is_uncertain[write]);
-        Register { history, size, candidates, writes, is_uncertain, has_uncertain }
+        let role = |op: OpId| Role {
+            reads: !history.is_initial(op) && history.reads(op).is_some(),
+            writes: history.writes(op).is_some(),
+            is_fence: history.is_certain(op) && history.action(op) == Action::Fence,
+        };
+        let mut register = Register {
+            history,
+            size,
+            roles: all().map(role).collect(),
+            has_uncertain: candidates.iter().flatten().any(|&write| is_uncertain[write]),
+            candidates,
+            writes,
+            is_uncertain,
+            unit_of: (0..size).collect(),
+            members: (0..size).map(|at| vec![at]).collect(),
+            listed: Vec::new(),
+            bad_read: None,
+            client_order: Vec::new(),
+            real_time: Vec::new(),
+            forbids_future: true,
+        };
+        register.bad_read = register.find_bad_read();
+        register
     }
 
     pub(crate) fn op(&self, at: usize) -> OpId {
         OpId::new(at)
     }
 
-    pub(crate) fn reads(&self, at: usize) -> bool {
-        !self.history.is_initial(OpId::new(at)) && self.history.reads(OpId::new(at)).is_some()
+    /// Returns the key that an operation acts on.
+    pub(crate) fn key(&self, at: usize) -> Option<KeyId> {
+        self.history.key_of(OpId::new(at))
     }
 
     /// Finds a read that rules out every model whatever is chosen.
-    pub(crate) fn bad_read(&self) -> Option<BadRead> {
-        let reads = || (0..self.size).filter(|&at| self.reads(at));
+    fn find_bad_read(&self) -> Option<BadRead> {
+        let reads = || (0..self.size).filter(|&at| self.roles[at].reads);
         let thin_air = reads().find(|&read| self.candidates[read].is_empty());
         let future = || {
             reads().find_map(|read| match self.candidates[read][..] {
@@ -75,65 +132,66 @@ impl<'a> Register<'a> {
                 _ => None,
             })
         };
-        thin_air.map(|read| BadRead::ThinAir { read }).or_else(future)
+        thin_air.map(|read| BadRead::NoSource { read, pattern: "ThinAirRead" }).or_else(future)
     }
 
-    /// Says whether `write` follows `read` in the read's own session.
+    /// Checks whether `write` follows `read` in the read's own session, and that is forbidden.
     pub(crate) fn is_future(&self, read: usize, write: usize) -> bool {
-        write < self.history.len() && self.session(read) == self.session(write) && read < write
+        self.forbids_future
+            && write < self.history.len()
+            && self.session(read) == self.session(write)
+            && read < write
     }
 
     fn session(&self, at: usize) -> usize {
         self.history.session_of(OpId::new(at)).index()
     }
 
-    /// Finds what counts when the reads take their values as `wr_of` says (`None` while nothing is
-    /// chosen): what took effect, and the writes of unknown status that something reads from.
+    /// Checks whether an operation counts when the reads read from what `wr_of` says.
+    pub(crate) fn counts(&self, at: usize, wr_of: &[Option<usize>]) -> bool {
+        !self.is_uncertain[at]
+            || wr_of.iter().flatten().any(|&write| self.unit_of[write] == self.unit_of[at])
+    }
+
+    /// Returns the operations that count when the reads read from what `wr_of` says (`None` while
+    /// nothing is chosen): those that took effect, and the units that something reads from.
     pub(crate) fn counting(&self, wr_of: &[Option<usize>]) -> Set {
         let mut set = Set::empty(self.size);
         for at in 0..self.size {
-            let op = OpId::new(at);
-            if self.history.is_initial(op) || self.history.is_certain(op) {
+            if self.roles[at].is_any() && !self.is_uncertain[at] {
                 set.insert(at);
             }
         }
-        for write in wr_of.iter().flatten().copied() {
-            set.insert(write);
+        for &write in wr_of.iter().flatten() {
+            for &at in &self.members[self.unit_of[write]] {
+                set.insert(at);
+            }
         }
         set
     }
 
-    /// Gives the predefined sets and relations over the operations that count.
+    /// Returns the predefined sets and relations over the operations that count.
     pub(crate) fn basics(&self, counting: Set, wr_of: &[Option<usize>]) -> Basics {
-        let h = self.history;
         let empty = || Set::empty(self.size);
         let (mut writes, mut reads, mut fences, mut initial) = (empty(), empty(), empty(), empty());
-        let key = |at: usize| match h.action(OpId::new(at)) {
-            Action::Read { key, .. } | Action::Write { key, .. } | Action::Rmw { key, .. } => {
-                Some(key)
-            }
-            Action::Append { .. } | Action::Fence | Action::Call(_) => None,
-        };
-        let is_initial = |at: usize| at >= h.len();
+        let is_initial = |at: usize| at >= self.history.len();
         for at in counting.iter() {
-            let op = OpId::new(at);
-            if is_initial(at) {
-                initial.insert(at);
-                writes.insert(at);
-                continue;
-            }
-            if h.reads(op).is_some() {
-                reads.insert(at);
-            }
-            if h.writes(op).is_some() {
-                writes.insert(at);
-            }
-            if h.action(op) == Action::Fence {
-                fences.insert(at);
+            let role = self.roles[at];
+            let sets = [
+                (&mut initial, is_initial(at)),
+                (&mut reads, role.reads),
+                (&mut writes, role.writes),
+                (&mut fences, role.is_fence),
+            ];
+            for (set, is_member) in sets {
+                if is_member {
+                    set.insert(at);
+                }
             }
         }
         let relation = || Matrix::empty(self.size);
-        let (mut po, mut wr, mut loc, mut int) = (relation(), relation(), relation(), relation());
+        let (mut po, mut wr, mut loc, mut int, mut txn) =
+            (relation(), relation(), relation(), relation(), relation());
         for a in counting.iter() {
             for b in counting.iter() {
                 let is_internal = match (is_initial(a), is_initial(b)) {
@@ -146,8 +204,11 @@ impl<'a> Register<'a> {
                 if (is_internal && a < b) || (is_initial(a) && !is_initial(b)) {
                     po.insert(a, b);
                 }
-                if key(a).is_some() && key(a) == key(b) {
+                if self.key(a).is_some() && self.key(a) == self.key(b) {
                     loc.insert(a, b);
+                }
+                if self.unit_of[a] == self.unit_of[b] {
+                    txn.insert(a, b);
                 }
             }
         }
@@ -156,7 +217,22 @@ impl<'a> Register<'a> {
                 wr.insert(write, read);
             }
         }
-        Basics { counting, writes, reads, fences, initial, po, wr, loc, int }
+        let so = self.between_units(&self.client_order, &counting);
+        let rt = self.between_units(&self.real_time, &counting);
+        Basics { counting, writes, reads, fences, initial, po, wr, loc, int, txn, so, rt }
+    }
+
+    /// Relates all counting operations of units that are related.
+    fn between_units(&self, pairs: &[(usize, usize)], counting: &Set) -> Matrix {
+        let mut relation = Matrix::empty(self.size);
+        for &(first, second) in pairs {
+            for &a in self.members[first].iter().filter(|&&a| counting.contains(a)) {
+                for &b in self.members[second].iter().filter(|&&b| counting.contains(b)) {
+                    relation.insert(a, b);
+                }
+            }
+        }
+        relation
     }
 }
 
@@ -172,4 +248,7 @@ pub(crate) struct Basics {
     pub(crate) wr: Matrix,
     pub(crate) loc: Matrix,
     pub(crate) int: Matrix,
+    pub(crate) txn: Matrix,
+    pub(crate) so: Matrix,
+    pub(crate) rt: Matrix,
 }

@@ -256,14 +256,19 @@ impl Resolver<'_> {
             expected,
             found: format!("`{}`", found.name),
         };
+        if self.program.has_store_order || self.program.commit_order.is_some() {
+            self.report(name.span.clone(), Problem::SecondStoreOrder);
+        }
+        if from.name == "commit-orders" {
+            self.program.commit_order = Some(name.name.clone());
+            return self.bind(&name.name, Entity::Base(Base::CommitOrder));
+        }
         if name.name != "ww" {
             self.report(name.span.clone(), expected("the name of the store order, `ww`", name));
         }
         if from.name != "store-orders" {
-            self.report(from.span.clone(), expected("`store-orders`", from));
-        }
-        if self.program.has_store_order {
-            self.report(name.span.clone(), Problem::SecondStoreOrder);
+            let orders = "`store-orders` or `commit-orders`";
+            self.report(from.span.clone(), expected(orders, from));
         }
         self.program.has_store_order = true;
         self.bind("ww", Entity::Base(Base::Ww));

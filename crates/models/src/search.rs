@@ -29,16 +29,21 @@ use consistory_history::{History, KeyId};
 use consistory_verdict::{Budget, Certificate, Judgement, Stopped};
 use rustc_hash::FxHashSet;
 
-use crate::choice::{Assumption, Choice, Frame, Proof, State, extended, future_read, root};
+use crate::choice::{
+    Assumption, Choice, Frame, Proof, State, extended, future_read, listed_pairs, ordered_groups,
+    root,
+};
 use crate::explain::{Assumed, Explanation, explain, explain_final};
 use crate::finals::{FINAL_VALUE, Finals};
 use crate::interpret::{Evaluated, Interpreter, Stage};
+use crate::ordering::contains_order;
 use crate::register::{BadRead, Register};
+use crate::transactions::ClientOrder;
 use consistory_definition::CheckKind;
 use consistory_definition::Definition;
 use consistory_definition::DoesNotApply;
 use consistory_definition::Pruning;
-use consistory_definition::{Base, Term, TermId};
+use consistory_definition::TermId;
 use consistory_order::Matrix;
 
 /// How [`evaluate`] goes about its work.
@@ -48,11 +53,17 @@ pub struct EvaluateOptions {
     pub budget: Budget,
     /// How many operations a history may have, initial writes not counted.
     pub max_operations: usize,
+    /// The order between transactions that `so` stands for in definitions about transactions.
+    pub order: ClientOrder,
 }
 
 impl Default for EvaluateOptions {
     fn default() -> Self {
-        EvaluateOptions { budget: Budget::unlimited(), max_operations: 200 }
+        EvaluateOptions {
+            budget: Budget::unlimited(),
+            max_operations: 200,
+            order: ClientOrder::default(),
+        }
     }
 }
 
@@ -70,20 +81,24 @@ pub fn evaluate(
     if operations > limit {
         return Ok(Judgement::Undecided(Stopped::Size { operations, limit }));
     }
-    Ok(decide(definition, history, &options.budget).unwrap_or_else(Judgement::Undecided))
+    Ok(decide(definition, history, options).unwrap_or_else(Judgement::Undecided))
 }
 
 fn decide(
     definition: &Definition,
     history: &History,
-    budget: &Budget,
+    options: &EvaluateOptions,
 ) -> Result<Judgement<Certificate>, Stopped> {
+    let budget = &options.budget;
     budget.check()?;
-    let register = Register::new(history);
-    match register.bad_read() {
-        Some(BadRead::ThinAir { read }) => {
+    let register = match definition.is_transactional() {
+        true => Register::of_transactions(history, options.order),
+        false => Register::new(history),
+    };
+    match register.bad_read {
+        Some(BadRead::NoSource { read, pattern }) => {
             return Ok(Judgement::Violation {
-                pattern: "ThinAirRead".to_owned(),
+                pattern: pattern.to_owned(),
                 certificate: Certificate::ThinAirRead { read: register.op(read) },
             });
         }
@@ -120,6 +135,8 @@ struct Search<'a> {
     definition: &'a Definition,
     register: &'a Register<'a>,
     finals: &'a Finals,
+    /// Pairs that lists put in order.
+    listed: Vec<(usize, usize)>,
     budget: &'a Budget,
     interpreter: Interpreter<'a>,
     pruning: Pruning,
@@ -152,17 +169,13 @@ impl<'a> Search<'a> {
             .iter()
             .filter(|check| check.kind == CheckKind::Acyclic && check.forall.is_none())
             .map(|check| check.term)
-            .filter(|&term| match program.term(term) {
-                Term::Union(operands) => {
-                    operands.iter().any(|&o| matches!(program.term(o), Term::Base(Base::Ww)))
-                }
-                _ => false,
-            })
+            .filter(|&term| contains_order(program, term, &mut Vec::new()))
             .collect();
         Search {
             definition,
             register,
             finals,
+            listed: listed_pairs(definition, register),
             budget,
             interpreter: Interpreter::new(definition, budget),
             pruning: definition.analysis().pruning,
@@ -415,6 +428,7 @@ impl<'a> Search<'a> {
             wr_of: &state.wr_of,
             before: pairs,
             finals: &self.finals.before,
+            listed: &self.listed,
         };
         let (Explanation { edges, mut uses }, fault) =
             if let Some((candidates, write)) = self.finals.fault(self.register, &ww) {
@@ -485,7 +499,12 @@ impl<'a> Search<'a> {
         if !self.register.is_uncertain.contains(&true) {
             return state.ww.clone();
         }
-        let mut ww = Matrix::product(&stage.basics.writes, &stage.basics.writes);
+        // A commit order is one of the first operations of transactions, which need not write.
+        let ordered = match self.definition.program().commit_order {
+            Some(_) => &stage.basics.counting,
+            None => &stage.basics.writes,
+        };
+        let mut ww = Matrix::product(ordered, ordered);
         ww.intersect(&state.ww);
         Rc::new(ww)
     }
@@ -506,13 +525,13 @@ impl<'a> Search<'a> {
         self.frames.iter().filter_map(pair).collect()
     }
 
-    /// Iterates over the writes of each key that count, if there is a store order to find.
+    /// Iterates over the groups of operations that count and that are to be ordered: the writes of
+    /// each key for a store order, the first operations of all transactions for a commit order.
     fn counting_writes(&self, state: &State) -> impl Iterator<Item = Vec<usize>> {
-        let keys = if self.definition.has_store_order() { &self.register.writes[..] } else { &[] };
-        let is_read = |write: usize| state.wr_of.contains(&Some(write));
-        keys.iter().map(move |writes| {
-            let counts = |&write: &usize| !self.register.is_uncertain[write] || is_read(write);
-            writes.iter().copied().filter(counts).collect()
+        let groups = ordered_groups(self.definition, self.register);
+        groups.into_iter().map(|writes| {
+            let counts = |&write: &usize| self.register.counts(write, &state.wr_of);
+            writes.into_iter().filter(counts).collect()
         })
     }
 
@@ -541,13 +560,19 @@ impl<'a> Search<'a> {
         {
             return Certificate::Order { order: order.into_iter().map(op).collect(), wr };
         }
+        let in_order = |mut writes: Vec<usize>| {
+            writes.sort_by(|&a, &b| state.ww.contains(b, a).cmp(&state.ww.contains(a, b)));
+            writes
+        };
+        if self.definition.program().commit_order.is_some() {
+            let order = self.counting_writes(state).flat_map(in_order);
+            let is_recorded = |&at: &usize| at < self.register.history.len();
+            return Certificate::Order { order: order.filter(is_recorded).map(op).collect(), wr };
+        }
         let ww = self
             .counting_writes(state)
             .enumerate()
-            .map(|(key, mut writes)| {
-                writes.sort_by(|&a, &b| state.ww.contains(b, a).cmp(&state.ww.contains(a, b)));
-                (KeyId::new(key), writes.into_iter().map(op).collect())
-            })
+            .map(|(key, writes)| (KeyId::new(key), in_order(writes).into_iter().map(op).collect()))
             .collect();
         Certificate::Witness { ww, wr }
     }

@@ -273,7 +273,7 @@ fn other_statements_are_checked() {
         expect![[r#"
         1:6+2 expected the name of the store order, `ww`, found `co`
         2:6+2 the store order is declared twice
-        2:14+6 expected `store-orders`, found `orders`
+        2:14+6 expected `store-orders` or `commit-orders`, found `orders`
     "#]],
     );
     wrong(

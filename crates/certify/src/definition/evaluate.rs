@@ -396,6 +396,9 @@ impl<'a> Evaluator<'a> {
             Base::Ext => (Kind::Relation, pairs(&|a, b| !internal(a, b))),
             Base::Wr => (Kind::Relation, choice.wr.clone()),
             Base::Ww => (Kind::Relation, choice.ww.clone()),
+            Base::Transaction | Base::ClientOrder | Base::RealTime | Base::CommitOrder => {
+                unreachable!("definitions about transactions are refused before they are evaluated")
+            }
             Base::Litmus(_) => unreachable!("{NOT_A_HISTORY}"),
         };
         let facts = match base {

@@ -8,6 +8,7 @@
 use consistory_history::{Action, History, KeyId, KeyKind, OpId, Status, Value, ValueId};
 
 /// The levels, from weak to strong; `pc` and `psi` are incomparable.
+#[allow(dead_code, reason = "each test binary uses its own part")]
 pub(crate) const LEVELS: [&str; 7] = ["rc", "ra", "tcc", "pc", "psi", "si", "ser"];
 
 /// A way to decide a level.
@@ -253,9 +254,9 @@ impl Small {
         }
         let last = writers[writers.len() - 1];
         // Whatever the list does not show comes after it.
-        for t in 1..source.len() {
-            let appends = source[t].0 != Status::Fail
-                && source[t].1.iter().any(|&op| written(history, op).is_some_and(|w| w.0 == key));
+        for (t, (status, ops)) in source.iter().enumerate().skip(1) {
+            let appends = *status != Status::Fail
+                && ops.iter().any(|&op| written(history, op).is_some_and(|w| w.0 == key));
             if appends && !writers.contains(&t) {
                 self.listed.push((last, t));
             }
