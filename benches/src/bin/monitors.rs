@@ -171,7 +171,7 @@ fn certify(
         Outcome::Violation(violation) => {
             let pattern = violation.pattern.to_string();
             let operations = ids(&violation.core);
-            ObjectCertificate::Core(Core { pattern, operations, prefix: None })
+            ObjectCertificate::Core(Core { pattern: pattern.into(), operations, prefix: None })
         }
         Outcome::NotApplicable(reason) => return Err(reason.clone().into()),
     };

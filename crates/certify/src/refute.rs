@@ -43,6 +43,9 @@
 //! Nothing recurses, however deep cases and premises are nested.
 
 use consistory_history::{OpId, SessionId};
+use consistory_verdict::Relation::{
+    self, Cf, Final, Hb, HbPoloc, HbPpo, Po, Poloc, Ppo, Rw, Wr, Wre, Ww,
+};
 use consistory_verdict::{Certificate, Edge};
 use rustc_hash::FxHashSet;
 
@@ -66,47 +69,44 @@ pub(crate) fn refute<'a>(
     cases.check(certificate, &mut proof)
 }
 
-type Relations = &'static [&'static str];
-const CAUSAL: &[Relations] = &[&["po", "wr"]];
-const CONVERGENT: &[Relations] = &[&["po", "wr", "cf"]];
-const OBSERVED: &[Relations] = &[&["po", "wr", "hb"]];
-const SEEN: &[Relations] = &[&["po", "wr", "hb"]];
-const AGREED: &[Relations] = &[&["po", "wr", "hb", "cf", "ww"]];
-const CONVERGENT_MEMORY: &[Relations] = &[&["po", "wr", "hb", "cf", "ww", "rw"]];
-const SEEN_BUFFERED: &[Relations] = &[&["ppo", "wre", "hb-ppo"]];
-const SEEN_PER_KEY: &[Relations] = &[&["poloc", "wre", "hb-poloc"]];
-const SEEN_EITHER: &[Relations] = &[&["ppo", "wre", "hb-ppo"], &["poloc", "wre", "hb-poloc"]];
-const AGREED_BUFFERED: &[Relations] = &[&["ppo", "poloc", "wre", "hb-ppo", "hb-poloc", "cf", "ww"]];
-const WEAK_CONVERGENT_MEMORY: &[Relations] = &[
-    &["ppo", "wre", "hb-ppo", "hb-poloc", "cf", "ww", "rw"],
-    &["poloc", "wre", "hb-ppo", "hb-poloc", "cf", "ww", "rw"],
-];
-const TOTAL: &[Relations] = &[&["po", "wr", "ww", "rw", "cf", "hb", "final"]];
-const BUFFERED: &[Relations] =
-    &[&["ppo", "wre", "ww", "rw", "cf", "final"], &["poloc", "wre", "ww", "rw", "cf", "final"]];
+type Relations = &'static [Relation];
+const CAUSAL: &[Relations] = &[&[Po, Wr]];
+const CONVERGENT: &[Relations] = &[&[Po, Wr, Cf]];
+const OBSERVED: &[Relations] = &[&[Po, Wr, Hb]];
+const SEEN: &[Relations] = &[&[Po, Wr, Hb]];
+const AGREED: &[Relations] = &[&[Po, Wr, Hb, Cf, Ww]];
+const CONVERGENT_MEMORY: &[Relations] = &[&[Po, Wr, Hb, Cf, Ww, Rw]];
+const SEEN_BUFFERED: &[Relations] = &[&[Ppo, Wre, HbPpo]];
+const SEEN_PER_KEY: &[Relations] = &[&[Poloc, Wre, HbPoloc]];
+const SEEN_EITHER: &[Relations] = &[&[Ppo, Wre, HbPpo], &[Poloc, Wre, HbPoloc]];
+const AGREED_BUFFERED: &[Relations] = &[&[Ppo, Poloc, Wre, HbPpo, HbPoloc, Cf, Ww]];
+const WEAK_CONVERGENT_MEMORY: &[Relations] =
+    &[&[Ppo, Wre, HbPpo, HbPoloc, Cf, Ww, Rw], &[Poloc, Wre, HbPpo, HbPoloc, Cf, Ww, Rw]];
+const TOTAL: &[Relations] = &[&[Po, Wr, Ww, Rw, Cf, Hb, Final]];
+const BUFFERED: &[Relations] = &[&[Ppo, Wre, Ww, Rw, Cf, Final], &[Poloc, Wre, Ww, Rw, Cf, Final]];
 
 impl Model {
     /// Gives the sets of relations that a path among the premises of a derived relation may be of.
-    fn premises(self, relation: &str) -> Option<&'static [Relations]> {
+    fn premises(self, relation: &Relation) -> Option<&'static [Relations]> {
         match (self, relation) {
-            (Model::Cc | Model::Ccv | Model::Cm, "rw") | (Model::Ccv, "cf") => Some(CAUSAL),
-            (Model::Cm, "hb") => Some(OBSERVED),
-            (Model::Ccm, "hb" | "cf") => Some(SEEN),
-            (Model::Ccm, "rw" | "ww") => Some(AGREED),
-            (Model::Wccm, "hb-ppo") => Some(SEEN_BUFFERED),
-            (Model::Wccm, "hb-poloc") => Some(SEEN_PER_KEY),
-            (Model::Wccm, "cf") => Some(SEEN_EITHER),
-            (Model::Wccm, "rw" | "ww") => Some(AGREED_BUFFERED),
-            (Model::Wsc | Model::Sc, "rw" | "cf" | "hb" | "ww") => Some(TOTAL),
-            (Model::Wtso | Model::Tso | Model::Pso, "rw" | "cf" | "ww") => Some(BUFFERED),
+            (Model::Cc | Model::Ccv | Model::Cm, Rw) | (Model::Ccv, Cf) => Some(CAUSAL),
+            (Model::Cm, Hb) => Some(OBSERVED),
+            (Model::Ccm, Hb | Cf) => Some(SEEN),
+            (Model::Ccm, Rw | Ww) => Some(AGREED),
+            (Model::Wccm, HbPpo) => Some(SEEN_BUFFERED),
+            (Model::Wccm, HbPoloc) => Some(SEEN_PER_KEY),
+            (Model::Wccm, Cf) => Some(SEEN_EITHER),
+            (Model::Wccm, Rw | Ww) => Some(AGREED_BUFFERED),
+            (Model::Wsc | Model::Sc, Rw | Cf | Hb | Ww) => Some(TOTAL),
+            (Model::Wtso | Model::Tso | Model::Pso, Rw | Cf | Ww) => Some(BUFFERED),
             _ => None,
         }
     }
 
     /// Says whether the model forbids a cycle of these edges.
     fn forbids(self, cycle: &[Edge]) -> bool {
-        let future_read = |first: &str, second: &str| {
-            cycle.len() == 2 && cycle[0].relation == first && cycle[1].relation == second
+        let future_read = |first: &Relation, second: &Relation| {
+            cycle.len() == 2 && cycle[0].relation == *first && cycle[1].relation == *second
         };
         let forbidden = match self {
             Model::Cc => CAUSAL,
@@ -118,12 +118,12 @@ impl Model {
             Model::Wtso | Model::Tso | Model::Pso => BUFFERED,
             Model::Other => &[],
         };
-        future_read("po", "wr")
-            || future_read("wr", "po")
+        future_read(&Po, &Wr)
+            || future_read(&Wr, &Po)
             || are_of(cycle.iter(), forbidden)
             || (matches!(self, Model::Cc | Model::Ccv | Model::Cm)
-                && cycle.iter().filter(|edge| edge.relation == "rw").count() == 1
-                && are_of(cycle.iter().filter(|edge| edge.relation != "rw"), CAUSAL))
+                && cycle.iter().filter(|edge| edge.relation == Rw).count() == 1
+                && are_of(cycle.iter().filter(|edge| edge.relation != Rw), CAUSAL))
     }
 }
 
@@ -137,9 +137,9 @@ struct Proof {
 
 /// What is known inside one cycle.
 struct Inside<'a> {
-    derived: FxHashSet<(OpId, OpId, &'a str)>,
+    derived: FxHashSet<(OpId, OpId, &'a Relation)>,
     /// The edges of `hb` by the session whose reads show them.
-    shown: FxHashSet<(OpId, OpId, &'a str, SessionId)>,
+    shown: FxHashSet<(OpId, OpId, &'a Relation, SessionId)>,
     observer: Option<OpId>,
     /// For each session the smallest id that is not in the causal past of the observer.
     past: Option<Vec<u32>>,
@@ -238,15 +238,15 @@ impl<'a> Closing<'_, 'a> {
             }
         }
         let buffered = self.proof.model.memory() != Memory::Sequential;
-        let given = match &*edge.relation {
-            "po" => Some(self.po(from, to)),
-            "wr" => Some(self.cases.wr.source(to) == Some(from)),
-            "wre" if buffered => {
+        let given = match &edge.relation {
+            Po => Some(self.po(from, to)),
+            Wr => Some(self.cases.wr.source(to) == Some(from)),
+            Wre if buffered => {
                 Some(self.cases.wr.source(to) == Some(from) && !self.same_session(from, to))
             }
-            "ppo" if buffered => Some(self.ppo(from, to)),
-            "poloc" if buffered => Some(self.poloc(from, to)),
-            "final" => Some(self.proof.ends && self.cases.ends(from, to)),
+            Ppo if buffered => Some(self.ppo(from, to)),
+            Poloc if buffered => Some(self.poloc(from, to)),
+            Final => Some(self.proof.ends && self.cases.ends(from, to)),
             _ => None,
         };
         if let Some(given) = given {
@@ -255,17 +255,17 @@ impl<'a> Closing<'_, 'a> {
         let Some(paths) = self.proof.model.premises(&edge.relation) else {
             return Err(Flaw::NoRule);
         };
-        let conclusion = (from, to, &*edge.relation);
+        let conclusion = (from, to, &edge.relation);
         if edge.because.is_empty() {
-            let known = edge.relation == "ww"
+            let known = edge.relation == Ww
                 && (self.cases.ww.contains(&(from, to))
                     || (history.is_initial(from) && self.cases.overwrite(from, to)));
             let proved = known || inside.derived.contains(&conclusion);
             return if proved { Ok(()) } else { Err(Flaw::Unproved) };
         }
         let mut shown_by = None;
-        let concludes = match &*edge.relation {
-            "rw" => parts(&edge.because).any(|(wr, path)| {
+        let concludes = match &edge.relation {
+            Rw => parts(&edge.because).any(|(wr, path)| {
                 wr.to == from
                     && is_path(path, wr.from, to)
                     && are_of(path.iter(), paths)
@@ -273,7 +273,7 @@ impl<'a> Closing<'_, 'a> {
                     && self.agrees(path, to)
                     && from != to
             }),
-            "cf" | "hb" | "hb-ppo" | "hb-poloc" => parts(&edge.because).any(|(wr, path)| {
+            Cf | Hb | HbPpo | HbPoloc => parts(&edge.because).any(|(wr, path)| {
                 wr.from == to
                     && is_path(path, from, wr.to)
                     && are_of(path.iter(), paths)
@@ -293,7 +293,7 @@ impl<'a> Closing<'_, 'a> {
         }
         inside.derived.insert(conclusion);
         if let Some(session) = shown_by {
-            inside.shown.insert((from, to, &*edge.relation, session));
+            inside.shown.insert((from, to, &edge.relation, session));
         }
         Ok(())
     }
@@ -346,14 +346,14 @@ impl<'a> Closing<'_, 'a> {
         if !matches!(self.proof.model, Model::Ccm | Model::Wccm) {
             return true;
         }
-        if edge.relation == "cf" {
+        if edge.relation == Cf {
             return self.proof.model == Model::Ccm || !self.same_session(wr.from, wr.to);
         }
         let session = self.cases.wr.history.session_of(wr.to);
         *shown_by = Some(session);
         path.iter()
-            .filter(|step| step.relation.starts_with("hb"))
-            .all(|step| inside.shown.contains(&(step.from, step.to, &*step.relation, session)))
+            .filter(|step| matches!(step.relation, Hb | HbPpo | HbPoloc))
+            .all(|step| inside.shown.contains(&(step.from, step.to, &step.relation, session)))
     }
 
     /// Says whether, for CCM and wCCM, all orders of writes in a path are of the key of its end.
@@ -361,7 +361,7 @@ impl<'a> Closing<'_, 'a> {
         !matches!(self.proof.model, Model::Ccm | Model::Wccm)
             || path
                 .iter()
-                .filter(|step| matches!(&*step.relation, "cf" | "ww"))
+                .filter(|step| matches!(&step.relation, Cf | Ww))
                 .all(|step| self.cases.wr.writes(step.from) == self.cases.wr.writes(end))
     }
 
@@ -398,7 +398,7 @@ fn is_path(edges: &[Edge], from: OpId, to: OpId) -> bool {
 
 /// Says whether edges are all of one of several sets of relations.
 fn are_of<'a>(edges: impl Iterator<Item = &'a Edge> + Clone, sets: &[Relations]) -> bool {
-    sets.iter().any(|set| edges.clone().all(|edge| set.contains(&&*edge.relation)))
+    sets.iter().any(|set| edges.clone().all(|edge| set.contains(&edge.relation)))
 }
 
 /// Takes premises apart into a `wr` edge, which comes first or last, and a path.
@@ -406,7 +406,7 @@ fn parts(premises: &[Edge]) -> impl Iterator<Item = (&Edge, &[Edge])> {
     [premises.split_first(), premises.split_last()]
         .into_iter()
         .flatten()
-        .filter(|(edge, _)| matches!(&*edge.relation, "wr" | "wre"))
+        .filter(|(edge, _)| matches!(&edge.relation, Wr | Wre))
 }
 
 /// Counts for each operation the fences and read-modify-writes that have smaller ids.

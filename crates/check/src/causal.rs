@@ -273,7 +273,7 @@ fn overwritten(registers: &Registers<'_>, order: &CausalOrder, bad: &[Overwritte
 
 pub(crate) fn violation(pattern: &str, edges: Vec<Edge>, observer: Option<OpId>) -> Judgement {
     let certificate = Certificate::Cycle { edges, observer, check: None };
-    Judgement::Violation { pattern: pattern.to_owned(), certificate }
+    Judgement::Violation { pattern: pattern.into(), certificate }
 }
 
 /// Reads steps along `po` and `wr` as edges of a certificate.

@@ -26,7 +26,7 @@ use std::cell::LazyCell;
 use crate::Judgement;
 use consistory_history::{History, KeyId, OpId};
 use consistory_order::ChainOrder;
-use consistory_verdict::{Budget, Certificate, Stopped};
+use consistory_verdict::{Budget, Certificate, Pattern, Relation, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::reads_from::{Candidates, Source};
@@ -54,7 +54,7 @@ struct Frame {
 /// What rules out a choice.
 struct Proof {
     certificate: Certificate,
-    pattern: String,
+    pattern: Pattern,
 }
 
 /// A choice, partial or total.
@@ -274,9 +274,9 @@ pub(crate) fn used(
     let mut reads: FxHashSet<OpId> = FxHashSet::default();
     let mut last: FxHashSet<OpId> = FxHashSet::default();
     for edge in certificate.edges() {
-        match &*edge.relation {
-            "wr" | "wre" => drop(reads.insert(edge.to)),
-            "final" => drop(last.insert(edge.to)),
+        match edge.relation {
+            Relation::Wr | Relation::Wre => drop(reads.insert(edge.to)),
+            Relation::Final => drop(last.insert(edge.to)),
             _ => {}
         }
     }
@@ -290,9 +290,9 @@ fn rests_on(proof: &Proof, history: &History, question: Question, choice: OpId) 
     let uncertain = !history.is_initial(choice) && !history.is_certain(choice);
     proof.certificate.edges().any(|edge| match question {
         Question::Source(read) => {
-            let reads = matches!(&*edge.relation, "wr" | "wre") && edge.to == read;
+            let reads = matches!(edge.relation, Relation::Wr | Relation::Wre) && edge.to == read;
             reads || (uncertain && (edge.from == choice || edge.to == choice))
         }
-        Question::Last(_) => edge.relation == "final" && edge.to == choice,
+        Question::Last(_) => edge.relation == Relation::Final && edge.to == choice,
     })
 }

@@ -68,7 +68,7 @@ use std::time::Instant;
 
 use consistory_history::{History, OpId};
 use consistory_models::find;
-use consistory_verdict::{Certificate, Stopped};
+use consistory_verdict::{Certificate, Pattern, Stopped};
 
 pub use causal::CausalModel;
 pub use causal_memory::Scope;
@@ -191,7 +191,7 @@ pub fn decide_convergent(history: &History, model: ConvergentModel, options: &Op
 
 fn thin_air_read(read: OpId) -> Judgement {
     Judgement::Violation {
-        pattern: "ThinAirRead".to_owned(),
+        pattern: Pattern::ThinAirRead,
         certificate: Certificate::ThinAirRead { read },
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::Judgement;
 use consistory_history::{Action, Call, Details, History, HistoryBuilder, KeyId, OpId};
-use consistory_verdict::{Certificate, Edge, Stopped};
+use consistory_verdict::{Certificate, Edge, Pattern, Stopped};
 
 /// Shrinks a history for which `judge` gives a violation.
 ///
@@ -22,9 +22,9 @@ pub fn shrink(
     let Judgement::Violation { pattern, certificate } = violation else {
         return history.clone();
     };
-    let thin_air = pattern == "ThinAirRead";
+    let thin_air = *pattern == Pattern::ThinAirRead;
     let mut violates = |smaller: &History| match judge(smaller) {
-        Ok(Judgement::Violation { pattern, .. }) => thin_air || pattern != "ThinAirRead",
+        Ok(Judgement::Violation { pattern, .. }) => thin_air || pattern != Pattern::ThinAirRead,
         _ => false,
     };
     let mut current = history.clone();

@@ -10,7 +10,7 @@
 
 use consistory_history::OpId;
 use consistory_order::topological_order;
-use consistory_verdict::{Budget, Certificate, Edge, Stopped};
+use consistory_verdict::{Budget, Certificate, Edge, Relation, Stopped};
 
 use crate::completion::{Complete, Completed};
 use crate::layers::Layer;
@@ -135,6 +135,7 @@ pub(crate) fn unordered_pair(registers: &Registers<'_>, layer: &Layer) -> Option
 
 /// Says whether a proof uses an assumed order of two writes.
 fn rests_on(certificate: &Certificate, (first, second): (u32, u32)) -> bool {
-    let is_it = |edge: &Edge| edge.relation == "ww" && edge.from.0 == first && edge.to.0 == second;
+    let is_it =
+        |edge: &Edge| edge.relation == Relation::Ww && edge.from.0 == first && edge.to.0 == second;
     certificate.edges().any(is_it)
 }

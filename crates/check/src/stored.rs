@@ -18,7 +18,7 @@ use std::cmp::Reverse;
 use crate::Judgement;
 use consistory_history::{History, KeyId, OpId};
 use consistory_order::{Cyclic, Paths, Step};
-use consistory_verdict::{Budget, Certificate, Edge, Stopped};
+use consistory_verdict::{Budget, Certificate, Edge, Pattern, Stopped};
 use rustc_hash::FxHashMap;
 
 use crate::causal::{future_read, violation};
@@ -36,9 +36,6 @@ use crate::split::{Refutation, leaf};
 
 /// How many steps the search for a shortest cycle may take before it settles for the best so far.
 const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
-
-/// The pattern of what final values contradict.
-const FINAL_VALUE: &str = "FinalValue";
 
 /// A model with a store order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,7 +88,7 @@ pub(crate) fn decide(
 ) -> Result<Judgement, Stopped> {
     if let Some(key) = finals.impossible {
         let certificate = Certificate::SplitLast { key, branches: Vec::new() };
-        return Ok(Judgement::Violation { pattern: FINAL_VALUE.to_owned(), certificate });
+        return Ok(Judgement::Violation { pattern: Pattern::FinalValue, certificate });
     }
     let court = Court { history, finals, model, engine, budget, effort: Effort::Complete };
     if candidates.ambiguous.is_empty() && finals.open.is_empty() {
@@ -200,7 +197,7 @@ impl Court<'_> {
         for write in finals.clear.iter().chain(choice.last) {
             if saturation.put_last(write.0).is_err() || saturation.saturate(budget)?.is_err() {
                 let Refutation { certificate, .. } = leaf(&saturation);
-                let pattern = FINAL_VALUE.to_owned();
+                let pattern = Pattern::FinalValue;
                 return Ok(Some(Judgement::Violation { pattern, certificate }));
             }
         }
@@ -332,7 +329,7 @@ fn store_order(history: &History, run: impl Iterator<Item = OpId>) -> Vec<(KeyId
 
 fn refuted(model: StoreModel, Refutation { certificate, pattern }: Refutation) -> Judgement {
     let pattern = if model == StoreModel::Wsc { "CyclicWSC" } else { pattern };
-    Judgement::Violation { pattern: pattern.to_owned(), certificate }
+    Judgement::Violation { pattern: pattern.into(), certificate }
 }
 
 /// Explains a cycle of program order and `wr` alone.

@@ -143,7 +143,7 @@ fn large_histories_are_decided_by_their_own_rules() {
 fn renamed(certificate: &Certificate, rename: &dyn Fn(&str) -> &'static str) -> Certificate {
     fn edge(known: &Edge, rename: &dyn Fn(&str) -> &'static str) -> Edge {
         let because = known.because.iter().map(|premise| edge(premise, rename)).collect();
-        Edge::derived(known.from, known.to, rename(&known.relation), because)
+        Edge::derived(known.from, known.to, rename(known.relation.as_str()), because)
     }
     let Certificate::Cycle { edges, .. } = certificate else { return certificate.clone() };
     let edges = edges.iter().map(|known| edge(known, rename)).collect();

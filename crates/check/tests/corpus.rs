@@ -71,7 +71,7 @@ fn every_history_has_the_verdicts_that_it_expects() {
                 let Judgement::Violation { pattern, .. } = judgement else {
                     panic!("{name} expects a pattern of a consistent history");
                 };
-                assert_eq!(pattern, expected, "{model} of {name}");
+                assert_eq!(pattern.as_str(), expected, "{model} of {name}");
             }
             checked += 1;
         }

@@ -31,16 +31,16 @@ fn circular(certificate: &Certificate) -> Option<&Edge> {
 fn circle(edge: &Edge) -> Option<&Edge> {
     let mut above: HashSet<(OpId, OpId, &str)> = HashSet::new();
     let mut open = vec![(edge, 0)];
-    above.insert((edge.from, edge.to, &edge.relation));
+    above.insert((edge.from, edge.to, edge.relation.as_str()));
     while let Some((edge, next)) = open.last_mut() {
         if let Some(premise) = edge.because.get(*next) {
             *next += 1;
-            if !above.insert((premise.from, premise.to, &premise.relation)) {
+            if !above.insert((premise.from, premise.to, premise.relation.as_str())) {
                 return Some(premise);
             }
             open.push((premise, 0));
         } else {
-            above.remove(&(edge.from, edge.to, &*edge.relation));
+            above.remove(&(edge.from, edge.to, edge.relation.as_str()));
             open.pop();
         }
     }

@@ -2,18 +2,20 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use consistory::{
-    Attachments, Case, Court, Error, MAX_PRINTED_CERTIFICATE, Outcome, Report, Verdict, pipeline,
-    read_all,
+    Attachments, Case, Court, Error, MAX_PRINTED_CERTIFICATE, Outcome, Report, Stage, Verdict,
+    pipeline, read_all,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::{CheckArgs, InputArgs, OutputFormat};
-use crate::digest::{Digest, Page, page};
+use crate::digest::{Detail, Digest, Page, page};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::infer;
 use crate::output::{StandardOutput, write_file};
+use crate::report::counted;
 
 /// What to print of an item.
 struct Done {
@@ -34,12 +36,15 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
     if args.objects.infer_levels {
         return infer::infer(args);
     }
-    let court = court(args)?;
+    let progress = match args.verbosity.quiet {
+        true => ProgressBar::hidden(),
+        false => progress_bar(),
+    };
+    let court = court(args)?.on_progress(shown_stage(&progress));
     refuse_terminal(&args.input)?;
     create_folders(args)?;
     let mut out = StandardOutput::open()?;
     let mut digest = Digest::default();
-    let progress = progress_bar();
     let mut code = OK;
     let mut broken = None;
     pipeline::run(
@@ -61,12 +66,16 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
             };
             code = worse(code, new);
             progress.suspend(|| complaints.iter().for_each(report));
-            broken = progress.suspend(|| out.write(&text, args.format)).err();
+            if !args.verbosity.quiet {
+                broken = progress.suspend(|| out.write(&text, args.format)).err();
+            }
             broken.is_none()
         },
     );
     progress.finish_and_clear();
-    let broken = broken.or_else(|| out.write(&digest.finish(), args.format).err());
+    if broken.is_none() && !args.verbosity.quiet {
+        broken = out.write(&digest.finish(), args.format).err();
+    }
     match broken {
         Some(error) => Err(CliError::output(error)),
         None => Ok(code),
@@ -116,7 +125,11 @@ fn done(args: &CheckArgs, report: &Report<'_>) -> Done {
         code = worse(code, UNDECIDED);
     }
     let text = match args.format {
-        OutputFormat::Text => Text::Page(page(report, &attached)),
+        OutputFormat::Text => {
+            let detail =
+                if args.verbosity.verbose { Detail::Everything } else { Detail::Violations };
+            Text::Page(page(report, &attached, detail))
+        }
         OutputFormat::Json => Text::Line(report.json_with(&attached) + "\n"),
     };
     Done { text, code, complaints }
@@ -224,9 +237,31 @@ pub(crate) fn progress_bar() -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{spinner} {pos} judged, {per_sec}, {elapsed}")
+    let style = ProgressStyle::with_template("{spinner} {pos} judged, {per_sec}, {elapsed}{msg}")
         .expect("the template is well-formed");
     let bar = ProgressBar::new_spinner().with_style(style);
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
     bar
+}
+
+/// Number of operations from which on a history takes long enough to show its stage.
+const LONG_HISTORY_OPS: usize = 10_000;
+
+/// Shows the stage of the judgement of a long history after the counts.
+fn shown_stage(progress: &ProgressBar) -> impl Fn(Stage) + Send + Sync + 'static {
+    let progress = progress.clone();
+    let is_long = AtomicBool::new(false);
+    move |stage| match stage {
+        Stage::Judging { operations, models } => {
+            is_long.store(operations >= LONG_HISTORY_OPS, Ordering::Relaxed);
+            if is_long.load(Ordering::Relaxed) {
+                let models = counted(models, "model");
+                progress.set_message(format!("; judging {operations} operations by {models}"));
+            }
+        }
+        Stage::Certifying { done, total } if is_long.load(Ordering::Relaxed) => {
+            progress.set_message(format!("; certificates checked: {done} of {total}"));
+        }
+        Stage::Certifying { .. } => {}
+    }
 }

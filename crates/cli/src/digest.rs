@@ -5,6 +5,7 @@ use consistory::{Attachments, Judgement, Outcome, Report, Verdict};
 use consistory_draw::table;
 
 use crate::report::{coloured, heading};
+use crate::units::shown_duration;
 
 /// What people may read of a history.
 pub(crate) struct Page {
@@ -15,6 +16,15 @@ pub(crate) struct Page {
     verdicts: Vec<(String, Outcome)>,
     /// The strongest models satisfied, if that was asked for.
     strongest: Option<Vec<String>>,
+}
+
+/// Which verdicts are explained.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Detail {
+    /// Violations; many histories without one get a line each.
+    Violations,
+    /// All, on a page for each history.
+    Everything,
 }
 
 /// Pages, as they come.
@@ -103,20 +113,30 @@ impl Digest {
 
 /// Writes all about a history, and the line that is enough where nothing is violated or only the
 /// strongest models are asked for.
-pub(crate) fn page(report: &Report<'_>, attached: &[Attachments]) -> Page {
+pub(crate) fn page(report: &Report<'_>, attached: &[Attachments], detail: Detail) -> Page {
     let is_violated = report.iter().any(Verdict::is_violation);
-    let is_short = attached.iter().all(Attachments::is_empty)
+    let is_short = detail == Detail::Violations
+        && attached.iter().all(Attachments::is_empty)
         && (!is_violated || report.strongest().is_some());
     Page {
-        full: full(report, attached),
+        full: full(report, attached, detail),
         short: is_short.then(|| short(report)),
         verdicts: report.iter().map(|v| (v.model().id().to_owned(), v.outcome())).collect(),
         strongest: report.strongest().map(<[String]>::to_vec),
     }
 }
 
-fn short(report: &Report<'_>) -> String {
+/// Returns the line above the verdicts; for calls it names the object.
+fn headed(report: &Report<'_>) -> String {
     let mut line = heading(report.source(), report.index(), report.history()).trim_end().to_owned();
+    if let Some(object) = report.object() {
+        line += &format!(", calls of {}", object.name());
+    }
+    line
+}
+
+fn short(report: &Report<'_>) -> String {
+    let mut line = headed(report);
     line += &match report.strongest() {
         Some([]) => ", no model satisfied".to_owned(),
         Some(ids) => format!(", strongest {}", ids.join(", ")),
@@ -134,8 +154,8 @@ fn short(report: &Report<'_>) -> String {
     line
 }
 
-fn full(report: &Report<'_>, attached: &[Attachments]) -> String {
-    let mut page = heading(report.source(), report.index(), report.history());
+fn full(report: &Report<'_>, attached: &[Attachments], detail: Detail) -> String {
+    let mut page = headed(report) + "\n";
     let rows: Vec<Vec<String>> = report.iter().map(row).collect();
     page += &coloured(&table(&["model", "verdict", "pattern", "time"], &rows));
     if let Some(strongest) = report.strongest() {
@@ -147,7 +167,8 @@ fn full(report: &Report<'_>, attached: &[Attachments]) -> String {
     // Models that fall by the same proof are explained together.
     let mut explained: Vec<&Judgement> = Vec::new();
     for (verdict, attached) in report.iter().zip(attached) {
-        if verdict.is_violation() && !explained.contains(&verdict.judgement()) {
+        let is_told = verdict.is_violation() || detail == Detail::Everything;
+        if is_told && !explained.contains(&verdict.judgement()) {
             explained.push(verdict.judgement());
             page += "\n";
             page += &verdict.explain_in_colour(&names(verdict, report));
@@ -179,7 +200,7 @@ fn row(verdict: &Verdict<'_>) -> Vec<String> {
     if let (Some(via), true) = (verdict.via(), verdict.is_violation()) {
         pattern += &format!(" (as {via})");
     }
-    let time = format!("{:.1} ms", verdict.time().as_secs_f64() * 1e3);
+    let time = shown_duration(verdict.time());
     vec![verdict.model().id().to_owned(), verdict.outcome().to_string(), pattern, time]
 }
 

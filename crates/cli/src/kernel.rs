@@ -220,7 +220,8 @@ fn json(
             }
         }
         Err(NoKernel::Violation(Judgement::Violation { pattern, .. })) => {
-            let _ = write!(line, ",\"verdict\":\"violation\",\"pattern\":{}", quoted(pattern));
+            let _ =
+                write!(line, ",\"verdict\":\"violation\",\"pattern\":{}", quoted(pattern.as_str()));
         }
         Err(NoKernel::Undecided(stopped)) => {
             let stopped = quoted(&stopped.to_string());

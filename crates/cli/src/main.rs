@@ -13,6 +13,7 @@ mod infer;
 mod interrupt;
 mod kernel;
 mod litmus;
+mod man;
 mod models;
 mod output;
 mod record;
@@ -34,6 +35,7 @@ use crate::error::{CLOSED, CliError, OK, UNREADABLE, report};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    anstream::ColorChoice::from(cli.color).write_global();
     let result = match &cli.command {
         Command::Check(args) => check::check(args),
         Command::Certify(args) => certify::certify(args),
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Contrast(args) => contrast::contrast(args),
         Command::Atlas(args) => atlas::atlas(args),
         Command::Kernel(args) => kernel::kernels(args),
+        Command::Man { output } => man::man(output.as_deref()),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "consistory", &mut text);

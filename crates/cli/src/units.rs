@@ -17,6 +17,23 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| "the duration is out of range".to_owned())
 }
 
+/// Writes a duration in the unit that suits it, such as `420 µs`, `1.5 ms`, `2.0 s` or `3 min 20 s`.
+pub(crate) fn shown_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    match seconds {
+        ..0.000_999_5 => format!("{:.0} µs", seconds * 1e6),
+        ..0.999_5 => format!("{:.1} ms", seconds * 1e3),
+        ..99.95 => format!("{seconds:.1} s"),
+        _ => {
+            let whole = seconds.round() as u64;
+            match (whole / 3600, whole / 60 % 60, whole % 60) {
+                (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+                (hours, minutes, _) => format!("{hours} h {minutes} min"),
+            }
+        }
+    }
+}
+
 /// Parses a size such as `512MiB`, `4GiB`, `2G`; a bare number is bytes.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text)?;

@@ -18,6 +18,7 @@ use consistory_verdict::{Budget, Family, Options, Ruling, Stopped};
 use crate::held::Held;
 use crate::model::{Model, Rejection};
 use crate::objects::{NamedObject, of_history};
+use crate::progress::{Observer, Stage};
 use crate::report::{Place, Report};
 use crate::select::{Choice, all_object_models, all_register_models, choose};
 use crate::verdict::Verdict;
@@ -78,6 +79,7 @@ pub(crate) struct Settings {
     engine: Engine,
     interrupt: Option<Arc<AtomicBool>>,
     certify: Certify,
+    observer: Option<Observer>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,6 +94,12 @@ impl Settings {
         match &self.interrupt {
             Some(flag) => budget.with_interrupt(Arc::clone(flag)),
             None => budget,
+        }
+    }
+
+    fn observe(&self, stage: Stage) {
+        if let Some(Observer(observe)) = &self.observer {
+            observe(stage);
         }
     }
 
@@ -129,6 +137,23 @@ impl Court {
     }
 
     /// Makes a court for calls of an object of your own.
+    ///
+    /// ```
+    /// use consistory::spec::{Specification, Value};
+    ///
+    /// struct Flag; // can be raised once
+    /// impl Specification for Flag {
+    ///     type State = bool;
+    ///     fn initial(&self) -> bool { false }
+    ///     fn invoke(&self, raised: &mut bool, method: &str, _: &[Value]) -> Option<Value> {
+    ///         (method == "raise").then(|| Value::Bool(!std::mem::replace(raised, true)))
+    ///     }
+    /// }
+    /// let court = consistory::Court::own_object("flag", std::sync::Arc::new(Flag));
+    /// let twice = consistory::parse("t0: raise() => true @1..4\nt1: raise() => true @2..3")?;
+    /// assert!(court.models(["linearizability"])?.judge(&twice)?[0].is_violation());
+    /// # Ok::<(), consistory::Error>(())
+    /// ```
     pub fn own_object(name: &str, object: Arc<dyn Object>) -> Self {
         Court::on(Subject::Object(NamedObject::new(name, object)))
     }
@@ -148,6 +173,7 @@ impl Court {
                 engine: Engine::Auto,
                 interrupt: None,
                 certify: Certify::Every,
+                observer: None,
             },
             at_work: Arc::default(),
         }
@@ -183,6 +209,23 @@ impl Court {
                 Choice::Strongest => self.group = Some(Group::Strongest),
             }
         }
+        Ok(self)
+    }
+
+    /// Adds a model of registers of your own, in the definition language.
+    ///
+    /// `name` is what reports and errors call it. It may include the files of the catalogue.
+    ///
+    /// ```
+    /// let court = consistory::Court::registers()
+    ///     .definition("coherence", "\"Per-key order\" acyclic poloc | wr as CyclicPerKey")?;
+    /// let history = consistory::parse("t0: w(x,1) r(x,1)\nt1: r(x,1) r(x,0)")?;
+    /// assert!(court.judge(&history)?[0].is_consistent());
+    /// # Ok::<(), consistory::Error>(())
+    /// ```
+    pub fn definition(mut self, name: &str, text: &str) -> Result<Self, Error> {
+        let definition = Arc::new(consistory_models::load(name, text, |_| None)?);
+        self.add_register_model(RegisterModel::Own { id: name.into(), definition })?;
         Ok(self)
     }
 
@@ -281,6 +324,13 @@ impl Court {
     #[must_use]
     pub fn interrupt(mut self, flag: Arc<AtomicBool>) -> Self {
         self.settings.interrupt = Some(flag);
+        self
+    }
+
+    /// Calls a function at each stage of a judgement, from any thread.
+    #[must_use]
+    pub fn on_progress(mut self, observe: impl Fn(Stage) + Send + Sync + 'static) -> Self {
+        self.settings.observer = Some(Observer(Arc::new(observe)));
         self
     }
 
@@ -383,6 +433,8 @@ impl Court {
                 &all
             }
         };
+        let (operations, count) = (history.len(), models.len());
+        self.settings.observe(Stage::Judging { operations, models: count });
         let rulings = registers::judge(&history, models, &self.settings.register_options(jobs));
         let mut ruled = Vec::with_capacity(models.len());
         let mut refused = None;
@@ -425,6 +477,8 @@ impl Court {
         if let Some((levels, other)) = &self.levels {
             models.push(ObjectModel::of_levels(levels, *other, &task.methods()));
         }
+        let (operations, count) = (history.len(), models.len());
+        self.settings.observe(Stage::Judging { operations, models: count });
         let rulings = objects::judge(&task, &models, &self.settings.object_options(jobs));
         drop(task);
         let ruled = models.into_iter().zip(rulings);
@@ -475,8 +529,13 @@ impl Court {
             return vec![None; ruled.len()];
         }
         let budget = || self.settings.budget();
+        let (done, total) = (AtomicUsize::new(0), ruled.len());
+        self.settings.observe(Stage::Certifying { done: 0, total });
         let rejection = |(model, ruling): &(Model, Ruling)| {
-            model.accept_ruling(history, ruling, &budget()).err()
+            let rejection = model.accept_ruling(history, ruling, &budget()).err();
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            self.settings.observe(Stage::Certifying { done, total });
+            rejection
         };
         if jobs < 2 || history.len() < PARALLEL_CERTIFY_OPS {
             return ruled.iter().map(rejection).collect();

@@ -37,9 +37,9 @@
 //! | objects | `linearizability return-value read-my-writes monotonic-reads causal-convergence happens-before-visibility` |
 //!
 //! `all` stands for every model that applies to a history, and `strongest` for the same with
-//! [`Report::strongest`]. What lies below this crate can be used on its own: `consistory-harness`
-//! tests collections, `consistory-litmus` runs litmus tests, `consistory-protocol` verifies
-//! protocols.
+//! [`Report::strongest`]. [`Court::own_object`] judges by an object of your own,
+//! [`Court::definition`] by a model of your own; `litmus` and `protocol` take programs and protocols
+//! instead of histories. `examples/` has a program for each.
 
 mod court;
 mod error;
@@ -49,22 +49,61 @@ mod model;
 mod objects;
 #[doc(hidden)]
 pub mod pipeline;
+mod progress;
 mod read;
 mod registers;
 mod report;
 mod select;
 mod verdict;
 
+/// Litmus tests: small programs, and the outcomes that memory models allow them.
+///
+/// ```
+/// use consistory::Budget;
+/// use consistory::litmus::{Semantics, Table, parse_notation};
+///
+/// // Store buffering: can both threads read 0?
+/// let program = parse_notation("X=1; r1=Y // Y=1; r2=X").unwrap();
+/// let both_read_0 = |model: Table| {
+///     let outcomes = model.outcomes(&program, &Budget::unlimited()).unwrap();
+///     outcomes.iter().any(|outcome| *outcome.0 == [0, 0])
+/// };
+/// assert!(!both_read_0(Table::sc()) && both_read_0(Table::tso()));
+/// ```
+#[cfg(feature = "litmus")]
+pub use consistory_litmus as litmus;
+/// Coherence protocols in Murphi: every run explored, sequential consistency proved.
+///
+/// ```
+/// use consistory::Budget;
+/// use consistory::protocol::{Model, Options, Sequential, verify};
+///
+/// let text = std::fs::read_to_string("../../corpus/protocols/serial.m").unwrap();
+/// let system = Model::parse("serial.m", &text).unwrap().tracked().unwrap();
+/// let options = Options { deadlock: false, ..Options::default() };
+/// let proof = verify(&system, &options, &Budget::unlimited(), &mut |_| {}).unwrap();
+/// assert!(matches!(proof.outcome, Sequential::Proved));
+/// ```
+#[cfg(feature = "protocol")]
+pub use consistory_protocol as protocol;
+
+/// Sequential specifications of objects: ready ones, and the trait for your own.
+pub mod spec {
+    pub use consistory_history::Value;
+    pub use consistory_spec::*;
+}
+
 pub use consistory_check::Engine;
 pub use consistory_formats::Format;
 pub use consistory_history::History;
-pub use consistory_verdict::{Family, Judgement, Proof, Stopped, Verdict as Outcome};
+pub use consistory_verdict::{Budget, Family, Judgement, Proof, Stopped, Verdict as Outcome};
 
 pub use court::{Court, DEFAULT_BUDGET, DEFAULT_MEMORY, Reports};
 pub use error::Error;
 pub use json::{Attachments, MAX_PRINTED_CERTIFICATE};
 pub use model::{Model, Rejection};
 pub use objects::NamedObject;
+pub use progress::Stage;
 pub use read::{Case, Cases, parse, read, read_all};
 pub use report::Report;
 pub use select::{is_path, load_definition};

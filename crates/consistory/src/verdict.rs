@@ -95,7 +95,7 @@ impl<'h> Verdict<'h> {
         {
             return Some(format!("{pattern} {}", self.history.reference(op)));
         }
-        Some(pattern.clone())
+        Some(pattern.to_string())
     }
 
     /// Explains the outcome in plain sentences.

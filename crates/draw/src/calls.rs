@@ -48,7 +48,7 @@ pub(crate) fn explain_calls(
             }
         }
         Ok(ObjectCertificate::Core(core)) => {
-            let pattern = clean(&core.pattern, 60);
+            let pattern = clean(core.pattern.as_str(), 60);
             let culprit = core.prefix.as_ref().map_or_else(String::new, |prefix| {
                 let last = quoted(history, prefix.last);
                 format!("Nothing explains {last}, but all that returned before it is explained. ")
@@ -72,7 +72,7 @@ pub(crate) fn explain_calls_line(history: &History, proof: CallProof<'_>) -> Str
             let ops: Vec<String> =
                 core.operations.iter().take(LISTED).map(|&op| quoted(history, op)).collect();
             let dots = if core.operations.len() > LISTED { ", …" } else { "" };
-            format!("{}: {}{dots}", clean(&core.pattern, 60), ops.join(", "))
+            format!("{}: {}{dots}", clean(core.pattern.as_str(), 60), ops.join(", "))
         }
         Err(stopped) => format!("undecided: {stopped}"),
     }

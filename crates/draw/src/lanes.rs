@@ -115,7 +115,7 @@ pub(crate) fn arrows_of<'a>(history: &History, certificate: &'a Certificate) -> 
             Kind::Store if derivations.premises(edge).is_empty() => Basis::Assumed,
             _ => Basis::Derived,
         };
-        Arrow { from: edge.from, to: edge.to, relation: &edge.relation, role, basis }
+        Arrow { from: edge.from, to: edge.to, relation: edge.relation.as_str(), role, basis }
     };
     let mut seen = HashSet::new();
     let mut arrows = Vec::new();
@@ -296,8 +296,8 @@ impl Lanes {
         let mut above: HashMap<OpId, Vec<OpId>> = HashMap::new();
         let shown: HashSet<OpId> = self.shown().collect();
         for arrow in arrows {
-            let leads_down =
-                kind(arrow.relation) == Kind::ReadsFrom || matches!(arrow.role, Role::Skipped(_));
+            let leads_down = kind(&arrow.relation.into()) == Kind::ReadsFrom
+                || matches!(arrow.role, Role::Skipped(_));
             if leads_down && shown.contains(&arrow.from) {
                 above.entry(arrow.to).or_default().push(arrow.from);
             }

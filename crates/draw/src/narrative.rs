@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use consistory_history::{Action, History, OpId};
-use consistory_verdict::{Certificate, Edge, Judgement};
+use consistory_verdict::{Certificate, Edge, Judgement, Pattern, Relation};
 
 use crate::judgement::RegisterJudgement;
 
@@ -63,49 +63,55 @@ pub(crate) fn explain_registers(
 }
 
 /// Says what a bad pattern means.
-fn meaning(pattern: &str, certificate: &Certificate) -> String {
+fn meaning(pattern: &Pattern, certificate: &Certificate) -> String {
     let words = match pattern {
-        "ThinAirRead" => "a read returned a value that nobody wrote",
-        "FutureRead" => "a read returned the value of a write that follows it in its own session",
-        "CyclicCO" => {
+        Pattern::ThinAirRead => "a read returned a value that nobody wrote",
+        Pattern::FutureRead => {
+            "a read returned the value of a write that follows it in its own session"
+        }
+        Pattern::CyclicCo => {
             "program order and reads-from form a cycle, so an operation would be its own cause"
         }
-        "WriteCOInitRead" => {
+        Pattern::WriteCoInitRead => {
             "a read returned the initial value although a write to the same key was in its causal \
              past"
         }
-        "WriteCORead" => {
+        Pattern::WriteCoRead => {
             "a read returned a value that another write in its causal past had already overwritten"
         }
-        "CyclicCF" => {
+        Pattern::CyclicCf => {
             "what the sessions saw forces an order of the conflicting writes, and that order \
              contradicts itself or causality"
         }
-        "WriteHBInitRead" => {
+        Pattern::WriteHbInitRead => {
             "a read returned the initial value although, by what its session had seen before, a \
              write to the same key came earlier"
         }
-        "CyclicHB" => {
+        Pattern::CyclicHb => {
             "one session's reads force an order of the writes that it had seen, and that order \
              contradicts itself or causality"
         }
-        "CyclicPWW" => {
+        Pattern::CyclicPww => {
             "what the sessions saw, taken together, forces an order of the writes, and that order \
              contradicts itself or causality"
         }
-        "CyclicWSC" => {
+        Pattern::CyclicWsc => {
             "what the reads force of the order in which all operations ran contradicts itself"
         }
-        "CyclicSC" => "no order of all operations lets each read return what was written last",
-        "CyclicPPO" => {
+        Pattern::CyclicSc => {
+            "no order of all operations lets each read return what was written last"
+        }
+        Pattern::CyclicPpo => {
             "the reads ask for an order that contradicts what the memory keeps of program order"
         }
-        "CyclicPOLoc" => {
+        Pattern::CyclicPoloc => {
             "the reads ask for an order that contradicts the order of a session's operations on \
              one key"
         }
-        "FinalValue" => "no order of the writes ends with the values that are given as final",
-        check => {
+        Pattern::FinalValue => {
+            "no order of the writes ends with the values that are given as final"
+        }
+        Pattern::Unexplained | Pattern::Named(_) => {
             let (first, _) = leaves(certificate, 1);
             let edges: Vec<&Edge> = match first.first().map(|leaf| leaf.certificate) {
                 Some(Certificate::Cycle { edges, .. }) => edges.iter().collect(),
@@ -116,7 +122,7 @@ fn meaning(pattern: &str, certificate: &Certificate) -> String {
                 Shape::Pair(..) => ": a relation that must be empty is not",
                 Shape::Member(_) | Shape::Nothing => "",
             };
-            return format!("The model's check \"{}\" fails{why}.", clean(check, 80));
+            return format!("The model's check \"{}\" fails{why}.", clean(pattern.as_str(), 80));
         }
     };
     format!("{pattern}: {words}.")
@@ -521,7 +527,7 @@ fn run(h: &History, wr: Option<&Edge>, po: &[&Edge]) -> String {
 /// Tells an edge that a rule derived or a case assumes.
 fn derived(h: &History, edge: &Edge, reason: &Reason, is_new: bool) -> String {
     let (from, to) = (reference(h, edge.from), reference(h, edge.to));
-    let relation = clean(&edge.relation, 24);
+    let relation = clean(edge.relation.as_str(), 24);
     match reason {
         _ if !is_new => {
             format!(
@@ -561,7 +567,7 @@ fn derived(h: &History, edge: &Edge, reason: &Reason, is_new: bool) -> String {
         Reason::Other { rest } => {
             let (from, to) = (quoted(h, edge.from), quoted(h, edge.to));
             match kind(&edge.relation) {
-                _ if edge.relation == "final" && rest.is_empty() => {
+                _ if edge.relation == Relation::Final && rest.is_empty() => {
                     format!("{from} comes before {to}, which is the last write (final).")
                 }
                 Kind::Store if h.is_initial(edge.from) => {
@@ -608,7 +614,7 @@ fn contradiction(h: &History, cycle: &[&Edge]) -> String {
             return format!("So the relation that must be empty holds {from} → {to}.");
         }
         Shape::Member(op) => {
-            let set = clean(&first.relation, 80);
+            let set = clean(first.relation.as_str(), 80);
             return format!("{} is in {set}, which the check does not allow.", quoted(h, op));
         }
         Shape::Cycle | Shape::Nothing => {}

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use consistory_history::OpId;
-use consistory_verdict::{Certificate, Edge};
+use consistory_verdict::{Certificate, Edge, Relation};
 
 /// What an edge says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,18 +25,19 @@ pub(crate) enum Kind {
 }
 
 /// Gives what the edges of a relation say.
-pub(crate) fn kind(relation: &str) -> Kind {
+pub(crate) fn kind(relation: &Relation) -> Kind {
     match relation {
-        "po" | "ppo" | "poloc" => Kind::Program,
-        "wr" | "wre" => Kind::ReadsFrom,
-        "ww" => Kind::Store,
-        _ if relation == "rw" || relation.starts_with("rw[") => Kind::Overwritten,
+        Relation::Po | Relation::Ppo | Relation::Poloc => Kind::Program,
+        Relation::Wr | Relation::Wre => Kind::ReadsFrom,
+        Relation::Ww => Kind::Store,
+        Relation::Rw => Kind::Overwritten,
+        Relation::Named(name) if name.starts_with("rw[") => Kind::Overwritten,
         _ => Kind::Derived,
     }
 }
 
 /// An edge without its premises.
-pub(crate) type Fact<'a> = (OpId, OpId, &'a str);
+pub(crate) type Fact<'a> = (OpId, OpId, &'a Relation);
 
 /// Gives the edge without its premises.
 pub(crate) fn fact(edge: &Edge) -> Fact<'_> {

@@ -1,7 +1,7 @@
 //! A verdict told in one line.
 
 use consistory_history::{History, OpId};
-use consistory_verdict::{Certificate, Edge, Judgement};
+use consistory_verdict::{Certificate, Edge, Judgement, Pattern};
 
 use crate::judgement::RegisterJudgement;
 
@@ -26,16 +26,16 @@ pub(crate) fn explain_registers_line(
             format!("consistent: {shown}")
         }
         Judgement::Violation { pattern, certificate } => {
-            let pattern = clean(pattern, 60);
-            let room = LONGEST - width(&pattern) - 2;
-            format!("{pattern}: {}", violation(history, &pattern, certificate, room))
+            let name = clean(pattern.as_str(), 60);
+            let room = LONGEST - width(&name) - 2;
+            format!("{name}: {}", violation(history, pattern, certificate, room))
         }
         Judgement::Undecided(stopped) => format!("undecided: {stopped}"),
     };
     clean(&line, LONGEST)
 }
 
-fn violation(h: &History, pattern: &str, certificate: &Certificate, room: usize) -> String {
+fn violation(h: &History, pattern: &Pattern, certificate: &Certificate, room: usize) -> String {
     match certificate {
         Certificate::ThinAirRead { read } => {
             format!("{} reads a value that nobody wrote", quoted(h, *read))
@@ -77,12 +77,12 @@ fn violation(h: &History, pattern: &str, certificate: &Certificate, room: usize)
 /// Tells a pattern that is about one read.
 fn bad_read<'a>(
     h: &History,
-    pattern: &str,
+    pattern: &Pattern,
     cycle: &[&'a Edge],
     derivations: &Derivations<'a>,
 ) -> Option<String> {
     let past = match pattern {
-        "FutureRead" => {
+        Pattern::FutureRead => {
             let is_late = |e: &&&Edge| {
                 kind(&e.relation) == Kind::ReadsFrom && e.from > e.to && !h.is_initial(e.from)
             };
@@ -90,8 +90,8 @@ fn bad_read<'a>(
             let (read, write) = (quoted(h, wr.to), quoted(h, wr.from));
             return Some(format!("{read} reads {write}, which follows it in its own session"));
         }
-        "WriteCOInitRead" | "WriteCORead" => "in its causal past",
-        "WriteHBInitRead" => "before it, by what its session had seen",
+        Pattern::WriteCoInitRead | Pattern::WriteCoRead => "in its causal past",
+        Pattern::WriteHbInitRead => "before it, by what its session had seen",
         _ => return None,
     };
     let (read, source, write) = cycle.iter().find_map(|edge| overwritten(edge, derivations))?;
@@ -122,13 +122,14 @@ fn overwritten<'a>(
 
 /// Writes a cycle, or what leads to a pair that must not be, as a chain, the middle left out if it takes too much room.
 fn around(h: &History, cycle: &[&Edge], room: usize) -> String {
-    let link = |edge: &Edge| format!("{} -{}-> ", quoted(h, edge.from), clean(&edge.relation, 12));
+    let link =
+        |edge: &Edge| format!("{} -{}-> ", quoted(h, edge.from), clean(edge.relation.as_str(), 12));
     let Some((first, last)) = cycle.first().zip(cycle.last()) else {
         return never_ended(h).unwrap_or("the certificate lists no edges".into());
     };
     let end = match shape(cycle) {
         Shape::Member(op) => {
-            let set = clean(&first.relation, 80);
+            let set = clean(first.relation.as_str(), 80);
             return format!("{} is in {set}, which the check does not allow", quoted(h, op));
         }
         Shape::Pair(_, to) => format!("{}, in a relation that must be empty", quoted(h, to)),

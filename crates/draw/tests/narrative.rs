@@ -436,7 +436,7 @@ fn deep(h: &History, depth: usize) -> Certificate {
     let ops = ["t0:0", "t0:1", "t1:0", "t1:1"].map(|r| op(h, r));
     let mut edge = Edge::given(ops[0], ops[1], "po");
     for i in 0..depth {
-        let relation = std::borrow::Cow::Owned(format!("cf{i}"));
+        let relation = format!("cf{i}").into();
         let wr = Edge::given(ops[2], ops[1], "wr");
         let (from, to) = (ops[0], ops[2]);
         edge = Edge { from, to, relation, because: vec![edge, wr] };

@@ -40,7 +40,7 @@ pub struct UnknownModel {
 
 macro_rules! embedded {
     ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!("../../../models/", $name, ".cat")))),*]
+        [$(($name, include_str!(concat!("../models/", $name, ".cat")))),*]
     };
 }
 

@@ -30,7 +30,10 @@ pub(crate) struct Proof {
 
 impl Proof {
     pub(crate) fn into_judgement(self) -> Judgement<Certificate> {
-        Judgement::Violation { pattern: self.patterns.join(" or "), certificate: self.certificate }
+        Judgement::Violation {
+            pattern: self.patterns.join(" or ").into(),
+            certificate: self.certificate,
+        }
     }
 }
 

@@ -116,7 +116,7 @@ impl Derivation {
                 edge: Edge {
                     from: OpId::new(key.from),
                     to: OpId::new(key.to),
-                    relation: label.clone(),
+                    relation: (**label).into(),
                     because: Vec::new(),
                 },
                 premises: premises.into_iter(),

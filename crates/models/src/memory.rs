@@ -58,11 +58,11 @@ impl MemoryModel {
 }
 
 /// What every definition of a memory model can use.
-const PRELUDE: &str = include_str!("../../../models/litmus/prelude.cat");
+const PRELUDE: &str = include_str!("../models/litmus/prelude.cat");
 
 macro_rules! embedded {
     ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!("../../../models/litmus/", $name, ".cat")))),*]
+        [$(($name, include_str!(concat!("../models/litmus/", $name, ".cat")))),*]
     };
 }
 

@@ -26,7 +26,7 @@
 use std::rc::Rc;
 
 use consistory_history::{History, KeyId};
-use consistory_verdict::{Budget, Certificate, Judgement, Stopped};
+use consistory_verdict::{Budget, Certificate, Judgement, Pattern, Stopped};
 use rustc_hash::FxHashSet;
 
 use crate::choice::{
@@ -98,7 +98,7 @@ fn decide(
     match register.bad_read {
         Some(BadRead::NoSource { read, pattern }) => {
             return Ok(Judgement::Violation {
-                pattern: pattern.to_owned(),
+                pattern: pattern.into(),
                 certificate: Certificate::ThinAirRead { read: register.op(read) },
             });
         }
@@ -110,7 +110,7 @@ fn decide(
     let finals = Finals::new(&register, definition.has_store_order());
     if finals.is_impossible {
         return Ok(Judgement::Violation {
-            pattern: FINAL_VALUE.to_owned(),
+            pattern: Pattern::FinalValue,
             certificate: Certificate::Cycle { edges: Vec::new(), observer: None, check: None },
         });
     }

@@ -196,7 +196,7 @@ impl Checker<'_> {
         }
         let (from, to) = (edge.from, edge.to);
         let key = (from, to, edge.relation.to_string());
-        match &*edge.relation {
+        match edge.relation.as_str() {
             "po" => assert!(
                 !h.is_initial(to)
                     && (h.is_initial(from)
@@ -214,7 +214,7 @@ impl Checker<'_> {
             ),
             "rw[ww]" if !edge.because.is_empty() => {
                 let [wr, ww] = &edge.because[..] else { panic!("{edge:?}") };
-                assert_eq!((&*wr.relation, &*ww.relation), ("wr", "ww"));
+                assert_eq!((wr.relation.as_str(), ww.relation.as_str()), ("wr", "ww"));
                 assert_eq!((wr.from, wr.to, ww.to), (ww.from, from, to));
             }
             _ => {

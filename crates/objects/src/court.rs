@@ -338,7 +338,7 @@ fn refuted(task: &Task<'_>, violation: &Violation, budget: &Budget) -> Judgement
 }
 
 fn core(task: &Task<'_>, violation: &Violation, prefix: Option<Prefix>) -> Judgement {
-    let pattern = violation.pattern.name().to_owned();
+    let pattern = violation.pattern.name().into();
     let operations = ids(task, &violation.core);
     Core { pattern, operations, prefix }.into()
 }

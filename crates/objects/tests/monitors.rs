@@ -182,8 +182,11 @@ fn compare(subject: &Subject, sketches: &[Sketch], tally: &mut Tally) {
             if tally.violations.is_multiple_of(4) {
                 let operations = violation.core.iter().map(|&p| calls.get(p).id).collect();
                 let pattern = violation.pattern.to_string();
-                let certificate =
-                    ObjectCertificate::Core(Core { pattern, operations, prefix: None });
+                let certificate = ObjectCertificate::Core(Core {
+                    pattern: pattern.into(),
+                    operations,
+                    prefix: None,
+                });
                 assert_eq!(certify(&history, object, &certificate), Ok(()), "{}", show());
             }
             tally.violations += 1;

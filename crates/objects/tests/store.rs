@@ -45,7 +45,10 @@ fn compare(
         Outcome::Violation(violation) => {
             tally.violations += 1;
             let (pattern, operations) = (violation.pattern.to_string(), ids(&violation.core));
-            (false, ObjectCertificate::Core(Core { pattern, operations, prefix: None }))
+            (
+                false,
+                ObjectCertificate::Core(Core { pattern: pattern.into(), operations, prefix: None }),
+            )
         }
         Outcome::NotApplicable(reason) => {
             let is_expected = matches!(

@@ -1,11 +1,8 @@
 //! Certificates: what proves a verdict.
 
-use std::borrow::Cow;
-
 use consistory_history::{KeyId, OpId, SessionId};
 
-/// The name of a relation: `po`, `wr`, `rw`, `cf`, `hb`, or a name that a definition binds.
-pub type Relation = Cow<'static, str>;
+use crate::Relation;
 
 /// What proves a verdict.
 ///
@@ -129,13 +126,18 @@ pub struct Edge {
 
 impl Edge {
     /// Makes an edge that needs no premises.
-    pub fn given(from: OpId, to: OpId, relation: &'static str) -> Self {
-        Edge { from, to, relation: Cow::Borrowed(relation), because: Vec::new() }
+    pub fn given(from: OpId, to: OpId, relation: impl Into<Relation>) -> Self {
+        Edge { from, to, relation: relation.into(), because: Vec::new() }
     }
 
     /// Makes an edge that a rule derives.
-    pub fn derived(from: OpId, to: OpId, relation: &'static str, because: Vec<Edge>) -> Self {
-        Edge { from, to, relation: Cow::Borrowed(relation), because }
+    pub fn derived(
+        from: OpId,
+        to: OpId,
+        relation: impl Into<Relation>,
+        because: Vec<Edge>,
+    ) -> Self {
+        Edge { from, to, relation: relation.into(), because }
     }
 }
 

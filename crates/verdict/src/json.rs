@@ -22,7 +22,6 @@
 //! derivation may be deeper than a thread's stack. Reading takes a parsed value, whose maps have no
 //! order of their own: orders, store orders and choices come back sorted by id.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
@@ -30,6 +29,7 @@ use std::io;
 use consistory_history::{History, OpId, SessionId, write_quoted};
 use serde_json::{Map, Value};
 
+use crate::Relation;
 use crate::certificate::{Certificate, Edge, View};
 
 /// How deep cases and premises that are read may be nested.
@@ -217,7 +217,7 @@ impl<'a, W: io::Write> Writer<'a, W> {
                     self.buffer.push_str(r#"{"session":"#);
                     quote(self.history.session_name(*session), &mut self.buffer);
                     self.buffer.push_str(r#","relation":"#);
-                    quote(relation, &mut self.buffer);
+                    quote(relation.as_str(), &mut self.buffer);
                     self.buffer.push_str(r#","pairs":"#);
                     self.pairs(pairs)?;
                     self.buffer.push('}');
@@ -316,7 +316,7 @@ impl<'a, W: io::Write> Writer<'a, W> {
         self.buffer.push_str(r#","to":"#);
         self.op(edge.to);
         self.buffer.push_str(r#","relation":"#);
-        quote(&edge.relation, &mut self.buffer);
+        quote(edge.relation.as_str(), &mut self.buffer);
     }
 
     /// Writes the name of the `i`th field of an object.
@@ -472,7 +472,7 @@ impl Reader<'_> {
                         name: name.into(),
                     })?;
                     let relation = text(required(object, "relation", &at)?, &at.field("relation"))?;
-                    let relation = Cow::Owned(relation.to_owned());
+                    let relation = Relation::from(relation);
                     Ok(View { session, relation, pairs: self.pairs(object, &at)? })
                 };
                 let views = list(json, &at_views)?.iter().enumerate().map(view);
@@ -556,7 +556,7 @@ impl Reader<'_> {
             Some(premises) => self.edges(premises, &at.field("because"))?,
             None => Vec::new(),
         };
-        Ok(Edge { from, to, relation: Cow::Owned(relation.to_owned()), because })
+        Ok(Edge { from, to, relation: relation.into(), because })
     }
 
     fn choices(&self, object: &Map<String, Value>, at: &Path<'_>) -> Read<Vec<(OpId, OpId)>> {

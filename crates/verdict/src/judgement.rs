@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Proof, Stopped, Verdict};
+use crate::{Pattern, Proof, Stopped, Verdict};
 
 /// A verdict with the certificate that proves it.
 ///
@@ -13,9 +13,8 @@ pub enum Judgement<C = Proof> {
     Consistent(C),
     /// The history violates the model.
     Violation {
-        /// The bad pattern's name in the literature, for example `WriteCORead`, or the name of the
-        /// check that fails in a definition.
-        pattern: String,
+        /// What is wrong with the history.
+        pattern: Pattern,
         /// The proof.
         certificate: C,
     },

@@ -18,12 +18,14 @@ mod json;
 mod judgement;
 mod objects;
 mod options;
+mod pattern;
 mod proof;
+mod relation;
 
 use std::fmt;
 
 pub use budget::{Budget, Stopped};
-pub use certificate::{Certificate, Edge, Relation, View};
+pub use certificate::{Certificate, Edge, View};
 pub use json::{CertificateError, MAX_DEPTH, read_certificate, write_certificate};
 pub use judgement::{Judgement, Ruling};
 pub use objects::{
@@ -31,7 +33,9 @@ pub use objects::{
     read_object_certificate, write_object_certificate,
 };
 pub use options::Options;
+pub use pattern::Pattern;
 pub use proof::{Family, Proof};
+pub use relation::Relation;
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

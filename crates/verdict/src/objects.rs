@@ -20,7 +20,7 @@ use consistory_history::{History, OpId, Value as ReturnValue};
 use serde_json::{Map, Value};
 
 use crate::json::CertificateError;
-use crate::{Judgement, Verdict, json::quote};
+use crate::{Judgement, Pattern, Verdict, json::quote};
 
 /// What proves a verdict on a history of an object's calls.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -73,7 +73,7 @@ impl From<Linearization> for Judgement<ObjectCertificate> {
 impl From<Unexplained> for Judgement<ObjectCertificate> {
     fn from(unexplained: Unexplained) -> Self {
         let certificate = ObjectCertificate::Unexplained(unexplained);
-        Judgement::Violation { pattern: "unexplained".to_owned(), certificate }
+        Judgement::Violation { pattern: Pattern::Unexplained, certificate }
     }
 }
 
@@ -142,7 +142,7 @@ pub struct Instead {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Core {
     /// What is wrong with them, by name.
-    pub pattern: String,
+    pub pattern: Pattern,
     /// The operations.
     pub operations: Vec<OpId>,
     /// The shortest prefix of the history that they refute; `None` if that was not found out, and
@@ -189,7 +189,7 @@ pub fn write_object_certificate(
         }
         ObjectCertificate::Core(Core { pattern, operations, prefix }) => {
             let mut name = String::new();
-            quote(pattern, &mut name);
+            quote(pattern.as_str(), &mut name);
             write!(w, r#"{{"kind":"core","pattern":{name},"operations":"#)?;
             write_ops(history, operations, w)?;
             if let Some(Prefix { last, before }) = prefix {
@@ -280,7 +280,7 @@ pub fn read_object_certificate(
             Ok(ObjectCertificate::Unexplained(Unexplained { returned, attempts, before }))
         }
         "core" => {
-            let pattern = text(field(object, "", "pattern")?, "pattern")?.to_owned();
+            let pattern = text(field(object, "", "pattern")?, "pattern")?.into();
             let operations = read_ops(history, field(object, "", "operations")?, "operations")?;
             let prefix = match read_before(history, object)? {
                 Some(before) => {

@@ -20,7 +20,7 @@
 
 use consistory_definition::Definition;
 use consistory_history::{KeyId, OpId};
-use consistory_verdict::{Certificate, Edge};
+use consistory_verdict::{Certificate, Edge, Relation};
 
 use super::affordable;
 use super::choice::{Choice, po};
@@ -93,10 +93,10 @@ impl<'a> Proof<'a> {
         if (there.to, back.to) != (back.from, there.from) {
             return Err(Rejection::NotACycle { part: cases.part("edges") });
         }
-        match (&*there.relation, &*back.relation) {
-            ("po", "wr") => self.future_read(cases, there, back),
-            ("wr", "po") => self.future_read(cases, back, there),
-            ("ww", "final") => self.not_last(cases, there, back),
+        match (&there.relation, &back.relation) {
+            (Relation::Po, Relation::Wr) => self.future_read(cases, there, back),
+            (Relation::Wr, Relation::Po) => self.future_read(cases, back, there),
+            (Relation::Ww, Relation::Final) => self.not_last(cases, there, back),
             _ => Err(Rejection::AllowedCycle { part: cases.part("edges") }),
         }
     }

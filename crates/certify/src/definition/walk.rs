@@ -141,7 +141,7 @@ impl<'a> Labels<'a> {
             return false;
         }
         let holds = |pairs: &Pairs| pairs.contains(edge.from.index(), edge.to.index());
-        match self.meanings.get(&*edge.relation) {
+        match self.meanings.get(edge.relation.as_str()) {
             Some(Meaning::Base(base)) => holds(&evaluator.base(*base).pairs),
             Some(Meaning::Final) => finals.contains(&(edge.from, edge.to)),
             Some(Meaning::Global(variable)) => {

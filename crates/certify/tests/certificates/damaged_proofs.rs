@@ -1,8 +1,6 @@
 //! Proofs of violations, made by brute force for every violated model and damaged in every way:
 //! accepted only if they still prove.
 
-use std::borrow::Cow;
-
 use consistory_certify::certify;
 use consistory_history::{History, OpId};
 use consistory_verdict::{Certificate, Edge, Verdict};
@@ -47,7 +45,7 @@ fn holds(h: &History, model: &str, certificate: &Certificate, worlds: &[&World<'
 
 fn true_in(world: &World<'_>, edge: &Edge, observer: Option<OpId>) -> bool {
     let co = world.co();
-    let relation = match &*edge.relation {
+    let relation = match edge.relation.as_str() {
         "po" => world.po(),
         "wr" => world.wr(),
         "rw" => world.rw(&co),
@@ -84,7 +82,7 @@ fn damaged_edges(h: &History, edges: &[Edge]) -> Vec<Vec<Edge>> {
             with(&|edges| edges[i].to = id);
         }
         for relation in RELATIONS {
-            with(&|edges| edges[i].relation = Cow::Borrowed(relation));
+            with(&|edges| edges[i].relation = relation.into());
         }
         for because in damaged_edges(h, &edges[i].because) {
             with(&|edges| edges[i].because.clone_from(&because));

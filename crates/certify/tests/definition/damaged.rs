@@ -186,10 +186,10 @@ impl Vandal<'_> {
             for (name, is_hidden) in ["po", "ww"].into_iter().zip(hidden) {
                 let mut changed = edges.to_vec();
                 let mut at = &mut changed[i];
-                while &*at.relation != name && !at.because.is_empty() {
+                while at.relation.as_str() != name && !at.because.is_empty() {
                     at = &mut at.because[0];
                 }
-                if &*at.relation == name && !is_hidden {
+                if at.relation.as_str() == name && !is_hidden {
                     std::mem::swap(&mut at.from, &mut at.to);
                     self.push("a premise turned around", true, cycle(changed, observer, check));
                 }

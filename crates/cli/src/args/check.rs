@@ -7,13 +7,13 @@ use clap::{Args, ValueEnum};
 use consistory_check::Engine;
 use consistory_formats::Format;
 
-use super::{JobsArgs, OutputFormat};
+use super::{JobsArgs, OutputFormat, VerbosityArgs};
 use crate::units;
 
 pub(super) const CHECK_HELP: &str = "\
 Examples:
   consistory check trace.hist --model cc,ccv,cm
-  consistory check runs/ --model strongest
+  consistory check runs/
   zcat big.jsonl.gz | consistory check - --model ccv --format json
   consistory check trace.hist --model my-model.cat --shrink
   consistory check calls.jsonl --object map --model linearizability --draw pictures
@@ -57,7 +57,8 @@ pub(crate) struct InputArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// Models: ids from `consistory models`, paths to definition files, `all` or `strongest`.
+    /// Models: ids from `consistory models`, in any case, paths to definition files, `all`, or
+    /// `strongest` (the default).
     #[arg(long, short, value_name = "MODEL", value_delimiter = ',')]
     pub(crate) model: Vec<String>,
     #[command(flatten)]
@@ -88,6 +89,8 @@ pub(crate) struct CheckArgs {
     /// Do not have the independent checker accept each verdict before it is printed.
     #[arg(long)]
     pub(crate) no_certify: bool,
+    #[command(flatten)]
+    pub(crate) verbosity: VerbosityArgs,
 }
 
 #[derive(Debug, Args)]

@@ -33,8 +33,43 @@ pub(crate) use self::protocol::{SimulateArgs, VerifyArgs};
 #[derive(Debug, Parser)]
 #[command(name = "consistory", version, max_term_width = 100, arg_required_else_help = true)]
 pub(crate) struct Cli {
+    /// When to use colours.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Colour::Auto)]
+    pub(crate) color: Colour,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// When output has colours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Colour {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl From<Colour> for anstream::ColorChoice {
+    fn from(colour: Colour) -> Self {
+        match colour {
+            Colour::Auto => anstream::ColorChoice::Auto,
+            Colour::Always => anstream::ColorChoice::Always,
+            Colour::Never => anstream::ColorChoice::Never,
+        }
+    }
+}
+
+/// How much a command that judges prints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Args)]
+pub(crate) struct VerbosityArgs {
+    /// Print errors only: the exit code tells the outcome.
+    #[arg(long, short, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Print a whole page for each history, and explain verdicts of consistency too.
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -77,6 +112,12 @@ pub(crate) enum Command {
     /// Find the pairs of writes that every witness of sequential consistency agrees on.
     #[command(after_help = KERNEL_HELP)]
     Kernel(KernelArgs),
+    /// Print the manual page of this command line, or write those of all commands into a folder.
+    Man {
+        /// The folder to write `consistory.1`, `consistory-check.1` and so on into.
+        #[arg(long, value_name = "DIR")]
+        output: Option<std::path::PathBuf>,
+    },
     /// Print a script that completes this command line in a shell.
     Completions {
         /// The shell.
@@ -87,7 +128,7 @@ pub(crate) enum Command {
 /// How much of the machine a command takes.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct JobsArgs {
-    /// How many threads work [default: one a core].
+    /// How many threads work [default: one per core].
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
 }
@@ -108,6 +149,6 @@ fn cores() -> usize {
 pub(crate) enum OutputFormat {
     /// For people.
     Text,
-    /// One JSON object a line for each history.
+    /// One line of JSON per history.
     Json,
 }

@@ -1,7 +1,5 @@
 //! Histories and certificates from text, and a check that SVG is well-formed.
 
-use std::borrow::Cow;
-
 use consistory_history::{Action, History, HistoryBuilder, OpId, Value};
 use consistory_verdict::{Certificate, Edge, Judgement};
 
@@ -56,7 +54,7 @@ pub(crate) fn edges(h: &History, text: &str) -> Vec<Edge> {
             found.push(Edge {
                 from: op(words[0]),
                 to: op(words[2]),
-                relation: Cow::Owned(words[1].to_owned()),
+                relation: words[1].into(),
                 because: block(h, &lines[at + 1..at + 1 + inner], indent),
             });
             at += 1 + inner;
