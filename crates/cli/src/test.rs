@@ -1,4 +1,8 @@
-//! `consistory test`: random client programs of a real collection, judged and shrunk.
+//! `consistory test`: databases under faults, and random client programs of a real collection, judged
+//! and shrunk.
+
+mod databases;
+mod judging;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -36,17 +40,18 @@ struct Subject {
     signatures: Vec<Signature>,
 }
 
-/// Tests a collection.
+/// Tests a database or a collection.
 pub(crate) fn test(args: &TestArgs) -> Result<u8, CliError> {
-    match args.target.split_once(':') {
+    match target(args).split_once(':') {
         Some(("jdk", name)) => jdk(args, name),
         Some(("rust", name)) => rust(args, name),
-        _ => Err(CliError::with_hint(
-            format!("`{}` is no target", args.target),
-            "a target is jdk: and a class, such as jdk:ConcurrentHashMap, or rust: and a \
-             collection, such as rust:dashmap::DashMap",
-        )),
+        _ => databases::test(args),
     }
+}
+
+/// Returns the target as it was given.
+fn target(args: &TestArgs) -> &str {
+    args.target.as_deref().unwrap_or_default()
 }
 
 /// Tests a collection of a Rust crate.
@@ -88,7 +93,7 @@ fn rust(args: &TestArgs, name: &str) -> Result<u8, CliError> {
 #[cfg(not(feature = "collections"))]
 fn rust(args: &TestArgs, _name: &str) -> Result<u8, CliError> {
     Err(CliError::with_hint(
-        format!("`{}`: no collections of Rust crates are built in", args.target),
+        format!("`{}`: no collections of Rust crates are built in", target(args)),
         "build with `cargo build --release --features collections`",
     ))
 }
@@ -149,7 +154,7 @@ fn cache() -> PathBuf {
 
 /// Reads what is asked.
 fn campaign(args: &TestArgs, subject: &Subject) -> Result<Campaign, CliError> {
-    let promise = match (&args.levels, args.model.as_str()) {
+    let promise = match (&args.levels, args.model.as_deref().unwrap_or("linearizability")) {
         (Some(levels), _) => {
             let mut levels = parse_levels("--levels", levels).map_err(CliError::from)?;
             for (method, _) in &mut levels {
@@ -174,7 +179,7 @@ fn campaign(args: &TestArgs, subject: &Subject) -> Result<Campaign, CliError> {
     campaign.programs = Programs {
         threads: args.threads.into(),
         calls: args.calls.into(),
-        keys: args.keys,
+        keys: args.keys.unwrap_or(2),
         seed: args.seed,
         ..campaign.programs
     };
@@ -229,7 +234,7 @@ fn conduct<R: Runner>(
 fn draw(args: &TestArgs, number: usize, failure: &Failure) -> Result<Option<String>, CliError> {
     let (Some(folder), Some(svg)) = (&args.draw, failure.svg()) else { return Ok(None) };
     let name: String =
-        args.target.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
+        target(args).chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
     let path = folder.join(format!("{name}.{number}.svg"));
     write_file(&path, |out| out.write_all(svg.as_bytes()))?;
     Ok(Some(path.display().to_string()))
@@ -243,7 +248,7 @@ fn page(
     drawings: &[Option<String>],
 ) -> String {
     let promise = report.promise.name();
-    let mut page = format!("{} as {}, by {promise}\n", args.target, subject.name);
+    let mut page = format!("{} as {}, by {promise}\n", target(args), subject.name);
     let row = [
         report.programs.to_string(),
         report.runs.to_string(),
@@ -313,7 +318,7 @@ fn lines(
     drawings: &[Option<String>],
 ) -> Vec<u8> {
     let mut out = Vec::new();
-    let target = quoted(&args.target);
+    let target = quoted(target(args));
     for (failure, drawing) in report.failures.iter().zip(drawings) {
         let threads: Vec<String> = (failure.program.threads.iter())
             .map(|calls| {

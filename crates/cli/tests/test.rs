@@ -86,11 +86,11 @@ fn collections_of_rust_are_tested_if_they_are_built_in() {
 fn what_cannot_be_tested_is_said() {
     let folder = Folder::new();
     for (args, expected) in [
-        ("test map", "error: `map` is no target"),
+        ("test map", "error: `map` is not a target"),
         ("test jdk:HashMap", "error: `HashMap` is no collection of the JDK that can be tested"),
         ("test jdk:Broken --methods put,fly", "error: Broken has no method `fly`"),
         ("test jdk:Broken --without fly", "error: Broken has no method `fly`"),
-        ("test jdk:Broken --model sc", "error: `sc` is no model of objects"),
+        ("test jdk:Broken --model sc", "error: `sc` is not a model of objects"),
         ("test jdk:Broken --levels fly=weak", "error: the object has no method `fly`"),
     ] {
         let ran = folder.run(args);

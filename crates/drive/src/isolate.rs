@@ -82,6 +82,38 @@ fn unshare() -> Vec<OsString> {
     command
 }
 
+/// Says whether all users of the host exist here: in a user namespace only one does.
+fn has_all_users() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    is_root() && map.split_whitespace().nth(2) == Some("4294967295")
+}
+
+/// Returns a command that runs a program as a user that is not root, which some servers insist on.
+///
+/// In a user namespace there is no other user; there the program runs in another user namespace, in
+/// which the one user has another number.
+pub(crate) fn as_user(user: &str, program: &Path) -> Command {
+    let mut command;
+    if has_all_users() {
+        command = Command::new("setpriv");
+        command.args([format!("--reuid={user}"), format!("--regid={user}")]).arg("--clear-groups");
+    } else {
+        command = Command::new("unshare");
+        command.args(["--user", "--map-user=1000", "--map-group=1000"]);
+    }
+    command.arg(program);
+    command
+}
+
+/// Gives a folder to the user of [`as_user`].
+pub(crate) fn give(folder: &Path, user: &str) -> Result<(), DriveError> {
+    match has_all_users() {
+        true => tool::run(&["chown", &format!("{user}:{user}"), &folder.to_string_lossy()], "")
+            .map(drop),
+        false => Ok(()),
+    }
+}
+
 /// The folders on which a tmpfs may be mounted inside; they exist on every Linux system.
 const MOUNT_POINTS: [&str; 3] = ["/mnt", "/media", "/srv"];
 

@@ -209,7 +209,19 @@ pub struct FaultEvent {
     pub ready: Option<u64>,
 }
 
-/// Carries out a schedule until `stopped` says so, and then ends what has begun.
+/// Whether to go on with a schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Pace {
+    /// There is time left.
+    GoOn,
+    /// The time is over; the cluster is to become ready once more.
+    TimeIsOver,
+    /// Nobody is interested in what comes next.
+    AtOnce,
+}
+
+/// Carries out a schedule until `pace`, which waits for as long as it is told, says to stop; then ends
+/// what has begun.
 ///
 /// Later faults are delayed by the time that the cluster needs to become ready again.
 pub(crate) fn carry_out(
@@ -217,7 +229,7 @@ pub(crate) fn carry_out(
     schedule: &Schedule,
     clock: Clock,
     log: &mut dyn Write,
-    mut stopped: impl FnMut(Duration) -> bool,
+    mut pace: impl FnMut(Duration) -> Pace,
 ) -> Result<Vec<FaultEvent>, DriveError> {
     let own = site.system.verbs();
     let mut events: Vec<FaultEvent> = Vec::new();
@@ -229,7 +241,7 @@ pub(crate) fn carry_out(
             schedule.faults[next..].iter().take_while(|f| f.at_ms == first.at_ms).collect();
         next += together.len();
         let wait = |ms: u64| Duration::from_millis(ms).saturating_sub(clock.elapsed());
-        if stopped(wait(first.at_ms + delay)) {
+        if pace(wait(first.at_ms + delay)) != Pace::GoOn {
             break;
         }
         let mut active: Vec<(usize, &Planned, NodeId)> = Vec::new();
@@ -249,11 +261,14 @@ pub(crate) fn carry_out(
             events.push(event);
         }
         let longest = together.iter().filter(|f| !f.kind.is_momentary()).map(|f| f.for_ms).max();
-        let is_over = stopped(wait(first.at_ms + delay + longest.unwrap_or(0)));
+        let pace_then = pace(wait(first.at_ms + delay + longest.unwrap_or(0)));
         for &(at, fault, node) in &active {
             fault.kind.end(site, node)?;
             events[at].end = Some(clock.now());
             note(log, clock.now(), "end", at, &events[at].name, &events[at].text)?;
+        }
+        if pace_then == Pace::AtOnce {
+            break;
         }
         let before = clock.now();
         site.system.ready(site.cluster, READY_LIMIT)?;
@@ -270,7 +285,7 @@ pub(crate) fn carry_out(
             )?;
         }
         delay += (ready - before) / 1_000_000;
-        if is_over {
+        if pace_then == Pace::TimeIsOver {
             break;
         }
     }

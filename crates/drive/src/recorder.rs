@@ -92,6 +92,15 @@ impl Recorder {
         for lane in &self.lanes {
             held.append(&mut lane.ended.lock().unwrap_or_else(PoisonError::into_inner));
         }
+        // A row that is held back holds back all rows that end after it starts.
+        held.sort_by_key(|row| std::cmp::Reverse(row.end));
+        let mut horizon = horizon;
+        for row in held.iter() {
+            if row.end < horizon {
+                break;
+            }
+            horizon = horizon.min(row.start);
+        }
         let (mut released, kept): (Vec<Row>, Vec<Row>) =
             std::mem::take(held).into_iter().partition(|row| row.end < horizon);
         *held = kept;
@@ -124,6 +133,25 @@ mod tests {
         recorder.end(0, Some(write.clone()));
         assert_eq!(recorder.release(&mut held), [read, write]);
         assert_eq!(held, []);
+    }
+
+    #[test]
+    fn a_row_waits_for_rows_that_are_held_back() {
+        let clock = Clock::start();
+        let recorder = Recorder::new(clock, 3);
+        let write = recorder.begin(0);
+        let read = recorder.begin(1);
+        let read = row(1, Request::Single(Step::Read(Key(0))), read, clock.now());
+        recorder.end(1, Some(read.clone()));
+        let other = recorder.begin(2);
+        let write = row(0, Request::Single(Step::Write(Key(0), 1)), write, clock.now());
+        recorder.end(0, Some(write.clone()));
+        let mut held = Vec::new();
+        // The write ended after the other request was sent, so it waits, and so must what read it.
+        assert_eq!(recorder.release(&mut held), []);
+        let other = row(2, Request::Single(Step::Read(Key(1))), other, clock.now());
+        recorder.end(2, Some(other.clone()));
+        assert_eq!(recorder.release(&mut held), [read, write, other]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::cluster::{Cluster, NodeId};
 use crate::error::DriveError;
 use crate::journal::{Journal, SessionRule, Style};
-use crate::nemesis::{FaultEvent, READY_LIMIT, Site, carry_out};
+use crate::nemesis::{FaultEvent, Pace, READY_LIMIT, Site, carry_out};
 use crate::random::Random;
 use crate::recorder::{Recorder, Row};
 use crate::request::{Outcome, Reply, Request};
@@ -132,12 +132,16 @@ pub fn run(
     let is_over = AtomicBool::new(false);
     let is_recorded = AtomicBool::new(false);
     let violated: Mutex<Option<Instant>> = Mutex::new(None);
-    let should_stop = || {
+    let pace = || {
         let seen = violated.lock().unwrap_or_else(PoisonError::into_inner);
         let has_settled = seen.is_some_and(|at: Instant| at.elapsed() > SETTLE);
-        clock.elapsed() >= options.time
-            || has_settled && !options.keeps_going
-            || observer.is_interrupted()
+        if has_settled && !options.keeps_going || observer.is_interrupted() {
+            Pace::AtOnce
+        } else if clock.elapsed() >= options.time {
+            Pace::TimeIsOver
+        } else {
+            Pace::GoOn
+        }
     };
     let site = Site::new(system, cluster);
     let (outcome, rows) = std::thread::scope(|scope| {
@@ -149,20 +153,21 @@ pub fn run(
         scope.spawn(|| watch(&keeper, observer, &violated, &is_recorded));
         let outcome = carry_out(&site, schedule, clock, &mut faults_file, |wait| {
             let until = Instant::now() + wait;
-            while Instant::now() < until && !should_stop() {
+            while Instant::now() < until && pace() == Pace::GoOn {
                 std::thread::sleep(Duration::from_millis(5).min(wait));
             }
-            should_stop()
+            pace()
         });
-        while !should_stop() {
+        while pace() == Pace::GoOn {
             std::thread::sleep(Duration::from_millis(5));
         }
         // Sessions see what is left after the last fault; without faults there is nothing to see.
-        if !schedule.faults.is_empty() && outcome.is_ok() {
+        let is_healed = outcome.is_ok() && pace() == Pace::TimeIsOver;
+        if !schedule.faults.is_empty() && is_healed {
             std::thread::sleep(SETTLE);
         }
         is_over.store(true, Ordering::SeqCst);
-        if outcome.is_ok() {
+        if is_healed {
             observer.progress("reading on every node");
             session.look_once_more(&recorder, clock);
         }

@@ -61,13 +61,23 @@ pub(crate) struct WatchArgs {
 }
 
 pub(super) const TEST_HELP: &str = "\
-A target is jdk: and a class of java.util.concurrent, such as jdk:ConcurrentHashMap; it needs a JDK,
+A target is a database: sqlite, redis, etcd, postgres, mariadb or galera; `--list` shows which are
+installed. Its nodes run in namespaces of their own, with root's rights or in user namespaces, and
+nothing is left behind. Clients run a workload while faults happen; what they saw is recorded in
+DIR/history.jsonl, judged, and shown in DIR/report.html. `--command` tests a system of your own.
+
+Or a target is jdk: and a class of java.util.concurrent, such as jdk:ConcurrentHashMap; it needs a JDK,
 from JAVA_HOME or the search path. Or it is rust: and a collection, such as rust:dashmap::DashMap, if
 this was built with the feature `collections`.
 
 Examples:
+  consistory test sqlite
+  consistory test redis --faults partition --time 20s
+  consistory test etcd --set reads=serializable --faults partition,kill,pause
+  consistory test postgres --set level=read-committed --workload list-append --model ser
+  consistory test galera --workload set --faults kill-all --set flush=0
+  consistory test --command ./client.py --system ./cluster.sh --nodes n1,n2,n3 --faults kill
   consistory test jdk:ConcurrentSkipListMap --without putAll,clear
-  consistory test jdk:ConcurrentLinkedDeque --methods addFirst,addLast,pollLast,peekFirst --threads 2
   consistory test jdk:ConcurrentHashMap --model levels --time 1m
   consistory test jdk:ConcurrentHashMap --levels 'size=weak,isEmpty=weak,containsValue=monotonic'
   consistory test rust:crossbeam-skiplist::SkipMap --methods set,get,remove --threads 2 --calls 3
@@ -78,17 +88,20 @@ Exit code: 0 nothing wrong was seen, 1 some violation, 2 bad usage or it could n
 #[derive(Debug, Args)]
 pub(crate) struct TestArgs {
     /// What to test.
-    #[arg(value_name = "TARGET")]
-    pub(crate) target: String,
+    #[arg(value_name = "TARGET", required_unless_present_any = ["list", "command"], conflicts_with_all = ["list", "command"])]
+    pub(crate) target: Option<String>,
+    #[command(flatten)]
+    pub(crate) database: DatabaseArgs,
     /// The methods to call [default: all].
     #[arg(long, value_name = "METHODS", value_delimiter = ',')]
     pub(crate) methods: Vec<String>,
     /// Methods not to call.
     #[arg(long, value_name = "METHODS", value_delimiter = ',', conflicts_with = "methods")]
     pub(crate) without: Vec<String>,
-    /// A model of objects, or `levels` to ask only which level each method keeps.
-    #[arg(long, value_name = "MODEL", default_value = "linearizability")]
-    pub(crate) model: String,
+    /// Models that must hold [default: what the system promises]; for collections a model of objects, or
+    /// `levels` to ask only which level each method keeps [default: linearizability].
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
     /// Judge by visibility levels, such as "size=weak,keySet=monotonic"; other methods see all.
     #[arg(long, value_name = "LEVELS", conflicts_with = "model")]
     pub(crate) levels: Option<String>,
@@ -98,9 +111,9 @@ pub(crate) struct TestArgs {
     /// How many calls each thread makes.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=32))]
     pub(crate) calls: u8,
-    /// How many different keys.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) keys: u32,
+    /// How many different keys at a time [default: 3, for collections 2].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) keys: Option<u32>,
     /// How many times each program is run.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rounds: u64,
@@ -113,7 +126,7 @@ pub(crate) struct TestArgs {
     /// Stop after so many different violations.
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) failures: usize,
-    /// The seed of the programs; what the threads do it does not decide.
+    /// The seed of the programs and of the faults; what the threads and nodes do it does not decide.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// How to tell which calls came before which.
@@ -125,6 +138,73 @@ pub(crate) struct TestArgs {
     /// How to print what was found.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Databases")]
+pub(crate) struct DatabaseArgs {
+    /// List the databases, their settings, and what is installed.
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// The faults to choose from, such as partition,kill or partition+slow; + joins faults that happen
+    /// together.
+    #[arg(long, value_name = "FAULTS", default_value = "none")]
+    pub(crate) faults: String,
+    /// What the clients do: register, rw-register, list-append, rmw, set, cas-register, queue, bank or
+    /// long-fork.
+    #[arg(long, value_name = "WORKLOAD", default_value = "register")]
+    pub(crate) workload: String,
+    /// A setting of the database; may be given more than once.
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub(crate) settings: Vec<String>,
+    /// How many clients.
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) clients: u32,
+    /// How many requests per second all clients send together; 0 for as many as they can.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub(crate) rate: u32,
+    /// How long a request may take before its outcome counts as unknown.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
+    pub(crate) timeout: Duration,
+    /// What a session is: all that a client does, or what it does over one connection.
+    #[arg(long, value_enum, default_value_t = TestSession::Client)]
+    pub(crate) session: TestSession,
+    /// Let clients go to a random node for every request, instead of staying on one.
+    #[arg(long = "move")]
+    pub(crate) moves: bool,
+    /// Go on after a violation until the time is over.
+    #[arg(long)]
+    pub(crate) keep_going: bool,
+    /// Let the faults of this file happen, such as the faults.jsonl of another run.
+    #[arg(long, value_name = "FILE", conflicts_with = "faults")]
+    pub(crate) schedule: Option<PathBuf>,
+    /// After a violation, run again so many times, with fewer faults and clients, and count how often it
+    /// comes back.
+    #[arg(long, value_name = "N")]
+    pub(crate) reproduce: Option<u32>,
+    /// The folder for the history, the log of faults and the report [default: a new one in runs/].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// Test a system of your own: the program that is each client, spoken to in JSON lines.
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) command: Option<String>,
+    /// The script that starts and stops the nodes of your own system.
+    #[arg(long, value_name = "SCRIPT", requires = "command")]
+    pub(crate) system: Option<PathBuf>,
+    /// The nodes of your own system.
+    #[arg(long, value_name = "NODES", value_delimiter = ',', requires = "command")]
+    pub(crate) nodes: Vec<String>,
+    /// Says that the namespaces are there; the program starts itself with this.
+    #[arg(long, hide = true)]
+    pub(crate) isolated: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum TestSession {
+    /// All that a client does; an operation whose outcome is unknown moves to a session of its own.
+    Client,
+    /// What a client does over one connection.
+    Connection,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -10,8 +10,8 @@ mod protocol;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::calls::{DatabaseArgs, TestArgs, TestClock, TestSession, WatchArgs};
 use self::calls::{TEST_HELP, WATCH_HELP};
-pub(crate) use self::calls::{TestArgs, TestClock, WatchArgs};
 use self::check::{CERTIFY_HELP, CHECK_HELP, KERNEL_HELP};
 pub(crate) use self::check::{CertifyArgs, CheckArgs, InputArgs, KernelArgs};
 use self::generate::GENERATE_HELP;

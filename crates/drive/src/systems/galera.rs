@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::mariadb::{self, LEVEL};
 use crate::cluster::{Cluster, NodeId};
 use crate::error::DriveError;
+use crate::isolate::give;
 use crate::settings::{Setting, Settings};
 use crate::system::{Client, System, write_through};
 use crate::tool;
@@ -53,8 +54,8 @@ impl Galera {
             "--wsrep-sst-method=rsync".to_owned(),
             "--wsrep-slave-threads=2".to_owned(),
             format!("--wsrep-sync-wait={}", self.settings.get("sync-wait")),
-            "--wsrep-provider-options=gcache.size=64M;evs.suspect_timeout=PT2S;\
-             evs.inactive_timeout=PT4S;evs.install_timeout=PT4S"
+            "--wsrep-provider-options=gcache.size=64M;evs.keepalive_period=PT0.5S;\
+             evs.suspect_timeout=PT2S;evs.inactive_timeout=PT6S;evs.install_timeout=PT5S"
                 .to_owned(),
         ]);
         Ok(command)
@@ -81,7 +82,7 @@ impl System for Galera {
         }
         tool::require("rsync", "rsync")?;
         tool::require("mariadb-install-db", "mariadb-server galera-4")?;
-        tool::version(&mariadb::server()?, "--version").map(|text| format!("Galera 4, {text}"))
+        mariadb::server_version().map(|text| format!("Galera 4 on {text}"))
     }
 
     fn settings(&self) -> String {
@@ -98,12 +99,16 @@ impl System for Galera {
     }
 
     fn prepare(&self, cluster: &Cluster) -> Result<(), DriveError> {
-        mariadb::install(&cluster.folder(NodeId(0)).join("data"))
+        mariadb::install(cluster, NodeId(0))
     }
 
     fn commands(&self, cluster: &Cluster, node: NodeId) -> Result<Vec<Command>, DriveError> {
         let data = cluster.folder(node).join("data");
-        std::fs::create_dir_all(&data).map_err(|error| DriveError::file(&data, error))?;
+        if !data.exists() {
+            std::fs::create_dir_all(&data).map_err(|error| DriveError::file(&data, error))?;
+            give(&cluster.folder(node), mariadb::USER)?;
+            give(&data, mariadb::USER)?;
+        }
         Ok(vec![self.command(cluster, node)?])
     }
 
@@ -126,6 +131,7 @@ impl System for Galera {
             let mut command = self.command(cluster, node)?;
             let report = cluster.folder(node).join("recovery.log");
             command.arg("--wsrep-recover").arg(format!("--log-error={}", report.display()));
+            let _ = std::fs::remove_file(&report);
             let inside = cluster.enter(node, &command);
             let words: Vec<_> =
                 [inside.get_program()].into_iter().chain(inside.get_args()).collect();

@@ -1,11 +1,12 @@
 //! MariaDB: one node at some isolation level.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, NodeId};
 use crate::error::DriveError;
+use crate::isolate::{as_user, give};
 use crate::settings::{Setting, Settings};
 use crate::sql::{Dialect, SqlClient, SqlConnection, SqlError};
 use crate::system::{Client, System};
@@ -14,6 +15,9 @@ use crate::wire::mysql::Connection;
 use crate::workloads::{Family, WorkloadKind};
 
 pub(crate) const PORT: u16 = 3306;
+
+/// The user that the server runs as.
+pub(crate) const USER: &str = "mysql";
 
 pub(crate) const LEVEL: Setting = Setting {
     name: "level",
@@ -33,33 +37,36 @@ pub(crate) fn server() -> Result<PathBuf, DriveError> {
     tool::require("mariadbd", "mariadb-server")
 }
 
-/// Fills a data folder with the system's tables.
-pub(crate) fn install(data: &Path) -> Result<(), DriveError> {
-    let program = tool::require("mariadb-install-db", "mariadb-server")?;
-    std::fs::create_dir_all(data).map_err(|error| DriveError::file(data, error))?;
-    let arguments = [
-        "--no-defaults",
-        &format!("--datadir={}", data.display()),
-        "--user=root",
-        "--auth-root-authentication-method=normal",
-        "--skip-test-db",
-        "--innodb-log-file-size=16M",
-        "--innodb-buffer-pool-size=32M",
-    ]
-    .map(str::to_owned);
-    let words: Vec<String> =
-        [program.to_string_lossy().into_owned()].into_iter().chain(arguments).collect();
+/// Returns the version of the server in a few words.
+pub(crate) fn server_version() -> Result<String, DriveError> {
+    let text = tool::version(&server()?, "--version")?;
+    let number = text.split_whitespace().skip_while(|word| *word != "Ver").nth(1);
+    Ok(number.map_or(text.clone(), |number| format!("MariaDB {number}")))
+}
+
+/// Gives a node's folder to the server's user and fills it with the system's tables.
+pub(crate) fn install(cluster: &Cluster, node: NodeId) -> Result<(), DriveError> {
+    give(&cluster.folder(node), USER)?;
+    let mut command = as_user(USER, &tool::require("mariadb-install-db", "mariadb-server")?);
+    command.args([
+        "--no-defaults".to_owned(),
+        format!("--datadir={}", cluster.folder(node).join("data").display()),
+        "--auth-root-authentication-method=normal".to_owned(),
+        "--skip-test-db".to_owned(),
+        "--innodb-log-file-size=16M".to_owned(),
+        "--innodb-buffer-pool-size=32M".to_owned(),
+    ]);
+    let words: Vec<_> = [command.get_program()].into_iter().chain(command.get_args()).collect();
     tool::run(&words, "").map(drop)
 }
 
 /// Returns the command of a server, without what a cluster adds.
 pub(crate) fn server_command(cluster: &Cluster, node: NodeId) -> Result<Command, DriveError> {
     let folder = cluster.folder(node);
-    let mut command = Command::new(server()?);
+    let mut command = as_user(USER, &server()?);
     let file = |name: &str| folder.join(name).display().to_string();
     command.args([
         "--no-defaults".to_owned(),
-        "--user=root".to_owned(),
         format!("--datadir={}", file("data")),
         format!("--socket={}", file("socket")),
         format!("--pid-file={}", file("pid")),
@@ -143,7 +150,7 @@ impl System for MariaDb {
 
     fn version(&self) -> Result<String, DriveError> {
         tool::require("mariadb-install-db", "mariadb-server")?;
-        tool::version(&server()?, "--version")
+        server_version()
     }
 
     fn nodes(&self) -> usize {
@@ -163,7 +170,7 @@ impl System for MariaDb {
     }
 
     fn prepare(&self, cluster: &Cluster) -> Result<(), DriveError> {
-        install(&cluster.folder(NodeId(0)).join("data"))
+        install(cluster, NodeId(0))
     }
 
     fn commands(&self, cluster: &Cluster, node: NodeId) -> Result<Vec<Command>, DriveError> {

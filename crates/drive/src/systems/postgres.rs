@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, NodeId};
 use crate::error::DriveError;
-use crate::isolate::is_root;
+use crate::isolate::{as_user, give};
 use crate::request::{Outcome, Request};
 use crate::settings::{Setting, Settings};
 use crate::sql::{Dialect, SqlClient, SqlConnection, SqlError};
@@ -75,16 +75,8 @@ impl Postgres {
 
     /// Returns a command that does not run as root, which PostgreSQL refuses.
     fn command(program: &str) -> Result<Command, DriveError> {
-        let path = Self::program(program)?;
-        let mut command;
-        if is_root_outside() {
-            command = Command::new("setpriv");
-            command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]);
-        } else {
-            command = Command::new("unshare");
-            command.args(["--user", "--map-user=1000", "--map-group=1000"]);
-        }
-        command.arg(path).env("LC_ALL", "C");
+        let mut command = as_user("postgres", &Self::program(program)?);
+        command.env("LC_ALL", "C");
         Ok(command)
     }
 
@@ -137,12 +129,6 @@ impl Postgres {
     }
 }
 
-/// Says whether the user database is the host's: in a user namespace only one user exists.
-fn is_root_outside() -> bool {
-    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    is_root() && map.split_whitespace().nth(2) == Some("4294967295")
-}
-
 impl System for Postgres {
     fn name(&self) -> &str {
         "postgres"
@@ -150,7 +136,9 @@ impl System for Postgres {
 
     fn version(&self) -> Result<String, DriveError> {
         Self::program("initdb")?;
-        tool::version(&Self::program("postgres")?, "--version")
+        let text = tool::version(&Self::program("postgres")?, "--version")?;
+        let number = text.split_whitespace().nth(2);
+        Ok(number.map_or(text.clone(), |number| format!("PostgreSQL {number}")))
     }
 
     fn nodes(&self) -> usize {
@@ -177,10 +165,7 @@ impl System for Postgres {
 
     fn prepare(&self, cluster: &Cluster) -> Result<(), DriveError> {
         for node in cluster.ids() {
-            if is_root_outside() {
-                let folder = cluster.folder(node);
-                tool::run(&["chown", "postgres:postgres", &folder.to_string_lossy()], "")?;
-            }
+            give(&cluster.folder(node), "postgres")?;
         }
         let data = cluster.folder(NodeId(0)).join("data");
         let mut init = Self::command("initdb")?;

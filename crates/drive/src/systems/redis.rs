@@ -58,7 +58,9 @@ impl System for Redis {
     }
 
     fn version(&self) -> Result<String, DriveError> {
-        tool::version(&tool::require("redis-server", "redis-server")?, "--version")
+        let text = tool::version(&tool::require("redis-server", "redis-server")?, "--version")?;
+        let number = text.split_whitespace().find_map(|word| word.strip_prefix("v="));
+        Ok(number.map_or(text.clone(), |number| format!("Redis {number}")))
     }
 
     fn settings(&self) -> String {

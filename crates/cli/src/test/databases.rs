@@ -1,0 +1,566 @@
+//! Databases under faults: one command from a running system to a minimal counterexample.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use consistory::Outcome;
+use consistory_draw::table;
+use consistory_drive::{
+    Cluster, DriveError, FaultEvent, FaultMix, Findings, Observer, Run, RunOptions, SYSTEMS,
+    Schedule, SessionRule, System, WorkloadKind, counts, external, find, is_inside, page, relaunch,
+    run,
+};
+use indicatif::ProgressBar;
+
+use super::judging::{Judge, Verdicts};
+use crate::args::{DatabaseArgs, OutputFormat, TestArgs, TestSession};
+use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION};
+use crate::interrupt;
+use crate::output::{StandardOutput, write_file};
+use crate::report::{coloured, quoted};
+
+impl From<DriveError> for CliError {
+    fn from(error: DriveError) -> Self {
+        match error.hint() {
+            Some(hint) => CliError::with_hint(error.to_string(), hint),
+            None => CliError::usage(error.to_string()),
+        }
+    }
+}
+
+/// Tests a database, or lists those that there are.
+pub(super) fn test(args: &TestArgs) -> Result<u8, CliError> {
+    let own = &args.database;
+    if own.list {
+        StandardOutput::open()?
+            .write(list().as_bytes(), OutputFormat::Text)
+            .map_err(CliError::output)?;
+        return Ok(OK);
+    }
+    let workload = WorkloadKind::named(&own.workload).ok_or_else(|| {
+        let names: Vec<&str> = WorkloadKind::ALL.iter().map(|(_, name, _)| *name).collect();
+        let hint = format!("the workloads are {}", names.join(", "));
+        CliError::with_hint(format!("there is no workload `{}`", own.workload), hint)
+    })?;
+    let system = system(args, workload)?;
+    let version = system.version()?;
+    if !system.supports(workload) {
+        let message = format!("{} cannot run the workload {}", system.name(), workload.name());
+        return Err(CliError::usage(message));
+    }
+    let schedule = schedule(args, &*system)?;
+    let folder = match &own.output {
+        Some(folder) => folder.clone(),
+        None => new_folder(system.name()),
+    };
+    if system.nodes() > 0 && !own.isolated {
+        return outside(args, &folder);
+    }
+    std::fs::create_dir_all(&folder).map_err(|error| CliError::file("create", &folder, error))?;
+    let cluster = match system.nodes() {
+        0 => embedded(&folder)?,
+        nodes if is_inside() => Cluster::isolated(nodes, &folder.join("logs"), &needed(own))?,
+        _ => return Err(CliError::usage("--isolated is for the program itself")),
+    };
+    let options = RunOptions {
+        workload,
+        time: args.time,
+        seed: args.seed,
+        sessions: own.clients,
+        keys: args.keys.unwrap_or(3),
+        rate: own.rate,
+        timeout: own.timeout,
+        session_rule: match own.session {
+            TestSession::Client => SessionRule::Client,
+            TestSession::Connection => SessionRule::Connection,
+        },
+        moves: own.moves,
+        keeps_going: own.keep_going,
+        folder: folder.clone(),
+    };
+    let judge = Judge::new(workload.family(), system.promise(workload), args.model.as_deref());
+    let watcher = Watcher { judge: &judge, bar: progress(), interrupted: interrupt::flag() };
+    let found = run(&*system, &cluster, &schedule, &options, &watcher);
+    watcher.bar.finish_and_clear();
+    if system.nodes() == 0 {
+        // The history stays; the database does not.
+        let _ = std::fs::remove_dir_all(folder.join("data"));
+    }
+    let found = found?;
+    // What was recorded stays, whatever judging it comes to.
+    let verdicts = judge.judge(&found.history).inspect_err(|_| {
+        let history = folder.join("history.jsonl");
+        eprintln!("The history was recorded in {}.", history.display());
+    })?;
+    let test = Tested { args, system: &*system, version, workload, folder: &folder, judge: &judge };
+    let code = test.exit_code(&found, &verdicts);
+    let report = folder.join("report.html");
+    let html = page(&found, &test.findings(&found, &verdicts));
+    write_file(&report, |out| out.write_all(html.as_bytes()))?;
+    let text = match args.format {
+        OutputFormat::Text => test.text(&found, &verdicts),
+        OutputFormat::Json => test.json(&found, &verdicts),
+    };
+    StandardOutput::open()?.write(text.as_bytes(), args.format).map_err(CliError::output)?;
+    if let (VIOLATION, Some(times), 0) = (code, own.reproduce, system.nodes()) {
+        reproduce(args, &folder, times)?;
+    }
+    Ok(code)
+}
+
+/// Makes the system that was asked for.
+fn system(args: &TestArgs, workload: WorkloadKind) -> Result<Box<dyn System>, CliError> {
+    let own = &args.database;
+    if let Some(command) = &own.command {
+        let words = command.split_whitespace().map(str::to_owned).collect();
+        return Ok(external(words, own.system.clone(), own.nodes.clone(), workload)?);
+    }
+    let name = super::target(args);
+    if !SYSTEMS.iter().any(|entry| entry.name == name) {
+        let names: Vec<&str> = SYSTEMS.iter().map(|entry| entry.name).collect();
+        return Err(CliError::with_hint(
+            format!("`{name}` is not a target"),
+            format!(
+                "a target is a database ({}), jdk: and a class, such as jdk:ConcurrentHashMap, or \
+                 rust: and a collection, such as rust:dashmap::DashMap",
+                names.join(", ")
+            ),
+        ));
+    }
+    Ok(find(name, &own.settings)?)
+}
+
+fn schedule(args: &TestArgs, system: &dyn System) -> Result<Schedule, CliError> {
+    let own = &args.database;
+    if let Some(path) = &own.schedule {
+        let text = std::fs::read_to_string(path).map_err(|e| CliError::file("read", path, e))?;
+        return Ok(Schedule::from_lines(&text, system.verbs(), system.nodes())?);
+    }
+    let mix = FaultMix::parse(&own.faults, system.verbs())?;
+    if !mix.is_empty() && system.nodes() == 0 {
+        let message = format!("{} has no nodes that faults could happen to", system.name());
+        return Err(CliError::usage(message));
+    }
+    Ok(Schedule::draw(&mix, system.nodes(), args.time, args.seed))
+}
+
+/// Makes the folder of an embedded database.
+fn embedded(folder: &Path) -> Result<Cluster, CliError> {
+    let data = folder.join("data");
+    if data.exists() {
+        // A run that was killed left it.
+        std::fs::remove_dir_all(&data).map_err(|error| CliError::file("remove", &data, error))?;
+    }
+    std::fs::create_dir_all(&data).map_err(|error| CliError::file("create", &data, error))?;
+    Ok(Cluster::embedded(&data))
+}
+
+/// Names a folder after the system and the time.
+fn new_folder(system: &str) -> PathBuf {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Path::new("runs").join(format!("{system}-{}-{}", now.as_secs(), std::process::id()))
+}
+
+/// Lists paths that must stay visible inside.
+fn needed(own: &DatabaseArgs) -> Vec<PathBuf> {
+    let command = own.command.iter().flat_map(|text| text.split_whitespace()).map(PathBuf::from);
+    (command.chain(own.system.clone()).chain(std::env::current_exe().ok()))
+        .filter_map(|path| path.canonicalize().ok())
+        .collect()
+}
+
+/// Runs the test in namespaces of its own, and again to reproduce what was found.
+fn outside(args: &TestArgs, folder: &Path) -> Result<u8, CliError> {
+    let program = std::env::current_exe().map_err(|error| CliError::Io {
+        what: "cannot find the program itself".to_owned(),
+        error,
+    })?;
+    let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    words.push("--isolated".into());
+    if args.database.output.is_none() {
+        words.extend(["--output".into(), folder.into()]);
+    }
+    let status = relaunch(&program, &words)?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(UNREADABLE);
+    if let (VIOLATION, Some(times)) = (code, args.database.reproduce) {
+        reproduce(args, folder, times)?;
+    }
+    Ok(code)
+}
+
+/// Runs again, with the same seed, the faults that came before the violation and half of the
+/// clients, and counts how often a violation comes back.
+fn reproduce(args: &TestArgs, folder: &Path, times: u32) -> Result<(), CliError> {
+    let path = folder.join("faults.jsonl");
+    let text = std::fs::read_to_string(&path).map_err(|e| CliError::file("read", &path, e))?;
+    // A run stops soon after the violation: faults that had begun are those that can matter.
+    let begun = text.lines().filter(|line| line.contains("\"event\":\"begin\"")).count();
+    let plan: Vec<&str> =
+        text.lines().filter(|line| line.contains("\"plan\":")).take(begun).collect();
+    let again = folder.join("reproduce");
+    std::fs::create_dir_all(&again).map_err(|error| CliError::file("create", &again, error))?;
+    let schedule = again.join("schedule.jsonl");
+    write_file(&schedule, |out| writeln!(out, "{}", plan.join("\n")))?;
+    let program = std::env::current_exe().map_err(|error| CliError::Io {
+        what: "cannot find the program itself".to_owned(),
+        error,
+    })?;
+    let clients = (args.database.clients / 2).max(2);
+    let mut seen = 0;
+    for time in 0..times {
+        let words = without(
+            std::env::args_os().skip(1),
+            &["--reproduce", "--faults", "--schedule", "--clients", "--output", "--format"],
+        );
+        let status = Command::new(&program)
+            .args(words)
+            .args(["--clients", &clients.to_string(), "--format", "json", "--schedule"])
+            .arg(&schedule)
+            .arg("--output")
+            .arg(again.join(time.to_string()))
+            .stdout(Stdio::null())
+            .status()
+            .map_err(|error| CliError::Io { what: "cannot run again".to_owned(), error })?;
+        seen += u32::from(status.code() == Some(VIOLATION.into()));
+    }
+    let text = match args.format {
+        OutputFormat::Text => format!(
+            "\nRun again with {clients} clients and {}: a violation in {seen} of {times} runs.\n",
+            counted(plan.len(), "fault")
+        ),
+        OutputFormat::Json => format!(
+            "{{\"reproduced\":{seen},\"runs\":{times},\"clients\":{clients},\"faults\":{}}}\n",
+            plan.len()
+        ),
+    };
+    StandardOutput::open()?.write(text.as_bytes(), args.format).map_err(CliError::output)
+}
+
+/// Takes options with their values out of a command line.
+fn without(words: impl Iterator<Item = OsString>, options: &[&str]) -> Vec<OsString> {
+    let mut kept = Vec::new();
+    let mut skips = false;
+    for word in words {
+        if std::mem::take(&mut skips) {
+            continue;
+        }
+        let text = word.to_string_lossy();
+        let name = text.split('=').next().unwrap_or_default();
+        if options.contains(&name) {
+            skips = !text.contains('=');
+            continue;
+        }
+        kept.push(word);
+    }
+    kept
+}
+
+/// Shows progress, judges what comes, and stops when it is interrupted.
+struct Watcher<'a> {
+    judge: &'a Judge,
+    bar: ProgressBar,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Observer for Watcher<'_> {
+    fn progress(&self, message: &str) {
+        self.bar.set_message(message.to_owned());
+    }
+
+    fn judge(&self, history: &str) -> bool {
+        self.bar.set_message(format!("running, {} lines recorded", history.lines().count()));
+        self.judge.is_violated(history)
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}
+
+/// A run that is over, and how it was asked for.
+struct Tested<'a> {
+    args: &'a TestArgs,
+    system: &'a dyn System,
+    version: String,
+    workload: WorkloadKind,
+    folder: &'a Path,
+    judge: &'a Judge,
+}
+
+impl Tested<'_> {
+    /// Finds the outcome for what was promised; a system that did not recover leaves it open.
+    fn exit_code(&self, found: &Run, verdicts: &Verdicts) -> u8 {
+        let is_promised = |model: &str| {
+            self.judge.promised().iter().any(|promised| promised.eq_ignore_ascii_case(model))
+        };
+        let group = self.judge.promised().iter().any(|m| m == "all" || m == "strongest");
+        let of = |outcome: Outcome| {
+            verdicts.all.iter().any(|v| v.outcome == outcome && (group || is_promised(&v.model)))
+        };
+        if of(Outcome::Violation) {
+            VIOLATION
+        } else if of(Outcome::Undecided) || found.trouble.is_some() || verdicts.all.is_empty() {
+            UNDECIDED
+        } else {
+            OK
+        }
+    }
+
+    /// Returns the command that repeats the run.
+    fn command(&self) -> String {
+        let hidden = ["--isolated", "--output", "--format", "--reproduce"];
+        let mut words: Vec<String> = Vec::new();
+        let given = std::env::args_os().skip(1).filter(|word| word != "--isolated");
+        for word in without(given, &hidden[1..]) {
+            let text = word.to_string_lossy().into_owned();
+            let is_plain = text.chars().all(|c| c.is_alphanumeric() || "-_=.,:/+".contains(c));
+            words.push(if is_plain { text } else { format!("'{text}'") });
+        }
+        let seed = match words.iter().any(|word| word.starts_with("--seed")) {
+            true => String::new(),
+            false => format!(" --seed {}", self.args.seed),
+        };
+        format!("consistory {}{seed}", words.join(" "))
+    }
+
+    /// Says in one sentence what was found.
+    fn headline(&self, found: &Run, verdicts: &Verdicts) -> String {
+        let held = match verdicts.strongest.is_empty() {
+            true => String::new(),
+            false => format!("; the strongest that held: {}", verdicts.strongest.join(", ")),
+        };
+        if let Some(core) = &verdicts.core {
+            let last =
+                core.operations.iter().map(|op| op.end.unwrap_or(op.start)).max().unwrap_or(0);
+            let before = found.rows.iter().filter(|row| row.end <= last).count();
+            let fault = found.faults.iter().rfind(|fault| fault.begin <= last);
+            let since = fault.map_or(String::new(), |fault| {
+                format!(", {:.1} s after {}", (last - fault.begin) as f64 / 1e9, past(fault))
+            });
+            return format!(
+                "violation of {} after {}{since}; {} enough",
+                core.model,
+                counted(before, "operation"),
+                match core.operations.len() {
+                    1 => "1 operation is".to_owned(),
+                    n => format!("{n} operations are"),
+                }
+            );
+        }
+        let undecided: Vec<&str> = (verdicts.all.iter())
+            .filter(|v| v.outcome == Outcome::Undecided)
+            .map(|v| v.model.as_str())
+            .collect();
+        let operations = counted(found.operations as usize, "operation");
+        match (verdicts.all.is_empty(), undecided.is_empty()) {
+            (true, _) => format!("{operations} recorded, none judged"),
+            (false, true) => format!("consistent: {operations}{held}"),
+            (false, false) => format!("undecided for {}: {operations}{held}", undecided.join(", ")),
+        }
+    }
+
+    fn facts(&self) -> Vec<(String, String)> {
+        let args = self.args;
+        let own = &args.database;
+        [
+            ("system", self.version.clone()),
+            ("settings", self.system.settings()),
+            ("workload", self.workload.name().to_owned()),
+            ("promised", self.judge.promised().join(", ")),
+            ("clients", own.clients.to_string()),
+            ("seed", args.seed.to_string()),
+            ("consistory", env!("CARGO_PKG_VERSION").to_owned()),
+            ("again", self.command()),
+        ]
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+    }
+
+    fn findings(&self, found: &Run, verdicts: &Verdicts) -> Findings {
+        let core = verdicts.core.as_ref();
+        Findings {
+            title: format!("{}, {}", self.system.name(), self.workload.name()),
+            headline: self.headline(found, verdicts),
+            facts: self.facts(),
+            verdicts: (verdicts.all.iter())
+                .map(|v| [v.model.clone(), v.outcome.as_str().to_owned(), v.pattern.clone()])
+                .collect(),
+            core: core.map_or(Vec::new(), |core| core.operations.clone()),
+            explanation: core.map_or(String::new(), |core| core.explanation.clone()),
+            drawing: core.map_or(String::new(), |core| core.drawing.clone()),
+        }
+    }
+
+    fn text(&self, found: &Run, verdicts: &Verdicts) -> String {
+        let counts = counts(&found.rows);
+        let mut page = format!(
+            "\u{1b}[1m{}\u{1b}[0m ({}), {}, seed {}: {} ok, {} failed, {} unknown in {:.1} s, {}\n",
+            self.system.name(),
+            self.version,
+            self.workload.name(),
+            self.args.seed,
+            counts.ok,
+            counts.failed,
+            counts.unknown,
+            found.time.as_secs_f64(),
+            counted(found.faults.len(), "fault"),
+        );
+        let headline = self.headline(found, verdicts);
+        match &verdicts.core {
+            Some(core) => {
+                page += &format!("\u{1b}[31m{headline}\u{1b}[0m:\n\n");
+                for line in core.text.lines() {
+                    page += &format!("    {line}\n");
+                }
+                page += &format!("\n{}\n", core.explanation.trim_end());
+            }
+            None => page += &format!("{headline}\n"),
+        }
+        if let Some(trouble) = &found.trouble {
+            page += &format!("\nThe system did not recover: {trouble}\n");
+        }
+        let rows: Vec<Vec<String>> = (verdicts.all.iter())
+            .map(|v| {
+                let time = format!("{:.1} ms", v.time.as_secs_f64() * 1e3);
+                vec![v.model.clone(), v.outcome.as_str().to_owned(), v.pattern.clone(), time]
+            })
+            .collect();
+        if !rows.is_empty() {
+            page += "\n";
+            page += &coloured(&table(&["model", "verdict", "pattern", "time"], &rows));
+        }
+        if !verdicts.strongest.is_empty() {
+            page += &format!("\nThe strongest that held: {}\n", verdicts.strongest.join(", "));
+        }
+        page += &format!(
+            "\nhistory: {}\nreport:  {}\nagain:   {}\n",
+            self.folder.join("history.jsonl").display(),
+            self.folder.join("report.html").display(),
+            self.command()
+        );
+        page
+    }
+
+    fn json(&self, found: &Run, verdicts: &Verdicts) -> String {
+        let list = |items: Vec<String>| format!("[{}]", items.join(","));
+        let texts = |texts: &[String]| list(texts.iter().map(|text| quoted(text)).collect());
+        let ms = |ns: u64| (ns / 1_000_000).to_string();
+        let or_null = |ns: Option<u64>| ns.map_or("null".to_owned(), ms);
+        let faults = found.faults.iter().map(|fault| {
+            format!(
+                "{{\"fault\":{},\"text\":{},\"begin_ms\":{},\"end_ms\":{},\"ready_ms\":{}}}",
+                quoted(&fault.name),
+                quoted(&fault.text),
+                ms(fault.begin),
+                or_null(fault.end),
+                or_null(fault.ready)
+            )
+        });
+        let counts = counts(&found.rows);
+        let mut line = format!(
+            "{{\"system\":{},\"version\":{},\"settings\":{},\"workload\":\"{}\",\"seed\":{},\
+             \"operations\":{},\"ok\":{},\"failed\":{},\"unknown\":{},\"faults\":{},\"promised\":{},\
+             \"results\":{},\"strongest\":{}",
+            quoted(self.system.name()),
+            quoted(&self.version),
+            quoted(&self.system.settings()),
+            self.workload.name(),
+            self.args.seed,
+            found.operations,
+            counts.ok,
+            counts.failed,
+            counts.unknown,
+            list(faults.collect()),
+            texts(self.judge.promised()),
+            list(verdicts.all.iter().map(|v| v.json.clone()).collect()),
+            texts(&verdicts.strongest),
+        );
+        if let Some(core) = &verdicts.core {
+            let lines: Vec<String> = core.text.lines().map(str::to_owned).collect();
+            line += &format!(
+                ",\"violation\":{{\"model\":{},\"operations\":{},\"history\":{},\"headline\":{}}}",
+                quoted(&core.model),
+                core.operations.len(),
+                texts(&lines),
+                quoted(&self.headline(found, verdicts))
+            );
+        }
+        if let Some(trouble) = &found.trouble {
+            line += &format!(",\"trouble\":{}", quoted(trouble));
+        }
+        line + &format!(
+            ",\"millis\":{},\"output\":{},\"again\":{}}}\n",
+            found.time.as_millis(),
+            quoted(&self.folder.display().to_string()),
+            quoted(&self.command())
+        )
+    }
+}
+
+/// Says what a fault did, as part of a sentence.
+fn past(fault: &FaultEvent) -> String {
+    match &fault.node {
+        Some(_) => match fault.text.split_once(' ') {
+            Some((node, what)) if node.starts_with('n') => format!("{node} was {what}"),
+            _ => fault.text.clone(),
+        },
+        None => fault.text.clone(),
+    }
+}
+
+fn counted(number: usize, thing: &str) -> String {
+    let digits = number.to_string();
+    let mut shown = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    format!("{shown} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Lists the systems: what they are, whether they are installed, their settings, the workloads.
+fn list() -> String {
+    let mut rows = Vec::new();
+    for entry in SYSTEMS {
+        let state = match find(entry.name, &[]).and_then(|system| system.version()) {
+            Ok(version) => version,
+            Err(error) => error.hint().unwrap_or_else(|| error.to_string()),
+        };
+        rows.push(vec![entry.name.to_owned(), entry.about.to_owned(), state]);
+    }
+    let mut page = table(&["system", "what it is", "installed"], &rows);
+    let settings: Vec<Vec<String>> = (SYSTEMS.iter())
+        .flat_map(|entry| {
+            entry.settings.iter().map(|setting| {
+                let pair = format!("{}={}", setting.name, setting.values.join("|"));
+                vec![entry.name.to_owned(), pair, setting.about.to_owned()]
+            })
+        })
+        .collect();
+    page += "\n";
+    page += &table(&["system", "--set, the default first", "what it does"], &settings);
+    let workloads: Vec<Vec<String>> = (WorkloadKind::ALL.iter())
+        .map(|(_, name, about)| vec![(*name).to_owned(), (*about).to_owned()])
+        .collect();
+    page += "\n";
+    page + &table(&["--workload", "what it is and shows"], &workloads)
+}
+
+/// Makes a spinner on a terminal, and a hidden one elsewhere.
+fn progress() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}

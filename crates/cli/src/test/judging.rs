@@ -1,0 +1,194 @@
+//! Judging what a database did: by all models of the family, and while it runs by what is promised.
+
+use std::time::Duration;
+
+use consistory::{Court, History, Outcome, Verdict};
+use consistory_drive::{CoreOperation, Family};
+
+use crate::error::CliError;
+
+/// How long the judgement by one model may take in the end.
+const FINAL_BUDGET: Duration = Duration::from_secs(20);
+
+/// How long it may take while the system runs.
+const LIVE_BUDGET: Duration = Duration::from_secs(2);
+
+/// Who judges, and by what.
+pub(super) struct Judge {
+    family: Family,
+    /// The models that must hold.
+    promised: Vec<String>,
+    /// Whether only those were asked for.
+    is_asked: bool,
+}
+
+/// The verdicts on a run.
+pub(super) struct Verdicts {
+    /// All verdicts, from weak models to strong ones, each with its JSON.
+    pub(super) all: Vec<Summary>,
+    /// The strongest models that hold.
+    pub(super) strongest: Vec<String>,
+    /// What is wrong with the history, shown on a part of it.
+    pub(super) core: Option<Core>,
+}
+
+/// A verdict in words.
+pub(super) struct Summary {
+    pub(super) model: String,
+    pub(super) outcome: Outcome,
+    pub(super) pattern: String,
+    pub(super) json: String,
+    pub(super) time: Duration,
+}
+
+/// The smallest violation.
+pub(super) struct Core {
+    /// The weakest model that is violated.
+    pub(super) model: String,
+    pub(super) operations: Vec<CoreOperation>,
+    /// The operations as text, one session per line, without times.
+    pub(super) text: String,
+    pub(super) explanation: String,
+    pub(super) drawing: String,
+}
+
+impl Judge {
+    pub(super) fn new(family: Family, promise: String, asked: Option<&str>) -> Self {
+        let promised = match asked {
+            Some(models) => models.split(',').map(|model| model.trim().to_owned()).collect(),
+            None => vec![promise],
+        };
+        Judge { family, promised, is_asked: asked.is_some() }
+    }
+
+    /// Returns the models that must hold.
+    pub(super) fn promised(&self) -> &[String] {
+        &self.promised
+    }
+
+    fn courts(&self, models: &[&str], budget: Duration) -> Result<Vec<Court>, CliError> {
+        let names = |linearizability: bool| {
+            models.iter().copied().filter(move |id| (*id == "linearizability") == linearizability)
+        };
+        let of = |court: Court, models: Vec<&str>| -> Result<Option<Court>, CliError> {
+            match models.is_empty() {
+                true => Ok(None),
+                false => Ok(Some(court.models(models)?.budget(budget))),
+            }
+        };
+        let courts = match self.family {
+            // Registers are judged by the models of memory, and as a map by linearizability.
+            Family::Registers => vec![
+                of(Court::registers(), names(false).collect())?,
+                of(Court::new(), names(true).collect())?,
+            ],
+            Family::Transactions => vec![of(Court::new(), models.to_vec())?],
+            Family::Object(object) => vec![of(Court::object(object)?, models.to_vec())?],
+        };
+        Ok(courts.into_iter().flatten().collect())
+    }
+
+    /// Says whether a part of a history already breaks the promise.
+    ///
+    /// A violation that is seen here is confirmed in the end, with a certificate.
+    pub(super) fn is_violated(&self, text: &str) -> bool {
+        let Ok(history) = consistory::parse(text) else { return false };
+        let mut models: Vec<&str> = self.promised.iter().map(String::as_str).collect();
+        if !self.is_asked && self.family == Family::Registers {
+            // A history that violates these is not linearizable, and they are quick.
+            models.splice(0..0, ["cc", "sc"]);
+        }
+        let Ok(courts) = self.courts(&models, LIVE_BUDGET) else { return false };
+        courts.into_iter().any(|court| {
+            let report = court.without_certification().jobs(1).judge(&history);
+            report.is_ok_and(|report| report.iter().any(Verdict::is_violation))
+        })
+    }
+
+    /// Judges the whole history and shrinks what is wrong with it.
+    pub(super) fn judge(&self, text: &str) -> Result<Verdicts, CliError> {
+        let mut verdicts = Verdicts { all: Vec::new(), strongest: Vec::new(), core: None };
+        if text.is_empty() {
+            return Ok(verdicts);
+        }
+        let history = consistory::parse(text)?;
+        let courts = match (self.is_asked, self.family) {
+            (true, _) => {
+                let models: Vec<&str> = self.promised.iter().map(String::as_str).collect();
+                self.courts(&models, FINAL_BUDGET)?
+            }
+            (false, Family::Registers) => {
+                self.courts(&["strongest", "linearizability"], FINAL_BUDGET)?
+            }
+            (false, Family::Transactions) => self.courts(&["strongest"], FINAL_BUDGET)?,
+            (false, Family::Object(_)) => self.courts(&["linearizability"], FINAL_BUDGET)?,
+        };
+        for court in courts {
+            let is_violated =
+                verdicts.all.iter().any(|v: &Summary| v.outcome == Outcome::Violation);
+            let report = court.judge(&history)?;
+            verdicts.strongest.extend(report.strongest().unwrap_or_default().iter().cloned());
+            for verdict in report.iter() {
+                verdicts.all.push(Summary {
+                    model: verdict.model().id().to_owned(),
+                    outcome: verdict.outcome(),
+                    pattern: verdict.pattern().unwrap_or_default(),
+                    json: verdict.json(),
+                    time: verdict.time(),
+                });
+                if verdict.is_consistent() && verdict.model().id() == "linearizability" {
+                    verdicts.strongest = vec!["linearizability".to_owned()];
+                }
+            }
+            // Weak models come first: the violation of one of them says most.
+            let weakest = report.iter().find(|v| v.is_violation() && v.via().is_none());
+            if let (Some(verdict), false) = (weakest, is_violated) {
+                verdicts.core = Some(core(verdict)?);
+            }
+        }
+        Ok(verdicts)
+    }
+}
+
+fn core(verdict: &Verdict<'_>) -> Result<Core, CliError> {
+    let shrunk = verdict.shrink()?;
+    let history = shrunk.history();
+    Ok(Core {
+        model: verdict.proved().to_owned(),
+        operations: operations(history),
+        text: lines(history),
+        explanation: shrunk.explain(),
+        drawing: shrunk.draw(),
+    })
+}
+
+fn operations(history: &History) -> Vec<CoreOperation> {
+    history
+        .ops()
+        .map(|op| {
+            let reference = history.reference(op).to_string();
+            let session = reference.rsplit_once(':').map_or(&*reference, |(session, _)| session);
+            let time = history.time(op);
+            CoreOperation {
+                session: session.to_owned(),
+                text: history.show(op).to_string(),
+                start: time.map_or(0, |time| time.start.max(0) as u64),
+                end: time.and_then(|time| time.end).map(|end| end.max(0) as u64),
+            }
+        })
+        .collect()
+}
+
+/// Writes one line per session, in the text notation but without times.
+fn lines(history: &History) -> String {
+    let mut lines: Vec<(String, Vec<String>)> = Vec::new();
+    for operation in operations(history) {
+        match lines.last_mut() {
+            Some((session, operations)) if *session == operation.session => {
+                operations.push(operation.text);
+            }
+            _ => lines.push((operation.session, vec![operation.text])),
+        }
+    }
+    lines.iter().map(|(session, texts)| format!("{session}: {}\n", texts.join(" "))).collect()
+}
