@@ -90,7 +90,7 @@ fn what_cannot_be_tested_is_said() {
         ("test jdk:HashMap", "error: `HashMap` is no collection of the JDK that can be tested"),
         ("test jdk:Broken --methods put,fly", "error: Broken has no method `fly`"),
         ("test jdk:Broken --without fly", "error: Broken has no method `fly`"),
-        ("test jdk:Broken --model sc", "error: `sc` is no model of objects"),
+        ("test jdk:Broken --model sc", "error: `sc` is not a model of objects"),
         ("test jdk:Broken --levels fly=weak", "error: the object has no method `fly`"),
     ] {
         let ran = folder.run(args);
