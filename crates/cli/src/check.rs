@@ -250,9 +250,13 @@ const LONG_HISTORY_OPS: usize = 10_000;
 /// Shows the stage of the judgement of a long history after the counts.
 fn shown_stage(progress: &ProgressBar) -> impl Fn(Stage) + Send + Sync + 'static {
     let progress = progress.clone();
-    let is_long = AtomicBool::new(false);
+    progress.set_message("; reading");
+    let (is_long, is_reading) = (AtomicBool::new(false), AtomicBool::new(true));
     move |stage| match stage {
         Stage::Judging { operations, models } => {
+            if is_reading.swap(false, Ordering::Relaxed) {
+                progress.set_message("");
+            }
             is_long.store(operations >= LONG_HISTORY_OPS, Ordering::Relaxed);
             if is_long.load(Ordering::Relaxed) {
                 let models = counted(models, "model");

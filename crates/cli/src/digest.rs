@@ -200,7 +200,8 @@ fn row(verdict: &Verdict<'_>) -> Vec<String> {
     if let (Some(via), true) = (verdict.via(), verdict.is_violation()) {
         pattern += &format!(" (as {via})");
     }
-    let time = shown_duration(verdict.time());
+    // As wide as any time below a hundred seconds, so that tables look alike.
+    let time = format!("{:>8}", shown_duration(verdict.time()));
     vec![verdict.model().id().to_owned(), verdict.outcome().to_string(), pattern, time]
 }
 

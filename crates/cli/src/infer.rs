@@ -20,9 +20,9 @@ pub(crate) fn infer(args: &CheckArgs) -> Result<u8, CliError> {
     let mut because: Vec<(Box<str>, String)> = Vec::new();
     let (mut code, mut histories) = (OK, 0u64);
     for case in read_all(&args.input.paths, args.input.from) {
-        let inferred = case.and_then(|case| {
+        let inferred = case.map(|case| {
             let place = format!("{} [{}]", case.source, case.index);
-            Ok((court.infer_levels(&case.history, &mut levels), place))
+            (court.infer_levels(&case.history, &mut levels), place)
         });
         let (inferred, place) = match inferred {
             Ok((Ok(inferred), place)) => (inferred, place),

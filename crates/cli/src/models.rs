@@ -99,6 +99,7 @@ fn show(model: &str) -> Result<String, CliError> {
             CliError::with_hint(format!("no memory model is called `{id}`"), hint)
         });
     }
+    let model = &*model.to_ascii_lowercase();
     match find(model) {
         Ok(model) => Ok(model.text.to_owned()),
         Err(_) => {

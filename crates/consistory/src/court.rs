@@ -45,12 +45,20 @@ pub struct Court {
     objects: Arc<[ObjectModel]>,
     /// Numbers of models, of registers and of objects, that were named.
     named: [usize; 2],
-    /// Visibility levels of methods, and that of the other methods.
-    levels: Option<(Arc<[(Box<str>, Level)]>, Level)>,
+    levels: Option<MethodLevels>,
     group: Option<Group>,
     settings: Settings,
     /// Number of histories that are being judged.
     at_work: Arc<AtomicUsize>,
+}
+
+/// Visibility levels of methods.
+#[derive(Clone, Debug)]
+struct MethodLevels {
+    /// The levels by the methods' names.
+    levels: Arc<[(Box<str>, Level)]>,
+    /// The level of methods that are not listed.
+    other: Level,
 }
 
 /// What the histories consist of.
@@ -253,7 +261,7 @@ impl Court {
     /// not listed.
     #[must_use]
     pub fn method_levels(mut self, levels: Vec<(Box<str>, Level)>, other: Level) -> Self {
-        self.levels = Some((levels.into(), other));
+        self.levels = Some(MethodLevels { levels: levels.into(), other });
         self
     }
 
@@ -474,7 +482,7 @@ impl Court {
                 .extend(all_object_models().filter(|m| !self.objects.iter().any(|n| n.id == m.id)));
         }
         let task = objects::task(&history, &named)?;
-        if let Some((levels, other)) = &self.levels {
+        if let Some(MethodLevels { levels, other }) = &self.levels {
             models.push(ObjectModel::of_levels(levels, *other, &task.methods()));
         }
         let (operations, count) = (history.len(), models.len());

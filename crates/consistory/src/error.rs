@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use consistory_diagnostic::{Diagnostics, Style};
 use consistory_formats::ReadError;
-use consistory_models::{DoesNotApply, catalogue};
-use consistory_spec::NAMED;
+use consistory_models::{DoesNotApply, table};
 use consistory_verdict::Family;
 
 /// Why a history could not be read or judged.
@@ -112,12 +111,10 @@ impl Error {
             Error::Several { .. } => "read them one by one with `consistory::read`".to_owned(),
             Error::NoModel => "as in `sc`, `linearizability`, `all` or `strongest`".to_owned(),
             Error::UnknownModel { hint, .. } => hint.clone(),
-            Error::WrongFamily { expected: Family::Objects, .. } => {
-                format!("models of objects are {}; axioms make others", NAMED.join(", "))
-            }
-            Error::WrongFamily { expected: Family::Registers, .. } => {
-                let ids: Vec<&str> = catalogue().iter().map(|model| model.id).collect();
-                format!("models of registers are {}", ids.join(", "))
+            Error::WrongFamily { expected, .. } => {
+                let rows = table().iter().filter(|row| row.family == *expected);
+                let ids: Vec<&str> = rows.map(|row| row.id).collect();
+                format!("models of {expected} are {}", ids.join(", "))
             }
             Error::UnknownObject { .. } => {
                 "a path to an object file has a slash or ends in .object".to_owned()

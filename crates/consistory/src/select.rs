@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use consistory_check::Model as RegisterModel;
-use consistory_models::{Definition, catalogue, find};
+use consistory_models::{Definition, UnknownModel, catalogue, find, find_row};
 use consistory_spec::{NAMED, ObjectModel};
+use consistory_verdict::Family;
 
 use crate::Error;
 
@@ -42,14 +43,15 @@ pub(crate) fn register_model(name: &str) -> Result<RegisterModel, Error> {
         let definition = Arc::new(load_definition(Path::new(name))?);
         return Ok(RegisterModel::Own { id: name.into(), definition });
     }
-    let known = find(&name.to_ascii_lowercase());
-    known.map(RegisterModel::Catalogued).map_err(|error| {
-        let hint = format!(
-            "{}; of objects there are {}; a path to a definition file has a slash or ends in .cat",
-            error.hint,
-            NAMED.join(", ")
-        );
-        Error::UnknownModel { id: name.to_owned(), hint }
+    if let Ok(model) = find(&name.to_ascii_lowercase()) {
+        return Ok(RegisterModel::Catalogued(model));
+    }
+    Err(match find_row(name) {
+        Ok(row) => Error::WrongFamily { id: row.id.to_owned(), expected: Family::Registers },
+        Err(UnknownModel { id, hint }) => {
+            let hint = format!("{hint}; a path to a definition file has a slash or ends in .cat");
+            Error::UnknownModel { id, hint }
+        }
     })
 }
 
@@ -76,4 +78,26 @@ pub fn load_definition(path: &Path) -> Result<Definition, Error> {
         std::fs::read_to_string(folder.join(name)).ok()
     })?;
     Ok(definition)
+}
+
+#[cfg(test)]
+mod tests {
+    use consistory_models::table;
+
+    use super::*;
+
+    #[test]
+    fn the_table_and_the_named_models_of_objects_are_the_same() {
+        let rows = table().iter().filter(|row| row.family == Family::Objects);
+        assert_eq!(rows.map(|row| row.id).collect::<Vec<_>>(), NAMED);
+    }
+
+    #[test]
+    fn ids_are_found_in_any_case() {
+        assert!(matches!(choose("SC"), Ok(Choice::Register(model)) if model.id() == "sc"));
+        assert!(matches!(choose("Linearizability"), Ok(Choice::Object(_))));
+        assert!(matches!(choose("ALL"), Ok(Choice::All)));
+        assert!(matches!(register_model("linearizability"), Err(Error::WrongFamily { .. })));
+        assert!(matches!(choose("cvv"), Err(Error::UnknownModel { .. })));
+    }
 }

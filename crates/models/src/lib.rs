@@ -68,6 +68,7 @@ mod catalogue;
 mod lattice;
 mod levels;
 mod memory;
+mod table;
 
 pub use catalogue::{Model, UnknownModel, catalogue, find, load};
 pub use consistory_definition::{
@@ -80,4 +81,5 @@ pub use lattice::{
 pub use levels::{SingleOperations, find_level, levels, on_single_operations};
 pub use memory::{MemoryModel, find_memory_model, load_memory_model, memory_models};
 pub use search::{EvaluateOptions, evaluate};
+pub use table::{Row, find_row, table};
 pub use transactions::ClientOrder;

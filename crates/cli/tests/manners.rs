@@ -1,0 +1,72 @@
+//! Manners of the command line: defaults, colours, how much is printed, manual pages.
+
+mod support;
+
+use support::{Folder, KEPT, LOST};
+
+const QUEUE: &str = "t0: enqueue(1) @1..2 enqueue(2) @3..4\nt1: dequeue() => 2 @5..6\n";
+
+#[test]
+fn without_a_model_the_strongest_are_found_for_registers_and_for_calls() {
+    let folder = Folder::new();
+    folder.write("kept.hist", KEPT).write("queue.hist", QUEUE);
+    let lines = folder.run("check kept.hist queue.hist --format json").lines();
+    assert_eq!(lines[0]["strongest"][0], "sc");
+    assert_eq!(lines[1]["object"], "queue");
+    assert!(lines[1]["strongest"].as_array().is_some());
+    assert_eq!(lines[1]["results"].as_array().unwrap().len(), 6);
+    let all = folder.run("check queue.hist --model ALL --format json").lines();
+    assert_eq!(all[0]["results"].as_array().unwrap().len(), 6);
+    assert!(all[0].get("strongest").is_none());
+    let page = folder.run("check queue.hist").out;
+    assert!(page.starts_with("queue.hist: 2 sessions, 3 operations, calls of queue\n"), "{page}");
+}
+
+#[test]
+fn an_unknown_model_lists_every_family_and_suggests_the_nearest() {
+    let folder = Folder::new();
+    folder.write("kept.hist", KEPT);
+    let ran = folder.run("check kept.hist --model ccvv");
+    assert_eq!(ran.code, 2);
+    for said in ["`ccvv`", "did you mean `ccv`", "models of registers are cc", "linearizability"] {
+        assert!(ran.err.contains(said), "{}", ran.err);
+    }
+}
+
+#[test]
+fn quiet_leaves_the_exit_code_and_verbose_explains_everything() {
+    let folder = Folder::new();
+    folder.write("kept.hist", KEPT).write("lost.hist", LOST).write("bad.hist", "t0: w(x 1)\n");
+    let quiet = folder.run("check kept.hist lost.hist --model cc --quiet");
+    assert_eq!((quiet.code, &*quiet.out, &*quiet.err), (1, "", ""));
+    let quiet = folder.run("check bad.hist --model cc -q");
+    assert_eq!((quiet.code, &*quiet.out), (2, ""));
+    assert!(quiet.err.contains("bad.hist:1:9"), "{}", quiet.err);
+    let plain = folder.run("check kept.hist kept.hist --model cc").out;
+    assert!(!plain.contains("satisfies"), "{plain}");
+    let verbose = folder.run("check kept.hist kept.hist --model cc -v").out;
+    assert_eq!(verbose.matches("The history satisfies cc").count(), 2, "{verbose}");
+    assert_eq!(folder.run("check kept.hist -q -v").code, 2);
+}
+
+#[test]
+fn colours_are_used_when_they_are_wanted() {
+    let folder = Folder::new();
+    folder.write("lost.hist", LOST);
+    let escape = '\u{1b}';
+    assert!(!folder.run("check lost.hist --model cc").out.contains(escape));
+    assert!(folder.run("check lost.hist --model cc --color always").out.contains(escape));
+    assert!(!folder.run("--color never check lost.hist --model cc").out.contains(escape));
+    assert!(folder.run("check missing.hist --color always").err.contains(escape));
+    assert_eq!(folder.run("check lost.hist --color sometimes").code, 2);
+}
+
+#[test]
+fn manual_pages_come_from_the_help() {
+    let folder = Folder::new();
+    let page = folder.run("man").out;
+    assert!(page.contains(".TH consistory 1"), "{page}");
+    assert_eq!(folder.run("man --output pages").code, 0);
+    assert!(folder.read("pages/consistory-check.1").contains("Decide whether recorded histories"));
+    assert!(folder.read("pages/consistory-litmus-run.1").contains(".TH"));
+}
