@@ -16,11 +16,7 @@ use consistory_benches::measure::{
     child_time, once, ratio, show_count, show_ratio, show_size, show_time, user_time,
 };
 use consistory_benches::publish::{Docs, Goal, Machine, goals, markdown, provenance};
-use consistory_protocol::{
-    Exploration, Model, Options, Outcome, Sequential, System, Verification, Witness, explore,
-    verify,
-};
-use consistory_verdict::Budget;
+use consistory_protocol::{Exploration, Explorer, Model, Options, Outcome, System, Witness};
 
 /// Measures the exploration of protocols.
 #[derive(Debug, Parser)]
@@ -102,10 +98,9 @@ fn plain(args: &Args, aims: &mut Vec<Goal>) -> Result<String, Box<dyn Error>> {
     for symmetry in [false, true] {
         let ours = |jobs: usize| -> Result<Plain, Box<dyn Error>> {
             let options = Options { symmetry, jobs, ..Options::default() };
-            let (found, time) = quickest(args.runs, || {
-                explore(&system, None, &options, &Budget::unlimited(), &mut |_| {})
-            })?;
-            let Exploration { outcome: Outcome::Holds, progress, .. } = found else {
+            let (found, time) =
+                quickest(args.runs, || Explorer::new(&system).options(options.clone()).run())?;
+            let Exploration { outcome: Outcome::Holds, progress, .. } = found? else {
                 return Err("the directory protocol is wrong".into());
             };
             let bytes = Some(progress.bytes as f64 / progress.states as f64);
@@ -288,8 +283,12 @@ fn cost(
         let ((states, expanded), time) = quickest(runs, || {
             let (mut states, mut expanded) = (0, 0);
             for _ in 0..rounds {
-                let companion = witness.as_ref().map(|w| w as _);
-                let found = explore(system, companion, options, &Budget::unlimited(), &mut |_| {});
+                let mut explorer = Explorer::new(system).options(options.clone());
+                if let Some(witness) = &witness {
+                    explorer = explorer.companion(witness);
+                }
+                // A witness that was made fits; there is no checkpoint that might not.
+                let Ok(found) = explorer.run() else { continue };
                 states += found.progress.states;
                 expanded += found.progress.expanded;
             }
@@ -328,9 +327,10 @@ fn proofs(args: &Args, aims: &mut Vec<Goal>) -> Result<String, Box<dyn Error>> {
             .replace("PROCS: 2", &format!("PROCS: {procs}"));
         let system = parse(name, &text)?.tracked().map_err(|d| d.to_string())?;
         let options = Options { jobs: 2, deadlock: false, ..Options::default() };
-        let (found, time) = once(|| verify(&system, &options, &Budget::unlimited(), &mut |_| {}));
-        let Verification { outcome, progress, shape, .. } = found?;
-        let is_proved = matches!(outcome, Sequential::Proved);
+        let (found, time) = once(|| Explorer::new(&system).options(options).run());
+        let Exploration { outcome, progress, shape, .. } = found?;
+        let shape = shape.ok_or("a protocol that is proved tracks its data")?;
+        let is_proved = matches!(outcome, Outcome::Holds);
         eprintln!("{name}, {procs} processors: {}", show_time(time));
         rows.push(vec![
             format!("`{name}`"),

@@ -14,6 +14,8 @@ pub(crate) const VIOLATION: u8 = 1;
 pub(crate) const UNREADABLE: u8 = 2;
 /// Something is undecided and nothing is a violation.
 pub(crate) const UNDECIDED: u8 = 3;
+/// Nothing was proved, because there is nothing to prove anything of.
+pub(crate) const UNPROVED: u8 = 4;
 
 /// Whoever read the output has gone: what a shell says of a program that the signal for it ended.
 pub(crate) const CLOSED: u8 = 141;

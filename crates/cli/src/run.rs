@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use consistory_draw::{Sequence, SequenceStep, sequence_svg};
-use consistory_protocol::{Entry, Run, Step, System};
+use consistory_protocol::{Entry, Run, RunStep, System};
 
 use crate::error::CliError;
 
@@ -24,7 +24,7 @@ pub(crate) fn with_changes(run: &Run) -> String {
 ///
 /// The elements of a multiset have no places: what counts is which were added and taken. Fields of a
 /// record that all become defined, or undefined, are one change.
-fn changes(before: Option<&Step>, step: &Step) -> Vec<String> {
+fn changes(before: Option<&RunStep>, step: &RunStep) -> Vec<String> {
     let Some(before) = before else { return Vec::new() };
     let mut lines = Vec::new();
     let mut fields: Vec<(&Entry, &Entry)> = Vec::new();
@@ -85,7 +85,7 @@ fn flush(fields: &mut Vec<(&Entry, &Entry)>, lines: &mut Vec<String>) {
 }
 
 /// Lists the elements of all multisets of a state, with the names of the multisets.
-fn elements(step: &Step) -> Vec<(String, String)> {
+fn elements(step: &RunStep) -> Vec<(String, String)> {
     let mut elements: Vec<(String, String, String)> = Vec::new();
     for entry in &step.state {
         let Some((bag, rest)) = entry.name.split_once('{') else { continue };

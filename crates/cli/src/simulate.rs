@@ -3,7 +3,8 @@
 use std::io::Write;
 
 use consistory_formats::{Format, Writer};
-use consistory_protocol::{Observer, System, TraceNames, history, simulate as run};
+use consistory_protocol::descriptor::Symbol;
+use consistory_protocol::{Monitor, System, TraceNames, history, simulate as run};
 
 use crate::args::SimulateArgs;
 use crate::error::{CliError, OK};
@@ -12,7 +13,7 @@ use crate::verify::read_model;
 
 /// Makes runs with consecutive seeds, one after the other.
 pub(crate) fn simulate(args: &SimulateArgs) -> Result<u8, CliError> {
-    let model = read_model(&args.path)?;
+    let model = read_model(&args.path, &args.constants)?;
     let system = model.tracked().map_err(CliError::from)?;
     if args.descriptor && args.count != 1 {
         return Err(CliError::usage("a descriptor is of one run"));
@@ -36,24 +37,31 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<u8, CliError> {
     Ok(OK)
 }
 
-/// Writes the descriptor of a run, up to where the observer cannot go on.
+/// Writes the descriptor of a run, up to where its constraint graph fails.
+///
+/// A run may end with stores that are not serialized yet; the descriptor then ends with an order
+/// for them.
 fn write_descriptor(
     args: &SimulateArgs,
     system: &System,
     output: &mut Output,
 ) -> Result<(), CliError> {
     let shape = system.shape().expect("a system that tracks has a shape");
-    let mut observer = Observer::new(shape).with_homes(&system.location_homes());
-    let mut symbols = Vec::new();
+    let mut monitor = Monitor::new(shape).with_homes(&system.location_homes());
+    let mut write = |symbols: &[Symbol]| -> Result<(), CliError> {
+        symbols.iter().try_for_each(|symbol| writeln!(output, "{symbol}").map_err(CliError::output))
+    };
+    let mut failed = None;
     for effect in &run(system, args.operations, args.seed).effects {
-        let stopped = observer.step(effect, &mut symbols);
-        for symbol in symbols.drain(..) {
-            writeln!(output, "{symbol}").map_err(CliError::output)?;
-        }
-        if let Err(failure) = stopped {
-            writeln!(output, "# {failure}").map_err(CliError::output)?;
+        let stepped = monitor.step(effect);
+        write(monitor.symbols())?;
+        if let Err(failure) = stepped {
+            failed = Some(failure);
             break;
         }
     }
-    Ok(())
+    match failed {
+        None => write(&monitor.ending().unwrap_or_default()),
+        Some(failure) => writeln!(output, "# {failure}").map_err(CliError::output),
+    }
 }

@@ -4,28 +4,32 @@ mod checkpoint;
 mod descriptor;
 mod report;
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use consistory::Court;
 use consistory_history::History;
 use consistory_protocol::{
-    Checkpoint, Model, Options, Outcome, Run, Sequential, Snapshot, System, explore_from,
-    verify_judged,
+    Checkpoint, ConstantValue, Exploration, Explorer, Model, Options, Outcome, Run, Snapshot,
+    System, Unfinished, Violation,
 };
-use consistory_verdict::{Budget, Verdict};
+use consistory_verdict::Budget;
 use serde_json::{Value, json};
 
 use crate::args::{OutputFormat, VerifyArgs};
-use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report as tell};
+use crate::error::{CliError, OK, UNDECIDED, UNPROVED, UNREADABLE, VIOLATION, report as tell};
 use crate::{interrupt, run};
 use checkpoint::Keeper;
 use report::{
-    Failed, Line, counts, proved, refused, run_json, tracking, undecided, what_is_wrong,
-    without_faults, wrong,
+    Line, counts, holds, proved, refuted, run_json, tracking, undecided, unexplained, unproved,
+    what_is_wrong, wrong,
 };
+
+/// One part in so many of the time is left for judging a run when the rest is over.
+const JUDGING_SHARE: u32 = 8;
 
 /// Verifies every file; one that cannot be read is reported, and the others are still judged.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CliError> {
@@ -46,11 +50,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CliError> {
         codes.push(match judged {
             Ok(report) => {
                 print(args, path, &report, width.filter(|_| is_table))?;
-                match report.verdict {
-                    Verdict::Consistent => OK,
-                    Verdict::Violation => VIOLATION,
-                    Verdict::Undecided => UNDECIDED,
-                }
+                report.verdict.exit_code()
             }
             Err(CliError::Closed) => return Err(CliError::Closed),
             Err(error) => {
@@ -65,7 +65,8 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CliError> {
     if is_table && args.format == OutputFormat::Text {
         summarize(&codes, paths.len()).map_err(CliError::output)?;
     }
-    let worst = [UNREADABLE, VIOLATION, UNDECIDED].into_iter().find(|code| codes.contains(code));
+    let mut worst = [UNREADABLE, VIOLATION, UNDECIDED, UNPROVED].into_iter();
+    let worst = worst.find(|code| codes.contains(code));
     Ok(worst.unwrap_or(if codes.len() < paths.len() { UNDECIDED } else { OK }))
 }
 
@@ -107,15 +108,73 @@ fn find(args: &VerifyArgs) -> Result<Vec<PathBuf>, CliError> {
     Ok(found)
 }
 
-/// Reads a description in Murphi.
-pub(crate) fn read_model(path: &Path) -> Result<Model, CliError> {
-    let text = std::fs::read_to_string(path).map_err(|e| CliError::file("read", path, e))?;
-    Model::parse(&path.display().to_string(), &text).map_err(CliError::from)
+/// Reads a description in Murphi, from standard input if the path is `-`.
+///
+/// Bytes that are not UTF-8 occur in comments of older descriptions: they become a replacement
+/// character, which is reported if it stands outside of a comment.
+pub(crate) fn read_model(
+    path: &Path,
+    constants: &[(String, ConstantValue)],
+) -> Result<Model, CliError> {
+    let failed = |error| CliError::file("read", path, error);
+    let input: Box<dyn Read> = match path == Path::new("-") {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(std::fs::File::open(path).map_err(failed)?),
+    };
+    let mut bytes = Vec::new();
+    // One byte more than a description may have: the library then says that it is too long.
+    input.take(Model::MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    let text = String::from_utf8_lossy(&bytes);
+    Model::parse_with(&path.display().to_string(), &text, constants).map_err(CliError::from)
+}
+
+/// What came of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ProtocolVerdict {
+    /// Every run is sequentially consistent, or a descriptor is of an acyclic constraint graph.
+    Proved,
+    /// The ordinary checks, which were asked for, found nothing wrong.
+    Holds,
+    /// There is nothing that could be proved: no loads or no stores.
+    Unproved,
+    Violation,
+    Undecided,
+}
+
+impl ProtocolVerdict {
+    fn exit_code(self) -> u8 {
+        match self {
+            ProtocolVerdict::Proved | ProtocolVerdict::Holds => OK,
+            ProtocolVerdict::Unproved => UNPROVED,
+            ProtocolVerdict::Violation => VIOLATION,
+            ProtocolVerdict::Undecided => UNDECIDED,
+        }
+    }
+
+    /// Returns the word that programs read.
+    fn as_str(self) -> &'static str {
+        match self {
+            ProtocolVerdict::Proved => "consistent",
+            ProtocolVerdict::Holds => "holds",
+            ProtocolVerdict::Unproved => "unproved",
+            ProtocolVerdict::Violation => "violation",
+            ProtocolVerdict::Undecided => "undecided",
+        }
+    }
+
+    /// Returns the sign of a line in a table.
+    fn sign(self) -> &'static str {
+        match self {
+            ProtocolVerdict::Proved | ProtocolVerdict::Holds => "✓",
+            ProtocolVerdict::Violation => "✗",
+            ProtocolVerdict::Unproved | ProtocolVerdict::Undecided => "?",
+        }
+    }
 }
 
 /// What is said of a file.
 struct Report {
-    verdict: Verdict,
+    verdict: ProtocolVerdict,
     /// In a few words.
     headline: String,
     /// For people, the file's name in front of it.
@@ -140,11 +199,7 @@ fn print(
             let number = |key: &str| json[key].as_u64().map_or(String::new(), |n| n.to_string());
             let seconds = json["millis"].as_f64().map_or(String::new(), |ms| format!("{:.1} s", ms / 1e3));
             let (states, depth) = (number("states"), number("depth"));
-            let mark = match verdict {
-                Verdict::Consistent => "✓",
-                Verdict::Violation => "✗",
-                Verdict::Undecided => "?",
-            };
+            let mark = verdict.sign();
             writeln!(
                 out,
                 "{mark} {source:<width$} {states:>10} states {depth:>4} deep {seconds:>9}  {headline}"
@@ -165,9 +220,13 @@ fn print(
 fn summarize(codes: &[u8], files: usize) -> io::Result<()> {
     let mut line = format!("{files} files:");
     let mut separator = " ";
-    for (code, name) in
-        [(OK, "fine"), (VIOLATION, "wrong"), (UNDECIDED, "undecided"), (UNREADABLE, "unreadable")]
-    {
+    for (code, name) in [
+        (OK, "fine"),
+        (VIOLATION, "wrong"),
+        (UNDECIDED, "undecided"),
+        (UNPROVED, "unproved"),
+        (UNREADABLE, "unreadable"),
+    ] {
         let count = codes.iter().filter(|&&found| found == code).count();
         if count > 0 {
             line += &format!("{separator}{count} {name}");
@@ -185,36 +244,41 @@ fn verify_protocol(
     path: &Path,
     interrupt: &Arc<AtomicBool>,
 ) -> Result<Report, CliError> {
-    let model = read_model(path)?;
-    let jobs = args.jobs.count();
-    let is_plain = args.plain || !model.is_marked();
-    // With labels in the place of data a store may change nothing, which is no deadlock.
-    let options = Options {
-        symmetry: !args.no_symmetry,
-        jobs,
-        states: args.states,
-        deadlock: is_plain,
-        compaction: args.compaction,
-    };
+    let started = Instant::now();
     let budget = Budget::unlimited()
         .with_time(args.budget)
         .with_memory(args.memory)
         .with_interrupt(Arc::clone(interrupt));
+    let model = read_model(path, &args.constants)?;
+    let jobs = args.jobs.count();
+    // The rules of a large description take memory before anything is explored.
+    if let Err(stopped) = budget.check().and(budget.reserve(model.estimated_bytes(jobs))) {
+        let counts = serde_json::json!({ "states": 0, "depth": 0 });
+        return Ok(undecided(&Unfinished::Budget(stopped), counts, None));
+    }
+    // What cannot be proved is checked all the same, and the report says that nothing is proved.
+    let missing = if args.plain { None } else { model.missing_marks() };
+    let is_plain = args.plain || missing.is_some();
+    // With labels in the place of data a store may change nothing, which is not a deadlock.
+    let options = Options {
+        symmetry: !args.no_symmetry,
+        jobs,
+        states: args.states,
+        deadlock: is_plain && !args.no_deadlock,
+        compaction: args.compaction,
+    };
     let from = args.resume.as_deref().map(checkpoint::read).transpose()?;
     let keeper = Keeper::new(args.checkpoint.as_deref());
     if args.show_tracking {
         let system = model.tracked().map_err(CliError::from)?;
         return Ok(tracking(&system));
     }
-    let court = Court::registers().models(["sc"])?.budget(args.budget).memory(args.memory);
-    let court = court.jobs(1).interrupt(Arc::clone(interrupt));
-    let task = Task { args, path, options, budget, court, keeper };
-    if is_plain {
-        task.explore(&model.plain(), from)
-    } else {
-        let system = model.tracked().map_err(CliError::from)?;
-        task.prove(&system, from)
-    }
+    let system = match is_plain {
+        true => model.plain(),
+        false => model.tracked().map_err(CliError::from)?,
+    };
+    let judge = RunJudge { args, interrupt, started };
+    Task { args, path, options, budget, judge, keeper, missing }.run(&system, from)
 }
 
 /// A protocol that is to be judged, and how.
@@ -223,71 +287,63 @@ struct Task<'a> {
     path: &'a Path,
     options: Options,
     budget: Budget,
-    /// Judges the histories of runs.
-    court: Court,
+    judge: RunJudge<'a>,
     keeper: Keeper,
+    /// Why nothing can be proved, if nothing can.
+    missing: Option<&'static str>,
 }
 
 impl Task<'_> {
-    /// Makes the ordinary checks.
-    fn explore(mut self, system: &System, from: Option<Checkpoint>) -> Result<Report, CliError> {
-        let (options, budget) = (&self.options, &self.budget);
+    /// Makes the ordinary checks, or proves that every run is sequentially consistent.
+    fn run(mut self, system: &System, from: Option<Checkpoint>) -> Result<Report, CliError> {
+        let (budget, judge) = (&self.budget, &self.judge);
         let mut progress = Line::new(self.path);
-        let exploration = explore_from(from, system, None, options, budget, &mut |snapshot| {
+        let keeper = &mut self.keeper;
+        let report = |snapshot: &Snapshot<'_>| {
             progress.show(snapshot.progress());
-            self.keeper.keep(snapshot);
-        });
+            keeper.keep(snapshot);
+        };
+        let mut explorer = Explorer::new(system)
+            .options(self.options.clone())
+            .budget(budget.clone())
+            .report(report)
+            .judge(|history| judge.judge(history).outcome());
+        if let Some(checkpoint) = from {
+            explorer = explorer.resume(checkpoint);
+        }
+        let explored = explorer.run();
         drop(progress);
-        let exploration = exploration.map_err(|error| self.refusal(&error.to_string()))?;
-        let mut counts =
-            counts(&exploration.progress, exploration.omission, &exploration.asymmetric);
-        Ok(match exploration.outcome {
-            Outcome::Holds => without_faults(&exploration, counts),
-            Outcome::Undecided { reason } => undecided(&reason, counts, self.kept()),
-            Outcome::Violated { violation, run } => {
-                counts["run"] = run_json(&run);
-                self.draw_run(system, &run, &what_is_wrong(&violation))?;
-                wrong(&violation, &run, &exploration.progress, counts)
-            }
-        })
+        let exploration = explored.map_err(|error| self.refusal(&error.to_string()))?;
+        self.report(system, &exploration)
     }
 
-    /// Proves that every run is sequentially consistent, or refutes it.
-    fn prove(mut self, system: &System, from: Option<Checkpoint>) -> Result<Report, CliError> {
-        let (options, budget) = (&self.options, &self.budget);
-        let mut progress = Line::new(self.path);
-        let report = &mut |snapshot: &Snapshot<'_>| {
-            progress.show(snapshot.progress());
-            self.keeper.keep(snapshot);
-        };
-        // A run that is sequentially consistent after all does not end the search.
-        let court = &self.court;
-        let judge = &mut |history: &History| !judge(court, history).is_consistent();
-        let verification = verify_judged(from, system, options, budget, report, judge);
-        drop(progress);
-        let verification = verification.map_err(|error| self.refusal(&error.to_string()))?;
-        let mut counts =
-            counts(&verification.progress, verification.omission, &verification.asymmetric);
-        let shape = verification.shape;
-        counts["processors"] = shape.procs.into();
-        counts["blocks"] = shape.blocks.into();
-        counts["locations"] = shape.locations.into();
-        Ok(match &verification.outcome {
-            Sequential::Proved => proved(&verification, counts),
-            Sequential::Undecided { reason } => undecided(reason, counts, self.kept()),
-            Sequential::Wrong { violation, run } => {
-                counts["run"] = run_json(run);
-                self.draw_run(system, run, &what_is_wrong(violation))?;
-                wrong(violation, run, &verification.progress, counts)
+    fn report(&self, system: &System, exploration: &Exploration) -> Result<Report, CliError> {
+        let mut counts = counts(exploration);
+        Ok(match &exploration.outcome {
+            Outcome::Holds => match (self.missing, exploration.shape) {
+                (Some(missing), _) => unproved(missing, exploration, counts),
+                (None, None) => holds(exploration, counts),
+                (None, Some(shape)) => proved(exploration, shape, counts),
+            },
+            Outcome::Undecided { reason: Unfinished::Unexplained(found) } => {
+                counts["run"] = run_json(&found.run);
+                counts["failure"] = found.failure.to_string().into();
+                self.draw_run(system, &found.run, &found.failure.to_string())?;
+                let judged = self.judge.judge(&found.history);
+                unexplained(system, found, &judged, &exploration.progress, counts)?
             }
-            Sequential::Refused { run, failure, history, passed } => {
+            Outcome::Undecided { reason } => undecided(reason, counts, self.kept()),
+            Outcome::Violated { violation: Violation::Graph { failure, history }, run } => {
                 counts["run"] = run_json(run);
                 counts["failure"] = failure.to_string().into();
                 self.draw_run(system, run, &failure.to_string())?;
                 let judged = self.settle(history)?;
-                let progress = &verification.progress;
-                let failed = Failed { run, failure: &failure.to_string(), history, passed };
-                refused(&failed, &judged, progress, counts)?
+                refuted(run, &failure.to_string(), history, &judged, exploration, counts)?
+            }
+            Outcome::Violated { violation, run } => {
+                counts["run"] = run_json(run);
+                self.draw_run(system, run, &what_is_wrong(violation))?;
+                wrong(violation, run, &exploration.progress, counts)
             }
         })
     }
@@ -313,7 +369,7 @@ impl Task<'_> {
 
     /// Judges the history of a run, and draws it if it is not sequentially consistent.
     fn settle<'h>(&self, history: &'h History) -> Result<consistory::Verdict<'h>, CliError> {
-        let verdict = judge(&self.court, history);
+        let verdict = self.judge.judge(history);
         if let (Some(folder), true) = (&self.args.draw, verdict.is_violation()) {
             std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
             let name = self.path.with_extension("svg");
@@ -325,8 +381,23 @@ impl Task<'_> {
     }
 }
 
-/// Judges the history of a run.
-fn judge<'h>(court: &Court, history: &'h History) -> consistory::Verdict<'h> {
-    let report = court.judge(history).expect("the history of a run consists of reads and writes");
-    report.into_iter().next().expect("the court judges by one model")
+/// Judges the histories of runs, within the time that the protocol has.
+struct RunJudge<'a> {
+    args: &'a VerifyArgs,
+    interrupt: &'a Arc<AtomicBool>,
+    started: Instant,
+}
+
+impl RunJudge<'_> {
+    /// Judges the history of a run.
+    fn judge<'h>(&self, history: &'h History) -> consistory::Verdict<'h> {
+        let VerifyArgs { budget, memory, .. } = *self.args;
+        let left = budget.saturating_sub(self.started.elapsed()) + budget / JUDGING_SHARE;
+        let court = Court::registers().models(["sc"]).expect("sc is a model");
+        let court = court.budget(left).memory(memory).jobs(1);
+        let court = court.interrupt(Arc::clone(self.interrupt));
+        let report =
+            court.judge(history).expect("the history of a run consists of reads and writes");
+        report.into_iter().next().expect("the court judges by one model")
+    }
 }

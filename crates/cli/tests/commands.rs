@@ -1,6 +1,11 @@
 //! What the other commands do, and what people see.
 
+#[path = "../../protocol/tests/support/variants.rs"]
+mod variants;
+
 mod support;
+
+use std::path::Path;
 
 use expect_test::{expect, expect_file};
 use support::{Folder, KEPT, LOST};
@@ -188,7 +193,10 @@ fn a_store_order_that_does_not_fit_is_no_violation() {
     let ran = folder.run("verify lazy.m --format json");
     assert_eq!(ran.code, 3, "{}", ran.out);
     let meaning = ran.lines()[0]["meaning"].as_str().unwrap().to_owned();
-    assert!(meaning.contains("the store order does not fit"), "{meaning}");
+    assert!(meaning.contains("stores take effect in another order"), "{meaning}");
+    let hint = ran.lines()[0]["hint"].as_str().unwrap().to_owned();
+    assert!(hint.contains("when \"memory write"), "{hint}");
+    assert!(hint.contains("--@ serialize"), "{hint}");
     let beside = ran.lines()[0]["beside"].as_str().unwrap().to_owned();
     assert!(beside.starts_with("The search went on"), "{beside}");
 }
@@ -204,7 +212,54 @@ fn a_violation_is_found_behind_runs_that_do_not_fit() {
     let ran = folder.run("verify buffers.m");
     assert_eq!(ran.code, 1, "{}", ran.out);
     assert!(ran.out.contains("a run that is not:"), "{}", ran.out);
-    assert!(ran.out.contains("the store order does not fit either"), "{}", ran.out);
+    assert!(ran.out.contains("take effect in another order than was taken"), "{}", ran.out);
+}
+
+/// Without loads and stores nothing is proved, and nothing else may look as if something were.
+#[test]
+fn what_proves_nothing_says_so() {
+    let folder = Folder::new();
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/protocols");
+    let text = std::fs::read_to_string(format!("{corpus}/serial.m")).unwrap();
+    let without = |mark: &str| -> String {
+        text.lines().filter(|line| !line.contains(mark)).collect::<Vec<_>>().join("\n")
+    };
+    folder.write("loads.m", without("--@ store"));
+    folder.write("stores.m", without("--@ load"));
+    folder.write("unmarked.m", without("--@"));
+    folder.write("never.m", text.replacen("\"load\"", "\"load\" false &", 1));
+    for (name, reason) in [
+        ("loads.m", "no rule is marked as a store"),
+        ("stores.m", "no rule is marked as a load"),
+        ("unmarked.m", "no rule is marked as a load or a store"),
+        ("never.m", "no run loads anything"),
+    ] {
+        let ran = folder.run(&format!("verify {name} --format json"));
+        assert_eq!((ran.code, &ran.lines()[0]["verdict"]), (4, &"unproved".into()), "{name}");
+        let said = ran.lines()[0]["reason"].as_str().unwrap().to_owned();
+        assert!(said.starts_with(reason), "{name}: {said}");
+    }
+    let plain = folder.run("verify unmarked.m --plain --format json");
+    assert_eq!((plain.code, &plain.lines()[0]["verdict"]), (0, &"holds".into()));
+    folder.write("spaced.m", text.replace("--@", "-- @ "));
+    assert_eq!(folder.run("verify spaced.m").code, 0);
+    folder.write("empty.txt", "# nothing\n");
+    let ran = folder.run("verify --descriptor empty.txt");
+    assert_eq!(ran.code, 4, "{}", ran.out);
+}
+
+/// A run of lazy caching ends with stores that wait: its descriptor gives them an order.
+#[test]
+fn descriptors_of_pending_stores_are_whole() {
+    let folder = Folder::new();
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/protocols");
+    for seed in 0..20 {
+        folder.run(&format!(
+            "simulate {corpus}/lazy-caching.m -n 60 --seed {seed} --descriptor -o run.txt"
+        ));
+        let ran = folder.run("verify --descriptor run.txt");
+        assert_eq!(ran.code, 0, "{seed}: {}", ran.out);
+    }
 }
 
 #[test]
@@ -230,7 +285,9 @@ fn simulated_runs_are_checked() {
 fn a_search_goes_on_from_its_checkpoint() {
     let folder = Folder::new();
     let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/protocols");
-    let file = format!("{corpus}/lazy-caching-overtaking.m");
+    let patch = format!("{corpus}/lazy-caching-overtaking.patch");
+    folder.write("overtaking.m", variants::read(Path::new(&patch)));
+    let file = "overtaking.m";
     let whole = folder.run(&format!("verify {file} --format json"));
     let first = folder.run(&format!("verify {file} --states 500 --checkpoint at.ckpt"));
     assert_eq!(first.code, 3);
@@ -259,6 +316,52 @@ fn a_search_goes_on_from_its_checkpoint() {
     assert_eq!(both.code, 2);
 }
 
+/// A checkpoint replaces nothing that is not one: no other file, no link, no device.
+#[cfg(unix)]
+#[test]
+fn a_checkpoint_replaces_only_a_checkpoint() {
+    let folder = Folder::new();
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/protocols");
+    let run = |place: &str| {
+        folder.run(&format!("verify {corpus}/lazy-caching.m --states 100 --checkpoint {place}"))
+    };
+    folder.write("mine.txt", "mine");
+    let refused = run("mine.txt");
+    assert_eq!(refused.code, 3);
+    assert!(refused.err.contains("is not a checkpoint"), "{}", refused.err);
+    assert_eq!(folder.read("mine.txt"), "mine");
+    folder.write("target.ckpt", "");
+    std::os::unix::fs::symlink("target.ckpt", folder.path().join("link.ckpt")).unwrap();
+    assert!(run("link.ckpt").out.contains("--resume link.ckpt"));
+    assert!(folder.path().join("link.ckpt").is_symlink());
+    assert!(std::fs::metadata(folder.path().join("target.ckpt")).unwrap().len() > 100);
+    // Twice in a row: the second replaces the first.
+    assert!(run("again.ckpt").out.contains("--resume again.ckpt"));
+    assert!(run("again.ckpt").out.contains("--resume again.ckpt"));
+    run("/dev/null");
+    assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+    assert!(!folder.path().join("again.ckpt.partial").exists());
+}
+
+/// Constants from the command line, bytes that are not UTF-8, deadlocks left out.
+#[test]
+fn descriptions_come_as_they_are() {
+    let folder = Folder::new();
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/protocols");
+    let three = folder.run(&format!("verify {corpus}/msi.m -D PROCS=3 --format json"));
+    assert_eq!((three.code, &three.lines()[0]["processors"]), (0, &3.into()));
+    let unknown = folder.run(&format!("verify {corpus}/msi.m -D CACHES=3"));
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.err.contains("there is no constant `CACHES`"), "{}", unknown.err);
+    let mut text = b"-- caf\xe9\n".to_vec();
+    text.extend(std::fs::read(format!("{corpus}/serial.m")).unwrap());
+    folder.write("latin.m", &text);
+    assert_eq!(folder.run("verify latin.m").code, 0);
+    folder.write("stuck.m", "var x: 0..1; startstate x := 0; end; rule x = 0 ==> x := 1; end;");
+    assert_eq!(folder.run("verify stuck.m --plain").code, 1);
+    assert_eq!(folder.run("verify stuck.m --plain --no-deadlock").code, 0);
+}
+
 #[test]
 fn a_folder_of_protocols_is_a_table() {
     let folder = Folder::new();
@@ -285,7 +388,7 @@ fn what_cannot_be_read_is_said_once_with_its_place() {
     folder.write("readme.m", "# A heading\n\nand # a line with a rule\n# and more\n");
     let ran = folder.run("verify readme.m");
     assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("this is no description in Murphi"), "{}", ran.err);
+    assert!(ran.err.contains("this is not a description in Murphi"), "{}", ran.err);
     assert!(ran.err.contains("readme.m: 1 error"), "{}", ran.err);
     folder.write("two.txt", "1 ST(P1,B1,1)\n1 -> x\n2 LD(P1,B1,1\n");
     let ran = folder.run("verify --descriptor two.txt");

@@ -62,21 +62,21 @@ pub enum Label {
 }
 
 impl Label {
-    /// Gives the processor whose operation it is.
+    /// Returns the processor whose operation it is.
     pub fn processor(self) -> Processor {
         match self {
             Label::Store { processor, .. } | Label::Load { processor, .. } => processor,
         }
     }
 
-    /// Gives the block that it stores to or loads from.
+    /// Returns the block that it stores to or loads from.
     pub fn block(self) -> Block {
         match self {
             Label::Store { block, .. } | Label::Load { block, .. } => block,
         }
     }
 
-    /// Gives the value; `None` is the initial value.
+    /// Returns the value; `None` is the initial value.
     pub fn value(self) -> Option<u32> {
         match self {
             Label::Store { value, .. } => Some(value),
@@ -84,7 +84,7 @@ impl Label {
         }
     }
 
-    /// Says whether it is a store.
+    /// Checks whether it is a store.
     pub fn is_store(self) -> bool {
         matches!(self, Label::Store { .. })
     }
@@ -134,7 +134,7 @@ impl Annotations {
     const NAMED: [(Annotations, &str); 4] =
         [(Self::PO, "po"), (Self::STO, "STo"), (Self::INH, "inh"), (Self::FORCED, "forced")];
 
-    /// Says whether all of `other` are among them.
+    /// Checks whether all of `other` are among them.
     pub fn has(self, other: Annotations) -> bool {
         self.0 & other.0 == other.0
     }
@@ -180,7 +180,7 @@ pub enum Symbol {
         /// What it says.
         annotations: Annotations,
     },
-    /// Gives one more ID to a node; whichever node had the ID loses it.
+    /// Returns one more ID to a node; whichever node had the ID loses it.
     AddId {
         /// An ID of the node; if no node has it, `id` is only taken away.
         node: Id,
@@ -404,7 +404,7 @@ impl Cursor<'_> {
         if self.takes(text) { Ok(()) } else { Err(self.expected(expected)) }
     }
 
-    /// Goes over `text` and the space behind it, if the rest starts with it.
+    /// Goes over `text` and the space after it, if the rest starts with it.
     fn takes(&mut self, text: &str) -> bool {
         let found = self.rest().starts_with(text);
         if found {
@@ -429,7 +429,7 @@ impl Cursor<'_> {
         (self.at..self.at + length, DescriptorProblem::Expected { expected, found })
     }
 
-    /// Gives what is left of the line, up to a comment.
+    /// Returns what is left of the line, up to a comment.
     fn rest(&self) -> &str {
         let rest = &self.text[self.at..];
         rest.split_once('#').map_or(rest, |(before, _)| before)

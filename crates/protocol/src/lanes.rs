@@ -18,7 +18,7 @@ pub(crate) struct Lanes {
 }
 
 impl System {
-    /// Gives the names of the lanes of a run; the last is for what is shared.
+    /// Returns the names of the lanes of a run; the last is for what is shared.
     pub fn lane_names(&self) -> Vec<String> {
         let mut names = self.lane_type().map_or(Vec::new(), |ty| self.value_names(ty));
         names.push("shared".to_owned());
@@ -34,7 +34,7 @@ impl System {
         for &var in &self.program.globals {
             self.count_slots(self.program.variables[var.0 as usize].ty, &mut slots);
         }
-        let is_lane = |ty: TypeId| (2..=MOST_LANES).contains(&self.program.types.count(ty));
+        let is_lane = |ty: TypeId| (2..=MAX_LANES).contains(&self.program.types.count(ty));
         let best = slots.into_iter().filter(|&(ty, _)| is_lane(ty));
         best.max_by_key(|&(ty, count)| (count, std::cmp::Reverse(ty.0))).map(|(ty, _)| ty)
     }
@@ -92,7 +92,7 @@ impl System {
         }
     }
 
-    /// Gives the lane of a rule's first parameter that names one.
+    /// Returns the lane of a rule's first parameter that names one.
     pub(crate) fn actor(&self, lanes: &Lanes, instance: usize) -> Option<u32> {
         let instance = &self.lowered.rules[instance];
         let binders = &self.program.rules[instance.rule as usize].binders;
@@ -135,5 +135,5 @@ impl Lanes {
     }
 }
 
-/// More lanes than this are no picture.
-const MOST_LANES: u32 = 16;
+/// Number of lanes beyond which a picture is unreadable.
+const MAX_LANES: u32 = 16;

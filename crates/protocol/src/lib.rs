@@ -1,8 +1,10 @@
-//! Protocols: a coherence protocol in Murphi goes in; every run of it is explored.
+//! Coherence protocols in Murphi: every run of a protocol is explored, and proved sequentially
+//! consistent.
 //!
-//! In reading order: [`tracking`] is what a rule does to the data that a protocol holds, and the
-//! contract of what runs beside the protocol and watches it. A [`Model`] is a description that was
-//! read and checked, a [`System`] is one that can run, and [`explore`] visits all its states.
+//! In reading order: [`tracking`] describes what a rule does to the data that a protocol holds, and
+//! the contract of companions that run beside a protocol and watch it. A [`Model`] is a description
+//! that was read and checked, a [`System`] is one that can run, and an [`Explorer`] visits all its
+//! states.
 
 pub mod descriptor;
 pub mod tracking;
@@ -25,13 +27,12 @@ mod lanes;
 mod explore;
 
 mod simulate;
-mod verify;
 
 pub use explore::{
-    Checkpoint, CheckpointError, Exploration, Mismatch, Options, Outcome, Passed, Progress, Run,
-    Snapshot, Step, Unfinished, Violation, explore, explore_from,
+    Checkpoint, CheckpointError, Exploration, ExploreError, Explorer, GivenUp, Mismatch, Options,
+    Outcome, Progress, Run, RunStep, Snapshot, Stop, Unexplained, Unfinished, Violation,
 };
 pub use machine::FaultKind;
+pub use murphi::ConstantValue;
 pub use simulate::{Simulation, simulate};
 pub use system::{Entry, Fault, Model, Position, System};
-pub use verify::{Sequential, Verification, VerifyError, verify, verify_from, verify_judged};

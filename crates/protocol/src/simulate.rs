@@ -1,6 +1,8 @@
 //! Random runs of a protocol.
 
-use crate::machine::stepper::{Fired, Stepper};
+use consistory_verdict::Budget;
+
+use crate::machine::stepper::{Fired, Serialization, Stepper};
 use crate::system::{Fault, System};
 use crate::tracking::{Effect, Operation};
 
@@ -14,7 +16,7 @@ pub struct Simulation {
 }
 
 /// How many rules fire for each load or store at most: a run may stop doing any.
-const PATIENCE: usize = 200;
+const MAX_RULES_PER_OPERATION: usize = 200;
 
 /// Runs a system that tracks its data until it has performed so many loads and stores, fails, or
 /// gets nowhere.
@@ -29,7 +31,7 @@ pub fn simulate(system: &System, operations: usize, seed: u64) -> Simulation {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         ((z ^ (z >> 31)) % bound.max(1) as u64) as usize
     };
-    let mut stepper = Stepper::new(system);
+    let mut stepper = Stepper::new(system, Serialization::Inferred, Budget::unlimited());
     let mut simulation = Simulation { effects: Vec::new(), fault: None };
     let starts = system.lowered.starts.len();
     if starts == 0 {
@@ -41,8 +43,9 @@ pub fn simulate(system: &System, operations: usize, seed: u64) -> Simulation {
     }
     simulation.effects.push(stepper.effect.clone());
     let mut rules: Vec<usize> = (0..system.lowered.rules.len()).collect();
+    let ends = &system.lowered.priority_ends;
     let mut performed = 0;
-    for _ in 0..operations.saturating_mul(PATIENCE) {
+    for _ in 0..operations.saturating_mul(MAX_RULES_PER_OPERATION) {
         if performed >= operations {
             break;
         }
@@ -50,7 +53,9 @@ pub fn simulate(system: &System, operations: usize, seed: u64) -> Simulation {
         stepper.load_slots(&state);
         let mut fired = Fired::Disabled;
         for tried in 0..rules.len() {
-            let other = tried + below(rules.len() - tried);
+            // Rules of one priority are tried in a random order, those that come first before.
+            let end = ends[ends.partition_point(|&end| end <= tried)];
+            let other = tried + below(end - tried);
             rules.swap(tried, other);
             fired = stepper.fire(rules[tried]);
             if fired != Fired::Disabled {

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use consistory_diagnostic::Diagnostics;
 
+use crate::explore::GivenUp;
 use crate::machine::code::{FaultKind, SiteId};
 use crate::machine::layout::{Layout, SlotKind, slot_names};
 use crate::machine::lower::{Lowered, lower};
 use crate::machine::{UNDEFINED, run::Printed};
 use crate::murphi::commute::{self, Symmetric};
 use crate::murphi::flow::{self, Flow};
-use crate::murphi::ir::{Binder, Program};
-use crate::murphi::{self, Source, Span, TypeId};
+use crate::murphi::ir::{Binder, MarkKind, Place, PlaceStep, Program, Rule, VarId};
+use crate::murphi::{self, ConstantValue, Source, Span, Type, TypeId};
 use crate::tracking::Shape;
 
 /// A description in Murphi that was read and checked.
@@ -19,27 +20,64 @@ use crate::tracking::Shape;
 pub struct Model {
     source: Source,
     program: Arc<Program>,
+    constants: Arc<[(String, ConstantValue)]>,
 }
 
 impl Model {
-    /// Reads and checks a description; `name` is what diagnostics call it.
+    /// The number of bytes that a description may have.
+    pub const MAX_BYTES: u64 = murphi::MAX_BYTES as u64;
+
+    /// Reads and checks a description; diagnostics call it `name`.
     pub fn parse(name: &str, text: &str) -> Result<Model, Diagnostics> {
+        Model::parse_with(name, text, &[])
+    }
+
+    /// Reads and checks a description with other values for some of its constants.
+    pub fn parse_with(
+        name: &str,
+        text: &str,
+        constants: &[(String, ConstantValue)],
+    ) -> Result<Model, Diagnostics> {
         let source = Source::new(name, text);
-        let program = Arc::new(murphi::read(&source)?);
-        Ok(Model { source, program })
+        let program = Arc::new(murphi::read(&source, constants)?);
+        Ok(Model { source, program, constants: constants.into() })
     }
 
-    /// Says whether a rule is marked as a load, a store or a step of the store order.
-    pub fn is_marked(&self) -> bool {
-        self.program.rules.iter().any(|rule| !rule.marks.is_empty())
+    /// Returns why nothing can be proved of the loads and stores of a description, if nothing can:
+    /// none are marked.
+    pub fn missing_marks(&self) -> Option<&'static str> {
+        let marks = || self.program.rules.iter().flat_map(|rule| &rule.marks);
+        let loads = marks().any(|mark| matches!(mark.kind, MarkKind::Load { .. }));
+        let stores = marks().any(|mark| matches!(mark.kind, MarkKind::Store { .. }));
+        match (loads, stores) {
+            (true, true) => None,
+            (false, true) => Some(
+                "no rule is marked as a load; put `--@ load proc=P block=B from=PLACE` in front of \
+                 the rules that load",
+            ),
+            (true, false) => Some(
+                "no rule is marked as a store; put `--@ store proc=P block=B` in front of the rules \
+                 that store",
+            ),
+            (false, false) => Some(
+                "no rule is marked as a load or a store; put `--@ load proc=P block=B from=PLACE` \
+                 and `--@ store proc=P block=B` in front of the rules that load and store",
+            ),
+        }
     }
 
-    /// Makes a system that runs with data as it is.
+    /// Estimates how many bytes it takes to run the description on some threads, besides the states
+    /// that are visited.
+    pub fn estimated_bytes(&self, jobs: usize) -> u64 {
+        estimated_bytes(&self.program, jobs)
+    }
+
+    /// Builds a system that runs with data as it is.
     pub fn plain(&self) -> System {
         self.system(None)
     }
 
-    /// Makes a system that runs with labels in the place of data, or says what stands against it.
+    /// Builds a system that runs with labels in the place of data, or says what stands against it.
     pub fn tracked(&self) -> Result<System, Diagnostics> {
         match flow::analyse(&self.program) {
             Ok(flow) => Ok(self.system(Some(flow))),
@@ -53,7 +91,18 @@ impl Model {
         let symmetric = commute::symmetric(&program);
         let lowered = lower(&program, &self.source.text, data, &symmetric);
         let layout = Layout::new(&program, flow.as_ref());
-        System { source: self.source.clone(), program, lowered, layout, flow, symmetric }
+        let serialized_locations = serialized_locations(&program, &layout, flow.as_ref());
+        let (source, constants) = (self.source.clone(), Arc::clone(&self.constants));
+        System {
+            source,
+            constants,
+            program,
+            lowered,
+            layout,
+            flow,
+            symmetric,
+            serialized_locations,
+        }
     }
 }
 
@@ -61,11 +110,15 @@ impl Model {
 #[derive(Debug)]
 pub struct System {
     pub(crate) source: Source,
+    /// Values that constants were given from outside.
+    pub(crate) constants: Arc<[(String, ConstantValue)]>,
     pub(crate) program: Arc<Program>,
     pub(crate) lowered: Lowered,
     pub(crate) layout: Layout,
     pub(crate) flow: Option<Flow>,
     pub(crate) symmetric: Symmetric,
+    /// The locations where `serialize` marks look for stores.
+    pub(crate) serialized_locations: Vec<u32>,
 }
 
 /// A place in a description.
@@ -103,15 +156,34 @@ pub struct Entry {
     pub value: Option<String>,
 }
 
+/// Estimates the bytes of a program: what each slot and each rule takes, once and per thread.
+fn estimated_bytes(program: &Program, jobs: usize) -> u64 {
+    const PER_SLOT: u64 = 64;
+    const PER_SLOT_AND_THREAD: u64 = 160;
+    const PER_RULE: u64 = 160;
+    let ty = |var: &VarId| program.variables[var.0 as usize].ty;
+    let slots: u64 =
+        program.globals.iter().map(|var| u64::from(program.types.slots(ty(var)))).sum();
+    let choices = |rule: &Rule| {
+        rule.binders.iter().fold(1u64, |product, binder| match binder {
+            Binder::Quantifier { values, .. } => product.saturating_mul(values.len() as u64),
+            _ => product,
+        })
+    };
+    let rules: u64 = program.rules.iter().chain(&program.starts).map(choices).sum();
+    slots * (PER_SLOT + PER_SLOT_AND_THREAD * jobs.max(1) as u64) + rules * PER_RULE
+}
+
 impl System {
+    /// Estimates how many bytes it takes to run on some threads, besides the states that are
+    /// visited.
+    pub fn estimated_bytes(&self, jobs: usize) -> u64 {
+        estimated_bytes(&self.program, jobs)
+    }
+
     /// Counts the bits of a packed state.
     pub fn bits(&self) -> u32 {
         self.layout.bits
-    }
-
-    /// Says which scalarsets are explored without symmetry, and why, as diagnostics with places.
-    pub fn asymmetries(&self) -> Diagnostics {
-        self.source.diagnostics(self.symmetric.notes.clone())
     }
 
     /// Counts the rules, each choice of parameters by itself.
@@ -119,7 +191,7 @@ impl System {
         self.lowered.rules.len()
     }
 
-    /// Gives what a companion has to be built for; nothing without tracking.
+    /// Returns what a companion has to be built for; nothing without tracking.
     pub fn shape(&self) -> Option<Shape> {
         let flow = self.flow.as_ref()?;
         let types = &self.program.types;
@@ -131,13 +203,13 @@ impl System {
         })
     }
 
-    /// Gives the names of the locations, as the description would write them.
+    /// Returns the names of the locations, as the description would write them.
     pub fn location_names(&self) -> Vec<String> {
         let names = slot_names(&self.program);
         self.layout.locations.iter().map(|&slot| names[slot as usize].clone()).collect()
     }
 
-    /// Gives the names of the variables that only checks look at.
+    /// Returns the names of the variables that only checks look at.
     pub fn ghost_names(&self) -> Vec<String> {
         let ghosts = self.flow.iter().flat_map(|flow| &flow.ghosts);
         let mut names: Vec<String> =
@@ -146,12 +218,12 @@ impl System {
         names
     }
 
-    /// Gives the names of the processors.
+    /// Returns the names of the processors.
     pub fn proc_names(&self) -> Vec<String> {
         self.flow.as_ref().map_or(Vec::new(), |flow| self.value_names(flow.proc))
     }
 
-    /// Gives the names of the blocks; a single block without a type has the name `block`.
+    /// Returns the names of the blocks; a single block without a type has the name `block`.
     pub fn block_names(&self) -> Vec<String> {
         match self.flow.as_ref().and_then(|flow| flow.block) {
             Some(block) => self.value_names(block),
@@ -167,7 +239,7 @@ impl System {
         codes.map(|code| types.show_code(ty, code)).collect()
     }
 
-    /// Gives a rule's name with the values of its parameters.
+    /// Returns a rule's name with the values of its parameters.
     pub(crate) fn rule_name(&self, instance: usize) -> String {
         let instance = &self.lowered.rules[instance];
         let rule = &self.program.rules[instance.rule as usize];
@@ -229,11 +301,20 @@ impl System {
         Fault { kind: site.kind.clone(), position: self.position(site.span) }
     }
 
-    /// Gives the scalarsets of a loop that depends on the order of its rounds, if a site is of one.
-    pub(crate) fn ordered_loop(&self, site: SiteId) -> Option<Vec<TypeId>> {
-        let site = &self.lowered.sites[site.0 as usize];
-        let types = self.symmetric.doubtful.values().flatten();
-        (site.kind == FaultKind::OrderedLoop).then(|| types.copied().collect())
+    /// Returns the scalarsets of a loop that depends on the order of its rounds, if a site is of one.
+    pub(crate) fn ordered_loop(&self, site: SiteId) -> Option<&[TypeId]> {
+        self.lowered.loops.get(&site).map(|types| &types[..])
+    }
+
+    /// Lists the scalarsets of which `clear` picks a value; data is never permuted when tracked.
+    pub(crate) fn clear_notes(&self) -> Vec<GivenUp> {
+        let data = self.flow.as_ref().map(|flow| flow.data);
+        let notes = self.symmetric.cleared.iter().filter(|(ty, _)| Some(*ty) != data);
+        let given_up = notes.map(|&(ty, span)| GivenUp {
+            scalarset: self.program.types.show(ty),
+            reason: format!("`clear` at {} picks one of its values", self.position(span)),
+        });
+        given_up.collect()
     }
 
     /// Writes out the slots of a state; `contents` are the values of its locations.
@@ -275,7 +356,7 @@ impl System {
 
     /// Lists the simple types of the slots of a type.
     fn leaves(&self, ty: TypeId, out: &mut Vec<TypeId>) {
-        use crate::murphi::{Type, Types};
+        use crate::murphi::Types;
         match self.program.types.get(ty) {
             Type::Record(fields) => fields.iter().for_each(|field| self.leaves(field.ty, out)),
             Type::Array { index, element } => {
@@ -290,4 +371,65 @@ impl System {
             _ => out.push(ty),
         }
     }
+}
+
+/// Finds the locations where `serialize` marks may look for stores, whatever their indices are.
+fn serialized_locations(program: &Program, layout: &Layout, flow: Option<&Flow>) -> Vec<u32> {
+    if flow.is_none() {
+        return Vec::new();
+    }
+    let mut slots = Vec::new();
+    for rule in &program.rules {
+        for mark in &rule.marks {
+            if let MarkKind::Serialize { from } = &mark.kind {
+                slots.extend(slots_of(program, rule, from));
+            }
+        }
+    }
+    slots.sort_unstable();
+    slots.dedup();
+    let locations = slots.iter().filter_map(|slot| match layout.slots[*slot as usize].kind {
+        SlotKind::Location(number) => Some(number),
+        _ => None,
+    });
+    locations.collect()
+}
+
+/// Lists the slots that a place of a rule may be, whatever its indices are.
+fn slots_of(program: &Program, rule: &Rule, place: &Place) -> Vec<u32> {
+    let alias = rule.binders.iter().find_map(|binder| match binder {
+        Binder::Alias { var, place: aliased } if *var == place.root => Some(aliased),
+        _ => None,
+    });
+    let (mut slots, mut ty) = match alias {
+        Some(aliased) => (slots_of(program, rule, aliased), aliased.ty),
+        None => {
+            let ty = |var: VarId| program.variables[var.0 as usize].ty;
+            let before = program.globals.iter().take_while(|var| **var != place.root);
+            let at = before.map(|var| program.types.slots(ty(*var))).sum();
+            (vec![at], ty(place.root))
+        }
+    };
+    let types = &program.types;
+    for step in &place.steps {
+        let (count, stride, extra) = match (step, types.get(ty)) {
+            (PlaceStep::Field(offset), Type::Record(fields)) => {
+                let field = fields.iter().rfind(|field| field.offset == *offset);
+                ty = field.map_or(ty, |field| field.ty);
+                (1, 0, *offset)
+            }
+            (PlaceStep::Index { over, stride, .. }, Type::Array { element, .. }) => {
+                ty = *element;
+                (types.count(*over), *stride, 0)
+            }
+            (PlaceStep::Element { stride, .. }, Type::Multiset { capacity, element }) => {
+                ty = *element;
+                (*capacity, *stride, 1)
+            }
+            _ => (1, 0, 0),
+        };
+        let steps = (0..count).map(|number| number * stride + extra);
+        slots = steps.flat_map(|step| slots.iter().map(move |slot| slot + step)).collect();
+    }
+    slots
 }

@@ -20,8 +20,9 @@ pub struct TraceNames {
 /// Makes the history of a run: the effect of its start state, then that of each rule.
 ///
 /// Only processors and blocks that an operation names have a session and a key. Stores have the
-/// values 1, 2 and so on; a load of an initial value finds 0, and a load from a
-/// location that holds nothing finds -1, which nobody stores.
+/// values 1, 2 and so on. A load of an initial value finds 0; if the start state holds several, the
+/// others are -2, -3 and so on, and the first that is loaded from a block is the block's initial
+/// value. A load from a location that holds nothing finds -1, which nobody stores.
 pub fn history<'a>(
     names: &TraceNames,
     effects: impl IntoIterator<Item = &'a Effect>,
@@ -44,11 +45,18 @@ pub fn history<'a>(
     let session = |proc: u32| sessions[proc as usize].expect("it performs an operation");
     let key = |block: u32| keys[block as usize].expect("an operation is on it");
     let mut values = Values::default();
+    let mut is_known = vec![false; names.blocks.len()];
     for effect in effects {
-        values.step(effect, &mut |operation, value| {
-            let value = builder.int(value);
+        values.step(effect, &mut |operation, number| {
+            let value = builder.int(number);
             match operation {
                 Operation::Load { proc, block, .. } => {
+                    let is_initial = number == 0 || number < -1;
+                    let is_first =
+                        is_initial && !std::mem::replace(&mut is_known[block as usize], true);
+                    if is_first && number != 0 {
+                        builder.set_initial(key(block), value);
+                    }
                     builder.push(session(proc), Action::Read { key: key(block), value });
                 }
                 Operation::Store { proc, block } => {
@@ -64,7 +72,8 @@ pub fn history<'a>(
 /// The values of a run in which each store has one of its own.
 #[derive(Default)]
 pub(crate) struct Values {
-    /// What each location holds: the number of a store, 0 initially, -1 if it holds nothing.
+    /// What each location holds: the number of a store, 0 or below -1 for an initial value, -1 if
+    /// it holds nothing.
     pub(crate) contents: Vec<i64>,
     stores: i64,
 }
@@ -76,7 +85,8 @@ impl Values {
         let value = |source: Source, performed: &[i64]| match source {
             Source::Location(at) => self.contents.get(at as usize).copied().unwrap_or(-1),
             Source::Store(at) => performed[at as usize],
-            Source::Initial => 0,
+            Source::Initial { value: 0 } => 0,
+            Source::Initial { value } => -1 - i64::from(value),
             Source::Nothing => -1,
         };
         for &operation in &effect.operations {

@@ -19,7 +19,11 @@ pub enum Source {
     /// From the store with this index among the effect's operations.
     Store(u32),
     /// An initial value; only in the effect of a start state.
-    Initial,
+    Initial {
+        /// Number of the value: two locations of a start state hold the same value if and only if
+        /// their numbers are equal. Numbers count from 0 in the order of the locations.
+        value: u32,
+    },
     /// From nowhere: undefined, or cleared.
     Nothing,
 }
@@ -67,12 +71,12 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// Says whether nothing happened that a companion could see.
+    /// Checks whether nothing happened that a companion could see.
     pub fn is_silent(&self) -> bool {
         self.operations.is_empty() && self.copies_nothing()
     }
 
-    /// Says whether every location holds what it held before.
+    /// Checks whether every location holds what it held before.
     pub fn copies_nothing(&self) -> bool {
         self.sources.iter().zip(0..).all(|(&source, at)| source == Source::Location(at))
     }
@@ -112,19 +116,19 @@ pub struct Rejected;
 /// does not end; whether a state accepts is decided on the step that leads to it. Who wants to know
 /// more of a rejection feeds the effects of the run that was found to a companion of its own.
 pub trait Companion: Sync {
-    /// Gives how many bytes a state has.
+    /// Returns how many bytes a state has.
     fn width(&self) -> usize;
 
-    /// Writes the state behind a start state of the protocol; `state` is all zeros.
+    /// Writes the state after a start state of the protocol; `state` is all zeros.
     fn start(&self, effect: &Effect, state: &mut [u8]) -> Result<(), Rejected>;
 
-    /// Goes on by what a rule did; `after` is all zeros.
+    /// Follows what a rule did; `after` is all zeros.
     fn step(&self, before: &[u8], effect: &Effect, after: &mut [u8]) -> Result<(), Rejected>;
 
     /// Writes the same state under other names; `renamed` is all zeros.
     fn rename(&self, state: &[u8], renaming: &Renaming, renamed: &mut [u8]);
 
-    /// Gives what computes many steps from one state, if that is better done at once.
+    /// Returns what computes many steps from one state, if that is better done at once.
     fn follower(&self) -> Option<Box<dyn Follower + '_>> {
         None
     }
@@ -132,7 +136,7 @@ pub trait Companion: Sync {
 
 /// A companion that keeps the state it is in, with memory of its own; one a thread.
 pub trait Follower: Send {
-    /// Writes the state behind a start state of the protocol; `state` is all zeros.
+    /// Writes the state after a start state of the protocol; `state` is all zeros.
     fn start(&mut self, effect: &Effect, state: &mut [u8]) -> Result<(), Rejected>;
 
     /// Takes up a state, from which steps are computed one by one.
@@ -141,7 +145,7 @@ pub trait Follower: Send {
     /// Goes on from the state that was taken up by what a rule did; `after` is all zeros.
     fn step(&mut self, effect: &Effect, after: &mut [u8]) -> Result<(), Rejected>;
 
-    /// Writes the state behind the last step, or the one that was taken up if there was none since,
+    /// Writes the state after the last step, or the one that was taken up if there was none since,
     /// under other names; `renamed` is all zeros.
     fn rename(&mut self, renaming: &Renaming, renamed: &mut [u8]);
 }

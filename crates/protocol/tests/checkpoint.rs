@@ -2,14 +2,16 @@
 
 use consistory_diagnostic::Style;
 use consistory_protocol::{
-    Checkpoint, CheckpointError, Exploration, Mismatch, Model, Options, Outcome, Sequential,
-    Snapshot, System, Verification, explore, explore_from, verify, verify_from,
+    Checkpoint, CheckpointError, Exploration, ExploreError, Explorer, Mismatch, Model, Options,
+    Outcome, Snapshot, System,
 };
 use consistory_verdict::Budget;
 
+#[path = "support/variants.rs"]
+mod variants;
+
 const GERMAN: &str = include_str!("models/german.m");
 const LAZY: &str = include_str!("../../../corpus/protocols/lazy-caching.m");
-const OVERTAKING: &str = include_str!("../../../corpus/protocols/lazy-caching-overtaking.m");
 
 fn model(text: &str) -> Model {
     Model::parse("test.m", text).unwrap_or_else(|d| panic!("{}", d.render(Style::Plain)))
@@ -25,6 +27,16 @@ fn keep(bytes: &mut Vec<u8>) -> impl FnMut(&Snapshot<'_>) {
     }
 }
 
+/// Explores, from a checkpoint if there is one.
+fn explore(system: &System, options: &Options, from: Option<Checkpoint>) -> Exploration {
+    let explorer = Explorer::new(system).options(options.clone());
+    let explorer = match from {
+        Some(checkpoint) => explorer.resume(checkpoint),
+        None => explorer,
+    };
+    explorer.run().unwrap()
+}
+
 fn read(bytes: &[u8]) -> Checkpoint {
     Checkpoint::read(&mut &*bytes).unwrap()
 }
@@ -35,14 +47,16 @@ fn in_parts(system: &System, options: &Options, limits: &[(u64, usize)]) -> Expl
     let mut known = None;
     for &(states, jobs) in limits {
         let options = Options { states: Some(states), jobs, ..options.clone() };
-        let budget = Budget::unlimited();
-        let found =
-            explore_from(known, system, None, &options, &budget, &mut keep(&mut bytes)).unwrap();
+        let explorer = Explorer::new(system).options(options).report(keep(&mut bytes));
+        let explorer = match known {
+            Some(checkpoint) => explorer.resume(checkpoint),
+            None => explorer,
+        };
+        let found = explorer.run().unwrap();
         assert!(matches!(found.outcome, Outcome::Undecided { .. }), "{:?}", found.outcome);
         known = Some(read(&bytes));
     }
-    let budget = Budget::unlimited();
-    explore_from(known, system, None, options, &budget, &mut |_| {}).unwrap()
+    explore(system, options, known)
 }
 
 #[test]
@@ -53,7 +67,7 @@ fn what_goes_on_ends_as_what_never_stopped() {
         let system = model(text).plain();
         for (symmetry, compaction) in [(false, false), (false, true), (true, false), (true, true)] {
             let options = Options { symmetry, compaction, jobs: 2, ..Options::default() };
-            let whole = explore(&system, None, &options, &Budget::unlimited(), &mut |_| {});
+            let whole = explore(&system, &options, None);
             for limits in [&[(100, 2), (250, 2)][..], &[(50, 1), (150, 3), (151, 2)], &[(200, 4)]] {
                 let parts = in_parts(&system, &options, limits);
                 assert_eq!(parts.progress.states, whole.progress.states, "{limits:?}");
@@ -73,22 +87,21 @@ fn what_goes_on_ends_as_what_never_stopped() {
 
 #[test]
 fn proofs_go_on_as_well() {
-    for text in [LAZY, OVERTAKING] {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/protocols");
+    let overtaking = variants::read(&folder.join("lazy-caching-overtaking.patch"));
+    for text in [LAZY, &overtaking] {
         let system = model(text).tracked().unwrap();
         let options = Options { deadlock: false, jobs: 2, ..Options::default() };
-        let whole = verify(&system, &options, &Budget::unlimited(), &mut |_| {}).unwrap();
+        let whole = explore(&system, &options, None);
         let mut bytes = Vec::new();
         let limited = Options { states: Some(1000), jobs: 1, ..options.clone() };
-        let unlimited = Budget::unlimited();
-        verify(&system, &limited, &unlimited, &mut keep(&mut bytes)).unwrap();
-        let going_on = read(&bytes);
-        let parts =
-            verify_from(Some(going_on), &system, &options, &unlimited, &mut |_| {}).unwrap();
-        let numbers = |v: &Verification| (v.progress.states, v.progress.fired, v.progress.depth);
+        Explorer::new(&system).options(limited).report(keep(&mut bytes)).run().unwrap();
+        let parts = explore(&system, &options, Some(read(&bytes)));
+        let numbers = |v: &Exploration| (v.progress.states, v.progress.fired, v.progress.depth);
         assert_eq!(numbers(&parts), numbers(&whole));
         match (parts.outcome, whole.outcome) {
-            (Sequential::Proved, Sequential::Proved) => {}
-            (Sequential::Refused { run, .. }, Sequential::Refused { run: wanted, .. }) => {
+            (Outcome::Holds, Outcome::Holds) => {}
+            (Outcome::Violated { run, .. }, Outcome::Violated { run: wanted, .. }) => {
                 assert_eq!(run, wanted);
             }
             (parts, whole) => panic!("{parts:?}, but {whole:?}"),
@@ -101,7 +114,7 @@ fn small(text: &str, options: &Options) -> Vec<u8> {
     let mut bytes = Vec::new();
     let options = Options { states: Some(60), ..options.clone() };
     let system = model(text).plain();
-    explore(&system, None, &options, &Budget::unlimited(), &mut keep(&mut bytes));
+    Explorer::new(&system).options(options).report(keep(&mut bytes)).run().unwrap();
     bytes
 }
 
@@ -111,11 +124,10 @@ fn a_stop_in_the_middle_of_a_round_is_one_at_its_start() {
     let options = Options::default();
     let mut bytes = Vec::new();
     let over = Budget::unlimited().with_time(std::time::Duration::ZERO);
-    let found = explore(&system, None, &options, &over, &mut keep(&mut bytes));
+    let explorer = Explorer::new(&system).budget(over).report(keep(&mut bytes));
+    let found = explorer.run().unwrap();
     assert!(matches!(found.outcome, Outcome::Undecided { .. }));
-    let going_on = Some(read(&bytes));
-    let budget = Budget::unlimited();
-    let found = explore_from(going_on, &system, None, &options, &budget, &mut |_| {}).unwrap();
+    let found = explore(&system, &options, Some(read(&bytes)));
     assert_eq!(found.progress.states, 852);
 }
 
@@ -146,8 +158,11 @@ fn a_checkpoint_of_something_else_is_refused() {
     let bytes = small(GERMAN, &options);
     let refused = |text: &str, options: &Options| -> Mismatch {
         let system = model(text).plain();
-        let budget = Budget::unlimited();
-        explore_from(Some(read(&bytes)), &system, None, options, &budget, &mut |_| {}).unwrap_err()
+        let explorer = Explorer::new(&system).options(options.clone()).resume(read(&bytes));
+        match explorer.run().unwrap_err() {
+            ExploreError::Mismatch(mismatch) => mismatch,
+            other => panic!("{other}"),
+        }
     };
     let other = GERMAN.replace("CLIENTS: 4", "CLIENTS: 5");
     assert_eq!(refused(&other, &options), Mismatch::Description);

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use consistory_protocol::{Model, Options, explore};
-use consistory_verdict::Budget;
+use consistory_protocol::{Explorer, Model, Options};
 
 /// A small generator of test data.
 struct Random(u64);
@@ -47,7 +46,7 @@ fn damaged_descriptions_are_refused_or_run() {
                         symmetry: random.below(2) == 0,
                         ..Options::default()
                     };
-                    explore(&model.plain(), None, &options, &Budget::unlimited(), &mut |_| {});
+                    Explorer::new(&model.plain()).options(options).run().unwrap();
                     let _ = model.tracked();
                     run += 1;
                 }

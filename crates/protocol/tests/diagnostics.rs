@@ -89,7 +89,7 @@ fn every_error_of_names_and_types_is_reported() {
             a.m:9:45: a `var` parameter of `0..1` is needed here, this is `0..2`
             a.m:9:51: a variable is needed here
             a.m:9:55: `f` takes 1 argument, here are 2 given
-            a.m:9:69: `undefined` can only be assigned; ask by `isundefined(...)`
+            a.m:9:69: `undefined` can only be assigned or passed; ask by `isundefined(...)`
             a.m:10:10: `boolean` and `0..2` cannot be compared
             a.m:10:26: a condition is needed here, this is `0..2`
             a.m:10:33: nothing is called `y`

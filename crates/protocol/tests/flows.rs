@@ -1,8 +1,7 @@
 //! Data flows through everything that the language has, and its labels with it.
 
 use consistory_protocol::tracking::{Companion, Effect, Operation, Rejected, Renaming, Source};
-use consistory_protocol::{Model, Options, Outcome, explore};
-use consistory_verdict::Budget;
+use consistory_protocol::{Explorer, Model, Options, Outcome};
 
 /// Remembers for each location whether it holds the last store, and wants loads to find it.
 struct Latest {
@@ -19,7 +18,7 @@ impl Latest {
         let label = |source: &Source| match *source {
             Source::Location(at) => before[at as usize],
             Source::Store(_) => LATEST,
-            Source::Initial => LATEST,
+            Source::Initial { .. } => LATEST,
             Source::Nothing => NOTHING,
         };
         let mut is_stored = false;
@@ -82,7 +81,7 @@ fn outcome(types: &str, functions: &str, movement: &str, symmetry: bool) -> Outc
     let system = model.tracked().unwrap_or_else(|errors| panic!("{text}{errors}"));
     let companion = Latest { locations: system.shape().unwrap().locations as usize };
     let options = Options { symmetry, ..Options::default() };
-    explore(&system, Some(&companion), &options, &Budget::unlimited(), &mut |_| {}).outcome
+    Explorer::new(&system).companion(&companion).options(options).run().unwrap().outcome
 }
 
 const NO_INIT: &str = "procedure Init(); begin end;";
@@ -163,8 +162,8 @@ fn a_multiset_hands_out_what_was_put_in() {
             let system = model.tracked().unwrap();
             let companion = Latest { locations: system.shape().unwrap().locations as usize };
             let options = Options { symmetry, ..Options::default() };
-            let found =
-                explore(&system, Some(&companion), &options, &Budget::unlimited(), &mut |_| {});
+            let explorer = Explorer::new(&system).companion(&companion).options(options);
+            let found = explorer.run().unwrap();
             assert_eq!(matches!(found.outcome, Outcome::Holds), is_right, "{:?}", found.outcome);
         }
     }

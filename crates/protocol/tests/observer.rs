@@ -47,7 +47,7 @@ impl Whole {
         let held = |source: Source, contents: &[Held], performed: &[Held]| match source {
             Source::Location(at) => contents[at as usize],
             Source::Store(at) => performed[at as usize],
-            Source::Initial => Held::Initial(None),
+            Source::Initial { .. } => Held::Initial(None),
             Source::Nothing => Held::Nothing,
         };
         for &operation in &effect.operations {
@@ -89,7 +89,7 @@ impl Whole {
             performed.push(done);
         }
         let after = |(at, &source)| match source {
-            Source::Initial => Held::Initial(self.homes[at]),
+            Source::Initial { .. } => Held::Initial(self.homes[at]),
             source => held(source, &self.contents, &performed),
         };
         self.contents = effect.sources.iter().enumerate().map(after).collect();
@@ -272,7 +272,8 @@ fn homes(random: &mut Random, shape: Shape) -> Vec<Option<u32>> {
 }
 
 fn start(random: &mut Random, shape: Shape) -> Effect {
-    let source = |_| if random.chance(2, 3) { Source::Initial } else { Source::Nothing };
+    let source =
+        |_| if random.chance(2, 3) { Source::Initial { value: 0 } } else { Source::Nothing };
     Effect { operations: Vec::new(), sources: (0..shape.locations).map(source).collect() }
 }
 

@@ -12,10 +12,13 @@ use consistory_protocol::tracking::{
     Companion, Effect, Operation, Rejected, Renaming, Shape, Source,
 };
 use consistory_protocol::{
-    Model, Monitor, Options, Outcome, Sequential, System, TraceNames, Witness, explore, history,
-    simulate, verify, verify_judged,
+    Exploration, Explorer, Model, Monitor, Options, Outcome, System, TraceNames, Unfinished,
+    Violation, Witness, history, simulate,
 };
-use consistory_verdict::{Budget, Verdict};
+use consistory_verdict::Verdict;
+
+#[path = "support/variants.rs"]
+mod variants;
 
 /// A protocol of the library.
 struct Protocol {
@@ -30,12 +33,10 @@ struct Protocol {
 
 fn protocols() -> Vec<Protocol> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../corpus/protocols");
-    let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
+    let paths = variants::protocols(&folder);
     let protocols = paths.iter().map(|path| {
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        let text = std::fs::read_to_string(path).unwrap();
+        let text = variants::read(path);
         let expected = match text.lines().find_map(|line| line.strip_prefix("-- expect: ")) {
             Some("consistent") => Verdict::Consistent,
             Some("violation") => Verdict::Violation,
@@ -67,16 +68,24 @@ fn options() -> Options {
     Options { jobs: 2, deadlock: false, ..Options::default() }
 }
 
+fn verify(system: &System, options: &Options) -> Exploration {
+    Explorer::new(system).options(options.clone()).run().unwrap()
+}
+
+/// Explores with a companion of a test's own.
+fn explore_with(system: &System, companion: &dyn Companion, options: &Options) -> Exploration {
+    Explorer::new(system).companion(companion).options(options.clone()).run().unwrap()
+}
+
 /// The large ones are explored when `CONSISTORY_LARGE` is set.
 #[test]
 fn each_protocol_has_its_verdict() {
     let with_large = std::env::var_os("CONSISTORY_LARGE").is_some();
     for protocol in protocols().iter().filter(|protocol| with_large || !protocol.is_large) {
         let Protocol { name, system, expected, .. } = protocol;
-        let verification = verify(system, &options(), &Budget::unlimited(), &mut |_| {}).unwrap();
-        match verification.outcome {
-            Sequential::Proved => assert_eq!(*expected, Verdict::Consistent, "{name}"),
-            Sequential::Refused { history, .. } => {
+        match verify(system, &options()).outcome {
+            Outcome::Holds => assert_eq!(*expected, Verdict::Consistent, "{name}"),
+            Outcome::Violated { violation: Violation::Graph { history, .. }, .. } => {
                 assert_eq!(*expected, Verdict::Violation, "{name}");
                 assert_eq!(verdict(&history), Verdict::Violation, "{name}: a real violation");
             }
@@ -105,7 +114,7 @@ fn right_protocols_do_not_get_stuck() {
             continue;
         }
         let options = Options { deadlock: true, states: Some(100_000), ..options() };
-        let explored = explore(&plain, None, &options, &Budget::unlimited(), &mut |_| {});
+        let explored = verify(&plain, &options);
         assert!(!matches!(explored.outcome, Outcome::Violated { .. }), "{name}");
     }
 }
@@ -114,8 +123,10 @@ fn right_protocols_do_not_get_stuck() {
 #[test]
 fn store_buffers_show_store_buffering() {
     let system = find("store-buffers").system;
-    let verification = verify(&system, &options(), &Budget::unlimited(), &mut |_| {}).unwrap();
-    let Sequential::Refused { history, .. } = verification.outcome else { panic!("not refused") };
+    let outcome = verify(&system, &options()).outcome;
+    let Outcome::Violated { violation: Violation::Graph { history, .. }, .. } = outcome else {
+        panic!("not refused")
+    };
     assert_eq!((history.session_count(), history.len()), (2, 4));
     for session in history.sessions() {
         let ops: Vec<_> = history.session_ops(session).collect();
@@ -196,7 +207,7 @@ impl Everything<'_> {
         let value = |source: Source, performed: &[i64]| match source {
             Source::Location(at) => before.contents[at as usize],
             Source::Store(at) => performed[at as usize],
-            Source::Initial => 0,
+            Source::Initial { .. } => 0,
             Source::Nothing => -1,
         };
         for &operation in &effect.operations {
@@ -286,20 +297,24 @@ fn runs_that_only_the_store_order_fails_are_passed_over() {
         ("store-buffers", Verdict::Violation),
         ("store-buffers-bypass", Verdict::Violation),
     ] {
-        let text = std::fs::read_to_string(folder.join(format!("{name}.m"))).unwrap();
+        let path = ["m", "patch"].map(|e| folder.join(format!("{name}.{e}")));
+        let text = variants::read(path.iter().find(|path| path.exists()).unwrap());
         let unmarked: Vec<&str> =
             text.lines().filter(|line| !line.contains("--@ serialize")).collect();
         let system = Model::parse(name, &unmarked.join("\n")).unwrap().tracked().unwrap();
         let options = Options { states: Some(20_000), ..options() };
-        let verification =
-            verify_judged(None, &system, &options, &Budget::unlimited(), &mut |_| {}, &mut |h| {
-                verdict(h) != Verdict::Consistent
-            });
-        let Sequential::Refused { history, passed, .. } = verification.unwrap().outcome else {
-            panic!("{name} is not refused")
-        };
-        assert_eq!(verdict(&history), expected, "{name}");
-        found.push((name, passed.runs));
+        let explored = Explorer::new(&system).options(options).judge(verdict).run().unwrap();
+        match explored.outcome {
+            Outcome::Violated { violation: Violation::Graph { history, .. }, .. } => {
+                assert_eq!((expected, verdict(&history)), (Verdict::Violation, expected), "{name}");
+            }
+            Outcome::Undecided { reason: Unfinished::Unexplained(found) } => {
+                assert_eq!(expected, Verdict::Consistent, "{name}");
+                assert_eq!(verdict(&found.history), expected, "{name}");
+            }
+            other => panic!("{name} is not refused: {other:?}"),
+        }
+        found.push((name, explored.passed));
     }
     let runs_of = |wanted: &str| found.iter().find(|(name, _)| *name == wanted).unwrap().1;
     assert!(runs_of("store-buffers") > 0, "its shortest run that fails is fine");
@@ -321,25 +336,24 @@ fn the_product_agrees_with_brute_force() {
         let most =
             Some(if std::env::var_os("CONSISTORY_LARGE").is_some() { 20 * MOST } else { MOST });
         let options = Options { symmetry: false, states: most, ..options() };
-        let budget = Budget::unlimited();
-        let brute = explore(&system, Some(&everything), &options, &budget, &mut |_| {});
+        let brute = explore_with(&system, &everything, &options);
         // What was not finished says nothing of a step behind its last level.
         let depth = brute.progress.depth as usize;
         if matches!(brute.outcome, Outcome::Undecided { .. }) && expected == Verdict::Consistent {
             continue;
         }
-        let product = verify(&system, &self::options(), &budget, &mut |_| {}).unwrap();
+        let product = verify(&system, &self::options());
         match (brute.outcome, product.outcome) {
-            (Outcome::Violated { run: brute, .. }, Sequential::Refused { run, .. }) => {
+            (Outcome::Violated { run: brute, .. }, Outcome::Violated { run, .. }) => {
                 assert_eq!(expected, Verdict::Violation, "{name}");
                 assert_eq!(brute.steps.len(), run.steps.len(), "{name}");
                 refuted += 1;
             }
-            (Outcome::Holds, Sequential::Proved) => {
+            (Outcome::Holds, Outcome::Holds) => {
                 assert_eq!(expected, Verdict::Consistent, "{name}");
                 proved += 1;
             }
-            (Outcome::Undecided { .. }, Sequential::Refused { run, .. }) => {
+            (Outcome::Undecided { .. }, Outcome::Violated { run, .. }) => {
                 let operations: usize = run.steps.iter().map(|step| step.operations.len()).sum();
                 assert!(operations > LONGEST || run.steps.len() > depth + 1, "{name}");
             }
@@ -417,8 +431,7 @@ fn the_sizes_of_states_are_what_the_page_says() {
         let bound = (locations + procs * blocks) * label + locations * lg(locations);
         let witness = Witness::new(shape).unwrap().with_homes(&system.location_homes());
         let measured = Measured { witness, largest: AtomicUsize::new(0) };
-        let budget = Budget::unlimited();
-        let explored = explore(&system, Some(&measured), &options(), &budget, &mut |_| {});
+        let explored = explore_with(&system, &measured, &options());
         assert!(matches!(explored.outcome, Outcome::Holds), "{name}");
         let largest = measured.largest.into_inner();
         table += &format!("| `{name}` | {locations} | {bound} | {largest} |\n");

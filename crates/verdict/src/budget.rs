@@ -89,6 +89,16 @@ impl Budget {
         }
     }
 
+    /// Gives the same budget with its deadline later by a part of its time: for work that brings a
+    /// result home when the time is over.
+    #[must_use]
+    pub fn extended(&self, one_in: u32) -> Self {
+        let deadline = self
+            .deadline
+            .map(|(at, limit)| (at.checked_add(limit / one_in.max(1)).unwrap_or(at), limit));
+        Budget { deadline, ..self.clone() }
+    }
+
     /// Bounds the memory that tables may take, in bytes.
     #[must_use]
     pub fn with_memory(mut self, limit: u64) -> Self {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use consistory_formats::Format;
+use consistory_protocol::ConstantValue;
 
 use super::{JobsArgs, OutputFormat};
 use crate::units;
@@ -27,18 +28,20 @@ store; they leave the file valid for other Murphi tools:
 Examples:
   consistory verify msi.m
   consistory verify msi.m --draw pictures
+  consistory verify msi.m -D PROCS=3
   consistory verify protocols/ --format json
   consistory verify large.m --budget 1h --checkpoint large.ckpt
   consistory verify large.m --budget 1h --resume large.ckpt --checkpoint large.ckpt
   my-simulator | consistory verify --descriptor -
 
-Exit code: 0 all proved, 1 some violation, 2 bad usage or unreadable input,
-3 some undecided and no violation.";
+Exit code: 0 all proved, or with --plain nothing wrong, 1 some violation, 2 bad usage or unreadable
+input, 3 some undecided and no violation, 4 something without loads or stores, of which nothing is
+proved.";
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// Descriptions in Murphi, or folders of .m files; with --descriptor recorded descriptors, or -
-    /// for standard input.
+    /// Descriptions in Murphi, folders of .m files, or - for standard input; with --descriptor
+    /// recorded descriptors.
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// Check recorded descriptors of constraint graphs, symbol by symbol.
@@ -68,6 +71,12 @@ pub(crate) struct VerifyArgs {
     /// Tell states apart that differ by a renaming of scalarset values only.
     #[arg(long)]
     pub(crate) no_symmetry: bool,
+    /// Give a constant of the description another value, such as -D N=4.
+    #[arg(short = 'D', long = "define", value_name = "NAME=VALUE", value_parser = constant)]
+    pub(crate) constants: Vec<(String, ConstantValue)>,
+    /// Do not look for deadlocks.
+    #[arg(long)]
+    pub(crate) no_deadlock: bool,
     /// Keep only 64 bits of each state; the probability that a state was missed is printed.
     #[arg(long)]
     pub(crate) compaction: bool,
@@ -89,6 +98,9 @@ pub(crate) struct SimulateArgs {
     /// A description in Murphi whose loads and stores are marked.
     #[arg(value_name = "FILE")]
     pub(crate) path: PathBuf,
+    /// Give a constant of the description another value, such as -D N=4.
+    #[arg(short = 'D', long = "define", value_name = "NAME=VALUE", value_parser = constant)]
+    pub(crate) constants: Vec<(String, ConstantValue)>,
     /// How many loads and stores a run performs.
     #[arg(long, short = 'n', default_value_t = 50)]
     pub(crate) operations: usize,
@@ -107,4 +119,19 @@ pub(crate) struct SimulateArgs {
     /// Where to write, instead of standard output.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// Parses `NAME=VALUE`, where a value is a number or `true` or `false`.
+fn constant(text: &str) -> Result<(String, ConstantValue), String> {
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| "expected NAME=VALUE, such as N=4".to_owned())?;
+    let value = match value.trim().to_ascii_lowercase().as_str() {
+        "true" => ConstantValue::Boolean(true),
+        "false" => ConstantValue::Boolean(false),
+        number => number
+            .parse()
+            .map(ConstantValue::Integer)
+            .map_err(|_| format!("`{}` is not a number, `true` or `false`", value.trim()))?,
+    };
+    Ok((name.trim().to_owned(), value))
 }

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use consistory_formats::Diagnostics;
 use consistory_protocol::Checker;
 use consistory_protocol::descriptor::{DescriptorError, parse_line};
-use consistory_verdict::Verdict;
 use serde_json::json;
 
-use super::Report;
+use super::{ProtocolVerdict, Report};
 use crate::error::CliError;
 
 /// Checks a descriptor as it is read; memory depends on the nodes in use only.
@@ -61,8 +60,14 @@ pub(super) fn check_descriptor(path: &Path) -> Result<Report, CliError> {
     }
     let peak = checker.peak();
     Ok(match rejection {
+        None if symbols == 0 => Report {
+            verdict: ProtocolVerdict::Unproved,
+            headline: "nothing is proved: the descriptor is empty".to_owned(),
+            text: "nothing is proved: the descriptor is empty\n".to_owned(),
+            json: json!({ "symbols": symbols, "nodes": peak, "reason": "the descriptor is empty" }),
+        },
         None => Report {
-            verdict: Verdict::Consistent,
+            verdict: ProtocolVerdict::Proved,
             headline: "an acyclic constraint graph".to_owned(),
             text: format!(
                 "an acyclic constraint graph: {symbols} symbols, at most {peak} nodes at once\n"
@@ -70,7 +75,7 @@ pub(super) fn check_descriptor(path: &Path) -> Result<Report, CliError> {
             json: json!({ "symbols": symbols, "nodes": peak }),
         },
         Some((line, symbol, reason)) => Report {
-            verdict: Verdict::Violation,
+            verdict: ProtocolVerdict::Violation,
             headline: format!("rejected at line {line}"),
             text: format!("rejected at line {line}, `{symbol}`: {reason}\n"),
             json: json!({ "symbols": symbols, "nodes": peak, "line": line, "symbol": symbol,

@@ -4,62 +4,199 @@ use std::path::Path;
 
 use consistory_formats::{Format, write_history};
 use consistory_history::History;
-use consistory_protocol::tracking::Operation;
+use consistory_protocol::tracking::{Operation, Shape, Source};
 use consistory_protocol::{
-    Exploration, Passed, Progress, Run, System, Unfinished, Verification, Violation,
+    Exploration, Failure, GivenUp, Progress, Run, Stop, System, Unexplained, Unfinished, Violation,
 };
 use consistory_verdict::Verdict;
 use serde_json::{Value, json};
 
-use super::Report;
+use super::{ProtocolVerdict, Report};
 use crate::error::CliError;
 use crate::run;
 
-/// Says that nothing is wrong.
-pub(super) fn without_faults(exploration: &Exploration, json: Value) -> Report {
+/// Reports that the ordinary checks found nothing wrong.
+pub(super) fn holds(exploration: &Exploration, json: Value) -> Report {
     let progress = &exploration.progress;
-    let notes = notes(exploration.omission, &exploration.asymmetric);
+    let notes = notes(exploration);
     let text = format!("nothing is wrong\n  {}\n  {}\n{notes}", size(progress), cost(progress));
-    Report { verdict: Verdict::Consistent, headline: "nothing is wrong".to_owned(), text, json }
+    Report { verdict: ProtocolVerdict::Holds, headline: "nothing is wrong".to_owned(), text, json }
 }
 
-/// Says that every run is sequentially consistent.
-pub(super) fn proved(verification: &Verification, json: Value) -> Report {
-    let shape = verification.shape;
-    let notes = notes(verification.omission, &verification.asymmetric);
+/// Reports that nothing could be proved, and what the ordinary checks found.
+pub(super) fn unproved(missing: &str, exploration: &Exploration, mut json: Value) -> Report {
+    let headline = format!("nothing is proved: {missing}");
+    json["reason"] = missing.into();
+    let size = size(&exploration.progress);
+    let notes = notes(exploration);
+    let text = format!("{headline}\n  the ordinary checks found nothing wrong: {size}\n{notes}");
+    Report { verdict: ProtocolVerdict::Unproved, headline, text, json }
+}
+
+/// Reports that every run is sequentially consistent.
+pub(super) fn proved(exploration: &Exploration, shape: Shape, json: Value) -> Report {
+    let progress = &exploration.progress;
+    // A rule that never fires proves nothing.
+    for (count, what) in [(progress.loads, "loads"), (progress.stores, "stores")] {
+        if count == 0 {
+            let missing = format!("no run {what} anything; check the guards of the marked rules");
+            return unproved(&missing, exploration, json);
+        }
+    }
+    let notes = notes(exploration);
     let text = format!(
         "sequentially consistent in every run\n  {} processors, {} blocks, {} locations; {}\n{notes}",
         shape.procs,
         shape.blocks,
         shape.locations,
-        size(&verification.progress)
+        size(progress)
     );
-    Report {
-        verdict: Verdict::Consistent,
-        headline: "sequentially consistent".to_owned(),
-        text,
-        json,
+    let headline = "sequentially consistent".to_owned();
+    Report { verdict: ProtocolVerdict::Proved, headline, text, json }
+}
+
+/// Reports a run that violates sequential consistency, or whose history was not decided in time.
+pub(super) fn refuted(
+    run: &Run,
+    failure: &str,
+    history: &History,
+    judged: &consistory::Verdict<'_>,
+    exploration: &Exploration,
+    mut json: Value,
+) -> Result<Report, CliError> {
+    let (verdict, headline) = match judged.outcome() {
+        Verdict::Violation => (ProtocolVerdict::Violation, "not sequentially consistent"),
+        _ => (
+            ProtocolVerdict::Undecided,
+            "undecided: a run fails the check, and its history was not decided in time",
+        ),
+    };
+    let passed = exploration.passed;
+    json["passed"] = passed.into();
+    let which = if passed > 0 { "a run that is not" } else { "a shortest run that fails" };
+    let intro = format!("{headline}\n  {}; {which}:", size(&exploration.progress));
+    let mut text = failing_run(&intro, run, failure, history, judged, &mut json)?;
+    json["meaning"] = headline.into();
+    if passed > 0 {
+        let more = format!(
+            "Before it, {} failed the check and turned out to be sequentially consistent: the \
+             stores take effect in another order than was taken. {MARK_HINT}",
+            runs(passed)
+        );
+        text += &format!("\n{more}\n");
+        json["beside"] = more.into();
     }
+    text += &notes(exploration);
+    Ok(Report { verdict, headline: headline.to_owned(), text, json })
 }
 
-/// A run that fails.
-pub(super) struct Failed<'a> {
-    pub(super) run: &'a Run,
-    /// What the check says.
-    pub(super) failure: &'a str,
-    pub(super) history: &'a History,
-    /// What became of the runs before it, or behind it, that were let pass.
-    pub(super) passed: &'a Passed,
-}
+const MARK_HINT: &str =
+    "Mark the rules that decide the order of stores with `--@ serialize block=B from=PLACE`.";
 
-/// Says that a run fails, and what that means.
-pub(super) fn refused(
-    failed: &Failed<'_>,
+/// Reports runs that fail the check although none is known to violate sequential consistency.
+pub(super) fn unexplained(
+    system: &System,
+    found: &Unexplained,
     judged: &consistory::Verdict<'_>,
     progress: &Progress,
     mut json: Value,
 ) -> Result<Report, CliError> {
-    let Failed { run, failure, history, passed } = *failed;
+    let Unexplained { run, failure, history, judged: count, stopped } = found;
+    let headline = match failure {
+        Failure::OtherBlock { .. } => "undecided: a load takes its value from another block",
+        Failure::LostStore { .. } => "undecided: a store is lost before it is serialized",
+        _ => "undecided: stores take effect in another order than was taken",
+    };
+    json["meaning"] = headline.into();
+    json["passed"] = (*count).into();
+    let intro = format!("{headline}\n  {}; a shortest run that fails:", size(progress));
+    let failure_text = failure.to_string();
+    let mut text = failing_run(&intro, run, &failure_text, history, judged, &mut json)?;
+    let hint = advice(system, run, failure);
+    json["hint"] = hint.as_str().into();
+    text += &format!("\nWhat to do: {hint}\n");
+    let end = match stopped {
+        None => "to its end".to_owned(),
+        Some(Stop::Runs) => "until enough runs were judged".to_owned(),
+        Some(reason) => format!("until it was stopped: {reason}"),
+    };
+    let more = format!(
+        "The search went on after runs of this kind, {end}: {} failed the check, and none of them \
+         is known to violate sequential consistency.",
+        runs(*count)
+    );
+    text += &format!("\n{more}\n");
+    json["beside"] = more.into();
+    Ok(Report { verdict: ProtocolVerdict::Undecided, headline: headline.to_owned(), text, json })
+}
+
+/// Says what the writer of a protocol can do about a run that fails the check.
+fn advice(system: &System, run: &Run, failure: &Failure) -> String {
+    match failure {
+        Failure::OtherBlock { .. } => {
+            let names = system.location_names();
+            let last = run.steps.last();
+            let load = last.and_then(|step| {
+                step.effect.operations.iter().find_map(|operation| match operation {
+                    Operation::Load { from: Source::Location(at), .. } => Some(*at),
+                    _ => None,
+                })
+            });
+            let place = load.map_or("the place it loads from".to_owned(), |at| {
+                format!("`{}`", names[at as usize])
+            });
+            format!(
+                "{place} holds a value of another block when \"{}\" loads from it. If the rule \
+                 that put it there is right, change `block=` or `from=` of the load's mark; \
+                 otherwise correct the rule.",
+                last.map_or("the rule", |step| &step.rule)
+            )
+        }
+        Failure::LostStore { .. } => format!(
+            "every copy of the store is overwritten before a rule marked `--@ serialize` takes it. \
+             {MARK_HINT}"
+        ),
+        _ => match movers(system, run) {
+            Some((rule, place)) => format!(
+                "a store may wait before others see it. If it takes effect when \"{rule}\" takes \
+                 it from `{place}`, put `--@ serialize block=B from=PLACE` in front of that rule, \
+                 with the block and the place as the rule writes them."
+            ),
+            None => MARK_HINT.to_owned(),
+        },
+    }
+}
+
+/// Finds the first rule of a run that copies the value of a store out of where the store put it,
+/// with that place.
+fn movers(system: &System, run: &Run) -> Option<(String, String)> {
+    let names = system.location_names();
+    let mut fresh: Vec<u32> = Vec::new();
+    for step in &run.steps {
+        let sources = || step.effect.sources.iter().zip(0u32..);
+        for (source, at) in sources() {
+            if let Source::Location(from) = source
+                && *from != at
+                && fresh.contains(from)
+            {
+                return Some((step.rule.clone(), names[*from as usize].clone()));
+            }
+        }
+        let stored = sources().filter(|(source, _)| matches!(source, Source::Store(_)));
+        fresh.extend(stored.map(|(_, at)| at));
+    }
+    None
+}
+
+/// Writes a run whose constraint graph fails, with its history and what the decider of SC says.
+fn failing_run(
+    intro: &str,
+    run: &Run,
+    failure: &str,
+    history: &History,
+    judged: &consistory::Verdict<'_>,
+    json: &mut Value,
+) -> Result<String, CliError> {
     let mut shown = Vec::new();
     write_history(history, Format::Hist, &mut shown)?;
     let shown = String::from_utf8_lossy(&shown).into_owned();
@@ -72,79 +209,38 @@ pub(super) fn refused(
         }
         json["certificate"] = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
     }
-    let (verdict, headline) = match judged.outcome() {
-        Verdict::Violation => (Verdict::Violation, "not sequentially consistent"),
-        Verdict::Consistent => (
-            Verdict::Undecided,
-            "undecided: the store order does not fit. This run is sequentially consistent, but not \
-             with its stores in the order that was taken; mark the rules that order them with \
-             `--@ serialize`",
-        ),
-        Verdict::Undecided => {
-            (Verdict::Undecided, "undecided: a run fails the check, and its history is undecided")
-        }
-    };
-    json["meaning"] = headline.into();
-    json["passed"] = passed.runs.into();
-    let which = match (verdict, passed.runs) {
-        (Verdict::Violation, 1..) => "a run that is not",
-        _ => "a shortest run that fails",
-    };
-    let mut text = format!("{headline}\n  {}; {which}:\n\n", size(progress));
+    let mut text = format!("{intro}\n\n");
     text += &run_text(run);
     text += &format!("\n  The check says: {failure}.\n\n");
     shown.lines().for_each(|line| text += &format!("    {line}\n"));
     text.push('\n');
     text += &judged.explain();
     text.push('\n');
-    if passed.runs > 0 {
-        let more = beside(verdict, passed);
-        text += &format!("\n{more}\n");
-        json["beside"] = more.into();
-    }
-    let short = headline.split([':', '.']).take(if verdict == Verdict::Undecided { 2 } else { 1 });
-    let headline = short.collect::<Vec<_>>().join(":");
-    Ok(Report { verdict, headline, text, json })
+    Ok(text)
 }
 
-/// Says what is known of runs that were let pass because they are sequentially consistent.
-fn beside(verdict: Verdict, passed: &Passed) -> String {
-    let runs = match passed.runs {
+fn runs(count: u32) -> String {
+    match count {
         1 => "1 run".to_owned(),
-        runs => format!("{runs} runs"),
-    };
-    if verdict == Verdict::Violation {
-        return format!(
-            "Before it, {runs} failed the check and turned out to be sequentially consistent: the \
-             store order does not fit either. Mark the rules that order stores with `--@ serialize`."
-        );
+        count => format!("{count} runs"),
     }
-    let end = match &passed.stopped {
-        None => "to its end".to_owned(),
-        Some(Unfinished::Judged { .. }) => "until that was enough".to_owned(),
-        Some(reason) => format!("until it was stopped: {reason}"),
-    };
-    format!(
-        "The search went on behind runs of this kind, {end}; of {runs} that fail, none is not \
-         sequentially consistent."
-    )
 }
 
-/// Says why a search ended before its end, and from which checkpoint it can go on.
+/// Reports why a search ended early, and from which checkpoint it can go on.
 pub(super) fn undecided(reason: &Unfinished, mut json: Value, kept: Option<&Path>) -> Report {
     json["reason"] = reason.to_string().into();
     let headline = format!("undecided: {reason}");
     let mut text = format!("{headline}\n");
     let so_far = match reason {
-        Unfinished::Run(_) | Unfinished::Judged { .. } => "",
         Unfinished::Budget(_) | Unfinished::States { .. } => "nothing wrong in ",
+        _ => "",
     };
     text += &format!("  {so_far}{} states, depth {}\n", json["states"], json["depth"]);
     if let Some(path) = kept {
         text += &format!("  go on from here with --resume {}\n", path.display());
         json["checkpoint"] = path.display().to_string().into();
     }
-    Report { verdict: Verdict::Undecided, headline, text, json }
+    Report { verdict: ProtocolVerdict::Undecided, headline, text, json }
 }
 
 /// Says what is wrong, and where.
@@ -159,10 +255,11 @@ pub(super) fn what_is_wrong(violation: &Violation) -> String {
         }
         Violation::Deadlock => "deadlock: no rule leads to another state".to_owned(),
         Violation::Rejected { position, .. } => format!("{position}: the step is not allowed"),
+        Violation::Graph { failure, .. } => failure.to_string(),
     }
 }
 
-/// Says what is wrong, with the run to it.
+/// Reports what is wrong, with the run to it.
 pub(super) fn wrong(
     violation: &Violation,
     run: &Run,
@@ -174,7 +271,7 @@ pub(super) fn wrong(
     let mut text = format!("{what}\n  {}; a shortest run to it:\n\n", size(progress));
     text += &run::with_changes(run);
     text.push('\n');
-    Report { verdict: Verdict::Violation, headline: what, text, json }
+    Report { verdict: ProtocolVerdict::Violation, headline: what, text, json }
 }
 
 /// Lists the locations, and what is left out.
@@ -188,7 +285,7 @@ pub(super) fn tracking(system: &System) -> Report {
     }
     let headline = format!("{} locations", locations.len());
     let json = json!({ "locations": locations, "ghosts": ghosts });
-    Report { verdict: Verdict::Consistent, headline, text, json }
+    Report { verdict: ProtocolVerdict::Holds, headline, text, json }
 }
 
 fn run_text(run: &Run) -> String {
@@ -233,21 +330,21 @@ fn cost(progress: &Progress) -> String {
     )
 }
 
-/// Says what compaction may have missed and what symmetry could not do, a line each.
-fn notes(omission: Option<f64>, asymmetric: &[String]) -> String {
+/// Says what compaction may have missed and which symmetry was given up, one line each.
+fn notes(exploration: &Exploration) -> String {
     let mut text = String::new();
-    if let Some(omission) = omission {
+    if let Some(omission) = exploration.omission {
         text += &format!("  a state was missed with a probability of at most {omission:.1e}\n");
     }
-    if !asymmetric.is_empty() {
-        let names = asymmetric.join(", ");
-        text += &format!("  without symmetry, since a loop tells its values apart: {names}\n");
+    for GivenUp { scalarset, reason } in &exploration.given_up {
+        text += &format!("  explored without symmetry of {scalarset}: {reason}\n");
     }
     text
 }
 
 /// Counts for programs.
-pub(super) fn counts(progress: &Progress, omission: Option<f64>, asymmetric: &[String]) -> Value {
+pub(super) fn counts(exploration: &Exploration) -> Value {
+    let progress = &exploration.progress;
     let mut counts = json!({
         "states": progress.states,
         "depth": progress.depth,
@@ -255,11 +352,19 @@ pub(super) fn counts(progress: &Progress, omission: Option<f64>, asymmetric: &[S
         "bytes": progress.bytes,
         "millis": progress.elapsed.as_secs_f64() * 1e3,
     });
-    if let Some(omission) = omission {
+    if let Some(shape) = exploration.shape {
+        counts["processors"] = shape.procs.into();
+        counts["blocks"] = shape.blocks.into();
+        counts["locations"] = shape.locations.into();
+        counts["loads"] = progress.loads.into();
+        counts["stores"] = progress.stores.into();
+    }
+    if let Some(omission) = exploration.omission {
         counts["omission"] = omission.into();
     }
-    if !asymmetric.is_empty() {
-        counts["asymmetric"] = asymmetric.into();
+    if !exploration.given_up.is_empty() {
+        let pair = |given_up: &GivenUp| json!({ "scalarset": given_up.scalarset, "reason": given_up.reason });
+        counts["asymmetric"] = exploration.given_up.iter().map(pair).collect();
     }
     counts
 }

@@ -7,7 +7,7 @@
 //!    and there is one path exactly if one store of the block has no edge in and one has none out.
 //! 4. A load of a stored value has one inheritance edge, from a store of that value.
 //! 5. Let k follow the store i in the ST order. Of a processor's loads that inherit from i, each is
-//!    either the last, or has program order to the last; and the last has no other load behind it,
+//!    either the last, or has program order to the last; and the last has no other load after it,
 //!    so it needs a forced edge to k itself. The constraint is hence that the *last* one has it.
 //!    Which load is the last is known only when i can get no more inheritance edges, and k may come
 //!    late too: a load that has lost its IDs by then is deferred, kept for the forced edges that it
@@ -28,7 +28,7 @@ struct Entry {
     label: Label,
     /// The operation before it in its program, while the edge from there is due.
     due_from: Option<Slot>,
-    /// The operation behind it in its program, while the edge to there is due.
+    /// The operation after it in its program, while the edge to there is due.
     due_to: Option<Slot>,
     /// For a store: whether an ST order edge goes into it, and from where.
     predecessor: Neighbour,
@@ -184,7 +184,7 @@ impl Ledger {
         })
     }
 
-    /// Says whether no other operation of their processor that is kept lies between two.
+    /// Checks whether no other operation of their processor that is kept lies between two.
     fn is_next(&self, from: Slot, to: Slot) -> bool {
         let (from, to) = (&self.entries[&from], &self.entries[&to]);
         let processor = from.label.processor();
@@ -332,7 +332,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Says whether a store's last reader of a processor has no forced edge to the store's successor,
+    /// Checks whether a store's last reader of a processor has no forced edge to the store's successor,
     /// which is gone, and no later load that has one can take its place.
     fn is_hopeless(&self, store: Slot, reader: Slot) -> bool {
         let Entry { entered, label, settled, .. } = &self.entries[&reader];
@@ -358,7 +358,7 @@ impl Ledger {
         self.deferred = deferred;
     }
 
-    /// Says whether a load without an ID can still make a difference.
+    /// Checks whether a load without an ID can still make a difference.
     fn is_open(&self, graph: &ActiveGraph, slot: Slot) -> bool {
         let Entry { entered, label, source, forced, settled, .. } = &self.entries[&slot];
         let processor = label.processor();

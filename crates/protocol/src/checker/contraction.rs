@@ -50,14 +50,14 @@ pub(super) struct ActiveGraph {
     named: FxHashMap<Id, Slot>,
     /// How many IDs each slot's node has.
     ids: Vec<u32>,
-    /// What comes behind each slot's node.
+    /// What comes after each slot's node.
     after: Vec<Slots>,
     /// Slots that nobody uses.
     free: Vec<Slot>,
 }
 
 impl ActiveGraph {
-    /// Gives the node that has an ID.
+    /// Returns the node that has an ID.
     pub(super) fn find(&self, id: Id) -> Option<Slot> {
         self.named.get(&id).copied()
     }
@@ -82,7 +82,7 @@ impl ActiveGraph {
         Some(slot)
     }
 
-    /// Gives an ID that nobody has to a node.
+    /// Returns an ID that nobody has to a node.
     pub(super) fn give(&mut self, slot: Slot, id: Id) {
         self.named.insert(id, slot);
         self.ids[slot] += 1;
@@ -121,7 +121,7 @@ impl ActiveGraph {
         true
     }
 
-    /// Says whether one node comes before another.
+    /// Checks whether one node comes before another.
     pub(super) fn is_before(&self, from: Slot, to: Slot) -> bool {
         self.after[from].has(to)
     }

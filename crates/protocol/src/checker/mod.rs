@@ -141,7 +141,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Makes a checker that has read nothing.
+    /// Builds a checker that has read nothing.
     pub fn new() -> Self {
         Self::default()
     }
@@ -181,7 +181,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Says whether the descriptor may end here.
+    /// Checks whether the descriptor may end here.
     pub fn finish(&self) -> Result<(), Reason> {
         let mut end = self.clone();
         // At the end every node loses its IDs, the oldest first.
@@ -199,12 +199,12 @@ impl Checker {
         self.ledger.len()
     }
 
-    /// Says whether no node is kept.
+    /// Checks whether no node is kept.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Gives the largest number of nodes that were kept at once.
+    /// Returns the largest number of nodes that were kept at once.
     pub fn peak(&self) -> usize {
         self.peak
     }

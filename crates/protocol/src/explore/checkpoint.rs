@@ -9,15 +9,18 @@ use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use crate::explore::expand::Product;
-use crate::explore::search::{Options, Progress, Search};
+use crate::explore::outcome::{Options, Progress};
+use crate::explore::search::BreadthFirstSearch;
 use crate::explore::store::{Shard, Width, hash};
+use crate::machine::stepper::Serialization;
 use crate::murphi::TypeId;
+use crate::system::System;
 
 /// The first word of every checkpoint.
-const MAGIC: u64 = u64::from_le_bytes(*b"cnstyck2");
+const MAGIC: u64 = u64::from_le_bytes(*b"cnstyck3");
 
 /// No state has more words than this.
-const MOST_WORDS: u64 = 1 << 32;
+const MAX_STATE_WORDS: u64 = 1 << 32;
 
 /// A search that was written down, as far as it got.
 #[derive(Debug)]
@@ -39,6 +42,7 @@ struct Identity {
     description: u64,
     width: Width,
     is_tracked: bool,
+    serialization: Serialization,
     has_symmetry: bool,
     finds_deadlock: bool,
     is_compact: bool,
@@ -51,7 +55,7 @@ pub enum CheckpointError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The bytes are something else.
-    #[error("this is no checkpoint")]
+    #[error("this is not a checkpoint")]
     Foreign,
     /// The bytes are not those that were written.
     #[error("the checkpoint is damaged")]
@@ -81,9 +85,10 @@ impl Identity {
     fn new(product: &Product<'_>, options: &Options) -> Self {
         Identity {
             version: hash_text(env!("CARGO_PKG_VERSION")),
-            description: hash_text(&product.system.source.text),
+            description: describe(product.system),
             width: product.width(),
             is_tracked: product.companion.is_some(),
+            serialization: product.serialization,
             has_symmetry: options.symmetry,
             finds_deadlock: options.deadlock,
             is_compact: options.compaction,
@@ -96,9 +101,14 @@ impl Identity {
 }
 
 impl Checkpoint {
+    /// Checks whether bytes are those that a checkpoint of this or another version starts with.
+    pub fn is_start(bytes: &[u8]) -> bool {
+        bytes.starts_with(b"cnstyck")
+    }
+
     /// Reads a checkpoint.
     pub fn read(reader: &mut dyn Read) -> Result<Self, CheckpointError> {
-        let mut source = Source { reader, sum: 0 };
+        let mut source = WordReader { reader, sum: 0 };
         match source.word() {
             Ok(MAGIC) => {}
             Err(CheckpointError::Io(error)) => return Err(error.into()),
@@ -107,15 +117,20 @@ impl Checkpoint {
         let version = source.word()?;
         let description = source.word()?;
         let (words, head) = (source.word()?, source.word()?);
-        if words == 0 || words > MOST_WORDS || head == 0 || head > words {
+        if words == 0 || words > MAX_STATE_WORDS || head == 0 || head > words {
             return Err(CheckpointError::Damaged);
         }
         let width = Width { words: words as usize, head: head as usize };
+        let serialization = match source.word()? {
+            0 => Serialization::Inferred,
+            _ => Serialization::MarksOnly,
+        };
         let mut flag = || -> Result<bool, CheckpointError> { Ok(source.word()? == 1) };
         let identity = Identity {
             version,
             description,
             width,
+            serialization,
             is_tracked: flag()?,
             has_symmetry: flag()?,
             finds_deadlock: flag()?,
@@ -123,6 +138,7 @@ impl Checkpoint {
         };
         let symmetric = source.list()?.into_iter().map(|id| TypeId(id as u32)).collect();
         let mut progress = Progress { fired: source.word()?, ..Progress::default() };
+        (progress.loads, progress.stores) = (source.word()?, source.word()?);
         progress.depth = source.word()? as u32;
         progress.elapsed = Duration::from_millis(source.word()?);
         let mut shards = Vec::new();
@@ -139,7 +155,12 @@ impl Checkpoint {
         if checkpoint.is_sound() { Ok(checkpoint) } else { Err(CheckpointError::Damaged) }
     }
 
-    /// Says whether all numbers of states are numbers of states.
+    /// Returns which stores took effect at once in the search.
+    pub(crate) fn serialization(&self) -> Serialization {
+        self.identity.serialization
+    }
+
+    /// Checks whether all numbers of states are numbers of states.
     fn is_sound(&self) -> bool {
         let count = self.shards.len();
         let lens: Vec<u32> = self.shards.iter().map(|shard| shard.len() as u32).collect();
@@ -230,23 +251,23 @@ impl Checkpoint {
 /// How far a search has got, and what it would go on from.
 #[derive(Clone, Copy)]
 pub struct Snapshot<'a> {
-    pub(crate) search: &'a Search<'a>,
+    pub(crate) search: &'a BreadthFirstSearch<'a>,
     pub(crate) at: &'a [u32],
     pub(crate) is_last: bool,
 }
 
 impl Snapshot<'_> {
-    /// Gives how far the search has got.
+    /// Returns how far the search has got.
     pub fn progress(&self) -> &Progress {
         &self.search.progress
     }
 
-    /// Says whether the search ends here, undecided.
+    /// Checks whether the search ends here, undecided.
     pub fn is_last(&self) -> bool {
         self.is_last
     }
 
-    /// Says whether a search that goes on from here would come to the same verdict: not if
+    /// Checks whether a search that goes on from here would come to the same verdict: not if
     /// something was found in what it would not look at again.
     pub fn is_whole(&self) -> bool {
         !self.search.has_found
@@ -254,16 +275,18 @@ impl Snapshot<'_> {
 
     /// Writes a checkpoint.
     pub fn write(&self, writer: &mut dyn Write) -> io::Result<()> {
-        let Search { product, options, shards, levels, progress, .. } = self.search;
-        let mut sink = Sink { writer, sum: 0 };
+        let BreadthFirstSearch { product, options, shards, levels, progress, .. } = self.search;
+        let mut sink = WordWriter { writer, sum: 0 };
         let identity = Identity::new(product, options);
         let Width { words, head } = identity.width;
         sink.words(&[MAGIC, identity.version, identity.description, words as u64, head as u64])?;
+        sink.words(&[u64::from(identity.serialization == Serialization::MarksOnly)])?;
         sink.words(&identity.flags().map(u64::from))?;
         let symmetric: Vec<u32> = product.symmetric.iter().map(|ty| ty.0).collect();
         sink.numbers(&symmetric)?;
         let millis = progress.elapsed.as_millis() as u64;
-        sink.words(&[progress.fired, progress.depth.into(), millis])?;
+        sink.words(&[progress.fired, progress.loads, progress.stores])?;
+        sink.words(&[progress.depth.into(), millis])?;
         sink.words(&[shards.len() as u64])?;
         for shard in shards {
             shard.write(&mut sink)?;
@@ -278,12 +301,12 @@ impl Snapshot<'_> {
 }
 
 /// Where words are written, with the sum of what was.
-pub(crate) struct Sink<'a> {
+pub(crate) struct WordWriter<'a> {
     writer: &'a mut dyn Write,
     sum: u64,
 }
 
-impl Sink<'_> {
+impl WordWriter<'_> {
     pub(crate) fn words(&mut self, words: &[u64]) -> io::Result<()> {
         for &word in words {
             self.writer.write_all(&word.to_le_bytes())?;
@@ -309,12 +332,12 @@ impl Sink<'_> {
 }
 
 /// Where words are read, with the sum of what was.
-pub(crate) struct Source<'a> {
+pub(crate) struct WordReader<'a> {
     reader: &'a mut dyn Read,
     sum: u64,
 }
 
-impl Source<'_> {
+impl WordReader<'_> {
     pub(crate) fn word(&mut self) -> Result<u64, CheckpointError> {
         let word = self.raw()?;
         self.sum = add(self.sum, word);
@@ -360,6 +383,15 @@ impl Source<'_> {
 
 fn add(sum: u64, word: u64) -> u64 {
     hash(sum.rotate_left(23) ^ word)
+}
+
+/// Hashes a description and the values that its constants were given from outside.
+fn describe(system: &System) -> u64 {
+    let mut constants: Vec<String> =
+        system.constants.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
+    constants.sort();
+    let text = hash_text(&system.source.text);
+    constants.iter().fold(text, |sum, constant| add(sum, hash_text(constant)))
 }
 
 fn hash_text(text: &str) -> u64 {

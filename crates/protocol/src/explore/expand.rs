@@ -1,9 +1,11 @@
 //! The successors of a state, as packed words: the protocol's, then its companion's.
 
+use consistory_verdict::{Budget, Stopped};
+
 use crate::explore::store::Width;
 use crate::explore::symmetry::Canonical;
 use crate::machine::code::SiteId;
-use crate::machine::stepper::{Claimed, Fired, Stepper};
+use crate::machine::stepper::{Claimed, Fired, Serialization, Stepper};
 use crate::murphi::TypeId;
 use crate::system::System;
 use crate::tracking::{ByBytes, Companion, Effect, Follower};
@@ -15,6 +17,8 @@ pub(crate) struct Product<'a> {
     pub(crate) companion: Option<&'a dyn Companion>,
     /// The scalarsets whose values are permuted.
     pub(crate) symmetric: &'a [TypeId],
+    /// Which stores take effect at once.
+    pub(crate) serialization: Serialization,
 }
 
 impl Product<'_> {
@@ -23,7 +27,7 @@ impl Product<'_> {
         self.system.layout.words + self.companion.map_or(0, |c| c.width().div_ceil(8))
     }
 
-    /// Gives the words of a state, and how many of them are not zero as a rule: a companion mostly
+    /// Returns the words of a state, and how many of them are not zero as a rule: a companion mostly
     /// uses few.
     pub(crate) fn width(&self) -> Width {
         let words = self.words();
@@ -44,6 +48,8 @@ pub(crate) enum Wrong {
     InvariantFault { claim: usize, site: SiteId },
     /// No rule leads away.
     Deadlock,
+    /// Nothing is known: the budget ran out in the middle of the step.
+    Stopped,
 }
 
 /// Computes successors; one a thread.
@@ -52,7 +58,7 @@ pub(crate) struct Expander<'a> {
     pub(crate) stepper: Stepper<'a>,
     canonical: Canonical<'a>,
     follower: Option<Box<dyn Follower + 'a>>,
-    /// The companion's state behind a step.
+    /// The companion's state after a step.
     after: Vec<u8>,
     /// The words of the state that was loaded.
     loaded: Vec<u64>,
@@ -61,14 +67,19 @@ pub(crate) struct Expander<'a> {
 }
 
 impl<'a> Expander<'a> {
-    pub(crate) fn new(product: Product<'a>) -> Self {
+    pub(crate) fn new(product: Product<'a>, budget: &Budget) -> Self {
         let width = product.companion.map_or(0, Companion::width);
-        let mut stepper = Stepper::new(product.system);
-        stepper.machine.tries_orders = !product.symmetric.is_empty();
+        let mut stepper = Stepper::new(product.system, product.serialization, budget.clone());
+        stepper.machine.symmetric = product.symmetric.to_vec();
         Expander {
             product,
             stepper,
-            canonical: Canonical::new(product.system, product.companion, product.symmetric),
+            canonical: Canonical::new(
+                product.system,
+                product.companion,
+                product.symmetric,
+                budget.clone(),
+            ),
             follower: product.companion.map(|companion| {
                 companion.follower().unwrap_or_else(|| Box::new(ByBytes::new(companion)))
             }),
@@ -79,7 +90,7 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// Gives what the last rule did to the locations.
+    /// Returns what the last rule did to the locations.
     pub(crate) fn effect(&self) -> &Effect {
         &self.stepper.effect
     }
@@ -98,16 +109,18 @@ impl<'a> Expander<'a> {
 
     fn claims(&mut self) -> Option<Wrong> {
         match self.stepper.claims() {
+            _ if self.stepper.machine.stopped.is_some() => Some(Wrong::Stopped),
             Claimed::Hold => None,
             Claimed::Fails(claim) => Some(Wrong::Invariant { claim }),
             Claimed::Fault(claim, site) => Some(Wrong::InvariantFault { claim, site }),
         }
     }
 
-    /// Makes a start state; `words` is its canonical form.
+    /// Builds a start state; `words` is its canonical form.
     pub(crate) fn start(&mut self, number: usize) -> Result<&[u64], Wrong> {
         self.loaded.fill(0);
         match self.stepper.start(number) {
+            _ if self.stepper.machine.stopped.is_some() => return Err(Wrong::Stopped),
             Fired::Fault(site) => return Err(Wrong::Fault { instance: number, site }),
             Fired::Done | Fired::Disabled => {}
         }
@@ -117,7 +130,11 @@ impl<'a> Expander<'a> {
                 return Err(Wrong::Rejected { instance: number });
             }
         }
-        Ok(self.packed())
+        self.pack();
+        match self.canonical.stopped {
+            Some(_) => Err(Wrong::Stopped),
+            None => Ok(&self.words),
+        }
     }
 
     /// Fires a rule on the state that was loaded; gives the successor's canonical form.
@@ -125,6 +142,7 @@ impl<'a> Expander<'a> {
     /// Nothing if the rule is disabled. Call [`Expander::reset`] before the next rule.
     pub(crate) fn fire(&mut self, number: usize) -> Result<Option<&[u64]>, Wrong> {
         match self.stepper.fire(number) {
+            _ if self.stepper.machine.stopped.is_some() => return Err(Wrong::Stopped),
             Fired::Disabled => return Ok(None),
             Fired::Fault(site) => return Err(Wrong::Fault { instance: number, site }),
             Fired::Done => {}
@@ -135,7 +153,16 @@ impl<'a> Expander<'a> {
                 return Err(Wrong::Rejected { instance: number });
             }
         }
-        Ok(Some(self.packed()))
+        self.pack();
+        match self.canonical.stopped {
+            Some(_) => Err(Wrong::Stopped),
+            None => Ok(Some(&self.words)),
+        }
+    }
+
+    /// Returns why the last step was given up in the middle, if it was.
+    pub(crate) fn stopped(&self) -> Option<Stopped> {
+        self.stepper.machine.stopped.clone().or_else(|| self.canonical.stopped.clone())
     }
 
     /// Goes back to the state that was loaded.
@@ -154,7 +181,8 @@ impl<'a> Expander<'a> {
         }
     }
 
-    fn packed(&mut self) -> &[u64] {
+    /// Packs the representative of the state that the last step left.
+    fn pack(&mut self) {
         let layout = &self.product.system.layout;
         let split = layout.words;
         if self.canonical.is_trivial() {
@@ -166,7 +194,6 @@ impl<'a> Expander<'a> {
             layout.pack(slots, &mut self.words[..split]);
             pack_bytes(bytes, &mut self.words[split..]);
         }
-        &self.words
     }
 }
 

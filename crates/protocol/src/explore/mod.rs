@@ -1,7 +1,14 @@
 //! Exploration: every state of a protocol, or of the product of a protocol and its companion.
+//!
+//! In reading order: `explorer` is the way in, `outcome` what it returns, `search` the breadth-first
+//! search, `expand` computes successors, `symmetry` their representatives, `store` keeps states.
+//! `trace` finds a run to a state again, `passing` decides about runs that fail the check, and
+//! `checkpoint` writes a search down.
 
 mod checkpoint;
 mod expand;
+mod explorer;
+mod outcome;
 mod passing;
 mod search;
 mod store;
@@ -9,9 +16,9 @@ mod symmetry;
 mod trace;
 
 pub use checkpoint::{Checkpoint, CheckpointError, Mismatch, Snapshot};
-pub use passing::Passed;
-pub(crate) use search::explore_judged;
-pub use search::{
-    Exploration, Options, Outcome, Progress, Unfinished, Violation, explore, explore_from,
+pub use explorer::Explorer;
+pub use outcome::{
+    Exploration, ExploreError, GivenUp, Options, Outcome, Progress, Stop, Unexplained, Unfinished,
+    Violation,
 };
-pub use trace::{Run, Step};
+pub use trace::{Run, RunStep};

@@ -1,4 +1,4 @@
-//! Rejected runs that are passed over: the search goes on behind them.
+//! Rejected runs that are passed over: the search goes on after them.
 //!
 //! A companion may reject a run that is fine. The constraint graph of a run has a cycle under the
 //! store order that was taken, but the run is sequentially consistent under another one. What is
@@ -12,35 +12,30 @@
 
 use std::collections::BTreeMap;
 
+use consistory_verdict::Verdict;
+
 use crate::explore::expand::Wrong;
-use crate::explore::search::{Found, Search, Unfinished, Violation};
+use crate::explore::outcome::{Stop, Violation};
+use crate::explore::search::{BreadthFirstSearch, Found, Halt};
 use crate::explore::trace::{Run, run_to};
 
 /// How many rejections of a rule are judged on a level.
-const MOST_OF_RULE: usize = 4;
+const MAX_REJECTIONS_PER_RULE: usize = 4;
 /// How many runs are judged.
-const MOST_RUNS: u32 = 64;
+const MAX_RUNS_JUDGED: u32 = 64;
 /// How many states may be looked through for the runs: so many for each state of the search, and
 /// so many in any case.
-const WORK: u64 = 8;
-const LEAST_WORK: u64 = 200_000;
+const STATES_SEARCHED_PER_STATE: u64 = 8;
+const MIN_STATES_SEARCHED: u64 = 200_000;
 
-/// What became of rejected runs that were passed over.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Passed {
-    /// How many runs were judged and let pass.
-    pub runs: u32,
-    /// Why the search ended before its end, if it did after it let a run pass.
-    pub stopped: Option<Unfinished>,
-}
-
-/// Says whether a rejected run ends the search.
-pub(crate) type Judge<'j> = dyn FnMut(&Run) -> bool + 'j;
+/// Decides a rejected run; only a violation ends the search.
+pub(crate) type RunJudge<'j> = dyn FnMut(&Run) -> Verdict + 'j;
 
 /// A judge at work.
 pub(crate) struct Passing<'j> {
-    judge: &'j mut Judge<'j>,
-    pub(crate) passed: Passed,
+    judge: &'j mut RunJudge<'j>,
+    /// Number of runs that were judged and let pass.
+    pub(crate) passed: u32,
     work: u64,
     /// The first run that was let pass.
     pub(crate) first: Option<(Violation, Run)>,
@@ -49,36 +44,36 @@ pub(crate) struct Passing<'j> {
 }
 
 impl<'j> Passing<'j> {
-    pub(crate) fn new(judge: &'j mut Judge<'j>) -> Self {
-        Passing { judge, passed: Passed::default(), work: 0, first: None, last: None }
+    pub(crate) fn new(judge: &'j mut RunJudge<'j>) -> Self {
+        Passing { judge, passed: 0, work: 0, first: None, last: None }
     }
 
     /// Forgets a search that starts again.
     pub(crate) fn restart(&mut self) {
-        (self.passed, self.work, self.first, self.last) = (Passed::default(), 0, None, None);
+        (self.passed, self.work, self.first, self.last) = (0, 0, None, None);
     }
 
     /// Judges the rejections of a level; gives the one that ends the search.
     pub(crate) fn judge(
         &mut self,
-        search: &Search<'_>,
+        search: &BreadthFirstSearch<'_>,
         rejections: Rejections,
-    ) -> Result<Option<Found>, Unfinished> {
+    ) -> Result<Option<Found>, Halt> {
         for (wrong, at) in rejections.in_order() {
             let states = search.progress.states;
-            let is_too_much =
-                self.passed.runs == MOST_RUNS || self.work > WORK * states + LEAST_WORK;
-            if self.passed.runs > 0 && is_too_much {
-                return Err(Unfinished::Judged { runs: self.passed.runs });
+            let is_too_much = self.passed == MAX_RUNS_JUDGED
+                || self.work > STATES_SEARCHED_PER_STATE * states + MIN_STATES_SEARCHED;
+            if self.passed > 0 && is_too_much {
+                return Err(Halt::Stop(Stop::Runs));
             }
             self.work += states;
             let (violation, run) =
-                run_to(search, wrong, &at, &search.renewed()).map_err(Unfinished::Run)?;
-            if (self.judge)(&run) {
+                run_to(search, wrong, &at, &search.settling()).map_err(Halt::Lost)?;
+            if (self.judge)(&run) == Verdict::Violation {
                 self.last = Some((violation, run));
                 return Ok(Some((wrong, at)));
             }
-            self.passed.runs += 1;
+            self.passed += 1;
             self.first.get_or_insert((violation, run));
         }
         Ok(None)
@@ -96,7 +91,7 @@ impl Rejections {
         self.of_rule.is_empty()
     }
 
-    /// Gives the least of all.
+    /// Returns the least of all.
     pub(crate) fn least(&self) -> Option<Found> {
         let firsts = self.of_rule.values().filter_map(|found| found.first());
         firsts.min_by(|(wrong, at), (other, there)| (at, wrong).cmp(&(there, other))).cloned()
@@ -106,9 +101,9 @@ impl Rejections {
     pub(crate) fn add(&mut self, rule: u32, wrong: Wrong, at: &[u64]) {
         let known = self.of_rule.entry(rule).or_default();
         let place = known.partition_point(|(other, there)| (&there[..], *other) < (at, wrong));
-        if place < MOST_OF_RULE {
+        if place < MAX_REJECTIONS_PER_RULE {
             known.insert(place, (wrong, at.to_vec()));
-            known.truncate(MOST_OF_RULE);
+            known.truncate(MAX_REJECTIONS_PER_RULE);
         }
     }
 

@@ -14,232 +14,56 @@ use std::time::{Duration, Instant};
 
 use consistory_verdict::{Budget, Stopped};
 
-use crate::explore::checkpoint::{Checkpoint, Mismatch, Snapshot};
+use crate::explore::checkpoint::{Checkpoint, Snapshot};
 use crate::explore::expand::{Expander, Product, Wrong};
-use crate::explore::passing::{Judge, Passed, Passing, Rejections};
+use crate::explore::outcome::{Options, Progress, Stop, Unfinished, Violation};
+use crate::explore::passing::{Passing, Rejections};
 use crate::explore::store::{Shard, hash_words};
-use crate::explore::trace::{self, Run};
-use crate::system::{Fault, Position, System};
-use crate::tracking::Companion;
-
-/// How to explore.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Whether states that differ by a renaming of scalarset values count as one.
-    pub symmetry: bool,
-    /// How many threads work.
-    pub jobs: usize,
-    /// How many states may be visited.
-    pub states: Option<u64>,
-    /// Whether a state that no rule leaves is a violation.
-    pub deadlock: bool,
-    /// Whether only 64 bits of each state are kept, see [`Exploration::omission`].
-    pub compaction: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options { symmetry: true, jobs: 1, states: None, deadlock: true, compaction: false }
-    }
-}
-
-/// How far an exploration has got.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Progress {
-    /// How many states were found.
-    pub states: u64,
-    /// How many of them have all their successors found.
-    pub expanded: u64,
-    /// How many times a rule was fired.
-    pub fired: u64,
-    /// How many steps from a start state the search is.
-    pub depth: u32,
-    /// How many bytes the visited states take.
-    pub bytes: u64,
-    /// How long it took.
-    pub elapsed: Duration,
-}
-
-/// What an exploration found.
-#[derive(Clone, Debug)]
-pub struct Exploration {
-    /// The verdict.
-    pub outcome: Outcome,
-    /// How far it got.
-    pub progress: Progress,
-    /// Scalarsets that symmetry was asked for and that a loop told apart all the same.
-    pub asymmetric: Vec<String>,
-    /// With hash compaction, what the probability is at most that a state was missed.
-    pub omission: Option<f64>,
-}
-
-/// The verdict of an exploration.
-#[derive(Clone, Debug)]
-pub enum Outcome {
-    /// Every state was visited and nothing is wrong.
-    Holds,
-    /// Something is wrong at the end of a run.
-    Violated {
-        /// What is wrong.
-        violation: Violation,
-        /// A shortest run to it.
-        run: Run,
-    },
-    /// The search stopped before its end; nothing wrong was found until then.
-    Undecided {
-        /// Why it stopped.
-        reason: Unfinished,
-    },
-}
-
-/// Why an exploration stopped before its end.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Unfinished {
-    /// The budget of time or memory ran out, or somebody asked to stop.
-    #[error("{0}")]
-    Budget(Stopped),
-    /// As many states as allowed were found.
-    #[error("the limit of {limit} states was reached")]
-    States {
-        /// How many were allowed.
-        limit: u64,
-    },
-    /// Something is wrong, but the run to it was not found in time.
-    #[error("something is wrong, but the run to it was not found: {0}")]
-    Run(Stopped),
-    /// Runs that are rejected were judged, and none of them is wrong.
-    #[error("{runs} runs were judged")]
-    Judged {
-        /// How many runs.
-        runs: u32,
-    },
-}
-
-/// What is wrong.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Violation {
-    /// A rule or start state went wrong.
-    Fault {
-        /// The rule with its parameters.
-        rule: String,
-        /// What went wrong, and where.
-        fault: Fault,
-    },
-    /// An invariant does not hold.
-    Invariant {
-        /// Its name, with its parameters.
-        name: String,
-        /// Where it stands.
-        position: Position,
-        /// What went wrong when it was evaluated, if it is not simply false.
-        fault: Option<Fault>,
-    },
-    /// No rule leads to another state.
-    Deadlock,
-    /// What runs beside the protocol does not allow the last step.
-    Rejected {
-        /// The rule with its parameters.
-        rule: String,
-        /// Where it stands.
-        position: Position,
-    },
-}
-
-/// Explores a system, with a companion if one is given; `report` is called after each round.
-pub fn explore(
-    system: &System,
-    companion: Option<&dyn Companion>,
-    options: &Options,
-    budget: &Budget,
-    report: &mut dyn FnMut(&Snapshot<'_>),
-) -> Exploration {
-    explore_from(None, system, companion, options, budget, report)
-        .expect("without a checkpoint there is nothing that could differ")
-}
-
-/// Explores a system from where a checkpoint left off, or from the start.
-pub fn explore_from(
-    checkpoint: Option<Checkpoint>,
-    system: &System,
-    companion: Option<&dyn Companion>,
-    options: &Options,
-    budget: &Budget,
-    report: &mut dyn FnMut(&Snapshot<'_>),
-) -> Result<Exploration, Mismatch> {
-    let accept = &mut |_: &Run| true;
-    let judged = explore_judged(checkpoint, system, companion, options, budget, report, accept);
-    judged.map(|(exploration, _)| exploration)
-}
-
-/// Explores a system; a judge says which of the runs that the companion rejects end the search.
-pub(crate) fn explore_judged<'j>(
-    checkpoint: Option<Checkpoint>,
-    system: &System,
-    companion: Option<&dyn Companion>,
-    options: &Options,
-    budget: &Budget,
-    report: &mut dyn FnMut(&Snapshot<'_>),
-    judge: &'j mut Judge<'j>,
-) -> Result<(Exploration, Passed), Mismatch> {
-    let mut passing = Passing::new(judge);
-    let mut options = options.clone();
-    let mut is_again = false;
-    let mut symmetric = match options.symmetry {
-        true => system.symmetric.types.clone(),
-        false => Vec::new(),
-    };
-    let mut checkpoint = checkpoint;
-    if let Some(checkpoint) = &checkpoint {
-        checkpoint.fits(&Product { system, companion, symmetric: &symmetric }, &options)?;
-        symmetric.retain(|ty| checkpoint.symmetric.contains(ty));
-    }
-    loop {
-        let product = Product { system, companion, symmetric: &symmetric };
-        let mut search = Search::new(product, &options, budget);
-        search.has_found = is_again;
-        let from = checkpoint.take().map(|checkpoint| search.restore(checkpoint));
-        passing.restart();
-        let found = search.search(from, report, &mut passing);
-        // A loop told the values of a scalarset apart: it is an ordinary type after all.
-        if let Ok(Some((Wrong::Fault { site, .. }, _))) = &found
-            && let Some(types) = system.ordered_loop(*site)
-        {
-            let before = symmetric.len();
-            symmetric.retain(|ty| !types.contains(ty));
-            // The loop's own type may be ordinary already; each round must leave fewer.
-            if symmetric.len() == before {
-                symmetric.clear();
-            }
-            continue;
-        }
-        // By hashes alone no run can be found again: that takes the states themselves.
-        if options.compaction && matches!(found, Ok(Some(_))) {
-            options.compaction = false;
-            is_again = true;
-            continue;
-        }
-        let ordinary = system.symmetric.types.iter().filter(|ty| !symmetric.contains(ty));
-        let asymmetric = match options.symmetry {
-            true => ordinary.map(|&ty| system.program.types.show(ty)).collect(),
-            false => Vec::new(),
-        };
-        return Ok(search.finish(found, asymmetric, passing));
-    }
-}
+use crate::explore::trace::{self, Lost, Run};
+use crate::tracking::Operation;
 
 /// How many states of a level are expanded between two rounds of insertion, by each thread.
-const ROUND: usize = 4096;
+const STATES_PER_ROUND: usize = 4096;
 
 /// How many words their successors may have together, if every rule leads to one.
-const ROUND_WORDS: usize = 1 << 22;
+const MAX_WORDS_PER_ROUND: usize = 1 << 22;
 
-/// After how many slots that rules were fired on a thread looks at the clock.
-const CHECKED: usize = 1 << 20;
+/// After how many slots that rules were fired on a thread reads the clock.
+const SLOTS_BETWEEN_CHECKS: usize = 1 << 20;
+
+/// After how many start states the clock is read.
+pub(crate) const STARTS_BETWEEN_CHECKS: usize = 256;
+
+/// One part in so many of the time is left for finding a run again when the rest is over.
+const SETTLING_SHARE: u32 = 10;
+
+/// How many slots a guard counts as.
+const SLOTS_OF_GUARD: usize = 16;
 
 /// A violation and the state that it belongs to.
 pub(crate) type Found = (Wrong, Vec<u64>);
 
-pub(crate) struct Search<'a> {
+/// How a search ended.
+pub(crate) enum Ended {
+    Holds,
+    Undecided(Unfinished),
+    Wrong(Violation, Run),
+    /// Nothing but rejected runs that a judge let pass; the first of them.
+    PassedOver {
+        violation: Violation,
+        run: Run,
+        stopped: Option<Stop>,
+    },
+}
+
+/// Why a level was not finished.
+pub(crate) enum Halt {
+    Stop(Stop),
+    /// A run was not found again.
+    Lost(Lost),
+}
+
+pub(crate) struct BreadthFirstSearch<'a> {
     pub(crate) product: Product<'a>,
     pub(crate) options: &'a Options,
     budget: &'a Budget,
@@ -260,6 +84,8 @@ struct Expansion {
     /// Successors by shard, their words one after the other.
     successors: Vec<Vec<u64>>,
     fired: u64,
+    loads: u64,
+    stores: u64,
     /// A violation in a state of this level.
     here: Option<Found>,
     /// A violation in a step from this level.
@@ -270,16 +96,10 @@ struct Expansion {
     stopped: Option<Stopped>,
 }
 
-impl Expansion {
-    fn has_found(&self) -> bool {
-        self.here.is_some() || self.next.is_some()
-    }
-}
-
-impl<'a> Search<'a> {
-    fn new(product: Product<'a>, options: &'a Options, budget: &'a Budget) -> Self {
+impl<'a> BreadthFirstSearch<'a> {
+    pub(crate) fn new(product: Product<'a>, options: &'a Options, budget: &'a Budget) -> Self {
         let jobs = options.jobs.max(1);
-        Search {
+        BreadthFirstSearch {
             product,
             options,
             budget,
@@ -293,7 +113,7 @@ impl<'a> Search<'a> {
     }
 
     /// Takes over what was written down; gives where to go on.
-    fn restore(&mut self, checkpoint: Checkpoint) -> Vec<u32> {
+    pub(crate) fn restore(&mut self, checkpoint: Checkpoint) -> Vec<u32> {
         let checkpoint = checkpoint.with_shards(self.shards.len());
         self.shards = checkpoint.shards;
         self.levels = checkpoint.levels;
@@ -302,56 +122,60 @@ impl<'a> Search<'a> {
         checkpoint.at
     }
 
-    fn finish(
+    /// Ends the search: finds the run to what was found.
+    pub(crate) fn finish(
         mut self,
-        found: Result<Option<Found>, Unfinished>,
-        asymmetric: Vec<String>,
-        mut passing: Passing<'_>,
-    ) -> (Exploration, Passed) {
-        let outcome = match (found, passing.last, passing.first) {
-            (Ok(Some(_)), Some((violation, run)), _) => Outcome::Violated { violation, run },
-            (Ok(Some((wrong, at))), ..) => self.violated(wrong, at),
-            (found, _, Some((violation, run))) => {
-                passing.passed.stopped = found.err();
-                Outcome::Violated { violation, run }
+        found: Result<Option<Found>, Halt>,
+        passing: &mut Passing<'_>,
+    ) -> (Ended, Progress) {
+        let ended = match (found, passing.last.take(), passing.first.take()) {
+            (Ok(Some(_)), Some((violation, run)), _) => Ended::Wrong(violation, run),
+            (Ok(Some((wrong, at))), ..) => {
+                match trace::run_to(&self, wrong, &at, &self.settling()) {
+                    Ok((violation, run)) => Ended::Wrong(violation, run),
+                    Err(lost) => Ended::Undecided(lost.into()),
+                }
             }
-            (Ok(None), ..) => Outcome::Holds,
-            (Err(reason), ..) => Outcome::Undecided { reason },
+            (Ok(None), _, Some((violation, run))) => {
+                Ended::PassedOver { violation, run, stopped: None }
+            }
+            (Err(Halt::Stop(stop)), _, Some((violation, run))) => {
+                Ended::PassedOver { violation, run, stopped: Some(stop) }
+            }
+            (Ok(None), ..) => Ended::Holds,
+            (Err(Halt::Stop(Stop::Budget(stopped))), ..) => {
+                Ended::Undecided(Unfinished::Budget(stopped))
+            }
+            (Err(Halt::Stop(Stop::States { limit })), ..) => {
+                Ended::Undecided(Unfinished::States { limit })
+            }
+            (Err(Halt::Lost(lost)), ..) => Ended::Undecided(lost.into()),
+            (Err(Halt::Stop(Stop::Runs)), _, None) => Ended::Undecided(Unfinished::Representatives),
         };
         self.update();
-        let states = self.progress.states as f64;
-        let omission = self.options.compaction.then(|| states * states / 2f64.powi(65));
-        let exploration = Exploration { outcome, progress: self.progress, asymmetric, omission };
-        (exploration, passing.passed)
+        (ended, self.progress)
     }
 
-    /// Gives a budget for finding a run again, which takes no longer than the search did.
-    pub(crate) fn renewed(&self) -> Budget {
-        self.budget.renewed()
-    }
-
-    fn violated(&self, wrong: Wrong, at: Vec<u64>) -> Outcome {
-        match trace::run_to(self, wrong, &at, &self.renewed()) {
-            Ok((violation, run)) => Outcome::Violated { violation, run },
-            Err(stopped) => Outcome::Undecided { reason: Unfinished::Run(stopped) },
-        }
+    /// Returns the budget for finding a run again: a tenth more time than the search has.
+    pub(crate) fn settling(&self) -> Budget {
+        self.budget.extended(SETTLING_SHARE)
     }
 
     /// Searches, from the middle of a level if that was written down.
-    fn search(
+    pub(crate) fn search(
         &mut self,
         from: Option<Vec<u32>>,
         report: &mut dyn FnMut(&Snapshot<'_>),
         passing: &mut Passing<'_>,
-    ) -> Result<Option<Found>, Unfinished> {
+    ) -> Result<Option<Found>, Halt> {
         let mut expanders: Vec<Expander<'a>> =
-            self.shards.iter().map(|_| Expander::new(self.product)).collect();
+            self.shards.iter().map(|_| Expander::new(self.product, self.budget)).collect();
         if let Some(at) = from {
             if let Some(found) = self.level(at, &mut expanders, report, passing)? {
                 return Ok(Some(found));
             }
             self.progress.depth += 1;
-        } else if let Some(found) = self.starts() {
+        } else if let Some(found) = self.starts()? {
             return Ok(Some(found));
         }
         loop {
@@ -370,20 +194,30 @@ impl<'a> Search<'a> {
     }
 
     /// Adds the start states.
-    fn starts(&mut self) -> Option<Found> {
+    fn starts(&mut self) -> Result<Option<Found>, Halt> {
         self.levels.push(vec![0; self.shards.len()]);
-        let mut expander = Expander::new(self.product);
+        let mut expander = Expander::new(self.product, self.budget);
         let mut scratch = Vec::new();
+        let halt = |stopped| Halt::Stop(Stop::Budget(stopped));
         for number in 0..self.product.system.lowered.starts.len() {
+            // A start state that takes long reads the clock itself.
+            if number % STARTS_BETWEEN_CHECKS == STARTS_BETWEEN_CHECKS - 1 {
+                let bytes = self.shards.iter().map(Shard::bytes).sum();
+                self.budget.check().and(self.budget.reserve(bytes)).map_err(halt)?;
+            }
             match expander.start(number) {
                 Ok(words) => {
                     let shard = shard_of(words, self.shards.len(), self.options.compaction);
                     self.shards[shard].insert(words, &mut scratch);
                 }
-                Err(wrong) => return Some((wrong, Vec::new())),
+                Err(Wrong::Stopped) => {
+                    let stopped = expander.stopped().unwrap_or(Stopped::Interrupted);
+                    return Err(halt(stopped));
+                }
+                Err(wrong) => return Ok(Some((wrong, Vec::new()))),
             }
         }
-        None
+        Ok(None)
     }
 
     /// Expands the states of the last level from some on, round by round.
@@ -393,28 +227,32 @@ impl<'a> Search<'a> {
         expanders: &mut [Expander<'a>],
         report: &mut dyn FnMut(&Snapshot<'_>),
         passing: &mut Passing<'_>,
-    ) -> Result<Option<Found>, Unfinished> {
+    ) -> Result<Option<Found>, Halt> {
         let mut rejections = Rejections::default();
         let ends = self.levels.last().expect("there is a level").clone();
         let (mut here, mut next): (Option<Found>, Option<Found>) = (None, None);
         while at != ends {
             let mut then = at.clone();
             let parts = self.parts(&mut then, &ends);
-            let has_found = here.is_some() || next.is_some();
-            let mut expansions = self.expand(expanders, &parts, has_found);
+            let mut expansions = self.expand(expanders, &parts);
             for expansion in &mut expansions {
                 least(&mut here, &expansion.here);
                 least(&mut next, &expansion.next);
                 rejections.merge(std::mem::take(&mut expansion.rejections));
             }
             self.has_found |= here.is_some() || next.is_some() || !rejections.is_empty();
-            if let Some(stopped) = expansions.iter().find_map(|e| e.stopped.clone())
-                && here.is_none()
-                && next.is_none()
-            {
-                return Err(self.stop(Unfinished::Budget(stopped), &at, report));
+            if let Some(stopped) = expansions.iter().find_map(|e| e.stopped.clone()) {
+                if here.is_none() && next.is_none() {
+                    return Err(self.stop(Stop::Budget(stopped), &at, report));
+                }
+                // What was found so far stands, though the level is not finished.
+                break;
             }
-            self.progress.fired += expansions.iter().map(|e| e.fired).sum::<u64>();
+            for expansion in &expansions {
+                self.progress.fired += expansion.fired;
+                self.progress.loads += expansion.loads;
+                self.progress.stores += expansion.stores;
+            }
             self.insert(&expansions);
             at = then;
             self.update();
@@ -423,12 +261,12 @@ impl<'a> Search<'a> {
             if here.is_none() && next.is_none() {
                 let reserved = self.budget.reserve(self.progress.bytes);
                 if let Err(stopped) = self.budget.check().and(reserved) {
-                    return Err(self.stop(Unfinished::Budget(stopped), &at, report));
+                    return Err(self.stop(Stop::Budget(stopped), &at, report));
                 }
                 if let Some(limit) = self.options.states
                     && self.progress.states > limit
                 {
-                    return Err(self.stop(Unfinished::States { limit }, &at, report));
+                    return Err(self.stop(Stop::States { limit }, &at, report));
                 }
             }
         }
@@ -445,15 +283,10 @@ impl<'a> Search<'a> {
     }
 
     /// Reports for the last time.
-    fn stop(
-        &mut self,
-        reason: Unfinished,
-        at: &[u32],
-        report: &mut dyn FnMut(&Snapshot<'_>),
-    ) -> Unfinished {
+    fn stop(&mut self, reason: Stop, at: &[u32], report: &mut dyn FnMut(&Snapshot<'_>)) -> Halt {
         self.update();
         report(&Snapshot { search: self, at, is_last: true });
-        reason
+        Halt::Stop(reason)
     }
 
     /// Shares out the next states of a level: each thread expands states of its own shard, then of
@@ -462,7 +295,7 @@ impl<'a> Search<'a> {
         let mut parts: Vec<Vec<(usize, u32, u32)>> = vec![Vec::new(); self.shards.len()];
         let left: usize = at.iter().zip(ends).map(|(a, e)| (e - a) as usize).sum();
         let rules = self.product.system.lowered.rules.len().max(1);
-        let round = ROUND.min(ROUND_WORDS / self.product.words() / rules).max(1);
+        let round = STATES_PER_ROUND.min(MAX_WORDS_PER_ROUND / self.product.words() / rules).max(1);
         let share = left.div_ceil(parts.len()).min(round);
         let mut shard = 0;
         for part in &mut parts {
@@ -488,15 +321,14 @@ impl<'a> Search<'a> {
         self.progress.elapsed = self.before + self.started.elapsed();
     }
 
-    /// Computes the successors of parts of a level, a thread a part.
+    /// Computes the successors of parts of a level, one thread per part.
     fn expand(
         &self,
         expanders: &mut [Expander<'a>],
         parts: &[Vec<(usize, u32, u32)>],
-        has_found: bool,
     ) -> Vec<Expansion> {
         let work = |expander: &mut Expander<'a>, part: &[(usize, u32, u32)]| {
-            self.expand_part(expander, part, has_found)
+            self.expand_part(expander, part)
         };
         if let [expander] = expanders {
             return vec![work(expander, &parts[0])];
@@ -514,30 +346,45 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Computes the successors of a part; once something is found, the level is always finished.
-    fn expand_part(
-        &self,
-        expander: &mut Expander<'a>,
-        part: &[(usize, u32, u32)],
-        has_found: bool,
-    ) -> Expansion {
+    /// Computes the successors of a part.
+    fn expand_part(&self, expander: &mut Expander<'a>, part: &[(usize, u32, u32)]) -> Expansion {
         let mut out = Expansion::default();
         out.successors.resize_with(self.shards.len(), Vec::new);
         let mut words = vec![0; self.product.words()];
         let rules = self.product.system.lowered.rules.len();
         let slots = self.product.system.layout.slots.len();
         let (shards, is_compact) = (self.shards.len(), self.options.compaction);
-        let mut work = CHECKED;
+        let mut work = SLOTS_BETWEEN_CHECKS;
         for &(shard, from, to) in part {
             for number in from..to {
                 self.shards[shard].get(number, &mut words);
                 if let Some(wrong) = expander.load(&words) {
+                    if wrong == Wrong::Stopped {
+                        out.stopped = expander.stopped();
+                        return out;
+                    }
                     least(&mut out.here, &Some((wrong, words.clone())));
                     continue;
                 }
                 let mut is_stuck = true;
+                let mut by_priority = self.product.system.lowered.by_priority();
                 for rule in 0..rules {
-                    match expander.fire(rule) {
+                    if !by_priority.admits(rule) {
+                        break;
+                    }
+                    if work >= SLOTS_BETWEEN_CHECKS {
+                        work = 0;
+                        if let Err(stopped) = self.has_room(&out.successors) {
+                            out.stopped = Some(stopped);
+                            return out;
+                        }
+                    }
+                    work += SLOTS_OF_GUARD;
+                    let fired = expander.fire(rule);
+                    if !matches!(fired, Ok(None)) {
+                        by_priority.fired();
+                    }
+                    match fired {
                         Ok(None) => continue,
                         Ok(Some(successor)) => {
                             out.fired += 1;
@@ -552,22 +399,26 @@ impl<'a> Search<'a> {
                             let rule = self.product.system.lowered.rules[rule].rule;
                             out.rejections.add(rule, wrong, &words);
                         }
+                        Err(Wrong::Stopped) => {
+                            out.stopped = expander.stopped();
+                            return out;
+                        }
                         Err(wrong) => {
                             is_stuck = false;
                             least(&mut out.next, &Some((wrong, words.clone())));
+                        }
+                    }
+                    for operation in &expander.effect().operations {
+                        match operation {
+                            Operation::Load { .. } => out.loads += 1,
+                            Operation::Store { .. } => out.stores += 1,
+                            Operation::Serialize { .. } => {}
                         }
                     }
                     // A step to a renamed copy of the state leads away from it all the same.
                     is_stuck = is_stuck && expander.stepper.is_unchanged();
                     expander.reset();
                     work += slots;
-                    if work >= CHECKED && !has_found && !out.has_found() {
-                        work = 0;
-                        out.stopped = self.has_room(&out.successors).err();
-                        if out.stopped.is_some() {
-                            return out;
-                        }
-                    }
                 }
                 if is_stuck && self.options.deadlock {
                     least(&mut out.here, &Some((Wrong::Deadlock, words.clone())));
@@ -580,11 +431,13 @@ impl<'a> Search<'a> {
     /// Fails if the time is over or successors take more memory than there is.
     fn has_room(&self, successors: &[Vec<u64>]) -> Result<(), Stopped> {
         self.budget.check()?;
-        let bytes: usize = successors.iter().map(|words| words.capacity() * 8).sum();
-        self.budget.reserve(self.progress.bytes + bytes as u64)
+        // Every thread has about as many.
+        let words: usize = successors.iter().map(Vec::capacity).sum();
+        let bytes = words as u64 * 8 * self.shards.len() as u64;
+        self.budget.reserve(self.progress.bytes + bytes)
     }
 
-    /// Adds successors to the shards, a thread a shard.
+    /// Adds successors to the shards, one thread per shard.
     fn insert(&mut self, expansions: &[Expansion]) {
         let width = self.product.words();
         let work = |number: usize, shard: &mut Shard| {
@@ -615,7 +468,7 @@ pub(crate) fn least(best: &mut Option<Found>, found: &Option<Found>) {
     }
 }
 
-/// Gives the shard of a state: by its first words, so that no two shards keep the same ones, or by
+/// Returns the shard of a state: by its first words, so that no two shards keep the same ones, or by
 /// its hash if nothing else is kept of it.
 pub(crate) fn shard_of(words: &[u64], shards: usize, is_compact: bool) -> usize {
     if shards == 1 {
@@ -625,7 +478,7 @@ pub(crate) fn shard_of(words: &[u64], shards: usize, is_compact: bool) -> usize 
     shard_of_hash(hash_words(first), shards)
 }
 
-/// Gives the shard of the states with a hash.
+/// Returns the shard of the states with a hash.
 pub(crate) fn shard_of_hash(hash: u64, shards: usize) -> usize {
     (((hash & 0xffff_ffff) * shards as u64) >> 32) as usize
 }

@@ -17,7 +17,7 @@
 
 use std::io;
 
-use crate::explore::checkpoint::{CheckpointError, Sink, Source};
+use crate::explore::checkpoint::{CheckpointError, WordReader, WordWriter};
 use crate::explore::search::shard_of_hash;
 
 /// A set of 64-bit values, numbered in the order in which they came.
@@ -63,7 +63,7 @@ impl Interner {
         (self.values.capacity() * 8 + self.tags.len() * 8 + self.numbers.len() * 32) as u64
     }
 
-    /// Makes an interner of values that all differ.
+    /// Builds an interner of values that all differ.
     fn of(values: Vec<u64>) -> Self {
         let mut interner = Interner { values, ..Interner::new() };
         interner.index((interner.values.len() * 2 / 15 + 1).max(2));
@@ -77,7 +77,7 @@ impl Interner {
         (group as usize, (hash & 0xff).max(1))
     }
 
-    /// Gives a value's number, and whether it is new.
+    /// Returns a value's number, and whether it is new.
     #[inline]
     pub(crate) fn intern(&mut self, value: u64) -> (u32, bool) {
         if self.values.get(self.last as usize) == Some(&value) {
@@ -165,7 +165,7 @@ pub(crate) struct Width {
     pub(crate) head: usize,
 }
 
-/// Gives the pairs of a tree over the words of a state, children first: a pair takes the place of
+/// Returns the pairs of a tree over the words of a state, children first: a pair takes the place of
 /// its left part.
 fn pairs(width: Width) -> Vec<[usize; 2]> {
     let mut pairs = Vec::new();
@@ -202,11 +202,11 @@ impl Store {
         Store { width: width.words, pairs, tables }
     }
 
-    fn write(&self, sink: &mut Sink<'_>) -> io::Result<()> {
+    fn write(&self, sink: &mut WordWriter<'_>) -> io::Result<()> {
         self.tables.iter().try_for_each(|table| sink.list(&table.values))
     }
 
-    fn read(width: Width, source: &mut Source<'_>) -> Result<Self, CheckpointError> {
+    fn read(width: Width, source: &mut WordReader<'_>) -> Result<Self, CheckpointError> {
         let mut tables = Vec::new();
         // A damaged width ends with the file.
         for _ in 0..=2 * (width.words - 1) {
@@ -215,7 +215,7 @@ impl Store {
         Ok(Store { width: width.words, pairs: pairs(width), tables })
     }
 
-    /// Says whether every pair in the tree is of numbers that there are.
+    /// Checks whether every pair in the tree is of numbers that there are.
     fn is_sound(&self) -> bool {
         let inner = &self.tables[..self.tables.len() - 1];
         if inner.iter().any(|table| table.values.first() != Some(&0)) {
@@ -270,7 +270,7 @@ impl Store {
         root.intern(scratch[0]).1
     }
 
-    /// Gives the state with a number.
+    /// Returns the state with a number.
     pub(crate) fn get(&self, number: u32, words: &mut [u64]) {
         words[0] = self.root().get(number);
         for (tables, &[left, right]) in self.tables.chunks_exact(2).zip(&self.pairs).rev() {
@@ -318,7 +318,7 @@ impl Shard {
         }
     }
 
-    /// Gives the state with a number; by hashes only, it must be one of the current level.
+    /// Returns the state with a number; by hashes only, it must be one of the current level.
     pub(crate) fn get(&self, number: u32, words: &mut [u64]) {
         match self {
             Shard::Exact(store) => store.get(number, words),
@@ -326,7 +326,7 @@ impl Shard {
         }
     }
 
-    pub(crate) fn write(&self, sink: &mut Sink<'_>) -> io::Result<()> {
+    pub(crate) fn write(&self, sink: &mut WordWriter<'_>) -> io::Result<()> {
         match self {
             Shard::Exact(store) => store.write(sink),
             Shard::Compact(compact) => compact.write(sink),
@@ -336,7 +336,7 @@ impl Shard {
     pub(crate) fn read(
         width: Width,
         is_compact: bool,
-        source: &mut Source<'_>,
+        source: &mut WordReader<'_>,
     ) -> Result<Self, CheckpointError> {
         Ok(match is_compact {
             true => Shard::Compact(Compact::read(width.words, source)?),
@@ -344,7 +344,7 @@ impl Shard {
         })
     }
 
-    /// Says whether what was read is a set of states of which those from a number on are known.
+    /// Checks whether what was read is a set of states of which those from a number on are known.
     pub(crate) fn is_sound(&self, from: u32) -> bool {
         match self {
             Shard::Exact(store) => store.is_sound(),
@@ -382,7 +382,7 @@ impl Shard {
         }
     }
 
-    /// Gives the number of the first state of the current level that is kept in full.
+    /// Returns the number of the first state of the current level that is kept in full.
     pub(crate) fn level_start(&self) -> u32 {
         match self {
             Shard::Exact(_) => 0,
@@ -390,7 +390,7 @@ impl Shard {
         }
     }
 
-    /// Gives the number behind the states of the current level.
+    /// Returns the number after the states of the current level.
     pub(crate) fn level_end(&self) -> u32 {
         match self {
             Shard::Exact(store) => store.len() as u32,
@@ -457,14 +457,14 @@ impl Compact {
         true
     }
 
-    fn write(&self, sink: &mut Sink<'_>) -> io::Result<()> {
+    fn write(&self, sink: &mut WordWriter<'_>) -> io::Result<()> {
         sink.list(&self.hashes)?;
         sink.words(&[self.first.into()])?;
         sink.list(&self.level)?;
         sink.list(&self.next)
     }
 
-    fn read(width: usize, source: &mut Source<'_>) -> Result<Self, CheckpointError> {
+    fn read(width: usize, source: &mut WordReader<'_>) -> Result<Self, CheckpointError> {
         let hashes = source.list()?;
         let first = source.word()? as u32;
         let (level, next) = (source.list()?, source.list()?);

@@ -9,7 +9,8 @@
 use consistory_verdict::{Budget, Stopped};
 
 use crate::explore::expand::{Expander, Product, Wrong};
-use crate::explore::search::{Search, Violation};
+use crate::explore::outcome::{Unfinished, Violation};
+use crate::explore::search::BreadthFirstSearch;
 use crate::lanes::Lanes;
 use crate::system::{Entry, Position};
 use crate::trace::Values;
@@ -19,12 +20,12 @@ use crate::tracking::{Effect, Operation};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The steps; the first makes the start state.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RunStep>,
 }
 
 /// A step of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct RunStep {
     /// The rule or start state, with its parameters.
     pub rule: String,
     /// Where it stands.
@@ -35,7 +36,7 @@ pub struct Step {
     pub touched: Vec<u32>,
     /// What it printed.
     pub printed: String,
-    /// The state behind it; the last step of a run that goes wrong has what it left.
+    /// The state after it; the last step of a run that goes wrong has what it left.
     pub state: Vec<Entry>,
     /// What it did to the locations; empty without tracking.
     pub effect: Effect,
@@ -43,20 +44,41 @@ pub struct Step {
     pub operations: Vec<String>,
 }
 
-impl Step {
+impl RunStep {
     /// Lists what differs from the state before: name, old and new value.
-    pub fn changes<'a>(&'a self, before: &'a Step) -> impl Iterator<Item = (&'a Entry, &'a Entry)> {
+    pub fn changes<'a>(
+        &'a self,
+        before: &'a RunStep,
+    ) -> impl Iterator<Item = (&'a Entry, &'a Entry)> {
         before.state.iter().zip(&self.state).filter(|(old, new)| old != new)
+    }
+}
+
+/// Why a run was not found again.
+#[derive(Clone, Debug)]
+pub(crate) enum Lost {
+    /// The budget ran out.
+    Stopped(Stopped),
+    /// No step leads from one representative to the next: some state has several of them.
+    Representatives,
+}
+
+impl From<Lost> for Unfinished {
+    fn from(lost: Lost) -> Self {
+        match lost {
+            Lost::Stopped(stopped) => Unfinished::Run(stopped),
+            Lost::Representatives => Unfinished::Representatives,
+        }
     }
 }
 
 /// Finds a run to a violation at a state.
 pub(crate) fn run_to(
-    search: &Search<'_>,
+    search: &BreadthFirstSearch<'_>,
     wrong: Wrong,
     at: &[u64],
     budget: &Budget,
-) -> Result<(Violation, Run), Stopped> {
+) -> Result<(Violation, Run), Lost> {
     let system = search.product.system;
     let mut way = Vec::new();
     if !at.is_empty() {
@@ -69,18 +91,18 @@ pub(crate) fn run_to(
         }
     }
     way.reverse();
-    let mut replay = Replay::new(search.product);
+    let mut replay = Replay::new(search.product, budget);
     for state in &way {
-        replay.step_to(state);
+        replay.step_to(state)?;
     }
     let violation = match wrong {
         Wrong::Fault { instance, site } => {
             let fault = system.fault(site);
-            let rule = replay.last(instance, way.is_empty(), &wrong);
+            let rule = replay.last(instance, way.is_empty(), &wrong)?;
             Violation::Fault { rule, fault }
         }
         Wrong::Rejected { instance } => {
-            let rule = replay.last(instance, way.is_empty(), &wrong);
+            let rule = replay.last(instance, way.is_empty(), &wrong)?;
             let position = replay.steps.last().and_then(|step| step.position.clone());
             let position = position.unwrap_or_else(|| system.position(Default::default()));
             Violation::Rejected { rule, position }
@@ -96,12 +118,13 @@ pub(crate) fn run_to(
             fault: Some(system.fault(site)),
         },
         Wrong::Deadlock => Violation::Deadlock,
+        Wrong::Stopped => return Err(Lost::Stopped(Stopped::Interrupted)),
     };
     Ok((violation, Run { steps: replay.steps }))
 }
 
 /// Finds the level of a state that was visited.
-fn level_of(search: &Search<'_>, at: &[u64]) -> usize {
+fn level_of(search: &BreadthFirstSearch<'_>, at: &[u64]) -> usize {
     let width = search.product.words();
     let mut words = vec![0; width];
     // The state is in the last level or the one before, which are looked through last first.
@@ -121,11 +144,11 @@ fn level_of(search: &Search<'_>, at: &[u64]) -> usize {
 /// Finds the least state of a level that has `target` among its successors; which one that is does
 /// not depend on the number of threads.
 fn predecessor(
-    search: &Search<'_>,
+    search: &BreadthFirstSearch<'_>,
     level: usize,
     target: &[u64],
     budget: &Budget,
-) -> Result<Vec<u64>, Stopped> {
+) -> Result<Vec<u64>, Lost> {
     // Each thread looks through one shard.
     let found: Vec<Result<Option<Vec<u64>>, Stopped>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..search.shards.len())
@@ -134,17 +157,18 @@ fn predecessor(
         threads.into_iter().map(|t| t.join().expect("expanding does not panic")).collect()
     });
     let found: Result<Vec<_>, Stopped> = found.into_iter().collect();
-    found?.into_iter().flatten().min().ok_or(Stopped::Interrupted)
+    let found = found.map_err(Lost::Stopped)?;
+    found.into_iter().flatten().min().ok_or(Lost::Representatives)
 }
 
 fn look_through(
-    search: &Search<'_>,
+    search: &BreadthFirstSearch<'_>,
     level: usize,
     shard: usize,
     target: &[u64],
     budget: &Budget,
 ) -> Result<Option<Vec<u64>>, Stopped> {
-    let mut expander = Expander::new(search.product);
+    let mut expander = Expander::new(search.product, budget);
     let mut words = vec![0; search.product.words()];
     let mut least: Option<Vec<u64>> = None;
     for number in search.levels[level][shard]..search.levels[level + 1][shard] {
@@ -156,34 +180,44 @@ fn look_through(
             continue;
         }
         expander.load(&words);
-        for rule in 0..search.product.system.lowered.rules.len() {
-            match expander.fire(rule) {
+        let lowered = &search.product.system.lowered;
+        let mut by_priority = lowered.by_priority();
+        for rule in 0..lowered.rules.len() {
+            if !by_priority.admits(rule) {
+                break;
+            }
+            let is_target = match expander.fire(rule) {
                 Ok(None) => continue,
-                Ok(Some(successor)) if successor == target => {
-                    least = Some(words.clone());
-                    expander.reset();
-                    break;
+                Ok(Some(successor)) => successor == target,
+                Err(Wrong::Stopped) => {
+                    return Err(expander.stopped().unwrap_or(Stopped::Interrupted));
                 }
-                _ => expander.reset(),
+                Err(_) => false,
+            };
+            by_priority.fired();
+            expander.reset();
+            if is_target {
+                least = Some(words.clone());
+                break;
             }
         }
     }
     Ok(least)
 }
 
-/// Makes a real run along representatives.
+/// Builds a real run along representatives.
 struct Replay<'a> {
     product: Product<'a>,
     expander: Expander<'a>,
     lanes: Lanes,
     blocks: Vec<String>,
     values: Values,
-    steps: Vec<Step>,
+    steps: Vec<RunStep>,
 }
 
 impl<'a> Replay<'a> {
-    fn new(product: Product<'a>) -> Self {
-        let mut expander = Expander::new(product);
+    fn new(product: Product<'a>, budget: &Budget) -> Self {
+        let mut expander = Expander::new(product, budget);
         expander.stepper.machine.printed = Some(Vec::new());
         Replay {
             product,
@@ -196,7 +230,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Takes a step to a state with a given representative.
-    fn step_to(&mut self, target: &[u64]) {
+    fn step_to(&mut self, target: &[u64]) -> Result<(), Lost> {
         let system = self.product.system;
         if self.steps.is_empty() {
             for number in 0..system.lowered.starts.len() {
@@ -204,34 +238,45 @@ impl<'a> Replay<'a> {
                 if self.expander.start(number).is_ok_and(|words| words == target) {
                     self.note(system.start_name(number), None);
                     self.expander.advance();
-                    return;
+                    return Ok(());
                 }
             }
-            return;
+            return Err(self.lost());
         }
+        let mut by_priority = system.lowered.by_priority();
         for number in 0..system.lowered.rules.len() {
+            if !by_priority.admits(number) {
+                break;
+            }
             self.listen();
             match self.expander.fire(number) {
                 Ok(None) => continue,
                 Ok(Some(words)) if words == target => {
                     self.note(system.rule_name(number), Some(number));
                     self.expander.advance();
-                    return;
+                    return Ok(());
                 }
                 _ => self.expander.reset(),
             }
+            by_priority.fired();
         }
+        Err(self.lost())
+    }
+
+    /// Says why no step was found.
+    fn lost(&self) -> Lost {
+        self.expander.stopped().map_or(Lost::Representatives, Lost::Stopped)
     }
 
     /// Takes the step that goes wrong; a representative's rule may be another one here.
-    fn last(&mut self, instance: usize, is_start: bool, wrong: &Wrong) -> String {
+    fn last(&mut self, instance: usize, is_start: bool, wrong: &Wrong) -> Result<String, Lost> {
         let system = self.product.system;
         if is_start {
             self.listen();
             let _ = self.expander.start(instance);
             let name = system.start_name(instance);
             self.note(name.clone(), None);
-            return name;
+            return Ok(name);
         }
         let is_alike = |found: &Wrong| match (found, wrong) {
             (Wrong::Fault { site: a, .. }, Wrong::Fault { site: b, .. }) => a == b,
@@ -240,21 +285,26 @@ impl<'a> Replay<'a> {
             }
             _ => false,
         };
-        // The rule itself first: without symmetry it is the one.
-        let rules = system.lowered.rules.len();
-        for number in std::iter::once(instance).chain(0..rules) {
+        // The rule itself first: without symmetry it is the one. Another one has its priority.
+        let priority = |number: usize| {
+            let rule = system.lowered.rules[number].rule;
+            system.program.rules[rule as usize].priority
+        };
+        let rules = 0..system.lowered.rules.len();
+        let others = rules.filter(|&number| priority(number) == priority(instance));
+        for number in std::iter::once(instance).chain(others) {
             self.listen();
             match self.expander.fire(number) {
                 Ok(None) => continue,
                 Err(found) if is_alike(&found) => {
                     let name = system.rule_name(number);
                     self.note(name.clone(), Some(number));
-                    return name;
+                    return Ok(name);
                 }
                 _ => self.expander.reset(),
             }
         }
-        system.rule_name(instance)
+        Err(self.lost())
     }
 
     fn listen(&mut self) {
@@ -282,7 +332,7 @@ impl<'a> Replay<'a> {
         let state = system.entries(self.expander.stepper.slots(), &self.values.contents);
         let touched =
             self.steps.last().map_or(Vec::new(), |last| self.lanes.touched(&last.state, &state));
-        self.steps.push(Step {
+        self.steps.push(RunStep {
             rule,
             position: number.map(|number| system.rule_position(number)),
             actor: number.and_then(|number| system.actor(&self.lanes, number)),

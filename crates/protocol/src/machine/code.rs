@@ -274,7 +274,7 @@ pub(crate) enum Op {
         at: Address,
         codes: Arc<[i32]>,
     },
-    /// Adds what is copied or computed behind the flag of the first free element.
+    /// Adds what is copied or computed after the flag of the first free element.
     Add {
         multiset: Address,
         capacity: u32,
@@ -303,7 +303,9 @@ pub(crate) enum Op {
 #[derive(Clone, Debug)]
 pub(crate) struct Orders {
     pub(crate) site: SiteId,
-    /// The slots in use behind the loop, besides the state: where they start and how many.
+    /// The scalarsets that the loop ranges over.
+    pub(crate) over: Arc<[TypeId]>,
+    /// The slots in use after the loop, besides the state: where they start and how many.
     pub(crate) live: Arc<[(u32, u32)]>,
 }
 

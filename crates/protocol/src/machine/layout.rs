@@ -5,7 +5,7 @@
 //! data of ghosts takes none.
 
 use crate::machine::code::UNDEFINED;
-use crate::machine::lower::CLEARED;
+use crate::machine::lower::CLEARED_LABEL;
 use crate::machine::run::position;
 use crate::murphi::flow::Flow;
 use crate::murphi::ir::Program;
@@ -59,6 +59,8 @@ pub(crate) struct Layout {
     pub(crate) bags: Vec<Bag>,
     /// The slot of each location.
     pub(crate) locations: Vec<u32>,
+    /// The slots of ghosts.
+    pub(crate) ghosts: Vec<u32>,
 }
 
 impl Slot {
@@ -84,6 +86,7 @@ impl Layout {
             bits: 0,
             bags: Vec::new(),
             locations: Vec::new(),
+            ghosts: Vec::new(),
         };
         for &var in &program.globals {
             let is_ghost = flow.is_some_and(|flow| flow.ghosts.contains(&var));
@@ -141,6 +144,7 @@ impl Layout {
                 }
             }
             _ if data == Some(ty) && is_ghost => {
+                self.ghosts.push(self.slots.len() as u32);
                 self.slot(ty, SlotKind::Ghost, Encoding::Nothing);
             }
             _ if data == Some(ty) => {
@@ -193,7 +197,7 @@ impl Layout {
         for (slot, code) in self.slots.iter().zip(memory) {
             let value = (words[slot.word as usize] >> slot.shift) & slot.mask;
             *code = match (&slot.encoding, value) {
-                (Encoding::Nothing, _) => CLEARED,
+                (Encoding::Nothing, _) => CLEARED_LABEL,
                 (_, 0) => UNDEFINED,
                 (Encoding::Linear(shift), value) => (value as i64 - i64::from(*shift)) as i32,
                 (Encoding::Pieces(pieces), value) => code_at(pieces, value as u32 - 1),
@@ -234,17 +238,21 @@ impl Layout {
     }
 }
 
-/// Compares two elements of a multiset.
+/// Compares two elements of a multiset: first without data, then by labels; ghosts never count.
 fn compare(slots: &[Slot], a: &[i32], b: &[i32]) -> std::cmp::Ordering {
     let erased = |slot: &Slot, code: i32| match slot.kind {
-        SlotKind::Location(_) | SlotKind::Ghost => i32::from(code != UNDEFINED),
+        SlotKind::Location(_) => i32::from(code != UNDEFINED),
+        SlotKind::Ghost => 0,
+        _ => code,
+    };
+    let labelled = |slot: &Slot, code: i32| match slot.kind {
+        SlotKind::Ghost => 0,
         _ => code,
     };
     let parts = || slots.iter().zip(a.iter().zip(b));
-    parts()
-        .map(|(slot, (&a, &b))| erased(slot, b).cmp(&erased(slot, a)))
-        .find(|order| order.is_ne())
-        .unwrap_or_else(|| b.cmp(a))
+    let without = parts().map(|(slot, (&a, &b))| erased(slot, b).cmp(&erased(slot, a)));
+    let with = parts().map(|(slot, (&a, &b))| labelled(slot, b).cmp(&labelled(slot, a)));
+    without.chain(with).find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
 }
 
 fn code_at(pieces: &[Piece], mut position: u32) -> i32 {
@@ -257,7 +265,7 @@ fn code_at(pieces: &[Piece], mut position: u32) -> i32 {
     0
 }
 
-/// Gives each slot of a state its name, as the description would write it.
+/// Returns each slot of a state its name, as the description would write it.
 pub(crate) fn slot_names(program: &Program) -> Vec<String> {
     let mut names = Vec::new();
     for &var in &program.globals {

@@ -1,8 +1,12 @@
 //! From the checked program to code with addresses.
 //!
-//! With tracking, slots of the data type hold labels instead of values: which location, or which
-//! store of the rule, what they hold comes from. Copies then need no code of their own. Assertions
-//! and invariants that look at data are left out; they are for plain checking.
+//! With tracking, slots of the data type hold labels instead of values: a label names the location,
+//! or the store of the current rule, that the contents come from. Copies then need no code of their
+//! own. Assertions and invariants that look at data are left out; they are for plain checking.
+//!
+//! Start states run on concrete data even with tracking: which initial values are equal is known
+//! only then. Subprograms are lowered twice for that, once with labels for rules and once with data
+//! for start states.
 
 use std::sync::Arc;
 
@@ -13,33 +17,36 @@ use crate::machine::code::{
     MarkCode, MarkWhat, Op, Orders, Pass, Put, Range, Routine, RuleCode, Scan, Site, SiteId, Term,
     UNDEFINED,
 };
-use crate::machine::run::{FUEL, ROUNDS};
+use crate::machine::run::{MAX_LOOP_ROUNDS, MAX_WHILE_ROUNDS};
 use crate::murphi::commute::Symmetric;
 use crate::murphi::flow;
 use crate::murphi::ir::{
-    Argument, Binder, Domain, Expr, ExprKind, Function, Invariant, MarkKind, Place, Program, Role,
-    Rule, Step, Stmt, StmtKind, VarId,
+    Argument, Binder, Domain, Expr, ExprKind, Function, Invariant, MarkKind, Place, PlaceStep,
+    Program, Role, Rule, Stmt, StmtKind, VarId,
 };
 use crate::murphi::{BinaryOp, Span, Type, TypeId, Types};
 
 /// Up to how many instances each gets code of its own.
-const MOST_SPECIALISED: usize = 2000;
+const MAX_SPECIALISED_RULES: usize = 2000;
 
 /// The label of what the first store of a rule stores; the second has the next.
-pub(crate) const STORE: i32 = 1 << 24;
-/// The label of an initial value.
-pub(crate) const INITIAL: i32 = 1 << 25;
+pub(crate) const STORE_LABEL: i32 = 1 << 24;
 /// The label of what was cleared.
-pub(crate) const CLEARED: i32 = 1 << 26;
+pub(crate) const CLEARED_LABEL: i32 = 1 << 26;
 
 /// Everything that runs.
 #[derive(Debug)]
 pub(crate) struct Lowered {
+    /// Rules, those with the least priority number first.
     pub(crate) rules: Vec<Instance>,
+    /// For each priority the end of its rules.
+    pub(crate) priority_ends: Vec<usize>,
     pub(crate) starts: Vec<Instance>,
     pub(crate) claims: Vec<Claim>,
     pub(crate) routines: Vec<Routine>,
     pub(crate) sites: Vec<Site>,
+    /// For the site of each doubtful loop the scalarsets that the loop ranges over.
+    pub(crate) loops: FxHashMap<SiteId, Vec<TypeId>>,
     /// How many slots there are, the state's first.
     pub(crate) slots: u32,
 }
@@ -80,34 +87,93 @@ pub(crate) fn lower(
         addresses,
         sites: Vec::new(),
         known_sites: FxHashMap::default(),
+        loops: FxHashMap::default(),
         values: FxHashMap::default(),
         places: FxHashMap::default(),
-        is_start: false,
+        erased: data,
+        first_routine: 0,
         copies: 1,
     };
-    // A subprogram is called only by those behind it, whose locals are in use while it runs.
-    let mut routines = Vec::new();
-    for (number, function) in program.functions.iter().enumerate() {
-        lowerer.live = lowerer.in_use(number);
-        routines.push(lowerer.routine(function));
+    let mut routines = lowerer.routines();
+    let mut rules = lowerer.rules(&program.rules);
+    rules.sort_by_key(|instance| program.rules[instance.rule as usize].priority);
+    let priority = |instance: &Instance| program.rules[instance.rule as usize].priority;
+    let priority_ends = rules
+        .chunk_by(|a, b| priority(a) == priority(b))
+        .scan(0, |end, chunk| {
+            *end += chunk.len();
+            Some(*end)
+        })
+        .collect();
+    if data.is_some() {
+        lowerer.data = None;
+        lowerer.first_routine = routines.len() as u32;
+        routines.extend(lowerer.routines());
     }
-    lowerer.live = lowerer.in_use(program.functions.len());
-    let rules = lowerer.rules(&program.rules);
-    lowerer.is_start = true;
     let starts = lowerer.rules(&program.starts);
-    lowerer.is_start = false;
+    lowerer.data = data;
+    lowerer.first_routine = 0;
     let mut claims = Vec::new();
     for (invariant, number) in program.invariants.iter().zip(0..) {
         lowerer.claims(invariant, number, &mut claims);
     }
-    Lowered { rules, starts, claims, routines, sites: lowerer.sites, slots: next }
+    Lowered {
+        priority_ends,
+        rules,
+        starts,
+        claims,
+        routines,
+        sites: lowerer.sites,
+        loops: lowerer.loops,
+        slots: next,
+    }
+}
+
+/// Goes through the rules of a state: only enabled ones of the least priority fire.
+pub(crate) struct ByPriority<'a> {
+    ends: &'a [usize],
+    is_enabled: bool,
+}
+
+impl Lowered {
+    /// Starts to go through the rules.
+    pub(crate) fn by_priority(&self) -> ByPriority<'_> {
+        ByPriority { ends: &self.priority_ends, is_enabled: false }
+    }
+}
+
+impl ByPriority<'_> {
+    /// Checks whether a rule may still fire; rules are asked for in their order.
+    #[inline]
+    pub(crate) fn admits(&mut self, rule: usize) -> bool {
+        while let [end, rest @ ..] = self.ends
+            && rule >= *end
+        {
+            if self.is_enabled {
+                return false;
+            }
+            self.ends = rest;
+        }
+        true
+    }
+
+    /// Notes that the last rule was enabled.
+    #[inline]
+    pub(crate) fn fired(&mut self) {
+        self.is_enabled = true;
+    }
 }
 
 struct Lowerer<'a> {
     program: &'a Program,
     types: &'a Types,
     text: &'a str,
+    /// The data type, while slots of it hold labels.
     data: Option<TypeId>,
+    /// The data type, if rules run with labels; in start states too, which run on data.
+    erased: Option<TypeId>,
+    /// Index of the routine of the first subprogram: those for start states follow those for rules.
+    first_routine: u32,
     symmetric: &'a Symmetric,
     /// The slots that may be in use while a subprogram or rule runs.
     live: Arc<[(u32, u32)]>,
@@ -115,11 +181,11 @@ struct Lowerer<'a> {
     addresses: Vec<u32>,
     sites: Vec<Site>,
     known_sites: FxHashMap<Site, SiteId>,
+    loops: FxHashMap<SiteId, Vec<TypeId>>,
     /// Parameters that are built into the code.
     values: FxHashMap<VarId, i32>,
     /// Aliases whose place is known.
     places: FxHashMap<VarId, u32>,
-    is_start: bool,
     /// How many copies of the current expression are written out.
     copies: u32,
 }
@@ -137,13 +203,13 @@ impl Lowerer<'_> {
     }
 
     fn text(&self, span: Span) -> String {
-        const LONGEST: usize = 60;
+        const MAX_SHOWN_CHARS: usize = 60;
         let text = &self.text[span.start as usize..span.end as usize];
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        if text.chars().count() <= LONGEST {
+        if text.chars().count() <= MAX_SHOWN_CHARS {
             return text;
         }
-        text.chars().take(LONGEST).chain("...".chars()).collect()
+        text.chars().take(MAX_SHOWN_CHARS).chain("...".chars()).collect()
     }
 
     fn undefined(&mut self, place: &Place) -> SiteId {
@@ -157,6 +223,20 @@ impl Lowerer<'_> {
 
     // ---- rules ----
 
+    /// Lowers all subprograms.
+    ///
+    /// A subprogram is called only by later ones, whose locals are in use while it runs.
+    fn routines(&mut self) -> Vec<Routine> {
+        let functions = &self.program.functions;
+        let mut routines = Vec::new();
+        for (number, function) in functions.iter().enumerate() {
+            self.live = self.in_use(number);
+            routines.push(self.routine(function));
+        }
+        self.live = self.in_use(functions.len());
+        routines
+    }
+
     fn rules(&mut self, rules: &[Rule]) -> Vec<Instance> {
         let count: usize = rules.iter().map(|rule| self.choices(&rule.binders)).sum();
         let mut instances = Vec::new();
@@ -165,7 +245,7 @@ impl Lowerer<'_> {
             let mut choice = vec![0; rule.binders.len()];
             loop {
                 let parameters = self.parameters(&rule.binders, &choice, rule);
-                if count <= MOST_SPECIALISED {
+                if count <= MAX_SPECIALISED_RULES {
                     self.bind(&rule.binders, &parameters);
                     let code = Arc::new(self.rule(rule));
                     let set = Vec::new();
@@ -222,7 +302,7 @@ impl Lowerer<'_> {
         false
     }
 
-    /// Gives the value of each binder; an alias has none and counts as 0.
+    /// Returns the value of each binder; an alias has none and counts as 0.
     fn parameters(&self, binders: &[Binder], choice: &[usize], rule: &Rule) -> Vec<i32> {
         let values = binders.iter().zip(choice).map(|(binder, &at)| match binder {
             Binder::Quantifier { var, .. } if self.is_data(self.ty(*var)) => {
@@ -235,16 +315,16 @@ impl Lowerer<'_> {
         values.collect()
     }
 
-    /// Gives the label of a ruleset's value of the data type.
+    /// Returns the label of a ruleset's value of the data type.
     fn label_of(&self, var: VarId, rule: &Rule) -> i32 {
-        if self.is_start {
-            return INITIAL;
-        }
         let stores = rule.marks.iter().filter_map(|mark| match mark.kind {
             MarkKind::Store { value } => Some(value),
             _ => None,
         });
-        stores.zip(STORE..).find(|&(value, _)| value == var).map_or(CLEARED, |(_, label)| label)
+        stores
+            .zip(STORE_LABEL..)
+            .find(|&(value, _)| value == var)
+            .map_or(CLEARED_LABEL, |(_, label)| label)
     }
 
     fn bind(&mut self, binders: &[Binder], parameters: &[i32]) {
@@ -347,7 +427,7 @@ impl Lowerer<'_> {
         {
             return;
         }
-        let is_special = self.choices(&invariant.binders) <= MOST_SPECIALISED;
+        let is_special = self.choices(&invariant.binders) <= MAX_SPECIALISED_RULES;
         if self.choices(&invariant.binders) == 0 {
             return;
         }
@@ -451,15 +531,18 @@ impl Lowerer<'_> {
             StmtKind::For { var, domain, body } => {
                 let domain = self.range(domain, stmt.span);
                 let body = self.stmts_of(body, result);
-                let is_doubtful = self.symmetric.doubtful.contains_key(var);
-                let orders = is_doubtful.then(|| Orders {
-                    site: self.site(stmt.span, FaultKind::OrderedLoop),
-                    live: Arc::clone(&self.live),
+                // The values of an erased data type are not permuted.
+                let is_permuted = self.erased.is_none_or(|data| self.ty(*var) != data);
+                let doubtful = self.symmetric.doubtful.get(var).filter(|_| is_permuted);
+                let orders = doubtful.map(|over| {
+                    let site = self.site(stmt.span, FaultKind::OrderedLoop);
+                    self.loops.insert(site, over.clone());
+                    Orders { site, over: over[..].into(), live: Arc::clone(&self.live) }
                 });
                 Op::For { slot: self.address_of(*var), domain, body, orders }
             }
             StmtKind::While { condition, body } => {
-                let site = self.site(stmt.span, FaultKind::EndlessLoop { limit: ROUNDS });
+                let site = self.site(stmt.span, FaultKind::EndlessLoop { limit: MAX_WHILE_ROUNDS });
                 let condition = self.expr(condition);
                 Op::While { condition, body: self.stmts_of(body, result), site }
             }
@@ -495,7 +578,7 @@ impl Lowerer<'_> {
                 let element = match &element.kind {
                     _ if self.types.is_simple(ty) => {
                         let check = self.fit(ty, element);
-                        Element::Value { value: self.data_or_value(ty, element), check }
+                        Element::Value { value: self.expr(element), check }
                     }
                     ExprKind::Read(place) => Element::Copy { from: self.address(place) },
                     ExprKind::Call { function, arguments } => {
@@ -548,7 +631,7 @@ impl Lowerer<'_> {
         ops.push(op);
     }
 
-    /// Says whether a check is about data, which tracking has erased.
+    /// Checks whether a check is about data, which tracking has erased.
     fn is_about_data(&self, condition: &Expr) -> bool {
         self.data.is_some_and(|data| flow::mentions_data(self.program, data, condition))
     }
@@ -556,7 +639,15 @@ impl Lowerer<'_> {
     fn assign(&mut self, to: Address, ty: TypeId, value: &Expr, ops: &mut Vec<Op>) {
         if self.types.is_simple(ty) {
             let check = self.fit(ty, value);
-            let value = self.data_or_value(ty, value);
+            // A parameter may have been given `undefined`, which is copied like a value.
+            if let ExprKind::Read(place) = &value.kind
+                && check.is_none()
+                && self.is_value_parameter(place)
+            {
+                let from = self.address(place);
+                return ops.push(Op::Copy { to, from, count: 1 });
+            }
+            let value = self.expr(value);
             ops.push(match (to, value, &check) {
                 (Address::At(at), Code::Const(code), None) => Op::Set { at, code },
                 (at, value, _) => Op::Assign { at, value, check },
@@ -579,27 +670,18 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Lowers a value; with tracking, a constant of the data type becomes the label of an initial
-    /// value.
-    fn data_or_value(&mut self, ty: TypeId, value: &Expr) -> Code {
-        match (&value.kind, self.is_data(ty)) {
-            (ExprKind::Value(_), true) => Code::Const(INITIAL),
-            (ExprKind::Conditional(condition, yes, no), true) => {
-                let condition = self.expr(condition);
-                let (yes, no) = (self.data_or_value(ty, yes), self.data_or_value(ty, no));
-                Code::Conditional(Box::new([condition, yes, no]))
-            }
-            (ExprKind::Read(_) | ExprKind::Call { .. }, true) => self.expr(value),
-            // Only a start state computes data.
-            (_, true) => Code::Const(INITIAL),
-            (_, false) => self.expr(value),
-        }
+    /// Checks whether a place is a whole parameter that is not `var`.
+    fn is_value_parameter(&self, place: &Place) -> bool {
+        let role = self.program.variables[place.root.0 as usize].role;
+        role == Role::Reference { is_writable: false }
+            && place.steps.is_empty()
+            && self.program.functions.iter().any(|function| function.params.contains(&place.root))
     }
 
-    /// Gives what `clear` sets slots to: the least value of each simple type.
+    /// Returns what `clear` sets slots to: the least value of each simple type.
     fn cleared(&self, ty: TypeId, out: &mut Vec<i32>) {
         match self.types.get(ty) {
-            _ if self.is_data(ty) => out.push(if self.is_start { INITIAL } else { CLEARED }),
+            _ if self.is_data(ty) => out.push(CLEARED_LABEL),
             Type::Record(fields) => fields.iter().for_each(|field| self.cleared(field.ty, out)),
             Type::Array { index, element } => {
                 for _ in 0..self.types.count(*index) {
@@ -621,7 +703,7 @@ impl Lowerer<'_> {
         self.program.variables[var.0 as usize].ty
     }
 
-    /// Gives capacity, stride and element of a multiset.
+    /// Returns capacity, stride and element of a multiset.
     fn multiset(&self, ty: TypeId) -> (u32, u32, TypeId) {
         match *self.types.get(ty) {
             Type::Multiset { capacity, element } => {
@@ -641,18 +723,18 @@ impl Lowerer<'_> {
     fn range(&mut self, domain: &Domain, span: Span) -> Range {
         match domain {
             Domain::Type(ty) => {
-                let site = self.site(span, FaultKind::EndlessLoop { limit: FUEL });
+                let site = self.site(span, FaultKind::EndlessLoop { limit: MAX_LOOP_ROUNDS });
                 Range::Pieces { pieces: self.types.pieces(*ty).into(), site }
             }
             Domain::Counted { from, to, by } => {
-                let site = self.site(span, FaultKind::EndlessLoop { limit: FUEL });
+                let site = self.site(span, FaultKind::EndlessLoop { limit: MAX_LOOP_ROUNDS });
                 let (from, to, by) = (self.expr(from), self.expr(to), self.expr(by));
                 Range::Counted { from, to, by, site }
             }
         }
     }
 
-    /// Gives the check that a value needs to become one of a type, if it needs any.
+    /// Returns the check that a value needs to become one of a type, if it needs any.
     fn fit(&mut self, ty: TypeId, value: &Expr) -> Option<Fit> {
         if self.types.includes(ty, value.ty) || self.is_data(ty) {
             return None;
@@ -687,11 +769,11 @@ impl Lowerer<'_> {
         let mut terms = Vec::new();
         for step in &place.steps {
             let (index, map, stride, extra) = match step {
-                Step::Field(offset) => {
+                PlaceStep::Field(offset) => {
                     base += offset;
                     continue;
                 }
-                Step::Index { index, over, stride } => {
+                PlaceStep::Index { index, over, stride } => {
                     let pieces = self.types.pieces(*over);
                     let is_inside = self.types.includes(*over, index.ty);
                     let map = match pieces[..] {
@@ -701,13 +783,13 @@ impl Lowerer<'_> {
                     };
                     (index, map, *stride, 0)
                 }
-                Step::Element { index, stride } => {
+                PlaceStep::Element { index, stride } => {
                     (index, IndexMap::Inside { first: 0 }, *stride, 1)
                 }
             };
             base += extra;
             let site = match step {
-                Step::Index { index, over, .. } => self.fit_into(*over, index).site,
+                PlaceStep::Index { index, over, .. } => self.fit_into(*over, index).site,
                 _ => self.site(place.span, FaultKind::NoElement),
             };
             let index = self.expr(index);
@@ -752,17 +834,17 @@ impl Lowerer<'_> {
                     }
                     _ => {
                         let check = self.fit(ty, value);
-                        let value = self.data_or_value(ty, value);
+                        let value = self.expr(value);
                         Pass::Value { slot, temporary: slot + 1, value, check }
                     }
                 },
             });
         }
         let result = declared.result.map_or(0, |result| self.address_of(result));
-        Call { function, arguments: passes.into(), result }
+        Call { function: self.first_routine + function, arguments: passes.into(), result }
     }
 
-    /// Gives the value of a parameter that is built into the code.
+    /// Returns the value of a parameter that is built into the code.
     fn known(&self, place: &Place) -> Option<Code> {
         self.values.get(&place.root).map(|&value| Code::Const(value))
     }
@@ -779,7 +861,8 @@ impl Lowerer<'_> {
     fn expr(&mut self, expr: &Expr) -> Code {
         match &expr.kind {
             ExprKind::Value(code) => Code::Const(*code),
-            ExprKind::Undefined => Code::Const(0),
+            // Only a call passes it on: a read of the parameter then fails.
+            ExprKind::Undefined => Code::Const(UNDEFINED),
             ExprKind::Read(place) => {
                 if let Some(value) = self.known(place) {
                     return value;
@@ -843,9 +926,9 @@ impl Lowerer<'_> {
         body: &Expr,
         span: Span,
     ) -> Code {
-        const FEW: u32 = 128;
+        const MAX_UNROLLED: u32 = 128;
         if let Domain::Type(ty) = domain
-            && self.copies.saturating_mul(self.types.count(*ty)) <= FEW
+            && self.copies.saturating_mul(self.types.count(*ty)) <= MAX_UNROLLED
         {
             let copies = self.copies;
             self.copies *= self.types.count(*ty);
@@ -945,7 +1028,7 @@ fn constant(op: BinaryOp, a: i32, b: i32) -> Option<i32> {
     })
 }
 
-/// Joins conditions, those inside conjunctions too; what stands behind `false` never runs.
+/// Joins conditions, those inside conjunctions too; what stands after `false` never runs.
 fn and(all: Vec<Code>) -> Code {
     let mut flat = Vec::new();
     for code in all {

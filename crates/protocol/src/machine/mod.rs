@@ -8,3 +8,6 @@ pub(crate) mod stepper;
 
 pub use code::FaultKind;
 pub(crate) use code::UNDEFINED;
+
+#[cfg(test)]
+mod lockstep;

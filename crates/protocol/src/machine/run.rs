@@ -1,5 +1,7 @@
 //! Running expressions and statements.
 
+use consistory_verdict::{Budget, Stopped};
+
 use crate::machine::code::{
     Address, Call, Chosen, Code, Computed, Element, Fit, IndexMap, Op, Orders, Pass, Put, Range,
     Routine, Scan, SiteId, UNDEFINED,
@@ -8,20 +10,26 @@ use crate::machine::layout::Layout;
 use crate::murphi::{Piece, TypeId};
 
 /// How many rounds a `while` may go on.
-pub(crate) const ROUNDS: u32 = 1000;
+pub(crate) const MAX_WHILE_ROUNDS: u32 = 1000;
 
 /// How many rounds all loops of a rule may take together.
-pub(crate) const FUEL: u32 = 10_000_000;
+pub(crate) const MAX_LOOP_ROUNDS: u32 = 10_000_000;
+
+/// After how many rounds of loops the clock is read.
+const ROUNDS_BETWEEN_CHECKS: u32 = 1 << 14;
 
 /// What runs code: the memory, and the subprograms to call.
 pub(crate) struct Machine<'a> {
     pub(crate) memory: Vec<i32>,
     routines: &'a [Routine],
     layout: &'a Layout,
-    /// Whether doubtful loops are run in every order.
-    pub(crate) tries_orders: bool,
+    /// Symmetric scalarsets: doubtful loops over them are run in every order.
+    pub(crate) symmetric: Vec<TypeId>,
     /// How many rounds of loops are left.
     pub(crate) fuel: u32,
+    budget: Budget,
+    /// Why the last rule was given up in the middle, if it was; its result does not count.
+    pub(crate) stopped: Option<Stopped>,
     /// What `put` printed, if somebody listens.
     pub(crate) printed: Option<Vec<Printed>>,
 }
@@ -42,9 +50,23 @@ pub(crate) enum Flow {
 type Ran<T> = Result<T, SiteId>;
 
 impl<'a> Machine<'a> {
-    pub(crate) fn new(slots: usize, routines: &'a [Routine], layout: &'a Layout) -> Self {
+    pub(crate) fn new(
+        slots: usize,
+        routines: &'a [Routine],
+        layout: &'a Layout,
+        budget: Budget,
+    ) -> Self {
         let memory = vec![UNDEFINED; slots];
-        Machine { memory, routines, layout, tries_orders: false, fuel: FUEL, printed: None }
+        Machine {
+            memory,
+            routines,
+            layout,
+            symmetric: Vec::new(),
+            fuel: MAX_LOOP_ROUNDS,
+            budget,
+            stopped: None,
+            printed: None,
+        }
     }
 
     #[inline]
@@ -147,7 +169,7 @@ impl<'a> Machine<'a> {
         operation(a, b).filter(|&code| code != UNDEFINED).ok_or(site)
     }
 
-    /// Says whether a condition gives `wanted` for some value of a range.
+    /// Checks whether a condition gives `wanted` for some value of a range.
     fn any(&mut self, slot: u32, domain: &Range, body: &Code, wanted: i32) -> Ran<bool> {
         let mut found = false;
         self.each(slot, domain, |machine| {
@@ -161,7 +183,10 @@ impl<'a> Machine<'a> {
     #[inline]
     fn burn(&mut self, site: SiteId) -> Ran<()> {
         self.fuel = self.fuel.checked_sub(1).ok_or(site)?;
-        Ok(())
+        if self.fuel.is_multiple_of(ROUNDS_BETWEEN_CHECKS) {
+            self.stopped = self.budget.check().err();
+        }
+        if self.stopped.is_some() { Err(site) } else { Ok(()) }
     }
 
     /// Runs something for each value of a range, until it returns.
@@ -214,12 +239,14 @@ impl<'a> Machine<'a> {
         orders: &Orders,
     ) -> Ran<Flow> {
         /// With more rounds there are too many sets of them.
-        const MOST_ROUNDS: usize = 8;
+        const MAX_ROUNDS_ORDERED: usize = 8;
         /// So many rounds are run at most; five in every order are fewer.
-        const MOST_WORK: usize = 5_000;
+        const MAX_ROUNDS_RUN: usize = 5_000;
+        /// So many slots may all copies of the memory have together.
+        const MAX_COPIED_SLOTS: usize = 1 << 24;
         let values = pieces.iter().flat_map(|p| (0..p.count).map(|i| p.first + i as i32));
         let values: Vec<i32> = values.collect();
-        if values.len() > MOST_ROUNDS {
+        if values.len() > MAX_ROUNDS_ORDERED {
             return Err(orders.site);
         }
         let before = self.memory.clone();
@@ -227,10 +254,10 @@ impl<'a> Machine<'a> {
         let after = self.memory.clone();
         let left = self.left(orders);
         let all = (1usize << values.len()) - 1;
-        // For each set of rounds all that they may leave, and the memory behind them.
+        // For each set of rounds all that they may leave, and the memory after them.
         let mut reached: Vec<Vec<(Vec<i32>, Vec<i32>)>> = vec![Vec::new(); all + 1];
         reached[0].push((Vec::new(), before));
-        let mut work = 0;
+        let (mut work, mut copied) = (0, 0);
         for done in 0..all {
             for (_, memory) in std::mem::take(&mut reached[done]) {
                 for (at, &value) in values.iter().enumerate() {
@@ -247,10 +274,11 @@ impl<'a> Machine<'a> {
                             return Err(orders.site);
                         }
                     } else if reached[then].iter().all(|(known, _)| *known != now) {
+                        copied += self.memory.len();
                         reached[then].push((now, self.memory.clone()));
                     }
                 }
-                if work > MOST_WORK {
+                if work > MAX_ROUNDS_RUN || copied > MAX_COPIED_SLOTS {
                     return Err(orders.site);
                 }
             }
@@ -269,7 +297,7 @@ impl<'a> Machine<'a> {
         Ok(Flow::Next)
     }
 
-    /// Gives what a loop has left: the state, its multisets sorted, and what else is in use.
+    /// Returns what a loop has left: the state, its multisets sorted, and what else is in use.
     fn left(&self, orders: &Orders) -> Vec<i32> {
         let mut left = self.memory[..self.layout.slots.len()].to_vec();
         self.layout.sort_bags(&mut left);
@@ -279,7 +307,7 @@ impl<'a> Machine<'a> {
         left
     }
 
-    /// Says whether an element is there and meets a condition.
+    /// Checks whether an element is there and meets a condition.
     fn holds(&mut self, scan: &Scan, base: u32, index: u32) -> Ran<bool> {
         if self.memory[(base + index * scan.stride) as usize] == UNDEFINED {
             return Ok(false);
@@ -414,7 +442,7 @@ impl<'a> Machine<'a> {
                 return self.run(otherwise);
             }
             Op::For { slot, domain: Range::Pieces { pieces, .. }, body, orders: Some(orders) }
-                if self.tries_orders =>
+                if orders.over.iter().any(|ty| self.symmetric.contains(ty)) =>
             {
                 return self.every_order(*slot, pieces, body, orders);
             }
@@ -424,7 +452,7 @@ impl<'a> Machine<'a> {
             Op::While { condition, body, site } => {
                 let mut rounds = 0;
                 while self.eval(condition)? != 0 {
-                    if rounds == ROUNDS {
+                    if rounds == MAX_WHILE_ROUNDS {
                         return Err(*site);
                     }
                     self.burn(*site)?;
@@ -514,7 +542,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Goes on to the next order; behind the last comes the first again, and `false`.
+/// Goes on to the next order; after the last comes the first again, and `false`.
 pub(crate) fn next_order<T: Ord>(order: &mut [T]) -> bool {
     let Some(at) = (1..order.len()).rev().find(|&at| order[at - 1] < order[at]) else {
         order.reverse();
@@ -530,7 +558,7 @@ fn is_inside(pieces: &[Piece], code: i32) -> bool {
     pieces.iter().any(|piece| piece.position(code).is_some())
 }
 
-/// Gives the position of a code in a type.
+/// Returns the position of a code in a type.
 pub(crate) fn position(pieces: &[Piece], code: i32) -> Option<u32> {
     let mut before = 0;
     for piece in pieces {

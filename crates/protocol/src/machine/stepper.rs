@@ -1,8 +1,10 @@
 //! One step at a time: a state is loaded, rules fire on it one after the other.
 
+use consistory_verdict::Budget;
+
 use crate::machine::code::{Fit, MarkCode, MarkWhat, SiteId, UNDEFINED};
-use crate::machine::lower::{CLEARED, INITIAL, STORE};
-use crate::machine::run::{FUEL, Flow, Machine, position};
+use crate::machine::lower::{CLEARED_LABEL, STORE_LABEL};
+use crate::machine::run::{Flow, MAX_LOOP_ROUNDS, Machine, position};
 use crate::system::System;
 use crate::tracking::{Effect, Operation, Source};
 
@@ -27,10 +29,20 @@ pub(crate) enum Claimed {
     Fault(usize, SiteId),
 }
 
+/// Which stores take effect at once in a protocol with `serialize` marks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Serialization {
+    /// Stores whose value is not put where a `serialize` mark may look for it.
+    Inferred,
+    /// None: every store waits until a mark serializes it.
+    MarksOnly,
+}
+
 /// Runs the rules of a system on one state at a time.
 pub(crate) struct Stepper<'s> {
     pub(crate) system: &'s System,
     pub(crate) machine: Machine<'s>,
+    serialization: Serialization,
     /// The slots of the state that was loaded.
     base: Vec<i32>,
     /// What the last rule did to locations; only with tracking.
@@ -38,11 +50,13 @@ pub(crate) struct Stepper<'s> {
 }
 
 impl<'s> Stepper<'s> {
-    pub(crate) fn new(system: &'s System) -> Self {
+    pub(crate) fn new(system: &'s System, serialization: Serialization, budget: Budget) -> Self {
         let lowered = &system.lowered;
+        let slots = lowered.slots as usize;
         Stepper {
             system,
-            machine: Machine::new(lowered.slots as usize, &lowered.routines, &system.layout),
+            serialization,
+            machine: Machine::new(slots, &lowered.routines, &system.layout, budget),
             base: vec![UNDEFINED; system.layout.slots.len()],
             effect: Effect::default(),
         }
@@ -66,7 +80,7 @@ impl<'s> Stepper<'s> {
         self.machine.memory[..self.base.len()].copy_from_slice(&self.base);
     }
 
-    /// Gives the slots that the last rule left.
+    /// Returns the slots that the last rule left.
     pub(crate) fn slots(&self) -> &[i32] {
         &self.machine.memory[..self.base.len()]
     }
@@ -76,16 +90,16 @@ impl<'s> Stepper<'s> {
         self.system.layout.pack_changes(&self.base, self.slots(), before, words);
     }
 
-    /// Says whether the last rule changed nothing.
+    /// Checks whether the last rule changed nothing.
     pub(crate) fn is_unchanged(&self) -> bool {
         self.slots() == self.base
     }
 
-    /// Makes a start state.
+    /// Builds a start state.
     pub(crate) fn start(&mut self, number: usize) -> Fired {
         self.base.fill(UNDEFINED);
         self.reset();
-        self.machine.fuel = FUEL;
+        self.machine.fuel = MAX_LOOP_ROUNDS;
         let instance = &self.system.lowered.starts[number];
         for &(slot, value) in &instance.set {
             self.machine.memory[slot as usize] = value;
@@ -95,9 +109,51 @@ impl<'s> Stepper<'s> {
             return Fired::Fault(site);
         }
         self.machine.undefine(&code.locals);
-        match self.machine.run(&code.body) {
-            Ok(_) => self.finish(),
-            Err(site) => Fired::Fault(site),
+        if let Err(site) = self.machine.run(&code.body) {
+            return Fired::Fault(site);
+        }
+        self.sort_bags();
+        if self.system.flow.is_some() {
+            self.label_start();
+        }
+        Fired::Done
+    }
+
+    /// Replaces the data of a start state by labels; equal initial values have equal numbers.
+    fn label_start(&mut self) {
+        let layout = &self.system.layout;
+        self.effect.operations.clear();
+        self.effect.sources.clear();
+        // The data in the order in which locations hold it.
+        let mut values: Vec<i32> = Vec::new();
+        for (&slot, number) in layout.locations.iter().zip(0..) {
+            let code = &mut self.machine.memory[slot as usize];
+            if *code == UNDEFINED {
+                self.effect.sources.push(Source::Nothing);
+                continue;
+            }
+            let known = values.iter().position(|value| value == code);
+            let value = known.unwrap_or(values.len());
+            if known.is_none() {
+                values.push(*code);
+            }
+            self.effect.sources.push(Source::Initial { value: value as u32 });
+            *code = number;
+        }
+        self.erase_ghosts();
+    }
+
+    /// Makes ghosts the same in every state, as unpacking does: they are not part of it.
+    fn erase_ghosts(&mut self) {
+        for &slot in &self.system.layout.ghosts {
+            self.machine.memory[slot as usize] = CLEARED_LABEL;
+        }
+    }
+
+    fn sort_bags(&mut self) {
+        let layout = &self.system.layout;
+        if !layout.bags.is_empty() {
+            layout.sort_bags(&mut self.machine.memory[..self.base.len()]);
         }
     }
 
@@ -114,7 +170,7 @@ impl<'s> Stepper<'s> {
     fn attempt(&mut self, number: usize) -> Result<bool, SiteId> {
         let instance = &self.system.lowered.rules[number];
         let code = &*instance.code;
-        self.machine.fuel = FUEL;
+        self.machine.fuel = MAX_LOOP_ROUNDS;
         for &(slot, value) in &instance.set {
             self.machine.memory[slot as usize] = value;
         }
@@ -139,10 +195,8 @@ impl<'s> Stepper<'s> {
 
     /// Sorts multisets, and reads off where the contents of locations come from.
     fn finish(&mut self) -> Fired {
+        self.sort_bags();
         let layout = &self.system.layout;
-        if !layout.bags.is_empty() {
-            layout.sort_bags(&mut self.machine.memory[..self.base.len()]);
-        }
         if self.system.flow.is_some() {
             self.effect.sources.clear();
             for (&slot, number) in layout.locations.iter().zip(0..) {
@@ -158,20 +212,38 @@ impl<'s> Stepper<'s> {
                     self.machine.memory[slot as usize] = number;
                 }
             }
+            self.erase_ghosts();
+            if !self.system.serialized_locations.is_empty()
+                && self.serialization == Serialization::Inferred
+            {
+                self.serialize_at_once();
+            }
         }
         Fired::Done
     }
 
-    /// Gives what a label means for the rule that fires.
+    /// Serializes the stores of the last rule whose value is not where a mark may look for it.
+    fn serialize_at_once(&mut self) {
+        let Effect { operations, sources } = &mut self.effect;
+        for number in 0..operations.len() {
+            let Operation::Store { block, .. } = operations[number] else { continue };
+            let from = Source::Store(number as u32);
+            let locations = &self.system.serialized_locations;
+            if !locations.iter().any(|&location| sources[location as usize] == from) {
+                operations.push(Operation::Serialize { block, from });
+            }
+        }
+    }
+
+    /// Returns what a label means for the rule that fires.
     fn source(&self, label: i32) -> Source {
         match label {
-            UNDEFINED | CLEARED => Source::Nothing,
-            INITIAL => Source::Initial,
-            label if label >= STORE => {
+            UNDEFINED | CLEARED_LABEL => Source::Nothing,
+            label if label >= STORE_LABEL => {
                 let stores = self.effect.operations.iter().zip(0..);
                 let mut stores = stores.filter(|(op, _)| matches!(op, Operation::Store { .. }));
                 stores
-                    .nth((label - STORE) as usize)
+                    .nth((label - STORE_LABEL) as usize)
                     .map_or(Source::Nothing, |(_, number)| Source::Store(number))
             }
             label => Source::Location(label as u32),
@@ -203,7 +275,7 @@ impl<'s> Stepper<'s> {
     /// Checks the invariants of the state that was loaded.
     pub(crate) fn claims(&mut self) -> Claimed {
         for (number, claim) in self.system.lowered.claims.iter().enumerate() {
-            self.machine.fuel = FUEL;
+            self.machine.fuel = MAX_LOOP_ROUNDS;
             for &(slot, value) in &claim.set {
                 self.machine.memory[slot as usize] = value;
             }

@@ -17,14 +17,23 @@ use crate::murphi::parser::Problem;
 use crate::murphi::syntax::{self as ast, Ident, Span};
 use crate::murphi::types::{Field, Type, TypeId, Types};
 
+/// The priority of a rule that has no number, as in other tools.
+const USUAL_PRIORITY: i32 = 50;
+
 /// How many instances the rules may have in all.
-const MOST_INSTANCES: usize = 1 << 20;
+const MAX_INSTANCES: usize = 1 << 20;
 
 /// How many slots all variables together may take.
-const MOST_MEMORY: u64 = 1 << 24;
+const MAX_VARIABLE_SLOTS: u64 = 1 << 24;
 
 /// Checks a description; what is wrong is appended to `problems`.
-pub(crate) fn check(model: &ast::Model, problems: &mut Vec<Problem>) -> Program {
+///
+/// `constants` take the place of the values that the description gives to constants.
+pub(crate) fn check(
+    model: &ast::Model,
+    constants: &[(String, ConstantValue)],
+    problems: &mut Vec<Problem>,
+) -> Program {
     let mut checker = Checker {
         types: Types::new(),
         variables: Vec::new(),
@@ -38,10 +47,21 @@ pub(crate) fn check(model: &ast::Model, problems: &mut Vec<Problem>) -> Program 
         open: None,
         data: None,
         data_name: model.data.first().cloned(),
+        constants,
+        replaced: vec![false; constants.len()],
         problems,
     };
     checker.declare_builtins();
     checker.model(model)
+}
+
+/// A value for a constant, given from outside a description.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConstantValue {
+    /// A number.
+    Integer(i32),
+    /// `true` or `false`.
+    Boolean(bool),
 }
 
 /// What a name stands for.
@@ -70,8 +90,15 @@ pub(super) struct Checker<'a> {
     pub(super) open: Option<Arc<str>>,
     data: Option<TypeId>,
     data_name: Option<Ident>,
+    /// Values for constants, from outside.
+    constants: &'a [(String, ConstantValue)],
+    /// For each of these whether the description has such a constant.
+    replaced: Vec<bool>,
     problems: &'a mut Vec<Problem>,
 }
+
+/// Names that the language declares.
+const BUILTINS: [&str; 3] = ["boolean", "false", "true"];
 
 impl Checker<'_> {
     fn declare_builtins(&mut self) {
@@ -99,20 +126,25 @@ impl Checker<'_> {
                 }
             }
         }
+        let missing = self.constants.iter().zip(&self.replaced).find(|(_, replaced)| !**replaced);
+        if let Some(((name, _), _)) = missing {
+            let message = format!("there is no constant `{name}` to give a value to");
+            self.report(Span::default(), message);
+        }
         self.data_type();
         if let [_, second, ..] = &model.data[..] {
             self.report(second.span, "the data type is named twice");
         }
         let slots: u64 = globals.iter().map(|&v| u64::from(self.types.slots(self.ty(v)))).sum();
-        if slots > u64::from(Types::MOST_SLOTS) {
+        if slots > u64::from(Types::MAX_SLOTS) {
             let span = Span::default();
-            self.report(span, format!("a state has more than {} parts", Types::MOST_SLOTS));
+            self.report(span, format!("a state has more than {} parts", Types::MAX_SLOTS));
         }
         let all: u64 = self.variables.iter().map(|v| 1 + u64::from(self.types.slots(v.ty))).sum();
-        if all > MOST_MEMORY {
+        if all > MAX_VARIABLE_SLOTS {
             self.report(
                 Span::default(),
-                format!("all variables together have more than {MOST_MEMORY} parts"),
+                format!("all variables together have more than {MAX_VARIABLE_SLOTS} parts"),
             );
         }
         if starts.is_empty() && self.problems.is_empty() {
@@ -123,9 +155,9 @@ impl Checker<'_> {
             binders.chain(invariants.iter().map(|invariant: &Invariant| &invariant.binders));
         let instances =
             binders.fold(0usize, |sum, binders| sum.saturating_add(self.instances(binders)));
-        if instances > MOST_INSTANCES {
+        if instances > MAX_INSTANCES {
             let message = format!(
-                "the rules have {instances} instances, at most {MOST_INSTANCES} can be explored"
+                "the rules have {instances} instances, at most {MAX_INSTANCES} can be explored"
             );
             self.report(Span::default(), message);
         }
@@ -160,7 +192,12 @@ impl Checker<'_> {
     }
 
     pub(super) fn find(&mut self, ident: &Ident) -> Option<Symbol> {
-        let found = self.scopes.iter().rev().find_map(|scope| scope.get(&ident.name)).copied();
+        let mut found = self.scopes.iter().rev().find_map(|scope| scope.get(&ident.name)).copied();
+        // The names that the language declares may be written in any case.
+        if found.is_none() {
+            let builtin = BUILTINS.iter().find(|name| name.eq_ignore_ascii_case(&ident.name));
+            found = builtin.and_then(|&name| self.scopes[0].get(name)).copied();
+        }
         if found.is_none() {
             let near = self.nearest(&ident.name);
             let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
@@ -220,9 +257,16 @@ impl Checker<'_> {
         match decl {
             ast::Decl::Const { name, value } => {
                 let value = self.expr(value);
-                let symbol = match self.constant(&value) {
-                    Some(code) => Symbol::Constant { code, ty: value.ty },
-                    None => {
+                let replacement = self.replacement(name, role);
+                let symbol = match (self.constant(&value), replacement) {
+                    (Some(_), Some((_, ty))) if !self.types.overlap(ty, value.ty) => {
+                        let message = format!("the constant is {}", self.types.show(value.ty));
+                        self.report(value.span, message + ", and so must its replacement be");
+                        Symbol::Constant { code: 0, ty: Types::ERROR }
+                    }
+                    (Some(_), Some((code, ty))) => Symbol::Constant { code, ty },
+                    (Some(code), None) => Symbol::Constant { code, ty: value.ty },
+                    (None, _) => {
                         if value.ty != Types::ERROR {
                             self.report(value.span, "a constant's value must be constant");
                         }
@@ -247,6 +291,20 @@ impl Checker<'_> {
                 }
             }
         }
+    }
+
+    /// Finds the value that a constant is given from outside; only those of the description itself
+    /// can be given one.
+    fn replacement(&mut self, name: &Ident, role: Role) -> Option<(i32, TypeId)> {
+        if role != Role::Global {
+            return None;
+        }
+        let at = self.constants.iter().position(|(known, _)| **known == *name.name)?;
+        self.replaced[at] = true;
+        Some(match self.constants[at].1 {
+            ConstantValue::Integer(code) => (code, Types::INTEGER),
+            ConstantValue::Boolean(value) => (i32::from(value), Types::BOOLEAN),
+        })
     }
 
     pub(super) fn type_expr(&mut self, ty: &ast::TypeExpr) -> TypeId {
@@ -360,8 +418,8 @@ impl Checker<'_> {
             }
         };
         let id = self.types.add(made);
-        if self.types.slots(id) > Types::MOST_SLOTS {
-            let message = format!("a value of this type has more than {} parts", Types::MOST_SLOTS);
+        if self.types.slots(id) > Types::MAX_SLOTS {
+            let message = format!("a value of this type has more than {} parts", Types::MAX_SLOTS);
             self.report(ty.span, message);
             return Types::ERROR;
         }
@@ -384,10 +442,10 @@ impl Checker<'_> {
     }
 
     fn size(&mut self, expr: &ast::Expr) -> Option<u32> {
-        const MOST: i32 = 1 << 16;
+        const MAX_SIZE: i32 = 1 << 16;
         let size = self.bound(expr)?;
-        if !(1..=MOST).contains(&size) {
-            self.report(expr.span, format!("a size must be from 1 to {MOST}, this is {size}"));
+        if !(1..=MAX_SIZE).contains(&size) {
+            self.report(expr.span, format!("a size must be from 1 to {MAX_SIZE}, this is {size}"));
             return None;
         }
         Some(size as u32)
@@ -445,15 +503,16 @@ impl Checker<'_> {
     fn rule(&mut self, rule: &ast::Rule, binders: &mut Vec<Binder>, out: &mut Rules<'_>) {
         let outer = binders.len();
         match &rule.kind {
-            ast::RuleKind::Simple { name, guard, decls, body, marks } => {
+            ast::RuleKind::Simple { name, priority, guard, decls, body, marks } => {
                 let guard = guard.as_ref().map(|guard| self.pure_condition(guard));
                 let marks: Vec<Mark> =
                     marks.iter().filter_map(|mark| self.mark(mark, binders)).collect();
                 let (locals, body) = self.body(decls, body);
                 let number = out.rules.len() + 1;
                 let name = name.clone().unwrap_or_else(|| format!("rule {number}").into());
-                let binders = binders.clone();
-                out.rules.push(Rule { name, binders, guard, locals, body, marks, span: rule.span });
+                let (binders, priority) = (binders.clone(), priority.unwrap_or(USUAL_PRIORITY));
+                let span = rule.span;
+                out.rules.push(Rule { name, priority, binders, guard, locals, body, marks, span });
             }
             ast::RuleKind::Start { name, decls, body } => {
                 let (locals, body) = self.body(decls, body);
@@ -468,6 +527,7 @@ impl Checker<'_> {
                 let (binders, guard, marks) = (binders.clone(), None, Vec::new());
                 out.starts.push(Rule {
                     name,
+                    priority: USUAL_PRIORITY,
                     binders,
                     guard,
                     locals,
@@ -540,7 +600,7 @@ impl Checker<'_> {
                     self.report(span, message);
                 }
                 let count = self.types.count(ty) as usize;
-                if count > MOST_INSTANCES {
+                if count > MAX_INSTANCES {
                     self.report(span, "a ruleset cannot range over so many values");
                     (Types::ERROR, Vec::new())
                 } else {
@@ -554,7 +614,7 @@ impl Checker<'_> {
                 let by = by.as_ref().map_or(Some(1), |by| self.bound(by));
                 match (bounds, by) {
                     ((Some(from), Some(to)), Some(by)) if by != 0 => {
-                        (Types::INTEGER, counted(from, to, by).take(MOST_INSTANCES + 1).collect())
+                        (Types::INTEGER, counted(from, to, by).take(MAX_INSTANCES + 1).collect())
                     }
                     (_, Some(0)) => {
                         self.report(quantifier.name.span, "this never ends: its step is 0");
@@ -730,7 +790,7 @@ pub(crate) fn counted(from: i32, to: i32, by: i32) -> impl Iterator<Item = i32> 
     })
 }
 
-/// Says whether two names differ by case, or by one character.
+/// Checks whether two names differ by case, or by one character.
 fn is_near(a: &str, b: &str) -> bool {
     if a.eq_ignore_ascii_case(b) {
         return true;

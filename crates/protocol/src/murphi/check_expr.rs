@@ -1,7 +1,7 @@
 //! Checking expressions and places.
 
 use crate::murphi::check::{Checker, Symbol};
-use crate::murphi::ir::{Argument, Binder, Domain, Expr, ExprKind, Place, Role, Step, VarId};
+use crate::murphi::ir::{Argument, Binder, Domain, Expr, ExprKind, Place, PlaceStep, Role, VarId};
 use crate::murphi::syntax::{self as ast, BinaryOp, Ident, Span};
 use crate::murphi::types::{Type, TypeId, Types};
 
@@ -10,7 +10,7 @@ impl Checker<'_> {
         let span = expr.span;
         let made = |kind, ty| Expr { kind, ty, span };
         match &expr.kind {
-            ast::ExprKind::Number(number) => made(ExprKind::Value(*number as i32), Types::INTEGER),
+            ast::ExprKind::Number(number) => made(ExprKind::Value(*number), Types::INTEGER),
             ast::ExprKind::Undefined => made(ExprKind::Undefined, Types::ERROR),
             ast::ExprKind::Name(ident) => match self.find(ident) {
                 Some(Symbol::Constant { code, ty }) => made(ExprKind::Value(code), ty),
@@ -67,14 +67,16 @@ impl Checker<'_> {
                 let parts = (Box::new(condition), Box::new(yes), Box::new(no));
                 made(ExprKind::Conditional(parts.0, parts.1, parts.2), ty)
             }
-            ast::ExprKind::Quantified { is_forall, quantifier, body } => {
-                let (var, domain, body) = self.in_scope(|checker| {
-                    let (var, domain) = checker.quantifier(quantifier);
-                    (var, domain, checker.condition(body))
+            ast::ExprKind::Quantified { is_forall, quantifiers, body } => {
+                let (bound, body) = self.in_scope(|checker| {
+                    let bound: Vec<_> = quantifiers.iter().map(|q| checker.quantifier(q)).collect();
+                    (bound, checker.condition(body))
                 });
                 let is_forall = *is_forall;
-                let kind = ExprKind::Quantified { is_forall, var, domain, body: Box::new(body) };
-                made(kind, Types::BOOLEAN)
+                bound.into_iter().rev().fold(body, |body, (var, domain)| {
+                    let body = Box::new(body);
+                    made(ExprKind::Quantified { is_forall, var, domain, body }, Types::BOOLEAN)
+                })
             }
             ast::ExprKind::IsUndefined(inner) => match self.place(inner) {
                 Some(place) => {
@@ -113,7 +115,7 @@ impl Checker<'_> {
     pub(super) fn value(&mut self, expr: &ast::Expr) -> Expr {
         let checked = self.expr(expr);
         if matches!(checked.kind, ExprKind::Undefined) {
-            let message = "`undefined` can only be assigned; ask by `isundefined(...)`";
+            let message = "`undefined` can only be assigned or passed; ask by `isundefined(...)`";
             self.report(expr.span, message);
             return error(expr.span);
         }
@@ -323,7 +325,7 @@ impl Checker<'_> {
                     return None;
                 };
                 place.ty = found.ty;
-                place.steps.push(Step::Field(found.offset));
+                place.steps.push(PlaceStep::Field(found.offset));
                 Some(place)
             }
             ast::ExprKind::Index(inner, index) => {
@@ -345,14 +347,14 @@ impl Checker<'_> {
                         self.want_inside(over, &index);
                         let stride = self.types.slots(element);
                         place.ty = element;
-                        place.steps.push(Step::Index { index: Box::new(index), over, stride });
+                        place.steps.push(PlaceStep::Index { index: Box::new(index), over, stride });
                         Some(place)
                     }
                     Type::Multiset { element, .. } => {
                         self.want_index_of(&index, place.ty);
                         let stride = 1 + self.types.slots(element);
                         place.ty = element;
-                        place.steps.push(Step::Element { index: Box::new(index), stride });
+                        place.steps.push(PlaceStep::Element { index: Box::new(index), stride });
                         Some(place)
                     }
                     Type::Error => None,
@@ -387,7 +389,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports a constant that is no value of a type.
+    /// Reports a constant that is not a value of a type.
     pub(super) fn want_inside(&mut self, ty: TypeId, value: &Expr) {
         if let Some(code) = self.constant(value)
             && self.types.overlap(ty, value.ty)
@@ -487,8 +489,11 @@ impl Checker<'_> {
             }
             let value = self.expr(argument);
             if matches!(value.kind, ExprKind::Undefined) {
-                self.value(argument);
-                return None;
+                if !self.want_simple(ty, argument.span) {
+                    return None;
+                }
+                checked.push(Argument::Value(Expr { ty, ..value }));
+                continue;
             }
             self.want_fit(ty, &value);
             checked.push(match value.kind {

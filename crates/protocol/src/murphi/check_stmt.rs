@@ -58,11 +58,16 @@ impl Checker<'_> {
                 let otherwise = self.stmts(otherwise);
                 StmtKind::Switch { subject, cases: checked, otherwise }
             }
-            ast::StmtKind::For { quantifier, body } => {
-                let (var, domain, body) = self.in_scope(|checker| {
-                    let (var, domain) = checker.quantifier(quantifier);
-                    (var, domain, checker.stmts(body))
+            ast::StmtKind::For { quantifiers, body } => {
+                let (mut bound, mut body) = self.in_scope(|checker| {
+                    let bound: Vec<_> = quantifiers.iter().map(|q| checker.quantifier(q)).collect();
+                    (bound, checker.stmts(body))
                 });
+                let (var, domain) = bound.remove(0);
+                for (var, domain) in bound.into_iter().rev() {
+                    let kind = StmtKind::For { var, domain, body };
+                    body = vec![Stmt { kind, span: stmt.span }];
+                }
                 StmtKind::For { var, domain, body }
             }
             ast::StmtKind::While { condition, body } => {

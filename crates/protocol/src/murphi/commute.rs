@@ -20,11 +20,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::murphi::check_expr::fold;
 use crate::murphi::ir::{
-    Argument, Binder, Domain, Expr, ExprKind, FunctionId, Place, Program, Step, Stmt, StmtKind,
-    VarId,
+    Argument, Binder, Domain, Expr, ExprKind, FunctionId, Place, PlaceStep, Program, Stmt,
+    StmtKind, VarId,
 };
-use crate::murphi::parser::Problem;
-use crate::murphi::syntax::BinaryOp;
+use crate::murphi::syntax::{BinaryOp, Span};
 use crate::murphi::types::{Type, TypeId};
 
 /// What may be permuted.
@@ -34,8 +33,8 @@ pub(crate) struct Symmetric {
     pub(crate) types: Vec<TypeId>,
     /// For the variable of each doubtful loop the scalarsets that it ranges over.
     pub(crate) doubtful: FxHashMap<VarId, Vec<TypeId>>,
-    /// Why the other scalarsets are not among them.
-    pub(crate) notes: Vec<Problem>,
+    /// Scalarsets of which `clear` picks a value, and where it first does.
+    pub(crate) cleared: Vec<(TypeId, Span)>,
 }
 
 /// Finds the scalarsets that are symmetric, and the loops that may tell their values apart.
@@ -85,11 +84,7 @@ impl Finder<'_> {
                     let inside = self.program.types.scalarsets_in(place.ty);
                     for ty in inside {
                         if self.broken.insert(ty) {
-                            let shown = self.program.types.show(ty);
-                            let message = format!(
-                                "this picks a value of a scalarset: {shown} is explored without symmetry"
-                            );
-                            self.symmetric.notes.push((stmt.span, message));
+                            self.symmetric.cleared.push((ty, stmt.span));
                         }
                     }
                 }
@@ -166,7 +161,7 @@ impl Loop<'_> {
         let plain = Root { var: place.root, indexed: None, steps: 0 };
         let mut root = self.roots.get(&place.root).copied().unwrap_or(plain);
         for step in &place.steps {
-            if let Step::Index { index, .. } | Step::Element { index, .. } = step {
+            if let PlaceStep::Index { index, .. } | PlaceStep::Element { index, .. } = step {
                 match &index.kind {
                     ExprKind::Read(inner) if self.same.contains(&inner.root) => {
                         root.indexed = root.indexed.or(Some(root.steps));
@@ -337,7 +332,7 @@ impl Loop<'_> {
     }
 }
 
-/// Gives e of `x := x + e` and `x := x - e`, for a plain variable x.
+/// Returns e of `x := x + e` and `x := x - e`, for a plain variable x.
 fn summand<'a>(target: &Place, value: &'a Expr) -> Option<&'a Expr> {
     let ExprKind::Binary(BinaryOp::Add | BinaryOp::Subtract, left, right) = &value.kind else {
         return None;

@@ -2,16 +2,18 @@
 //!
 //! Tracking replaces data by labels, so a rule may copy data (through fields, whole records,
 //! arrays, parameters, results and elements of multisets), ask whether it is defined, and store
-//! what a ruleset binds; it may not compare it, compute with it or make it up. Assertions,
-//! invariants and conditions that only lead to errors may look at data: they are dropped, for with
-//! labels they say nothing. A *ghost* is a variable of the state whose data flows nowhere but into
-//! such checks and into other ghosts; it is no location.
+//! the value that a ruleset binds; it may not compare data, compute with it or make it up.
+//! Assertions, invariants and conditions that only lead to errors may look at data: they are
+//! dropped, because labels say nothing about values. A *ghost* is a variable of the state whose
+//! data flows only into such checks and into other ghosts; it is not a location.
+//!
+//! Start states are not analysed: they run on concrete data and may do with it what they like.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::murphi::ir::{
-    Argument, Binder, Domain, Expr, ExprKind, FunctionId, MarkKind, Place, Program, Role, Rule,
-    Step, Stmt, StmtKind, VarId,
+    Argument, Binder, Domain, Expr, ExprKind, FunctionId, MarkKind, Place, PlaceStep, Program,
+    Role, Rule, Stmt, StmtKind, VarId,
 };
 use crate::murphi::parser::Problem;
 use crate::murphi::syntax::Span;
@@ -38,7 +40,6 @@ pub(crate) fn analyse(program: &Program) -> Result<Flow, Vec<Problem>> {
     let mut analysis = Analysis {
         program,
         data,
-        is_start: false,
         stored: Vec::new(),
         roots: FxHashMap::default(),
         flows: Vec::new(),
@@ -46,11 +47,6 @@ pub(crate) fn analyse(program: &Program) -> Result<Flow, Vec<Problem>> {
         problems: Vec::new(),
     };
     for rule in &program.rules {
-        analysis.rule(rule);
-    }
-    analysis.is_start = true;
-    analysis.seen.clear();
-    for rule in &program.starts {
         analysis.rule(rule);
     }
     let (proc, block) = analysis.names();
@@ -65,7 +61,7 @@ pub(crate) fn analyse(program: &Program) -> Result<Flow, Vec<Problem>> {
     let ghosts = analysis.ghosts();
     for mark in marks() {
         if let MarkKind::Load { from } | MarkKind::Serialize { from } = &mark.kind {
-            debug_assert!(!ghosts.contains(&from.root), "a marked place is no ghost");
+            debug_assert!(!ghosts.contains(&from.root), "a marked place is not a ghost");
         }
     }
     let serializes = marks().any(|mark| matches!(mark.kind, MarkKind::Serialize { .. }));
@@ -76,12 +72,12 @@ pub(crate) fn analyse(program: &Program) -> Result<Flow, Vec<Problem>> {
     Ok(Flow { data, proc, block, serializes, ghosts })
 }
 
-/// Says whether an expression looks at data, if only at whether it is defined.
+/// Checks whether an expression looks at data, if only at whether it is defined.
 pub(crate) fn mentions_data(program: &Program, data: TypeId, expr: &Expr) -> bool {
     looks_at_data(program, data, expr, true)
 }
 
-/// Says whether an expression looks at the values of data.
+/// Checks whether an expression looks at the values of data.
 pub(crate) fn reads_data(program: &Program, data: TypeId, expr: &Expr) -> bool {
     looks_at_data(program, data, expr, false)
 }
@@ -90,8 +86,8 @@ fn looks_at_data(program: &Program, data: TypeId, expr: &Expr, counts_defined: b
     let looks = |expr: &Expr| looks_at_data(program, data, expr, counts_defined);
     let indices_look = |place: &Place| {
         place.steps.iter().any(|step| match step {
-            Step::Field(_) => false,
-            Step::Index { index, .. } | Step::Element { index, .. } => looks(index),
+            PlaceStep::Field(_) => false,
+            PlaceStep::Index { index, .. } | PlaceStep::Element { index, .. } => looks(index),
         })
     };
     let place_looks = |place: &Place| place.ty == data || indices_look(place);
@@ -125,12 +121,11 @@ fn looks_at_data(program: &Program, data: TypeId, expr: &Expr, counts_defined: b
     }
 }
 
-/// Says whether a function does more with data than to copy it.
+/// Checks whether a function does more with data than to copy it.
 fn computes(program: &Program, data: TypeId, function: FunctionId) -> bool {
     let mut analysis = Analysis {
         program,
         data,
-        is_start: false,
         stored: Vec::new(),
         roots: FxHashMap::default(),
         flows: Vec::new(),
@@ -144,7 +139,6 @@ fn computes(program: &Program, data: TypeId, function: FunctionId) -> bool {
 struct Analysis<'a> {
     program: &'a Program,
     data: TypeId,
-    is_start: bool,
     /// What the stores of the current rule store.
     stored: Vec<VarId>,
     /// For each alias what it is an alias of.
@@ -175,18 +169,18 @@ impl Analysis<'_> {
         self.program.variables[var.0 as usize].ty
     }
 
-    /// Gives the variable behind aliases.
+    /// Returns the variable that aliases stand for.
     fn root(&self, var: VarId) -> VarId {
         self.roots.get(&var).copied().unwrap_or(var)
     }
 
-    /// Gives the variable of the state that a place belongs to.
+    /// Returns the variable of the state that a place belongs to.
     fn global(&self, place: &Place) -> Option<VarId> {
         let root = self.root(place.root);
         (self.program.variables[root.0 as usize].role == Role::Global).then_some(root)
     }
 
-    /// Says whether values of a type have data in them.
+    /// Checks whether values of a type have data in them.
     fn has_data(&self, ty: TypeId) -> bool {
         ty == self.data
             || match self.program.types.get(ty) {
@@ -198,7 +192,7 @@ impl Analysis<'_> {
             }
     }
 
-    /// Says whether two types of one shape have data at the same places.
+    /// Checks whether two types of one shape have data at the same places.
     fn same_data(&self, a: TypeId, b: TypeId) -> bool {
         let types = &self.program.types;
         match (types.get(a), types.get(b)) {
@@ -392,7 +386,7 @@ impl Analysis<'_> {
 
     fn domain(&mut self, domain: &Domain, span: Span) {
         match domain {
-            Domain::Type(ty) if *ty == self.data && !self.is_start => {
+            Domain::Type(ty) if *ty == self.data => {
                 self.report(span, "this ranges over the data type, which tracking erases");
             }
             Domain::Type(_) => {}
@@ -414,7 +408,7 @@ impl Analysis<'_> {
                     }
                     let is_bound =
                         self.program.variables[place.root.0 as usize].role == Role::Value;
-                    if ty == self.data && is_bound && !self.is_start {
+                    if ty == self.data && is_bound {
                         self.bound(place);
                     }
                     self.flow(place, None);
@@ -437,7 +431,7 @@ impl Analysis<'_> {
     /// Looks at the indices of a place.
     fn place(&mut self, place: &Place) {
         for step in &place.steps {
-            if let Step::Index { index, .. } | Step::Element { index, .. } = step {
+            if let PlaceStep::Index { index, .. } | PlaceStep::Element { index, .. } = step {
                 self.expr(index, Use::Computed);
             }
         }
@@ -456,12 +450,8 @@ impl Analysis<'_> {
             (ExprKind::Read(place), Use::Copied(to)) => {
                 self.place(place);
                 if place.ty != self.data && self.program.types.is_simple(place.ty) {
-                    if !self.is_start {
-                        self.report(expr.span, INSIDE);
-                    }
-                } else if self.program.variables[place.root.0 as usize].role == Role::Value
-                    && !self.is_start
-                {
+                    self.report(expr.span, INSIDE);
+                } else if self.program.variables[place.root.0 as usize].role == Role::Value {
                     self.bound(place);
                 } else {
                     self.flow(place, to);
@@ -473,11 +463,7 @@ impl Analysis<'_> {
                     self.report(expr.span, COMPUTED);
                 }
             }
-            (ExprKind::Value(_), Use::Copied(_)) => {
-                if !self.is_start {
-                    self.report(expr.span, INSIDE);
-                }
-            }
+            (ExprKind::Value(_), Use::Copied(_)) => self.report(expr.span, INSIDE),
             (ExprKind::Value(_), Use::Computed) => {
                 if expr.ty == self.data {
                     self.report(expr.span, COMPUTED);
@@ -500,12 +486,8 @@ impl Analysis<'_> {
                 }
                 self.call(*function, arguments);
             }
-            (_, Use::Copied(_)) => {
-                if !self.is_start {
-                    self.report(expr.span, INSIDE);
-                }
-            }
             (ExprKind::Undefined, _) => {}
+            (_, Use::Copied(_)) => self.report(expr.span, INSIDE),
             (ExprKind::IsUndefined(place), _) => {
                 self.place(place);
                 self.flow(place, None);
@@ -550,7 +532,7 @@ impl Analysis<'_> {
     }
 }
 
-/// Says whether statements do nothing but complain.
+/// Checks whether statements do nothing but complain.
 fn is_check(stmts: &[Stmt]) -> bool {
     stmts.iter().all(|stmt| {
         matches!(

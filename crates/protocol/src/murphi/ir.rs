@@ -1,7 +1,7 @@
 //! A description after checking: names are resolved, every expression has a type.
 //!
 //! Subprograms cannot be recursive, so every variable has one place in memory for good; locals,
-//! parameters and results stand behind the state.
+//! parameters and results stand after the state.
 
 use std::sync::Arc;
 
@@ -76,6 +76,8 @@ pub(crate) enum Binder {
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub(crate) name: Arc<str>,
+    /// Only enabled rules with the least number fire.
+    pub(crate) priority: i32,
     pub(crate) binders: Vec<Binder>,
     pub(crate) guard: Option<Expr>,
     pub(crate) locals: Vec<VarId>,
@@ -119,13 +121,13 @@ pub(crate) enum MarkKind {
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) root: VarId,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<PlaceStep>,
     pub(crate) ty: TypeId,
     pub(crate) span: Span,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum PlaceStep {
     /// So many slots on.
     Field(u32),
     Index {

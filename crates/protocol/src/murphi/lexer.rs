@@ -1,8 +1,8 @@
 //! From text to tokens.
 //!
 //! Keywords are case-insensitive, names are not. Comments are `-- ...` to the end of the line and
-//! `/* ... */`. A comment that starts with `--@` is a mark: its tokens are kept apart, with the
-//! token in front of which it stands.
+//! `/* ... */`. A comment that starts with `--@`, or with `-- @` and a word that only a mark has, is
+//! a mark: its tokens are kept apart, with the token in front of which it stands.
 
 use crate::murphi::syntax::Span;
 
@@ -36,7 +36,7 @@ macro_rules! keywords {
                 match word { $($text => Some(Keyword::$name),)* _ => None }
             }
 
-            /// Gives how the keyword is written.
+            /// Returns how the keyword is written.
             pub(crate) fn text(self) -> &'static str {
                 match self { $(Keyword::$name => $text),* }
             }
@@ -96,9 +96,9 @@ pub(crate) fn lex(text: &str) -> Lexed {
         let rest = &bytes[at..];
         if rest.starts_with(b"--") {
             let end = text[at..].find('\n').map_or(text.len(), |length| at + length);
-            if rest.starts_with(b"--@") {
+            if let Some(offset) = start_of_mark(&text[at..end]) {
                 let mut lexemes = Vec::new();
-                let mut inner = at + 3;
+                let mut inner = at + offset;
                 while inner < end {
                     token(&text[..end], &mut inner, &mut lexemes, &mut lexed.problems);
                 }
@@ -123,6 +123,20 @@ pub(crate) fn lex(text: &str) -> Lexed {
     lexed
 }
 
+/// Finds where the text of a mark begins in a comment; nothing if the comment is not a mark.
+fn start_of_mark(comment: &str) -> Option<usize> {
+    const WORDS: [&str; 4] = ["data", "load", "store", "serialize"];
+    let rest = comment.strip_prefix("--")?;
+    if rest.starts_with('@') {
+        return Some(3);
+    }
+    let after = rest.trim_start().strip_prefix('@')?;
+    let text = after.trim_start();
+    let word: &str = text.split(|c: char| !c.is_ascii_alphabetic()).next()?;
+    let is_mark = WORDS.iter().any(|known| known.eq_ignore_ascii_case(word));
+    is_mark.then(|| comment.len() - after.len())
+}
+
 /// Reads one token, or skips a space.
 fn token(text: &str, at: &mut usize, out: &mut Vec<Lexeme>, problems: &mut Vec<(Span, String)>) {
     let bytes = text.as_bytes();
@@ -145,7 +159,8 @@ fn token(text: &str, at: &mut usize, out: &mut Vec<Lexeme>, problems: &mut Vec<(
             (length, keyword.map_or(Token::Name, Token::Keyword))
         }
         byte if byte.is_ascii_digit() => {
-            let length = bytes[start..].iter().take_while(|b| b.is_ascii_digit()).count();
+            // What is not a number in the end is reported by the parser: `0x`, `12ab`.
+            let length = bytes[start..].iter().take_while(|b| b.is_ascii_alphanumeric()).count();
             (length, Token::Number)
         }
         b'"' => {
@@ -198,6 +213,24 @@ fn token(text: &str, at: &mut usize, out: &mut Vec<Lexeme>, problems: &mut Vec<(
     };
     *at += length;
     out.push(Lexeme { token, span: span(start, *at) });
+}
+
+/// Reads a number: decimal, hexadecimal after `0x`, or octal after a `0`, as Rumur reads it.
+///
+/// Fails with a message for what is not a number, or is too large.
+pub(crate) fn number(digits: &str) -> Result<i32, String> {
+    let lower = digits.to_ascii_lowercase();
+    let (text, radix, what) = match lower.strip_prefix("0x") {
+        Some(text) => (text, 16, "a hexadecimal number"),
+        None if lower.len() > 1 && lower.starts_with('0') => {
+            (&lower[1..], 8, "an octal number, which is what starts with 0")
+        }
+        None => (&lower[..], 10, "a number"),
+    };
+    if text.is_empty() || !text.chars().all(|c| c.is_digit(radix)) {
+        return Err(format!("`{digits}` is not {what}"));
+    }
+    i32::from_str_radix(text, radix).map_err(|_| "this number is too large".to_owned())
 }
 
 fn span(start: usize, end: usize) -> Span {

@@ -1,8 +1,8 @@
 //! The Murphi language: from text to a checked program.
 //!
 //! In reading order: [`syntax`] is the tree, [`lexer`] and [`parser`] make it, [`types`] and [`ir`]
-//! are what [`check`] makes of it, [`flow`] finds
-//! where data goes and [`commute`] which scalarsets are symmetric.
+//! are what [`check`] makes of it, [`flow`] finds where data goes and [`commute`] which scalarsets
+//! are symmetric.
 
 mod check;
 mod check_expr;
@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use consistory_diagnostic::Diagnostics;
 
+pub use check::ConstantValue;
 pub(crate) use check_expr::fold;
 pub(crate) use parser::Problem;
 pub(crate) use syntax::{BinaryOp, Span};
@@ -27,13 +28,16 @@ pub(crate) use types::{Piece, Type, TypeId, Types};
 use ir::Program;
 
 /// No description is longer than this, in bytes.
-const LONGEST: usize = 16 << 20;
+pub(crate) const MAX_BYTES: usize = 4 << 20;
 
 /// Reads and checks a description; all errors of syntax are reported at once, and if there are
 /// none all errors of names and types.
-pub(crate) fn read(source: &Source) -> Result<Program, Diagnostics> {
-    if source.text.len() > LONGEST {
-        let message = format!("the description is longer than {LONGEST} bytes");
+pub(crate) fn read(
+    source: &Source,
+    constants: &[(String, ConstantValue)],
+) -> Result<Program, Diagnostics> {
+    if source.text.len() > MAX_BYTES {
+        let message = format!("the description is longer than {MAX_BYTES} bytes");
         return Err(source.diagnostics(vec![(Span::default(), message)]));
     }
     let mut problems = Vec::new();
@@ -44,11 +48,11 @@ pub(crate) fn read(source: &Source) -> Result<Program, Diagnostics> {
             problems.sort_by_key(|(span, _)| span.start);
             problems.truncate(1);
             let (_, message) = &mut problems[0];
-            *message = format!("this is no description in Murphi: {message}");
+            *message = format!("this is not a description in Murphi: {message}");
         }
         return Err(source.diagnostics(problems));
     }
-    let program = check::check(&model, &mut problems);
+    let program = check::check(&model, constants, &mut problems);
     if problems.is_empty() { Ok(program) } else { Err(source.diagnostics(problems)) }
 }
 
@@ -68,13 +72,13 @@ impl Source {
         Source { name: name.into(), text: text.into(), lines }
     }
 
-    /// Gives the line of a place, counting from 0, and where the line starts.
+    /// Returns the line of a place, counting from 0, and where the line starts.
     fn line(&self, at: u32) -> (usize, u32) {
         let line = self.lines.partition_point(|&start| start <= at) - 1;
         (line, self.lines[line])
     }
 
-    /// Gives line and column of a place, counting from 1.
+    /// Returns line and column of a place, counting from 1.
     pub(crate) fn place(&self, span: Span) -> (u64, u64) {
         let (line, start) = self.line(span.start);
         let before = &self.text[start as usize..span.start as usize];

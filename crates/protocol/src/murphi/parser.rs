@@ -2,12 +2,12 @@
 //!
 //! Precedence from weakest to strongest: `? :`, `->`, `|`, `&`, `!`, comparisons, `+ -`, `* / %`;
 //! so `!a = b` is `!(a = b)`. Any `endx` may be `end`, `begin` may be missing, and superfluous `;`
-//! are let through, as other tools for Murphi do. After an error the parser goes on behind the
+//! are let through, as other tools for Murphi do. After an error the parser goes on after the
 //! next `;`, or at the next keyword with which a declaration or a rule starts.
 
 use std::sync::Arc;
 
-use crate::murphi::lexer::{Comment, Keyword, Lexed, Lexeme, Token, lex};
+use crate::murphi::lexer::{Comment, Keyword, Lexed, Lexeme, Token, lex, number};
 use crate::murphi::syntax::{
     BinaryOp, Decl, Domain, Expr, ExprKind, Ident, Item, Mark, MarkKind, Model, Param, PutArgument,
     Quantifier, Rule, RuleKind, Span, Stmt, StmtKind, Subprogram, TypeExpr, TypeKind,
@@ -38,7 +38,7 @@ pub(crate) fn parse(text: &str, problems: &mut Vec<Problem>) -> Model {
     model
 }
 
-/// Says whether a text starts with a word that a description starts with.
+/// Checks whether a text starts with a word that a description starts with.
 pub(crate) fn starts_as_murphi(text: &str) -> bool {
     let Lexed { lexemes, problems, .. } = lex(text);
     let is_first = |first: &Lexeme| problems.iter().all(|(span, _)| span.start > first.span.start);
@@ -272,7 +272,7 @@ impl Parser<'_> {
         Err(self.expected("`;`"))
     }
 
-    /// Goes on behind the next `;`, or at the next item.
+    /// Goes on after the next `;`, or at the next item.
     fn recover_decl(&mut self) {
         loop {
             match self.peek() {
@@ -378,7 +378,7 @@ impl Parser<'_> {
         Ok((names, ty))
     }
 
-    /// Goes on behind a field with an error.
+    /// Goes on after a field with an error.
     fn recover_field(&mut self) {
         loop {
             match self.peek() {
@@ -389,7 +389,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Says whether a type that starts with a name is a range: `N-1..M`.
+    /// Checks whether a type that starts with a name is a range: `N-1..M`.
     fn is_range(&self) -> bool {
         matches!(
             self.lexemes.get(self.at + 1).map(|l| l.token),
@@ -454,6 +454,7 @@ impl Parser<'_> {
         let start = self.span();
         let kind = match self.next() {
             Token::Keyword(Keyword::Rule) => {
+                let priority = self.priority()?;
                 let name = self.title();
                 let guard = if self.has_guard() {
                     let guard = self.expr()?;
@@ -465,7 +466,7 @@ impl Parser<'_> {
                 let head = start.to(self.last_span());
                 let (decls, body) = self.block();
                 self.end(Keyword::EndRule, "a statement, or `end` of the rule")?;
-                let kind = RuleKind::Simple { name, guard, decls, body, marks };
+                let kind = RuleKind::Simple { name, priority, guard, decls, body, marks };
                 return Ok(Rule { kind, span: head });
             }
             Token::Keyword(Keyword::Startstate) => {
@@ -480,13 +481,7 @@ impl Parser<'_> {
                 RuleKind::Invariant { name, condition: self.expr()? }
             }
             Token::Keyword(Keyword::Ruleset) => {
-                let mut quantifiers = vec![self.quantifier()?];
-                self.semicolons();
-                while self.peek() == Token::Name {
-                    quantifiers.push(self.quantifier()?);
-                    self.semicolons();
-                }
-                self.expect(Token::Keyword(Keyword::Do), "`;` or `do`")?;
+                let quantifiers = self.quantifiers()?;
                 let rules = self.rules(data, Keyword::EndRuleset)?;
                 RuleKind::Ruleset { quantifiers, rules }
             }
@@ -521,11 +516,26 @@ impl Parser<'_> {
         Ok(rules)
     }
 
+    /// Parses the number that a rule may have in front of its name.
+    fn priority(&mut self) -> Parsed<Option<i32>> {
+        let follower = self.lexemes.get(self.at + 1).map(|lexeme| lexeme.token);
+        if self.peek() != Token::Number || follower != Some(Token::Text) {
+            return Ok(None);
+        }
+        let priority = number(self.word());
+        let span = self.span();
+        self.at += 1;
+        priority.map(Some).map_err(|message| {
+            self.problems.push((span, message));
+            Reported
+        })
+    }
+
     fn title(&mut self) -> Option<Arc<str>> {
         (self.peek() == Token::Text).then(|| self.string())
     }
 
-    /// Says whether a `==>` comes before anything that only a body can have.
+    /// Checks whether a `==>` comes before anything that only a body can have.
     fn has_guard(&self) -> bool {
         use Keyword::*;
         for lexeme in &self.lexemes[self.at..] {
@@ -541,6 +551,22 @@ impl Parser<'_> {
             }
         }
         false
+    }
+
+    /// Parses quantifiers up to `do`, separated by `;` or `,`.
+    fn quantifiers(&mut self) -> Parsed<Vec<Quantifier>> {
+        let mut quantifiers = vec![self.quantifier()?];
+        loop {
+            let is_separated = self.eat(Token::Sign(b','));
+            self.semicolons();
+            if !is_separated && self.eat(Token::Keyword(Keyword::Do)) {
+                return Ok(quantifiers);
+            }
+            if self.peek() != Token::Name {
+                return Err(self.expected("`;` or `do`"));
+            }
+            quantifiers.push(self.quantifier()?);
+        }
     }
 
     fn quantifier(&mut self) -> Parsed<Quantifier> {
@@ -609,7 +635,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Goes on behind the next `;`, or at what ends statements.
+    /// Goes on after the next `;`, or at what ends statements.
     fn recover_stmt(&mut self, before: usize) {
         if self.at == before {
             self.at += 1;
@@ -685,12 +711,10 @@ impl Parser<'_> {
                 StmtKind::Switch { subject, cases, otherwise }
             }
             Keyword::For => {
-                let quantifier = self.quantifier()?;
-                self.semicolons();
-                self.expect(Token::Keyword(Keyword::Do), "`do`")?;
+                let quantifiers = self.quantifiers()?;
                 let body = self.stmts();
                 self.end(Keyword::EndFor, "a statement, or `end` of the `for`")?;
-                StmtKind::For { quantifier, body }
+                StmtKind::For { quantifiers, body }
             }
             Keyword::While => {
                 let condition = self.expr()?;
@@ -840,7 +864,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// Makes an expression, unless a chain of operators has made the tree too high.
+    /// Builds an expression, unless a chain of operators has made the tree too high.
     fn made(&mut self, kind: ExprKind, span: Span) -> Parsed<Expr> {
         let expr = Expr::new(kind, span);
         if expr.height > HEIGHT_LIMIT {
@@ -877,19 +901,16 @@ impl Parser<'_> {
     fn primary(&mut self) -> Parsed<Expr> {
         let start = self.span();
         let kind = match self.peek() {
-            Token::Number => {
-                let digits = self.word();
-                match digits.parse::<i64>() {
-                    Ok(number) if number <= i64::from(i32::MAX) => {
-                        self.at += 1;
-                        ExprKind::Number(number)
-                    }
-                    _ => {
-                        self.problems.push((start, "this number is too large".into()));
-                        return Err(Reported);
-                    }
+            Token::Number => match number(self.word()) {
+                Ok(number) => {
+                    self.at += 1;
+                    ExprKind::Number(number)
                 }
-            }
+                Err(message) => {
+                    self.problems.push((start, message));
+                    return Err(Reported);
+                }
+            },
             Token::Keyword(Keyword::Undefined) => {
                 self.at += 1;
                 ExprKind::Undefined
@@ -912,15 +933,13 @@ impl Parser<'_> {
             }
             Token::Keyword(keyword @ (Keyword::Forall | Keyword::Exists)) => {
                 self.at += 1;
-                let quantifier = Box::new(self.quantifier()?);
-                self.semicolons();
-                self.expect(Token::Keyword(Keyword::Do), "`do`")?;
+                let quantifiers = self.quantifiers()?;
                 let body = Box::new(self.expr()?);
                 self.semicolons();
                 let is_forall = keyword == Keyword::Forall;
                 let end = if is_forall { Keyword::EndForall } else { Keyword::EndExists };
                 self.end(end, "an operator, or `end`")?;
-                ExprKind::Quantified { is_forall, quantifier, body }
+                ExprKind::Quantified { is_forall, quantifiers, body }
             }
             Token::Keyword(Keyword::IsUndefined) => {
                 self.at += 1;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Span {
     pub(crate) start: u32,
-    /// The byte behind the last.
+    /// The byte after the last.
     pub(crate) end: u32,
 }
 
@@ -90,6 +90,8 @@ pub(crate) struct Rule {
 pub(crate) enum RuleKind {
     Simple {
         name: Option<Arc<str>>,
+        /// The number in front of the name.
+        priority: Option<i32>,
         guard: Option<Expr>,
         decls: Vec<Decl>,
         body: Vec<Stmt>,
@@ -157,7 +159,7 @@ pub(crate) enum StmtKind {
     Assign { target: Expr, value: Expr },
     If { branches: Vec<(Expr, Vec<Stmt>)>, otherwise: Vec<Stmt> },
     Switch { subject: Expr, cases: Vec<(Vec<Expr>, Vec<Stmt>)>, otherwise: Vec<Stmt> },
-    For { quantifier: Quantifier, body: Vec<Stmt> },
+    For { quantifiers: Vec<Quantifier>, body: Vec<Stmt> },
     While { condition: Expr, body: Vec<Stmt> },
     Alias { aliases: Vec<(Ident, Expr)>, body: Vec<Stmt> },
     Call { name: Ident, arguments: Vec<Expr> },
@@ -215,7 +217,7 @@ impl Expr {
 
 #[derive(Debug)]
 pub(crate) enum ExprKind {
-    Number(i64),
+    Number(i32),
     Undefined,
     Name(Ident),
     Field(Box<Expr>, Ident),
@@ -225,7 +227,7 @@ pub(crate) enum ExprKind {
     Negate(Box<Expr>),
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
     Conditional(Box<Expr>, Box<Expr>, Box<Expr>),
-    Quantified { is_forall: bool, quantifier: Box<Quantifier>, body: Box<Expr> },
+    Quantified { is_forall: bool, quantifiers: Vec<Quantifier>, body: Box<Expr> },
     IsUndefined(Box<Expr>),
     IsMember(Box<Expr>, Box<TypeExpr>),
     MultisetCount { index: Ident, multiset: Box<Expr>, condition: Box<Expr> },

@@ -90,7 +90,7 @@ impl Types {
     pub(crate) const BOOLEAN: TypeId = TypeId(2);
 
     /// No state may have more slots than this.
-    pub(crate) const MOST_SLOTS: u32 = 1 << 20;
+    pub(crate) const MAX_SLOTS: u32 = 1 << 20;
 
     pub(crate) fn new() -> Self {
         let mut types = Types { all: Vec::new(), next_code: 2 };
@@ -113,12 +113,12 @@ impl Types {
             }
             _ => 1,
         };
-        let slots = slots.min(u64::from(Self::MOST_SLOTS) + 1) as u32;
+        let slots = slots.min(u64::from(Self::MAX_SLOTS) + 1) as u32;
         self.all.push(TypeInfo { ty, name: None, slots });
         TypeId(self.all.len() as u32 - 1)
     }
 
-    /// Gives `count` codes that nothing else has.
+    /// Returns `count` codes that nothing else has.
     pub(crate) fn fresh_codes(&mut self, count: u32) -> i32 {
         let first = self.next_code;
         self.next_code = self.next_code.saturating_add(count as i32);
@@ -192,7 +192,7 @@ impl Types {
         self.pieces(id).iter().fold(0u32, |sum, piece| sum.saturating_add(piece.count))
     }
 
-    /// Says whether every value of `inner` is one of `outer`.
+    /// Checks whether every value of `inner` is one of `outer`.
     pub(crate) fn includes(&self, outer: TypeId, inner: TypeId) -> bool {
         if outer == inner {
             return true;
@@ -208,7 +208,7 @@ impl Types {
         }
     }
 
-    /// Says whether a value of one type may be one of the other: then they can be compared, and
+    /// Checks whether a value of one type may be one of the other: then they can be compared, and
     /// assigned with a check.
     pub(crate) fn overlap(&self, a: TypeId, b: TypeId) -> bool {
         if a == b || self.includes(a, b) || self.includes(b, a) {
@@ -221,7 +221,7 @@ impl Types {
         }
     }
 
-    /// Says whether values of two types that are not simple can be copied slot by slot.
+    /// Checks whether values of two types that are not simple can be copied slot by slot.
     pub(crate) fn same_shape(&self, a: TypeId, b: TypeId) -> bool {
         if a == b {
             return true;
@@ -247,7 +247,7 @@ impl Types {
         }
     }
 
-    /// Gives how a type is called in messages.
+    /// Returns how a type is called in messages.
     pub(crate) fn show(&self, id: TypeId) -> String {
         let info = &self.all[id.0 as usize];
         if let Some(name) = &info.name {

@@ -63,7 +63,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Makes an observer of a protocol, before its start state.
+    /// Builds an observer of a protocol, before its start state.
     pub fn new(shape: Shape) -> Self {
         let nobody = vec![None; shape.procs as usize];
         let chain = Chain { first: None, tail: None, readers: nobody.clone() };
@@ -87,7 +87,7 @@ impl Observer {
         self
     }
 
-    /// Goes on by what a rule or a start state did, and appends what that adds to the descriptor.
+    /// Follows what a rule or a start state did, and appends what that adds to the descriptor.
     pub fn step(&mut self, effect: &Effect, out: &mut Vec<Symbol>) -> Result<(), Failure> {
         let before = self.contents.clone();
         // The store that each operation performed, if it is one.
@@ -96,7 +96,7 @@ impl Observer {
             let contents = |source: Source| match source {
                 Source::Location(at) => before[at as usize],
                 Source::Store(at) => performed[at as usize],
-                Source::Initial => Contents::Initial(None),
+                Source::Initial { .. } => Contents::Initial(None),
                 Source::Nothing => Contents::Nothing,
             };
             let done = match operation {
@@ -118,7 +118,7 @@ impl Observer {
             self.contents[at] = match source {
                 Source::Location(at) => before[at as usize],
                 Source::Store(at) => performed[at as usize],
-                Source::Initial => Contents::Initial(self.homes[at]),
+                Source::Initial { .. } => Contents::Initial(self.homes[at]),
                 Source::Nothing => Contents::Nothing,
             };
         }
@@ -227,7 +227,7 @@ impl Observer {
         Ok(())
     }
 
-    /// Puts a store behind the others of its block, and the loads of what it overwrites before it.
+    /// Puts a store after the others of its block, and the loads of what it overwrites before it.
     fn append(&mut self, at: usize, out: &mut Vec<Symbol>) {
         let Store { id, block, .. } = *self.at(at);
         let chain = &mut self.chains[block.0 as usize];
@@ -258,7 +258,7 @@ impl Observer {
         id
     }
 
-    /// Gives the smallest ID that no node has.
+    /// Returns the smallest ID that no node has.
     fn fresh(&self) -> Id {
         (1..).map(Id).find(|id| !self.used.contains(id)).expect("there are more IDs than nodes")
     }

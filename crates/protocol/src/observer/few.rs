@@ -10,12 +10,12 @@ pub(super) struct Few<T, const N: usize> {
 }
 
 impl<T: Copy + Default, const N: usize> Few<T, N> {
-    /// Makes an empty list.
+    /// Builds an empty list.
     pub(super) fn new() -> Self {
         Few { items: [T::default(); N], len: 0 }
     }
 
-    /// Makes a list of so many defaults.
+    /// Builds a list of so many defaults.
     pub(super) fn filled(len: usize) -> Self {
         Few { items: [T::default(); N], len }
     }
@@ -26,7 +26,7 @@ impl<T: Copy + Default, const N: usize> Few<T, N> {
         self.len += 1;
     }
 
-    /// Becomes the same list as another; what is behind its end is not touched.
+    /// Becomes the same list as another; what is after its end is not touched.
     pub(super) fn copy_from(&mut self, other: &Self) {
         self.items[..other.len].copy_from_slice(&other.items[..other.len]);
         self.len = other.len;

@@ -4,7 +4,7 @@ use crate::murphi::{Type, TypeId};
 use crate::system::System;
 
 impl System {
-    /// Gives for each location the block by which it is indexed, if it is by exactly one.
+    /// Returns for each location the block by which it is indexed, if it is by exactly one.
     ///
     /// What a start state puts into `memory[a]` is the initial value of block `a`.
     pub fn location_homes(&self) -> Vec<Option<u32>> {
@@ -19,7 +19,7 @@ impl System {
         self.layout.locations.iter().map(home).collect()
     }
 
-    /// Lists for each slot of a type the blocks by which it is indexed, behind those of `outer`.
+    /// Lists for each slot of a type the blocks by which it is indexed, after those of `outer`.
     fn add_indices(&self, ty: TypeId, outer: &[u32], out: &mut Vec<Vec<u32>>) {
         let types = &self.program.types;
         match types.get(ty) {

@@ -14,19 +14,22 @@
 //!   by, and has next to no state while no stale value is held. A [`Witness`] puts it into bytes.
 //!
 //! A store that waits for its place in the ST order is *pending*. A run that ends with pending
-//! stores is accepted if they can be put in some order behind the others without a cycle; if every
+//! stores is accepted if they can be put in some order after the others without a cycle; if every
 //! longer run is accepted then so is this one, because restricting an order to the earlier nodes
 //! keeps it acyclic.
 
 mod emit;
 mod few;
 mod homes;
+mod initials;
 mod monitor;
 mod obligations;
 mod witness;
 
 pub use emit::Observer;
+pub(crate) use initials::is_ambiguous;
 pub use monitor::Monitor;
+pub(crate) use obligations::MAX_CLASSES;
 pub use witness::{Witness, WitnessError};
 
 use crate::checker::Reason;
@@ -63,6 +66,12 @@ pub enum Failure {
         /// Who stored.
         processor: Processor,
         /// Where.
+        block: Block,
+    },
+    /// Two different initial values of a block were loaded.
+    #[error("the start state holds two initial values of {block}, and both were loaded")]
+    TwoInitialValues {
+        /// The block.
         block: Block,
     },
     /// The constraint graph has a cycle, or is none.

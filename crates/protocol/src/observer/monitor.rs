@@ -2,6 +2,7 @@
 
 use crate::checker::Checker;
 use crate::descriptor::{Block, Symbol};
+use crate::observer::initials::InitialValues;
 use crate::observer::{Failure, Observer};
 use crate::tracking::{Effect, Shape};
 
@@ -10,13 +11,19 @@ use crate::tracking::{Effect, Shape};
 pub struct Monitor {
     observer: Observer,
     checker: Checker,
+    initials: InitialValues,
     symbols: Vec<Symbol>,
 }
 
 impl Monitor {
-    /// Makes a monitor of a protocol, before its start state.
+    /// Builds a monitor of a protocol, before its start state.
     pub fn new(shape: Shape) -> Self {
-        Monitor { observer: Observer::new(shape), checker: Checker::new(), symbols: Vec::new() }
+        Monitor {
+            observer: Observer::new(shape),
+            checker: Checker::new(),
+            initials: InitialValues::new(shape.locations as usize, shape.blocks as usize),
+            symbols: Vec::new(),
+        }
     }
 
     /// Says for each location of which block the initial value is that a start state puts there.
@@ -26,7 +33,7 @@ impl Monitor {
         self
     }
 
-    /// Goes on by what a rule or a start state did.
+    /// Follows what a rule or a start state did.
     ///
     /// A failure is final.
     pub fn step(&mut self, effect: &Effect) -> Result<(), Failure> {
@@ -34,41 +41,46 @@ impl Monitor {
         let observed = self.observer.step(effect, &mut self.symbols);
         self.symbols.iter().try_for_each(|&symbol| self.checker.step(symbol))?;
         observed?;
+        let known = self.initials.step(effect);
+        known.map_err(|block| Failure::TwoInitialValues { block: Block(block) })?;
         if self.observer.pending().is_empty() {
             return Ok(self.checker.finish()?);
         }
-        if self.can_end() { Ok(()) } else { Err(Failure::NoOrder) }
+        self.ending().map(drop).ok_or(Failure::NoOrder)
     }
 
-    /// Gives what the last step added to the descriptor.
+    /// Returns what the last step added to the descriptor.
     pub fn symbols(&self) -> &[Symbol] {
         &self.symbols
     }
 
-    /// Gives the observer.
+    /// Returns the observer.
     pub fn observer(&self) -> &Observer {
         &self.observer
     }
 
-    /// Gives the checker.
+    /// Returns the checker.
     pub fn checker(&self) -> &Checker {
         &self.checker
     }
 
-    /// Says whether some order of the pending stores makes the graph an acyclic constraint graph.
-    fn can_end(&self) -> bool {
+    /// Returns symbols that put the pending stores in an order in which the graph is an acyclic
+    /// constraint graph, as the end of the run's descriptor; nothing if there is no such order.
+    pub fn ending(&self) -> Option<Vec<Symbol>> {
         let pending = self.observer.pending();
         let Some(&(block, _)) = pending.first() else {
-            return self.checker.finish().is_ok();
+            return self.checker.finish().is_ok().then(Vec::new);
         };
         // The order of stores to different blocks is free, so one block is done after the other.
         let of_block = |&(other, store): &(Block, usize)| (other == block).then_some(store);
-        pending.iter().filter_map(of_block).any(|store| {
+        pending.iter().filter_map(of_block).find_map(|store| {
             let mut next = self.clone();
             next.symbols.clear();
             next.observer.complete(store, &mut next.symbols);
-            let read = next.symbols.iter().try_for_each(|&symbol| next.checker.step(symbol));
-            read.is_ok() && next.can_end()
+            next.symbols.iter().try_for_each(|&symbol| next.checker.step(symbol)).ok()?;
+            let mut symbols = std::mem::take(&mut next.symbols);
+            symbols.extend(next.ending()?);
+            Some(symbols)
         })
     }
 }

@@ -37,8 +37,8 @@ use crate::observer::few::Few;
 use crate::tracking::{Effect, Operation, Source};
 
 /// How many stale and pending stores there can be at once.
-pub(super) const MAX_CLASSES: usize = 40;
-/// How many blocks there can be: each has a row of its own behind those of the classes.
+pub(crate) const MAX_CLASSES: usize = 40;
+/// How many blocks there can be: each has a row of its own after those of the classes.
 const MAX_BLOCKS: usize = u64::BITS as usize - MAX_CLASSES;
 /// How many columns there can be.
 pub(super) const MAX_COLUMNS: usize = 128;
@@ -187,7 +187,7 @@ impl Obligations {
         }
     }
 
-    /// Says whether operations that copy nothing are evidently fine and change nothing: loads of
+    /// Checks whether operations that copy nothing are evidently fine and change nothing: loads of
     /// current values while there are no obligations.
     pub(super) fn is_idle(&self, effect: &Effect) -> bool {
         let is_current = |operation: &Operation| match *operation {
@@ -209,7 +209,7 @@ impl Obligations {
         (0..self.columns.count(0)).for_each(|_| self.matrix.push(0));
     }
 
-    /// Goes on by what a rule or a start state did.
+    /// Follows what a rule or a start state did.
     pub(super) fn step(&mut self, effect: &Effect) -> Result<(), Fault> {
         self.performed.clear();
         for &operation in &effect.operations {
@@ -311,7 +311,7 @@ impl Obligations {
             return Ok(());
         }
         let columns = self.columns;
-        // It comes behind the last store of its block and the loads of that one.
+        // It comes after the last store of its block and the loads of that one.
         self.precede(self.matrix[columns.front(block)], of_class(class))?;
         let overwritten = self.overwrite(block)?;
         // What it reaches is what the successor of the store before it reaches.
@@ -434,7 +434,7 @@ impl Obligations {
         Ok(at as u8)
     }
 
-    /// Adds a class behind the others, with columns for it.
+    /// Adds a class after the others, with columns for it.
     pub(super) fn push_class(&mut self, class: Class) {
         self.classes.push(Some(class));
         self.matrix.push(0);
@@ -453,12 +453,12 @@ fn resolve(source: Source, contents: &[Contents], performed: &[Contents]) -> Con
     match source {
         Source::Location(at) => contents[at as usize],
         Source::Store(at) => performed[at as usize],
-        Source::Initial => Contents::Initial,
+        Source::Initial { .. } => Contents::Initial,
         Source::Nothing => Contents::Nothing,
     }
 }
 
-/// Pending stores that are to be put behind the others in some order, when no load follows: nothing
+/// Pending stores that are to be put after the others in some order, when no load follows: nothing
 /// that is overwritten matters any more.
 #[derive(Clone, Copy)]
 struct Ending<'a> {
@@ -485,7 +485,7 @@ impl Ending<'_> {
         })
     }
 
-    /// Puts a store behind the others of its block, unless that closes a cycle.
+    /// Puts a store after the others of its block, unless that closes a cycle.
     fn append(&mut self, class: u8, block: usize) -> bool {
         let front = self.fronts[block];
         if front & of_class(class) != 0 {

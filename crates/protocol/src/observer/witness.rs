@@ -7,6 +7,7 @@
 //! width, and the rest is zeros.
 
 use crate::observer::few::Few;
+use crate::observer::initials::InitialValues;
 use crate::observer::obligations::{
     Class, Columns, Contents, MAX_CLASSES, MAX_COLUMNS, Obligations, Reached, of_first,
 };
@@ -33,6 +34,8 @@ pub struct Witness {
     locations: usize,
     serializes: bool,
     homes: Vec<Option<u32>>,
+    /// Whether loads of different initial values are told apart.
+    tells_initials: bool,
 }
 
 /// Numbers in front of those that name a class or a block.
@@ -41,7 +44,7 @@ const INITIAL: u32 = 1;
 const BLOCKS: u32 = 2;
 
 impl Witness {
-    /// Makes a witness for a protocol.
+    /// Builds a witness for a protocol.
     pub fn new(shape: Shape) -> Result<Self, WitnessError> {
         let Shape { procs, blocks, locations, serializes } = shape;
         let limit = (MAX_COLUMNS - 2 * MAX_CLASSES) as u32;
@@ -51,7 +54,13 @@ impl Witness {
         }
         let columns = Columns { procs: procs as u8, blocks: blocks as u8 };
         let locations = locations as usize;
-        Ok(Witness { columns, locations, serializes, homes: vec![None; locations] })
+        Ok(Witness {
+            columns,
+            locations,
+            serializes,
+            homes: vec![None; locations],
+            tells_initials: false,
+        })
     }
 
     /// Says for each location of which block the initial value is that a start state puts there.
@@ -66,10 +75,30 @@ impl Witness {
         self
     }
 
+    /// Tells loads of different initial values apart: a start state holds several of one block.
+    #[must_use]
+    pub(crate) fn telling_initials_apart(mut self) -> Self {
+        self.tells_initials = true;
+        self
+    }
+
+    /// Makes the initial values before a start state, of no locations if they are not told apart.
+    fn no_initials(&self) -> InitialValues {
+        match self.tells_initials {
+            true => InitialValues::new(self.locations, self.columns.blocks.into()),
+            false => InitialValues::new(0, 0),
+        }
+    }
+
+    /// Counts the bytes of obligations, which come first.
+    fn obligation_bytes(&self) -> usize {
+        self.bits(self.max_classes(), usize::from(self.columns.blocks)).div_ceil(8)
+    }
+
     /// Counts the bits that a state really uses.
     pub fn bits_used(&self, state: &[u8]) -> usize {
         let mut situation = self.nothing();
-        self.decode(state, &mut situation);
+        self.decode(&state[..self.obligation_bytes()], &mut situation);
         let firsts = if situation.contents.contains(&Contents::Initial) {
             situation.stored.count_ones() as usize
         } else {
@@ -103,7 +132,7 @@ impl Witness {
         bits_for(u32::from(self.columns.blocks))
     }
 
-    /// Gives the situation before a start state.
+    /// Returns the situation before a start state.
     fn nothing(&self) -> Obligations {
         Obligations::new(self.columns, self.locations, self.serializes)
     }
@@ -256,7 +285,7 @@ impl Witness {
 
 impl Companion for Witness {
     fn width(&self) -> usize {
-        self.bits(self.max_classes(), usize::from(self.columns.blocks)).div_ceil(8)
+        self.obligation_bytes() + self.no_initials().width()
     }
 
     fn start(&self, effect: &Effect, state: &mut [u8]) -> Result<(), Rejected> {
@@ -290,6 +319,10 @@ impl Witness {
             reached: nothing(),
             renamed: nothing(),
             has_moved: false,
+            initials: self.no_initials(),
+            next_initials: self.no_initials(),
+            renamed_initials: self.no_initials(),
+            split: self.obligation_bytes(),
         }
     }
 }
@@ -304,6 +337,25 @@ struct Following<'a> {
     renamed: Obligations,
     /// Whether the last step led to `reached`; otherwise nothing has changed.
     has_moved: bool,
+    /// Initial values of the state that was loaded, after the last step, and under other names.
+    initials: InitialValues,
+    next_initials: InitialValues,
+    renamed_initials: InitialValues,
+    /// Number of bytes in front of the initial values.
+    split: usize,
+}
+
+impl Following<'_> {
+    /// Follows the initial values of an effect from those before it, if they are told apart.
+    fn step_initials(&mut self, effect: &Effect, after: &mut [u8]) -> Result<(), Rejected> {
+        if !self.witness.tells_initials {
+            return Ok(());
+        }
+        self.next_initials.clone_from(&self.initials);
+        self.next_initials.step(effect).map_err(|_| Rejected)?;
+        self.next_initials.encode(&mut after[self.split..]);
+        Ok(())
+    }
 }
 
 impl Follower for Following<'_> {
@@ -317,36 +369,46 @@ impl Follower for Following<'_> {
                 self.reached.set_initial(location, block as u8);
             }
         }
-        witness.encode(&self.reached, state);
-        Ok(())
+        witness.encode(&self.reached, &mut state[..self.split]);
+        self.initials = witness.no_initials();
+        self.step_initials(effect, state)
     }
 
     fn load(&mut self, state: &[u8]) {
         self.has_moved = false;
         self.state.copy_from_slice(state);
-        self.witness.decode(state, &mut self.loaded);
+        self.witness.decode(&state[..self.split], &mut self.loaded);
+        if self.witness.tells_initials {
+            self.initials.decode(&state[self.split..]);
+            self.next_initials.clone_from(&self.initials);
+        }
     }
 
     fn step(&mut self, effect: &Effect, after: &mut [u8]) -> Result<(), Rejected> {
+        self.step_initials(effect, after)?;
         self.has_moved = !effect.is_silent() && !self.loaded.is_idle(effect);
         if !self.has_moved {
-            after.copy_from_slice(&self.state);
+            after[..self.split].copy_from_slice(&self.state[..self.split]);
             return Ok(());
         }
         self.reached.clone_from(&self.loaded);
         self.reached.step(effect).map_err(|_| Rejected)?;
-        self.witness.encode(&self.reached, after);
+        self.witness.encode(&self.reached, &mut after[..self.split]);
         Ok(())
     }
 
     fn rename(&mut self, renaming: &Renaming, renamed: &mut [u8]) {
         let old = if self.has_moved { &self.reached } else { &self.loaded };
         self.witness.rename_into(old, renaming, &mut self.renamed);
-        self.witness.encode(&self.renamed, renamed);
+        self.witness.encode(&self.renamed, &mut renamed[..self.split]);
+        if self.witness.tells_initials {
+            self.next_initials.rename_into(renaming, &mut self.renamed_initials);
+            self.renamed_initials.encode(&mut renamed[self.split..]);
+        }
     }
 }
 
-/// Gives how many bits tell so many things apart.
+/// Returns how many bits tell so many things apart.
 fn bits_for(things: u32) -> u32 {
     things.max(1).next_power_of_two().trailing_zeros()
 }

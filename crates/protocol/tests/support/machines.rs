@@ -19,7 +19,8 @@ pub(crate) fn unchanged(locations: u32) -> Effect {
 }
 
 fn start(shape: Shape, initial: std::ops::Range<u32>) -> Effect {
-    let source = |at| if initial.contains(&at) { Source::Initial } else { Source::Nothing };
+    let source =
+        |at| if initial.contains(&at) { Source::Initial { value: 0 } } else { Source::Nothing };
     Effect { operations: Vec::new(), sources: (0..shape.locations).map(source).collect() }
 }
 

@@ -1,5 +1,8 @@
 //! What several tests use.
 
+#[allow(dead_code, reason = "not every test makes protocols")]
+pub(crate) mod protocols;
+
 /// A small generator of random numbers (splitmix64): the same numbers for a seed everywhere.
 pub(crate) struct Random(u64);
 
