@@ -22,6 +22,7 @@
 
 // Objects.
 mod catalogue;
+mod footprint;
 mod lexicon;
 mod ready;
 mod script;

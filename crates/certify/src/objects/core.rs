@@ -1,7 +1,8 @@
 //! Confirms a core: operations that cannot be linearized, and that refute the whole history.
 //!
 //! A linearization of the history must stay one when all other operations are taken out of it. For
-//! each family of objects there is a set of operations whose absence nobody else can notice.
+//! each family of objects there is a set of operations whose absence nobody else can notice, as long
+//! as only the methods named here stay: a `size` that stays would notice every absence.
 //!
 //! - A register: any read; and a write, if no read that stays returns its value. What a read that
 //!   stays returns was put there by the last write before it, which has that value and stays.
@@ -25,6 +26,7 @@ use consistory_history::Value;
 use consistory_spec::{Family, ObjectModel};
 use consistory_verdict::{Budget, Core};
 
+use super::knowledge::Ready;
 use super::view::{Event, View};
 use super::{ObjectRejection, breadth};
 
@@ -34,7 +36,8 @@ pub(crate) fn refuted(
     core: &Core,
     budget: &Budget,
 ) -> Result<(), ObjectRejection> {
-    let family = view.object.family().filter(|_| model.is_linearizability());
+    let family = view.ready.as_ref().and_then(Ready::family);
+    let family = family.filter(|_| model.is_linearizability());
     let family = family.ok_or(ObjectRejection::NoCore)?;
     let mut kept: Vec<usize> = Vec::new();
     for &op in &core.operations {
@@ -51,6 +54,19 @@ pub(crate) fn refuted(
     let is_too_late = |event: &Event| event.is_pending && event.start > last_end;
     let outside = (0..view.events.len())
         .filter(|event| !inside.contains(event) && !is_too_late(&view.events[*event]));
+    let kept_methods: &[&str] = match family {
+        Family::Register(_) => &["read", "write"],
+        Family::Set => &["add", "remove", "contains"],
+        Family::Store(_) => &["get", "put", "append"],
+        Family::Queue => &["enqueue", "offer", "dequeue"],
+        Family::Stack => &["push", "pop"],
+        Family::LeastFirst | Family::GreatestFirst => &["insert", "offer", "poll"],
+        Family::Counter(_) | Family::Deque => return Err(ObjectRejection::NoCore),
+    };
+    if let Some(&event) = kept.iter().find(|&&i| !kept_methods.contains(&&*view.events[i].method)) {
+        let op = view.name(event);
+        return Err(ObjectRejection::Misplaced { part: "operations", op });
+    }
     let can_go = match family {
         Family::Register(_) => register(view, &kept),
         Family::Set => set(view, &kept),
@@ -193,6 +209,7 @@ fn collection<'a>(
             Some(value) => !values.contains(value),
             None => event.is_pending && (is_all_removed || event.start > last_end),
         },
-        method => view.object.is_read_only(method, event.returns.as_ref()),
+        "peek" | "contains" | "size" | "isEmpty" | "toArray" => true,
+        _ => false,
     })
 }
