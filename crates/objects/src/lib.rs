@@ -14,6 +14,7 @@ mod definition;
 mod bits;
 mod linearize;
 mod machine;
+mod memory;
 mod overwrites;
 mod steps;
 mod timeline;

@@ -41,6 +41,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::bits::Bits;
 use crate::calls::Place;
 use crate::machine::{Interned, Machine, SharedStates, States};
+use crate::memory::{BYTES_PER_ALLOCATION, Bytes};
 use crate::overwrites::{any_overwrites, is_plain};
 use crate::steps::{Configuration, Plan, Stepper};
 use crate::task::Task;
@@ -147,7 +148,7 @@ pub(crate) fn linearize_within(
     threads: &Threads,
     limit: Option<u64>,
 ) -> Result<Option<Linearization>, Stopped> {
-    let plan = Plan::new(task);
+    let plan = Plan::new(task, budget)?;
     match plan.timeline.slots.div_ceil(64) {
         0..=1 => search::<1>(&plan, budget, threads, limit),
         2 => search::<2>(&plan, budget, threads, limit),
@@ -376,9 +377,11 @@ impl<'a, 'h, const W: usize, S: States> Search<'a, 'h, W, S> {
 
     /// Estimates the memory that the tables take, in bytes.
     fn memory(&self) -> u64 {
-        let configuration = size_of::<Configuration<W>>() as u64 + 8;
-        let seen = self.seen.len() as u64 * configuration;
-        let used_up = self.used_up.len() as u64 * (2 * configuration + 32);
-        seen + used_up + self.stepper.machine.memory()
+        // A list of sets has room for four.
+        let list = 4 * size_of::<Bits<W>>() as u64 + BYTES_PER_ALLOCATION;
+        let used_up = self.used_up.table_bytes() + self.used_up.len() as u64 * list;
+        let stack = self.stack.table_bytes() + self.candidates.table_bytes();
+        let attempts = (self.attempts.len() * self.plan.task.len() * size_of::<Place>()) as u64;
+        self.seen.table_bytes() + used_up + stack + attempts + self.stepper.machine.memory()
     }
 }

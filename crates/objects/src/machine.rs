@@ -13,10 +13,11 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Mutex;
 
 use consistory_history::Value;
-use consistory_spec::State;
+use consistory_spec::{State, value_footprint};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::calls::Place;
+use crate::memory::{BYTES_PER_ALLOCATION, Bytes};
 use crate::task::Task;
 
 /// A state, interned.
@@ -38,6 +39,8 @@ pub(crate) struct Machine<'t, 'h, S = Interned<State>> {
     /// For each operation what it has to return.
     wanted: Vec<Option<ReturnId>>,
     steps: Steps,
+    /// The bytes that states and returns take which were new here.
+    content_bytes: u64,
 }
 
 impl<'t, 'h> Machine<'t, 'h> {
@@ -56,7 +59,8 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
         let mut wanted = |value| ReturnId(values.intern(Cow::Borrowed(value)));
         let wanted = task.calls().places().map(|p| task.returns(p).map(&mut wanted)).collect();
         let steps = Steps::new(task.invocation_count());
-        Machine { task, states, initial, scratch, values, wanted, steps }
+        let content_bytes = task.object().footprint(&scratch) as u64;
+        Machine { task, states, initial, scratch, values, wanted, steps, content_bytes }
     }
 
     /// Gives the state before the first call.
@@ -85,9 +89,20 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
             let scratch = &mut self.scratch;
             self.states.look(state, |state| scratch.clone_from(state));
             let returned = object.invoke(scratch, &call.method, &call.args)?;
-            (self.states.number(scratch), returned)
+            let known = self.states.len();
+            let next = self.states.number(scratch);
+            if self.states.len() > known {
+                let bytes = self.states.look(next, |state| object.footprint(state));
+                self.content_bytes += bytes as u64 + BYTES_PER_ALLOCATION;
+            }
+            (next, returned)
         };
-        Some((next, ReturnId(self.values.intern(Cow::Owned(returned)))))
+        let (known, bytes) = (self.values.items.len(), value_footprint(&returned));
+        let returned = ReturnId(self.values.intern(Cow::Owned(returned)));
+        if self.values.items.len() > known {
+            self.content_bytes += bytes as u64;
+        }
+        Some((next, returned))
     }
 
     /// Performs an operation, if it can return there what it did return.
@@ -112,7 +127,8 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
 
     /// Estimates the memory that the tables take, in bytes.
     pub(crate) fn memory(&self) -> u64 {
-        (self.states.len() * 256 + self.values.items.len() * 64) as u64 + self.steps.memory()
+        let tables = self.states.table_bytes() + self.values.table_bytes();
+        tables + self.content_bytes + self.steps.memory()
     }
 }
 
@@ -168,7 +184,7 @@ impl Steps {
 
     /// Estimates the memory that it takes, in bytes.
     fn memory(&self) -> u64 {
-        (self.near.len() * size_of::<Cell>() + self.far.len() * 32) as u64
+        self.near.table_bytes() + self.far.table_bytes()
     }
 }
 
@@ -185,6 +201,9 @@ pub(crate) trait States {
 
     /// Counts the states that were numbered here first.
     fn len(&self) -> usize;
+
+    /// Estimates the bytes that the tables take for these states, without the states.
+    fn table_bytes(&self) -> u64;
 }
 
 impl States for Interned<State> {
@@ -202,6 +221,10 @@ impl States for Interned<State> {
 
     fn len(&self) -> usize {
         self.items.len()
+    }
+
+    fn table_bytes(&self) -> u64 {
+        Interned::table_bytes(self)
     }
 }
 
@@ -273,7 +296,15 @@ impl States for SharedStates<'_> {
     fn len(&self) -> usize {
         self.fresh
     }
+
+    fn table_bytes(&self) -> u64 {
+        // The parts of the table grow one after the other.
+        (2 * self.fresh * BYTES_PER_ITEM) as u64
+    }
 }
+
+/// The bytes that the tables of [`Interned`] states take for each.
+const BYTES_PER_ITEM: usize = size_of::<State>() + size_of::<(u64, u32)>() + 1 + size_of::<u32>();
 
 /// Things, each held once and numbered.
 pub(crate) struct Interned<T> {
@@ -292,6 +323,11 @@ impl<T> Interned<T> {
     /// Counts the items.
     pub(crate) fn len(&self) -> usize {
         self.items.len()
+    }
+
+    /// Estimates the bytes that the tables take, without what the items own.
+    pub(crate) fn table_bytes(&self) -> u64 {
+        self.items.table_bytes() + self.last.table_bytes() + self.before.table_bytes()
     }
 }
 

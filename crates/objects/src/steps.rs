@@ -5,6 +5,7 @@
 //! without that no operation is ever settled.
 
 use consistory_spec::{Goal, State};
+use consistory_verdict::{Budget, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bits::Bits;
@@ -51,10 +52,11 @@ pub(crate) struct Plan<'a, 'h> {
 }
 
 impl<'a, 'h> Plan<'a, 'h> {
-    pub(crate) fn new(task: &'a Task<'h>) -> Self {
+    pub(crate) fn new(task: &'a Task<'h>, budget: &Budget) -> Result<Self, Stopped> {
+        budget.reserve(Timeline::bytes(task))?;
         let timeline = Timeline::new(task);
         let class = classes(task, &timeline);
-        Plan { task, timeline, looks_ahead: task.object().looks_ahead(), class }
+        Ok(Plan { task, timeline, looks_ahead: task.object().looks_ahead(), class })
     }
 }
 

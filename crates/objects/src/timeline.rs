@@ -37,6 +37,9 @@ pub(crate) struct Timeline {
     pub(crate) has_after: bool,
 }
 
+/// The bytes that the tables of a timeline take for each operation.
+const BYTES_PER_OPERATION: usize = 64;
+
 impl Timeline {
     /// Arranges the operations of a task.
     ///
@@ -78,6 +81,26 @@ impl Timeline {
         timeline.sweep(task, places);
         timeline.find_after(task, places);
         timeline
+    }
+
+    /// Estimates the bytes that the timeline of a task takes.
+    pub(crate) fn bytes(task: &Task<'_>) -> u64 {
+        let calls = task.calls();
+        let completed = || calls.operations().iter().filter(|op| !op.is_pending);
+        let mut ends: Vec<i64> = completed().map(|op| op.end).collect();
+        ends.sort_unstable();
+        // Every operation is open at the returns between its start and its end.
+        let mut open = 0;
+        let mut starts = completed().map(|op| op.start).peekable();
+        let mut called = 0;
+        for (returned, &end) in ends.iter().enumerate() {
+            while starts.next_if(|&start| start <= end).is_some() {
+                called += 1;
+            }
+            open += called - returned;
+        }
+        // The list of what is open grows by doubling, and so do others for each operation.
+        (3 * open * size_of::<Place>() + calls.len() * BYTES_PER_OPERATION) as u64
     }
 
     /// Gives the completed operations that are open at a return, the returning one first.

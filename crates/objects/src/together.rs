@@ -38,6 +38,7 @@ use crate::bits::Bits;
 use crate::calls::Place;
 use crate::linearize::{Linearization, PATIENCE, Search, Threads};
 use crate::machine::{Machine, SHARDS, SharedStates, StateTable, shard_of};
+use crate::memory::Bytes;
 use crate::steps::{Configuration, Plan, Stepper};
 
 /// Searches for a linearization.
@@ -317,9 +318,13 @@ impl<'a, 'h, const W: usize> Searcher<'a, 'h, W> {
 
     /// Tells everybody how much memory it takes, and asks if that is too much.
     fn reserve(&mut self) -> Result<(), Stopped> {
-        let each = 2 * size_of::<(Configuration<W>, Known<W>)>() as u64;
-        let memory = self.count * each + self.stepper.machine.memory();
+        // The table is in parts, which grow one after the other.
+        let each = size_of::<(Configuration<W>, Known<W>)>() as u64 * 2 + 2;
+        let own = self.stack.table_bytes() + self.candidates.table_bytes();
+        let memory = self.count * each + own + self.stepper.machine.memory();
         let all = &self.common.memory;
+        // Tables that have grown count for less than when they were about to.
+        let memory = memory.max(self.memory);
         let before = all.fetch_add(memory - self.memory, Ordering::Relaxed);
         let all = before + memory - self.memory;
         self.memory = memory;

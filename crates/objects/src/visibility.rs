@@ -43,6 +43,7 @@ use crate::bits::Bits;
 use crate::calls::Place;
 use crate::definition::Execution;
 use crate::machine::{Machine, StateId};
+use crate::memory::{BYTES_PER_ALLOCATION, Bytes};
 use crate::task::Task;
 
 /// Which operation is tried first.
@@ -173,6 +174,16 @@ enum Options<const W: usize> {
     Subsets(Subsets<W>),
 }
 
+impl<const W: usize> Options<W> {
+    /// Returns the bytes that the sets take; the same from first to last.
+    fn bytes(&self) -> u64 {
+        match self {
+            Options::Listed(sets) => (sets.capacity() * size_of::<Bits<W>>()) as u64,
+            Options::Subsets(_) => 0,
+        }
+    }
+}
+
 /// All sets that hold a base, by decreasing size.
 struct Subsets<const W: usize> {
     base: Bits<W>,
@@ -206,6 +217,9 @@ struct Search<'a, 'h, const W: usize> {
     vis: Vec<Bits<W>>,
     seen: FxHashSet<Vec<u64>>,
     seen_words: u64,
+    /// The bytes of the sets that are being grown, and of those that the stack holds.
+    growing_bytes: u64,
+    stack_bytes: u64,
     steps: u32,
     furthest: usize,
     attempts: Vec<Execution>,
@@ -270,6 +284,8 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
             vis: vec![Bits::EMPTY; task.len()],
             seen: FxHashSet::default(),
             seen_words: 0,
+            growing_bytes: 0,
+            stack_bytes: 0,
             steps: 0,
             furthest: 0,
             attempts: Vec::new(),
@@ -299,7 +315,10 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
                 }
                 continue;
             };
-            let Some(sees) = self.next_option(place, &mut options)? else { continue };
+            let Some(sees) = self.next_option(place, &mut options)? else {
+                self.stack_bytes -= options.bytes();
+                continue;
+            };
             frame.current = Some((place, options));
             let length = self.lin.len();
             self.append(place, sees);
@@ -319,11 +338,16 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         Ok(Explanation::Stuck { stuck, attempts: self.attempts })
     }
 
+    /// Counts a step, and checks the budget now and then.
     fn tick(&mut self) -> Result<(), Stopped> {
         self.steps = self.steps.wrapping_add(1);
         if self.steps.is_multiple_of(PATIENCE) {
             self.budget.check()?;
-            self.budget.reserve(8 * self.seen_words + self.machine.memory())?;
+            let relations = (4 * self.task.len() * size_of::<Bits<W>>()) as u64;
+            let keys = self.seen.len() as u64 * BYTES_PER_ALLOCATION + 8 * self.seen_words;
+            let sets = self.growing_bytes + self.stack_bytes + relations;
+            let tables = self.seen.table_bytes() + keys + self.machine.memory();
+            self.budget.reserve(tables + sets)?;
         }
         Ok(())
     }
@@ -486,10 +510,14 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
             }
             return Ok(Options::Subsets(Subsets { base, free, left_out: Some(0) }));
         }
-        if self.is_independent {
-            return Ok(Options::Listed(self.any_visibility(place)?.into_iter().collect()));
-        }
-        Ok(Options::Listed(self.minimal_visibilities(place)?.into()))
+        let sets = match self.is_independent {
+            true => self.any_visibility(place)?.into_iter().collect(),
+            false => self.minimal_visibilities(place)?,
+        };
+        self.growing_bytes = 0;
+        let options = Options::Listed(sets.into());
+        self.stack_bytes += options.bytes();
+        Ok(options)
     }
 
     fn next_option(
@@ -538,6 +566,8 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
                     queue.push_back(grown);
                 }
             }
+            self.growing_bytes =
+                reached.table_bytes() + queue.table_bytes() + minimal.table_bytes();
         }
         Ok(minimal)
     }
@@ -549,7 +579,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
     fn any_visibility(&mut self, place: Place) -> Result<Option<Bits<W>>, Stopped> {
         let base = self.base(place);
         let mut reached: Vec<(StateId, Bits<W>)> = vec![(self.machine.initial(), Bits::EMPTY)];
-        let mut index: FxHashMap<StateId, usize> = FxHashMap::default();
+        let mut index: FxHashSet<StateId> = FxHashSet::default();
         for i in 0..self.lin.len() {
             let seen = self.lin[i];
             let is_forced = base.contains(seen.index());
@@ -559,18 +589,21 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
             self.tick()?;
             let mut next: Vec<(StateId, Bits<W>)> = Vec::new();
             index.clear();
-            let mut reach = |state: StateId, sees: Bits<W>| {
-                index.entry(state).or_insert_with(|| {
-                    next.push((state, sees));
-                    next.len()
-                });
-            };
             for &(state, sees) in reached.iter().filter(|_| !is_forced) {
-                reach(state, sees);
+                if index.insert(state) {
+                    next.push((state, sees));
+                }
             }
             for &(state, sees) in &reached {
-                if let Some((after, _)) = self.machine.step(state, seen) {
-                    reach(after, sees.with(seen.index()));
+                self.tick()?;
+                if let Some((after, _)) = self.machine.step(state, seen)
+                    && index.insert(after)
+                {
+                    next.push((after, sees.with(seen.index())));
+                }
+                if self.steps.is_multiple_of(PATIENCE - 1) {
+                    self.growing_bytes =
+                        reached.table_bytes() + next.table_bytes() + index.table_bytes();
                 }
             }
             reached = next;

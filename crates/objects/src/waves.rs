@@ -29,6 +29,7 @@ use crate::bits::Bits;
 use crate::calls::Place;
 use crate::linearize::{ATTEMPTS, Linearization, PATIENCE};
 use crate::machine::{Machine, StateId};
+use crate::memory::Bytes;
 use crate::overwrites::Overwrites;
 use crate::steps::{Configuration, Plan, Step, Stepper};
 
@@ -155,6 +156,7 @@ impl<const W: usize> Waves<'_, '_, W> {
         for (i, (configuration, number)) in wave.iter().enumerate() {
             if (i as u64 + 1).is_multiple_of(PATIENCE) {
                 budget.check()?;
+                budget.reserve(self.memory())?;
             }
             let mut unexplained = self.stepper.hopeless(configuration);
             if unexplained.is_none() {
@@ -206,10 +208,11 @@ impl<const W: usize> Waves<'_, '_, W> {
 
     /// Estimates the memory that all takes, in bytes.
     fn memory(&self) -> u64 {
-        let each = size_of::<Configuration<W>>();
-        let open: usize = self.open.values().map(Vec::len).sum();
-        let all = self.known * (2 * each + 24) + open * (each + 8) + self.came.len() * 12;
-        self.stepper.machine.memory() + all as u64
+        // The tables of returns grow one after the other; most are not about to.
+        let entry = size_of::<Known<W>>() + size_of::<((StateId, Bits<W>), u32)>() + 1;
+        let tables = self.known * entry * 5 / 3 + self.tables.len() * size_of::<Table<W>>();
+        let open: u64 = self.open.values().map(Bytes::table_bytes).sum();
+        self.stepper.machine.memory() + tables as u64 + open + self.came.table_bytes()
     }
 }
 

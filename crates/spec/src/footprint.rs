@@ -23,6 +23,11 @@ pub(crate) fn allocated(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16).max(32) }
 }
 
+/// Returns the bytes that a value takes, with what it holds on the heap.
+pub fn value_footprint(value: &Value) -> usize {
+    value.footprint()
+}
+
 impl Heap for Value {
     fn heap(&self) -> usize {
         match self {
