@@ -4,7 +4,7 @@
 //! specification once: from then on a step is one lookup, whatever the object. A call that changes
 //! nothing is asked in the state itself, and only others in a copy of it; there is nothing to undo.
 //! All copies are made in the same place, and only a state that is new is copied once more to stay,
-//! with no more room than it needs.
+//! without spare capacity.
 //!
 //! Threads of one search have a machine each, and number the states together ([`SharedStates`]).
 
@@ -14,10 +14,10 @@ use std::sync::Mutex;
 
 use consistory_history::Value;
 use consistory_spec::{State, value_footprint};
+use consistory_verdict::{BYTES_PER_ALLOCATION, Bytes};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::calls::Place;
-use crate::memory::{BYTES_PER_ALLOCATION, Bytes};
 use crate::task::Task;
 
 /// A state, interned.
@@ -38,7 +38,7 @@ pub(crate) struct Machine<'t, 'h, S = Interned<State>> {
     values: Interned<Cow<'t, Value>>,
     /// For each operation what it has to return.
     wanted: Vec<Option<ReturnId>>,
-    steps: Steps,
+    steps: StepTable,
     /// The bytes that states and returns take which were new here.
     content_bytes: u64,
 }
@@ -58,12 +58,12 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
         let mut values = Interned::default();
         let mut wanted = |value| ReturnId(values.intern(Cow::Borrowed(value)));
         let wanted = task.calls().places().map(|p| task.returns(p).map(&mut wanted)).collect();
-        let steps = Steps::new(task.invocation_count());
+        let steps = StepTable::new(task.invocation_count());
         let content_bytes = task.object().footprint(&scratch) as u64;
         Machine { task, states, initial, scratch, values, wanted, steps, content_bytes }
     }
 
-    /// Gives the state before the first call.
+    /// Returns the state before the first call.
     pub(crate) fn initial(&self) -> StateId {
         self.initial
     }
@@ -120,7 +120,7 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
         self.states.look(id, look)
     }
 
-    /// Gives a return.
+    /// Returns a return.
     pub(crate) fn get(&self, id: ReturnId) -> &Value {
         &self.values.items[id.0 as usize]
     }
@@ -135,7 +135,7 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
 /// What invocations do in states, as far as it is known.
 ///
 /// If there are few invocations, those of a state lie side by side.
-struct Steps {
+struct StepTable {
     /// How many there are for each state in `near`; 0 if all are in `far`.
     width: usize,
     near: Vec<Cell>,
@@ -147,13 +147,13 @@ type Cell = (u32, u32);
 
 const UNKNOWN: Cell = (u32::MAX, u32::MAX);
 const IMPOSSIBLE: Cell = (u32::MAX, 0);
-/// How many invocations are few.
-const FEW: usize = 16;
+/// The most invocations whose steps are stored side by side for each state.
+const MOST_INVOCATIONS_NEAR: usize = 16;
 
-impl Steps {
+impl StepTable {
     fn new(invocations: usize) -> Self {
-        let width = if invocations <= FEW { invocations } else { 0 };
-        Steps { width, near: Vec::new(), far: FxHashMap::default() }
+        let width = if invocations <= MOST_INVOCATIONS_NEAR { invocations } else { 0 };
+        StepTable { width, near: Vec::new(), far: FxHashMap::default() }
     }
 
     #[inline]
@@ -190,7 +190,7 @@ impl Steps {
 
 /// States, each held once and numbered.
 pub(crate) trait States {
-    /// Gives a state's number.
+    /// Returns a state's number.
     fn number(&mut self, state: &State) -> StateId;
 
     /// Looks at a state.
@@ -228,10 +228,10 @@ impl States for Interned<State> {
     }
 }
 
-/// How many locks a table that is shared has, each for a part of it.
+/// The number of locks of a shared table, each for a part of it.
 pub(crate) const SHARDS: usize = 64;
 
-/// Gives the part of a shared table that something with this hash is in.
+/// Returns the part of a shared table that something with this hash is in.
 pub(crate) fn shard_of(hash: u64) -> usize {
     // The table inside a part uses the bits at both ends.
     (hash >> 32) as usize % SHARDS
@@ -248,15 +248,15 @@ impl StateTable {
     /// Frees the states; if they are many, on a thread of its own that nobody waits for.
     pub(crate) fn discard(self) {
         let count = |part: &Mutex<Interned<State>>| part.lock().map_or(0, |part| part.items.len());
-        if self.0.iter().map(count).sum::<usize>() > MANY {
+        if self.0.iter().map(count).sum::<usize>() > STATES_FREED_ASIDE {
             // If there is no thread to be had, they are freed here.
             let _ = std::thread::Builder::new().spawn(move || drop(self));
         }
     }
 }
 
-/// From how many states on it takes so long to free them that nobody should wait for it.
-const MANY: usize = 1 << 16;
+/// The number of states from which on freeing them takes too long to wait for it.
+const STATES_FREED_ASIDE: usize = 1 << 16;
 
 /// One machine's way to states that several number together.
 pub(crate) struct SharedStates<'a> {
@@ -315,7 +315,7 @@ pub(crate) struct Interned<T> {
 }
 
 impl<T> Interned<T> {
-    /// Gives an item by its number.
+    /// Returns an item by its number.
     pub(crate) fn get(&self, number: u32) -> &T {
         &self.items[number as usize]
     }

@@ -16,7 +16,7 @@ use crate::task::Task;
 pub(crate) struct Timeline {
     /// The operations that returned, by return.
     pub(crate) returns: Vec<Place>,
-    /// For each return where its open operations start in `open`, and behind the last the end.
+    /// For each return where its open operations start in `open`, and after the last the end.
     starts: Vec<u32>,
     /// Completed operations that are open at a return, in the order of their own returns.
     open: Vec<Place>,
@@ -103,12 +103,12 @@ impl Timeline {
         (3 * open * size_of::<Place>() + calls.len() * BYTES_PER_OPERATION) as u64
     }
 
-    /// Gives the completed operations that are open at a return, the returning one first.
+    /// Returns the completed operations that are open at a return, the returning one first.
     pub(crate) fn open(&self, at: usize) -> &[Place] {
         &self.open[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 
-    /// Gives what an operation's session puts before it and time does not.
+    /// Returns what an operation's session puts before it and time does not.
     pub(crate) fn after(&self, place: Place) -> &[Place] {
         if self.has_after { &self.after[place.index()] } else { &[] }
     }

@@ -14,7 +14,7 @@ use common::{Chance, Shape, alphabet, history, random, shown};
 use consistory_certify::{ObjectRejection, certify_object};
 use consistory_formats::{Format, parse_str};
 use consistory_history::{History, OpId, Value};
-use consistory_objects::{Calls, ObjectOptions, Task, decide_by_definition, judge_object};
+use consistory_objects::{Calls, Options, Task, decide_by_definition, judge_object};
 use consistory_spec::{
     CallRef, CasRegister, Counter, Deque, Family, Goal, KeyValue, Lock, Map, Method, NAMED, Object,
     ObjectModel, Operation, Queue, Set, Specification, find,
@@ -151,8 +151,10 @@ fn compare(history: &History, right: &Arc<dyn Object>, misleading: &dyn Object, 
         }
     }
     // What the deciders say with the right hints is accepted without them.
-    let judgement = judge_object(&task, &model, &ObjectOptions::default()).judgement;
-    if let Some(certificate @ ObjectCertificate::Linearization(_)) = judgement.certificate() {
+    let judgement = judge_object(&task, &model, &Options::default()).judgement;
+    if let Some(certificate @ ObjectCertificate::Linearization(_)) =
+        judgement.certificate().cloned()
+    {
         assert_eq!(certify_object(history, misleading, &model, &certificate, &budget), Ok(()));
     }
     usize::from(found.is_none())
@@ -256,7 +258,7 @@ fn no_core(name: &str, calls: &[(&'static str, Vec<Value>)], seed: u64) {
         calls_made.retain(|call| call.returns.is_some());
         let history = history(&calls_made);
         let task = Task::new(Calls::new(&history).unwrap(), Arc::clone(&object)).unwrap();
-        let judgement = judge_object(&task, &model, &ObjectOptions::default()).judgement;
+        let judgement = judge_object(&task, &model, &Options::default()).judgement;
         assert_eq!(judgement.verdict(), Verdict::Consistent);
         let ops: Vec<OpId> = history.ops().collect();
         for chosen in 1u32..1 << ops.len() {

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use consistory_certify::{ObjectRejection, certify_object};
 use consistory_generate::{ObjectWorkload, SharedObject, generate_calls};
 use consistory_history::{Action, Call, Details, History, HistoryBuilder, Interval, Value};
-use consistory_objects::{Calls, Engine, ObjectOptions, Strategy, Task, Visibility, judge_object};
+use consistory_objects::{Calls, Engine, Judgement, Options, Task, Tuning, judge_object};
 use consistory_spec::{Object, ObjectModel, find};
-use consistory_verdict::{Budget, ObjectCertificate, ObjectJudgement, Stopped, Unexplained};
+use consistory_verdict::{Budget, ObjectCertificate, Stopped, Unexplained};
 
 use common::Chance;
 use peak_alloc::PeakAlloc;
@@ -98,14 +98,14 @@ fn judge_within(
     model: &str,
     limit: usize,
     (jobs, alone): (usize, u64),
-) -> Option<ObjectJudgement> {
+) -> Option<Judgement> {
     let object = find(name).unwrap();
     let model = ObjectModel::named(model).unwrap();
     let task = Task::new(Calls::new(history).unwrap(), object).unwrap();
     let budget =
-        Budget::unlimited().with_memory(limit as u64).with_time(std::time::Duration::from_secs(20));
+        Budget::unlimited().with_memory(limit as u64).with_time(std::time::Duration::from_secs(1));
     let engine = Engine::Fastest;
-    let options = ObjectOptions { budget, jobs, alone, engine };
+    let options = Options { budget, jobs, tuning: Tuning { engine, alone } };
     let (ruling, peak) = peak(|| judge_object(&task, &model, &options));
     let most = allowed(limit, history);
     assert!(
@@ -115,7 +115,7 @@ fn judge_within(
         ruling.judgement.verdict()
     );
     match ruling.judgement {
-        ObjectJudgement::Undecided(stopped) => {
+        Judgement::Undecided(stopped) => {
             assert!(matches!(stopped, Stopped::Memory { .. } | Stopped::Time { .. }), "{stopped}");
             None
         }
@@ -167,7 +167,7 @@ fn checked_within(object: &Arc<dyn Object>, history: &History, model: &str, limi
     let claim = Unexplained { returned, attempts: vec![], before: None };
     let claim = ObjectCertificate::Unexplained(claim);
     let budget =
-        Budget::unlimited().with_memory(limit as u64).with_time(std::time::Duration::from_secs(20));
+        Budget::unlimited().with_memory(limit as u64).with_time(std::time::Duration::from_secs(1));
     let (accepted, peak) = peak(|| certify_object(history, &**object, &model, &claim, &budget));
     let most = allowed(limit, history);
     assert!(peak <= most, "checker, {}: {peak} bytes instead of {most}: {accepted:?}", model.id);

@@ -36,7 +36,7 @@
 use std::collections::HashSet;
 
 use consistory_spec::State;
-use consistory_verdict::{Budget, Stopped};
+use consistory_verdict::{BYTES_PER_ALLOCATION, Budget, Bytes, Stopped};
 use rustc_hash::FxHashMap;
 
 use super::ObjectRejection;
@@ -321,8 +321,8 @@ impl<'a, 'v, const W: usize> BreadthSearch<'a, 'v, W> {
             if self.configurations_seen.is_multiple_of(CONFIGURATIONS_PER_CHECK) {
                 budget.check()?;
                 let tables = table_bytes(&passed) + table_bytes(&seen);
-                let waiting = work.capacity() * size_of::<(u32, Ahead<W>)>();
-                budget.reserve(tables + waiting as u64 + self.transitions.bytes())?;
+                let others = work.table_bytes() + self.ends.table_bytes();
+                budget.reserve(tables + others + self.transitions.bytes())?;
             }
             if let Err(wrong) =
                 self.watch(state).and_then(|()| self.settle(&open, state, &mut ahead))
@@ -516,13 +516,14 @@ fn insert<const W: usize>(frontier: &mut Frontier<W>, state: u32, ahead: &Ahead<
 
 /// Estimates the bytes that a table of configurations takes.
 fn table_bytes<const W: usize>(frontier: &Frontier<W>) -> u64 {
-    let entry = size_of::<((u32, SmallSet<W>), Vec<SmallSet<W>>)>() + 1;
-    // Most lists are empty, or hold few sets; the allocator makes room for four.
-    let lists: usize = match frontier.values().next() {
-        Some(first) if !first.is_empty() => 4 * size_of::<SmallSet<W>>() + 16,
+    // Lists are empty where nothing is pending; otherwise most hold few sets, with room for four.
+    let lists = match frontier.values().next() {
+        Some(first) if !first.is_empty() => {
+            4 * size_of::<SmallSet<W>>() as u64 + BYTES_PER_ALLOCATION
+        }
         _ => 0,
     };
-    (frontier.capacity() * entry + frontier.len() * lists) as u64
+    frontier.table_bytes() + frontier.len() as u64 * lists
 }
 
 /// The slots of operations that run.

@@ -10,14 +10,14 @@
 //!   own. Of an element that stays every call stays that may have changed something.
 //! - A store: whatever concerns another key; any `get`; a `put` that no `get` that stays can begin
 //!   with, and an `append` of what none contains. What a `get` that stays returns was made by the
-//!   last `put` before it and the appends behind that, so all of these stay; without appends those
+//!   last `put` before it and the appends after that, so all of these stay; without appends those
 //!   are the puts of just that. Of the calls of a key
 //!   all must be texts, or all lists and their elements, or none may be an `append`, so that no
 //!   `append` is ever impossible.
 //! - Queues, stacks and priority queues: a value with all calls that put it in or took it out, as
 //!   no other value comes out sooner or later for it; a removal that found nothing; and whatever
 //!   only looks. A pending removal that took a value that stays can't be left out; none did if
-//!   every value that stays has a removal that returned it, and one that starts behind the ends of
+//!   every value that stays has a removal that returned it, and one that starts after the ends of
 //!   all that stays has a place at the end, where it does not matter.
 
 use std::collections::HashSet;
@@ -49,7 +49,7 @@ pub(crate) fn refuted(
         let op = view.name(pair[0]);
         return Err(ObjectRejection::Misplaced { part: "operations", op });
     }
-    // What was called behind every return comes last in a linearization, if at all.
+    // What was called after every return comes last in a linearization, if at all.
     let last_end = view.events.iter().filter_map(|event| event.end).max();
     let is_too_late = |event: &Event| event.is_pending && event.start > last_end;
     let outside = (0..view.events.len())
@@ -89,7 +89,7 @@ pub(crate) fn refuted(
     }
 }
 
-/// Says of an operation whether it can be left out.
+/// Tells of an operation whether it can be left out.
 type CanGo<'a> = Box<dyn Fn(&Event) -> bool + 'a>;
 
 fn register<'a>(view: &'a View<'_>, kept: &[usize]) -> CanGo<'a> {
@@ -116,7 +116,7 @@ fn set<'a>(view: &'a View<'_>, kept: &[usize]) -> CanGo<'a> {
     })
 }
 
-/// Gives `None` if appends may be impossible, or methods are called of which nothing is known here.
+/// Returns `None` if appends may be impossible, or methods are called of which nothing is known here.
 fn store<'a>(view: &'a View<'_>, kept: &[usize], initial: &Value) -> Option<CanGo<'a>> {
     let keys: HashSet<Option<&Value>> = kept.iter().map(|&i| view.events[i].args.first()).collect();
     let of_keys = || view.events.iter().filter(|event| keys.contains(&event.args.first()));

@@ -17,7 +17,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use consistory_spec::{Atom, Axiom, Left, ObjectModel, State};
-use consistory_verdict::{Budget, Stopped};
+use consistory_verdict::{BYTES_PER_ALLOCATION, Budget, Bytes, Stopped};
 
 use super::ObjectRejection;
 use super::sets::Set;
@@ -244,7 +244,7 @@ impl<'a, 'v> DepthSearch<'a, 'v> {
         if self.mentions_vis {
             key.extend(position.done.iter().map(|i| number(&position.sees[i])));
         }
-        let bytes = 2 * size_of::<Vec<u32>>() + 4 * key.len() + 16;
+        let bytes = 4 * key.capacity() + BYTES_PER_ALLOCATION as usize;
         let is_new = self.left.insert(key);
         self.left_bytes += if is_new { bytes } else { 0 };
         is_new
@@ -253,13 +253,15 @@ impl<'a, 'v> DepthSearch<'a, 'v> {
     /// Checks the budget, with some more bytes than the tables take.
     fn account(&self, more: usize) -> Result<(), ObjectRejection> {
         self.budget.check()?;
-        let sets = self.sets.len() * self.set_bytes();
-        Ok(self.budget.reserve((sets + self.left_bytes + self.checked_bytes + more) as u64)?)
+        let sets = self.sets.len() * self.set_bytes() + self.left_bytes + self.checked_bytes;
+        let relations = 4 * self.events.len() * self.set_bytes();
+        let tables = self.left.table_bytes() + self.sets.table_bytes() + self.checked.table_bytes();
+        Ok(self.budget.reserve((sets + relations + more) as u64 + tables)?)
     }
 
     /// Estimates the bytes that a set in a table takes.
     fn set_bytes(&self) -> usize {
-        2 * (size_of::<Set>() + 8) + 16 + self.events.len().div_ceil(64) * 8
+        size_of::<Set>() + BYTES_PER_ALLOCATION as usize + self.events.len().div_ceil(64) * 8
     }
 
     /// Checks in a state that the readers do not change it, if the checker does not know the object.
@@ -290,7 +292,9 @@ impl<'a, 'v> DepthSearch<'a, 'v> {
         while let Some(sees) = work.pop_front() {
             self.steps += 1;
             if self.steps.is_multiple_of(64) {
-                self.account((reached.len() + work.len()) * self.set_bytes())?;
+                let tables = reached.table_bytes() + work.table_bytes();
+                let sets = (reached.len() + work.len() + found.len()) * self.set_bytes();
+                self.account(tables as usize + sets)?;
             }
             if found.iter().any(|smaller| smaller.is_subset(&sees)) {
                 continue;
@@ -325,13 +329,14 @@ impl<'a, 'v> DepthSearch<'a, 'v> {
         let mut state_bytes = 0;
         let writers = position.order.iter().copied().filter(|&i| !self.is_reader[i]);
         for i in writers.collect::<Vec<_>>() {
-            // Both tables are there at a time.
-            self.account(2 * (state_bytes + reached.len() * self.set_bytes()))?;
+            // Both tables are there at a time, and entries of a table that grows are moved.
+            let each = size_of::<(State, Set)>() + self.set_bytes() + BYTES_PER_ALLOCATION as usize;
+            self.account(2 * (state_bytes + 2 * reached.len() * each))?;
             let is_demanded = demanded.contains(i);
             let mut further = if is_demanded { HashMap::new() } else { reached.clone() };
             state_bytes = 0;
             for (mut state, sees) in reached {
-                state_bytes += 2 * self.view.object.footprint(&state);
+                state_bytes += self.view.object.footprint(&state);
                 self.check_readers(&state);
                 if self.view.invoke(&mut state, self.events[i]).is_some() {
                     further.entry(state).or_insert_with(|| sees.with(i));

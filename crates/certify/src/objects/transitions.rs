@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use consistory_history::Value;
 use consistory_spec::State;
+use consistory_verdict::{BYTES_PER_ALLOCATION, Bytes};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::view::View;
@@ -30,10 +31,8 @@ const STATES_KEPT: usize = 1 << 16;
 /// The initial state.
 pub(crate) const INITIAL: u32 = 0;
 
-/// The bytes that the tables take for a state, beside the state.
-const BYTES_PER_STATE: usize = 16 + 2 * (8 + 8) + 8;
-/// The bytes that the tables take for a transition.
-const BYTES_PER_TRANSITION: usize = 2 * (8 + 8 + 1);
+/// The bytes that a counted state takes on the heap, beside its content.
+const BYTES_PER_STATE: usize = 16 + size_of::<State>() + 2 * BYTES_PER_ALLOCATION as usize;
 
 impl Transitions {
     pub(crate) fn new(view: &View<'_>, relevant: &[usize]) -> Self {
@@ -106,7 +105,8 @@ impl Transitions {
 
     /// Estimates the bytes that the tables take.
     pub(crate) fn bytes(&self) -> u64 {
-        let states = self.states.capacity() * BYTES_PER_STATE + self.state_bytes;
-        (states + self.known.capacity() * BYTES_PER_TRANSITION) as u64
+        let states = self.states.len() * BYTES_PER_STATE + self.state_bytes;
+        let tables = self.states.table_bytes() + self.numbers.table_bytes();
+        states as u64 + tables + self.known.table_bytes()
     }
 }

@@ -121,7 +121,7 @@ impl<'a> View<'a> {
         self.history.reference(op).to_string()
     }
 
-    /// Says whether one operation is before another in `po`.
+    /// Checks whether one operation is before another in `po`.
     pub(crate) fn program_order(&self, a: usize, b: usize) -> bool {
         let (x, y) = (&self.events[a], &self.events[b]);
         if x.session != y.session || x.is_pending {
@@ -135,7 +135,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Says whether one operation is before another in `hb`.
+    /// Checks whether one operation is before another in `hb`.
     pub(crate) fn happens_before(&self, a: usize, b: usize) -> bool {
         let (x, y) = (&self.events[a], &self.events[b]);
         matches!((x.end, y.start), (Some(end), Some(start)) if end < start)

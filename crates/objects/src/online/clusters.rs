@@ -39,7 +39,7 @@ use super::engine::{
 };
 use super::{OnlineError, RunningId, SOME_INDETERMINATE};
 
-/// How many writes whose end nobody knows are kept.
+/// How many indeterminate writes are kept.
 const MOST_UNREAD_WRITES: usize = 1 << 16;
 /// How many clusters are kept before some are forgotten.
 const CLUSTERS_KEPT: usize = 32;
@@ -99,7 +99,7 @@ impl Latest {
         }
     }
 
-    /// Gives the greatest start of a cluster other than one.
+    /// Returns the greatest start of a cluster other than one.
     fn except(self, cluster: usize) -> i64 {
         if self.of == cluster { self.next } else { self.start }
     }
@@ -114,7 +114,7 @@ pub(super) struct Clusters {
     /// The latest of the clusters up to each.
     latest: Vec<Latest>,
     running: FxHashMap<RunningId, (i64, Access)>,
-    /// The writes whose end nobody knows, as they came; some may have been read since.
+    /// The indeterminate writes, as they came; some may have been read since.
     lost: VecDeque<(Value, RunningId)>,
     /// How many of these nobody has read.
     unread: usize,
@@ -175,7 +175,7 @@ impl Clusters {
         clusters
     }
 
-    /// Gives the value, if nothing is running or lost and there is only one that it can be.
+    /// Returns the value, if nothing is running or lost and there is only one that it can be.
     fn held(&self) -> Option<&Value> {
         if !self.running.is_empty() || self.unread > 0 || self.given_up > 0 || self.is_refuted {
             return None;
@@ -217,7 +217,7 @@ impl Clusters {
         }
     }
 
-    /// Takes that a value was read by a call that started at a time; says whether that may be.
+    /// Takes that a value was read by a call that started at a time; returns whether that may be.
     fn read(&mut self, value: &Value, start: i64) -> bool {
         match self.known.get(value).copied() {
             None => false,
@@ -240,7 +240,7 @@ impl Clusters {
         }
     }
 
-    /// Says whether a cluster is wrong if a read of it starts at a time.
+    /// Checks whether a cluster is wrong if a read of it starts at a time.
     fn is_over(&self, cluster: usize, start: i64) -> bool {
         let before = self.returned.partition_point(|v| v.first_end < start);
         let latest = before.checked_sub(1).map_or(Latest::NONE, |last| self.latest[last]);
@@ -268,7 +268,7 @@ impl Clusters {
         }
     }
 
-    /// Gives the start of the oldest read that is running.
+    /// Returns the start of the oldest read that is running.
     fn oldest_read(&self) -> i64 {
         let reads = self.running.values().filter(|(_, access)| *access == Access::Read);
         reads.map(|&(start, _)| start).min().unwrap_or(i64::MAX)
@@ -320,7 +320,7 @@ impl Clusters {
         possible
     }
 
-    /// Gives up the first unread indeterminate writes until there are few enough.
+    /// Returns up the first unread indeterminate writes until there are few enough.
     fn keep_unread(&mut self, most: usize) {
         let known = &mut self.known;
         let is_unread = |known: &FxHashMap<Value, Known>, value: &Value, id: RunningId| matches!(known.get(value), Some(Known::Open { writer, .. }) if *writer == id);

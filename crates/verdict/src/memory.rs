@@ -1,25 +1,23 @@
-//! How many bytes the tables of a search take.
+//! The bytes that the tables of a search take, to be compared with a memory budget.
 //!
 //! A table that is nearly full counts with the larger one that is about to replace it: while entries
 //! are moved both are there, and that is the moment at which a search would exceed its budget.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
-/// Counts the bytes of a table.
-pub(crate) trait Bytes {
+/// A table whose bytes can be counted.
+pub trait Bytes {
     /// Estimates the bytes that the entries take in the table, not what they own.
     fn table_bytes(&self) -> u64;
 }
 
-impl<K, V> Bytes for FxHashMap<K, V> {
+impl<K, V, S> Bytes for HashMap<K, V, S> {
     fn table_bytes(&self) -> u64 {
         hash_table_bytes(self.len(), self.capacity(), size_of::<(K, V)>())
     }
 }
 
-impl<T> Bytes for FxHashSet<T> {
+impl<T, S> Bytes for HashSet<T, S> {
     fn table_bytes(&self) -> u64 {
         hash_table_bytes(self.len(), self.capacity(), size_of::<T>())
     }
@@ -50,7 +48,7 @@ fn growing(len: usize, capacity: usize, bytes: u64) -> u64 {
 }
 
 /// The bytes that an allocation of a few bytes takes beside them.
-pub(crate) const BYTES_PER_ALLOCATION: u64 = 16;
+pub const BYTES_PER_ALLOCATION: u64 = 16;
 
 #[cfg(test)]
 mod tests {
@@ -63,7 +61,7 @@ mod tests {
         assert_eq!(table.table_bytes(), 8000);
         table.resize(1000, 0);
         assert_eq!(table.table_bytes(), 24_000);
-        let mut hashed: FxHashSet<u64> = FxHashSet::default();
+        let mut hashed: HashSet<u64> = HashSet::default();
         hashed.extend(0..100);
         assert!(hashed.table_bytes() >= 128 * 9 && hashed.table_bytes() < 3 * 256 * 9);
     }
