@@ -80,7 +80,7 @@ fn every_history_has_the_verdicts_that_it_says() {
             let judged_by = ruling.via.and_then(ObjectModel::named).unwrap_or(model.clone());
             let certificate = ruling.judgement.certificate().unwrap();
             let accepted =
-                certify_object(&history, &*object, &judged_by, &certificate, &Budget::unlimited());
+                certify_object(&history, &*object, &judged_by, certificate, &Budget::unlimited());
             assert_eq!(accepted, Ok(()), "{name}: {}", model.id);
             if let (
                 Judgement::Violation { certificate: ObjectCertificate::Unexplained(found), .. },

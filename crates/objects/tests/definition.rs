@@ -101,7 +101,7 @@ fn compare(history: &History, object: Arc<dyn Object>, chance: &mut Chance) -> u
                 shown(history)
             );
             let certificate = judgement.certificate().unwrap();
-            let accepted = certify_object(history, task.object(), &model, &certificate, &budget);
+            let accepted = certify_object(history, task.object(), &model, certificate, &budget);
             assert_eq!(
                 accepted,
                 Ok(()),

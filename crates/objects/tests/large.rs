@@ -34,7 +34,7 @@ fn generated_histories_are_linearizable_and_the_checker_accepts_their_orders() {
                 panic!("{object}, seed {seed}: {:?}", ruling.judgement);
             };
             let certificate = ruling.judgement.certificate().unwrap();
-            certify_object(&history, &*spec, &model, &certificate, &Budget::default())
+            certify_object(&history, &*spec, &model, certificate, &Budget::default())
                 .unwrap_or_else(|error| panic!("{object}, seed {seed}: {error}"));
         }
     }
@@ -61,7 +61,7 @@ fn planted_violations_are_found_and_the_checker_accepts_their_cores() {
             let is_exact = !matches!(object, SharedObject::Stack | SharedObject::PriorityQueue);
             assert!(core.prefix.is_some() || !is_exact, "{object}, seed {seed}: {core:?}");
             let certificate = ruling.judgement.certificate().unwrap();
-            certify_object(&history, &*spec, &model, &certificate, &Budget::default())
+            certify_object(&history, &*spec, &model, certificate, &Budget::default())
                 .unwrap_or_else(|error| panic!("{object}, seed {seed}: {error} {core:?}"));
             found += 1;
         }

@@ -57,7 +57,7 @@ fn compare_after(history: &History, object: &Arc<dyn Object>, steps: u64) -> Ver
         let certificate = together.certificate().unwrap();
         let model = linearizability();
         let budget = Budget::unlimited();
-        let accepted = certify_object(history, &**object, &model, &certificate, &budget);
+        let accepted = certify_object(history, &**object, &model, certificate, &budget);
         assert_eq!(accepted, Ok(()), "{jobs} threads:\n{}\n{together:?}", shown(history));
     }
     alone.verdict()
@@ -379,8 +379,7 @@ fn registers_of_many_clients_are_decided_and_certified() {
             other => panic!("{round}: {other:?}"),
         }
         let (certificate, budget) = (judgement.certificate().unwrap(), Budget::unlimited());
-        let accepted =
-            certify_object(&history, &*object, &linearizability(), &certificate, &budget);
+        let accepted = certify_object(&history, &*object, &linearizability(), certificate, &budget);
         assert_eq!(accepted, Ok(()), "{round}: {judgement:?}");
     }
     assert!(fine > 10 && refuted > 10, "{fine} {refuted}");
@@ -550,7 +549,7 @@ fn a_part_that_fails_early_saves_the_others_what_comes_later() {
         let certificate = judgement.certificate().unwrap();
         let model = linearizability();
         let budget = Budget::unlimited();
-        assert_eq!(certify_object(&history, &*object, &model, &certificate, &budget), Ok(()));
+        assert_eq!(certify_object(&history, &*object, &model, certificate, &budget), Ok(()));
         let Judgement::Violation {
             certificate: ObjectCertificate::Unexplained(unexplained), ..
         } = judgement

@@ -378,7 +378,7 @@ fn logs_of_many_clients_are_decided() {
         let task = Task::new(Calls::new(&history).unwrap(), store.clone()).unwrap();
         let judgement = judge_object(&task, &model, &Options::default()).judgement;
         let certificate = judgement.certificate().expect("it is decided");
-        let accepted = certify_object(&history, &*store, &model, &certificate, &Budget::default());
+        let accepted = certify_object(&history, &*store, &model, certificate, &Budget::default());
         assert_eq!(accepted, Ok(()), "seed {seed}: {certificate:?}");
         if let Judgement::Violation { certificate: ObjectCertificate::Core(core), .. } = &judgement
         {

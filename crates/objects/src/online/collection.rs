@@ -86,18 +86,16 @@ impl Engine for Collection {
             return if is_due { self.check_log() } else { Ok(Completed::Explained) };
         };
         let completed = all.complete(id, returned, limit)?;
-        match (&completed, &mut self.log) {
-            (Completed::TooMany, Some(_)) => {
-                self.configurations = None;
-                return self.check_log();
-            }
+        if completed == Completed::TooMany && self.log.is_some() {
+            self.configurations = None;
+            return self.check_log();
+        }
+        if completed == Completed::Explained
+            && let Some(log) = self.log.as_mut().filter(|log| log.is_large())
+        {
             // The configurations say that all is right; the log drops what is too old.
-            (Completed::Explained, Some(log)) if log.is_large() => {
-                if log.check().is_none() || log.check_length().is_err() {
-                    self.log = None;
-                }
-            }
-            _ => {}
+            let is_suitable = log.check().is_some() && log.check_length().is_ok();
+            self.log = self.log.take().filter(|_| is_suitable);
         }
         Ok(completed)
     }

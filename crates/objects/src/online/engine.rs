@@ -8,7 +8,7 @@ use super::{OnlineError, RunningId};
 /// A way to judge the calls of an object, or of one part of it, as they come.
 ///
 /// An engine that cannot take a call hands over to the next one: it says [`Taken::No`], and its past
-/// is told to the next engine as a few calls ([`into_calls`](Engine::into_calls)).
+/// is told to the next engine as a few calls ([`calls`](Engine::calls)).
 pub(super) trait Engine {
     /// Takes a call, if this engine can judge it.
     fn invoke(&mut self, id: RunningId, call: &Incoming<'_>) -> Taken;
