@@ -186,7 +186,7 @@ impl<'c> Trial<'c> {
         }
     }
 
-    /// Gives how long failures were looked for.
+    /// Returns how long failures were looked for.
     fn looked(&self) -> Duration {
         self.started.elapsed().saturating_sub(self.shrinking)
     }

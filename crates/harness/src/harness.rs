@@ -137,7 +137,7 @@ impl<T: Send + Sync + 'static> Harness<T> {
         }
     }
 
-    /// Says what the object should do by the name of a ready specification, as `map` or
+    /// Returns what the object should do by the name of a ready specification, as `map` or
     /// `queue(10)`; `consistory_spec::catalogue` lists them.
     #[must_use]
     pub fn object(mut self, name: &str) -> Self {
@@ -145,7 +145,7 @@ impl<T: Send + Sync + 'static> Harness<T> {
         self
     }
 
-    /// Says what the object should do by a specification of one's own.
+    /// Returns what the object should do by a specification of one's own.
     #[must_use]
     pub fn specification(mut self, specification: impl Specification) -> Self {
         self.meant = Some(Meant::Specified(Arc::new(specification)));
@@ -319,7 +319,7 @@ impl<T: Send + Sync + 'static> Harness<T> {
         Ok(campaign.replay(&program, rounds, &mut runner)?)
     }
 
-    /// Gives the campaign and what runs its programs, for whoever wants to see more of it.
+    /// Returns the campaign and what runs its programs, for whoever wants to see more of it.
     pub fn build(self) -> Result<(Campaign, ThreadRunner), HarnessError> {
         for (what, value, most) in [
             ("the number of threads", self.threads, 64),
@@ -387,7 +387,7 @@ impl<T: Send + Sync + 'static> Harness<T> {
     }
 }
 
-/// Gives levels by the names that the specification has for methods, whatever they were called.
+/// Returns levels by the names that the specification has for methods, whatever they were called.
 fn named_as_specified(
     object: &dyn Object,
     levels: Vec<(Box<str>, Level)>,

@@ -38,12 +38,12 @@ impl Promise {
         Promise::Model(model.expect("linearizability is a named model"))
     }
 
-    /// Says whether it is linearizability.
+    /// Checks whether it is linearizability.
     pub fn is_linearizability(&self) -> bool {
         matches!(self, Promise::Model(model) if model.is_linearizability())
     }
 
-    /// Gives what reports call it.
+    /// Returns what reports call it.
     pub fn name(&self) -> String {
         match self {
             Promise::Model(model) => model.id.to_string(),

@@ -48,24 +48,24 @@ impl Outcome {
         Outcome::from_counters(returns, &seen)
     }
 
-    /// Gives the same outcome of a round in which a thread's last call panicked.
+    /// Returns the same outcome of a round in which a thread's last call panicked.
     #[must_use]
     pub fn with_panic(mut self, message: String) -> Self {
         self.panic = Some(message);
         self
     }
 
-    /// Gives what a call said when it panicked, if one did.
+    /// Returns what a call said when it panicked, if one did.
     pub fn panic(&self) -> Option<&str> {
         self.panic.as_deref()
     }
 
-    /// Gives what each call of each thread returned.
+    /// Returns what each call of each thread returned.
     pub fn returns(&self) -> &[Vec<Value>] {
         &self.returns
     }
 
-    /// Gives the outcome of some of the calls; threads that are left without any are gone.
+    /// Returns the outcome of some of the calls; threads that are left without any are gone.
     pub(crate) fn filtered(&self, keep: &[Vec<bool>]) -> Outcome {
         let mut kept = Outcome { returns: Vec::new(), spans: Vec::new(), panic: None };
         for (t, keep) in keep.iter().enumerate().filter(|(_, keep)| keep.contains(&true)) {

@@ -10,7 +10,7 @@ pub fn cores() -> Vec<usize> {
     }
 }
 
-/// Keeps the calling thread on a core; says whether that worked.
+/// Keeps the calling thread on a core; returns whether that worked.
 #[cfg(target_os = "linux")]
 pub fn pin(core: usize) -> bool {
     use rustix::thread::{CpuSet, sched_setaffinity};

@@ -22,7 +22,7 @@
 //! `a0 < b1` or `b0 < a1`. So the calls are sorted such that a call comes late only if it knows what
 //! precedes the others; those that must come before each other share a time, and only the order of
 //! their threads is left between them. A call's start is then its place, and it claims what it and
-//! all calls that are sorted behind it know. That is all that was known if it did come from
+//! all calls that are sorted after it know. That is all that was known if it did come from
 //! intervals, and never more.
 //!
 //! Cost: cubic in the number of calls of a program, in words of 64.
@@ -32,7 +32,7 @@ use consistory_order::Matrix;
 /// A call's place in time: when it started, and when it returned, if it did.
 pub(crate) type Span = (u32, Option<u32>);
 
-/// Gives intervals whose order was really there.
+/// Returns intervals whose order was really there.
 ///
 /// `seen[t][i][s]` is how many calls of thread `s` had returned when thread `t` made its call `i`,
 /// as far as it knew; `returned[t]` how many calls of `t` returned in all.
@@ -45,7 +45,7 @@ pub(crate) fn spans(seen: &[Vec<Vec<u32>>], returned: &[usize]) -> Vec<Vec<Span>
     }
     let known = close(seen, returned, &calls, &first);
     let order = sort(&known, &calls);
-    // What a class and all behind it know, from the last one to the first.
+    // What a class and all after it know, from the last one to the first.
     let mut claims: Vec<(Vec<u32>, Vec<usize>)> = Vec::new();
     for class in order.into_iter().rev() {
         let mut claim = claims.last().map_or_else(|| vec![u32::MAX; seen.len()], |c| c.0.clone());
@@ -73,7 +73,7 @@ pub(crate) fn spans(seen: &[Vec<Vec<u32>>], returned: &[usize]) -> Vec<Vec<Span>
     spans
 }
 
-/// Gives for each call how many calls of each thread are known to have returned before it.
+/// Returns for each call how many calls of each thread are known to have returned before it.
 fn close(
     seen: &[Vec<Vec<u32>>],
     returned: &[usize],
@@ -113,7 +113,7 @@ fn close(
 
 /// Sorts the calls into classes of those that share a time.
 ///
-/// A call must not come behind another whose thread's past it does not know in full: that past
+/// A call must not come after another whose thread's past it does not know in full: that past
 /// would then be said to have returned before it.
 fn sort(known: &[Vec<u32>], calls: &[(usize, usize)]) -> Vec<Vec<usize>> {
     let n = calls.len();
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use crate::programs::below;
 
-    /// Says whether a call is before another by their spans, as histories define it.
+    /// Checks whether a call is before another by their spans, as histories define it.
     fn is_before(spans: &[Vec<Span>], (t, i): (usize, usize), (s, j): (usize, usize)) -> bool {
         let Some(end) = spans[t][i].1 else { return false };
         end < spans[s][j].0 || (t == s && end == spans[s][j].0 && i < j)

@@ -118,12 +118,12 @@ impl Program {
         self.threads.iter().map(Vec::len).sum()
     }
 
-    /// Says whether there is no call.
+    /// Checks whether there is no call.
     pub fn is_empty(&self) -> bool {
         self.threads.iter().all(Vec::is_empty)
     }
 
-    /// Gives the program of some of the calls; threads that are left without any are gone.
+    /// Returns the program of some of the calls; threads that are left without any are gone.
     pub fn filtered(&self, mut keep: impl FnMut(usize, usize) -> bool) -> Program {
         let threads = self.threads.iter().enumerate().map(|(t, calls)| {
             let kept = calls.iter().enumerate().filter(|&(i, _)| keep(t, i));
@@ -132,7 +132,7 @@ impl Program {
         Program { threads: threads.filter(|calls| !calls.is_empty()).collect() }
     }
 
-    /// Gives what programs have in common that differ only in how threads are numbered and values
+    /// Returns what programs have in common that differ only in how threads are numbered and values
     /// are named: values are numbered by first use, those of first arguments (mostly keys) apart from
     /// those of second ones and so on, and the least such program is taken.
     ///
@@ -177,7 +177,7 @@ impl Program {
     }
 }
 
-/// Goes to the next permutation in lexicographic order; says whether there is one.
+/// Goes to the next permutation in lexicographic order; returns whether there is one.
 fn next_permutation(order: &mut [usize]) -> bool {
     let Some(at) = order.windows(2).rposition(|pair| pair[0] < pair[1]) else { return false };
     let with = order.iter().rposition(|&x| x > order[at]).unwrap_or(at + 1);

@@ -31,7 +31,7 @@ impl Programs {
         Programs { signatures, threads: 2, calls: 3, keys: 2, seed: 0 }
     }
 
-    /// Gives the program with a number; it is empty if there is no method to call.
+    /// Returns the program with a number; it is empty if there is no method to call.
     pub fn get(&self, number: u64) -> Program {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(number);
@@ -45,7 +45,7 @@ impl Programs {
         program.0
     }
 
-    /// Gives a program with its keys and values numbered from the start, in the order that they
+    /// Returns a program with its keys and values numbered from the start, in the order that they
     /// have.
     pub(crate) fn tidy(&self, program: &Program) -> Program {
         let domain = |call: &Call, at: usize| {
@@ -86,7 +86,7 @@ impl Programs {
         tidy
     }
 
-    /// Draws a program, and says whether it changes anything.
+    /// Draws a program, and returns whether it changes anything.
     fn draw(&self, random: &mut ChaCha8Rng) -> (Program, bool) {
         let weights: u32 = self.signatures.iter().map(|s| s.weight).fold(0, u32::saturating_add);
         let mut program = Program::default();

@@ -69,7 +69,7 @@ impl Report {
         }
     }
 
-    /// Says whether something was run and nothing was found.
+    /// Checks whether something was run and nothing was found.
     pub fn is_clean(&self) -> bool {
         self.runs > 0 && self.failures.is_empty() && self.undecided == 0
     }

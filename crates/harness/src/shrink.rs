@@ -71,7 +71,7 @@ fn smaller(program: &Program) -> Vec<Program> {
         }
     }
     for (t, calls) in program.threads.iter().enumerate() {
-        // The last first: what comes behind a failure does not matter.
+        // The last first: what comes after a failure does not matter.
         for i in (0..calls.len()).rev() {
             smaller.push(program.filtered(|s, j| (s, j) != (t, i)));
         }

@@ -56,7 +56,7 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// Gives a value by its number.
+    /// Returns a value by its number.
     pub fn value(self, number: u32) -> Value {
         match self {
             Sort::Int => Value::Int(i64::from(number)),
@@ -105,7 +105,7 @@ impl Signature {
         Ok(Signature { method: method.into(), parameters, is_write, weight: 1 })
     }
 
-    /// Gives the same with another weight.
+    /// Returns the same with another weight.
     #[must_use]
     pub fn weighted(mut self, weight: u32) -> Self {
         self.weight = weight;

@@ -91,7 +91,7 @@ type Part<T> = Vec<(Perform<T>, Vec<Value>)>;
 pub(crate) struct Callable<T> {
     pub(crate) name: Box<str>,
     pub(crate) arity: usize,
-    /// Says whether arguments are of the types that it takes.
+    /// Checks whether arguments are of the types that it takes.
     pub(crate) fits: fn(&[Value]) -> bool,
     pub(crate) perform: Perform<T>,
 }
@@ -424,7 +424,7 @@ fn wait(turns: u32) {
     }
 }
 
-/// Gives what a panic said.
+/// Returns what a panic said.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -497,7 +497,7 @@ fn count(logs: &[Log], program: &Program) -> Vec<(Outcome, u64)> {
     parts.iter().map(outcome).zip(counts).collect()
 }
 
-/// Gives the rounds one by one, with the times of their calls.
+/// Returns the rounds one by one, with the times of their calls.
 fn timed(logs: &[Log], program: &Program) -> Vec<(Outcome, u64)> {
     let rounds = logs.iter().map(|log| log.rounds.len()).min().unwrap_or(0);
     let mut counts: FxHashMap<Outcome, u64> = FxHashMap::default();

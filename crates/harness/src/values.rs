@@ -9,7 +9,7 @@ pub trait Argument: Sized {
     /// What the values of the type look like in programs.
     const SORT: Sort;
 
-    /// Reads a value; `None` if it is none of this type.
+    /// Reads a value; `None` if it does not fit this type.
     fn from_value(value: &Value) -> Option<Self>;
 }
 

@@ -6,11 +6,11 @@
 //! t2:                        ├──── pop() …         pending: it may have taken effect or not
 //! ```
 //!
-//! An operation that failed counts for nothing and is left out. One of unknown status, or without
-//! an end in a history that has times, is pending: it may have taken effect at any time after its
-//! start, or not at all, and its return is unknown.
+//! An operation that failed is left out. An operation of unknown status, or without an end in a history
+//! that has times, is pending: it may have taken effect at any time after its start, or not at all, and
+//! its return is unknown.
 //!
-//! `hb` orders an operation before another that starts after it ends; `po` is `hb` inside a
+//! `hb` orders an operation before every other that starts after it ends; `po` is `hb` inside a
 //! session. Where two operations of one session meet (one ends at the very time at which the other
 //! starts, which coarse clocks produce), the session's own order decides; between sessions they
 //! overlap. In a history without times `hb` and `po` are the order of each session.
@@ -30,7 +30,7 @@ impl Place {
         Self(index as u32)
     }
 
-    /// Gives the index into a table.
+    /// Returns the index into a table.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -60,7 +60,7 @@ pub struct Operation {
     pub is_pending: bool,
 }
 
-/// Why a history is none of an object's calls.
+/// Why a history cannot be read as calls of an object.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallsError {
     /// An operation is a register's, not a call.
@@ -148,7 +148,7 @@ impl<'h> Calls<'h> {
         Ok(Calls { history, operations, methods, is_timed })
     }
 
-    /// Gives the same calls with all but some operations pending; places stay what they are.
+    /// Returns the same calls with all but some operations pending; places stay what they are.
     pub fn relaxed(&self, has_returned: impl Fn(Place) -> bool) -> Self {
         let mut calls = self.clone();
         for (i, op) in calls.operations.iter_mut().enumerate() {
@@ -160,13 +160,13 @@ impl<'h> Calls<'h> {
         calls
     }
 
-    /// Gives some of the calls, which are sorted by start; their places are new.
+    /// Returns some of the calls, which are sorted by start; their places are new.
     pub(crate) fn restricted(&self, places: &[Place]) -> Self {
         let operations = places.iter().map(|&place| *self.get(place)).collect();
         Calls { operations, methods: self.methods.clone(), ..*self }
     }
 
-    /// Gives the same calls with all of them running at one time.
+    /// Returns the same calls with all of them running at one time.
     pub(crate) fn timeless(&self) -> Self {
         let mut calls = self.clone();
         calls.is_timed = true;
@@ -177,12 +177,12 @@ impl<'h> Calls<'h> {
         calls
     }
 
-    /// Gives the history.
+    /// Returns the history.
     pub fn history(&self) -> &'h History {
         self.history
     }
 
-    /// Says whether the history has times.
+    /// Checks whether the history has times.
     pub fn is_timed(&self) -> bool {
         self.is_timed
     }
@@ -192,12 +192,12 @@ impl<'h> Calls<'h> {
         self.operations.len()
     }
 
-    /// Says whether there is no operation.
+    /// Checks whether there is no operation.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
 
-    /// Gives the operations, sorted by start.
+    /// Returns the operations, sorted by start.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
@@ -207,39 +207,39 @@ impl<'h> Calls<'h> {
         (0..self.operations.len() as u32).map(Place)
     }
 
-    /// Gives an operation.
+    /// Returns an operation.
     #[inline]
     pub fn get(&self, place: Place) -> &Operation {
         &self.operations[place.index()]
     }
 
-    /// Gives the names of the methods; a [`MethodId`] is an index into them.
+    /// Returns the names of the methods; a [`MethodId`] is an index into them.
     pub fn methods(&self) -> &[&'h str] {
         &self.methods
     }
 
-    /// Gives the name of an operation's method, as the history has it.
+    /// Returns the name of an operation's method, as the history has it.
     pub fn method(&self, place: Place) -> &'h str {
         self.methods[self.get(place).method.0 as usize]
     }
 
-    /// Gives an operation's arguments.
+    /// Returns an operation's arguments.
     pub fn args(&self, place: Place) -> &'h [ValueId] {
         &self.history.call(self.get(place).call).args
     }
 
-    /// Gives what an operation returned; `None` if it is pending or its return was not recorded.
+    /// Returns what an operation returned; `None` if it is pending or its return was not recorded.
     pub fn returns(&self, place: Place) -> Option<ValueId> {
         let op = self.get(place);
         if op.is_pending { None } else { self.history.call(op.call).returns }
     }
 
-    /// Gives a value.
+    /// Returns a value.
     pub fn value(&self, id: ValueId) -> &'h Value {
         self.history.value(id)
     }
 
-    /// Says whether somewhere an operation of a session ends at the very time at which the next
+    /// Checks whether somewhere an operation of a session ends at the very time at which the next
     /// one starts, so that only the session's order tells which is first.
     pub fn sessions_meet(&self) -> bool {
         let mut ends: FxHashMap<(SessionId, i64), Place> = FxHashMap::default();
@@ -253,13 +253,13 @@ impl<'h> Calls<'h> {
         })
     }
 
-    /// Says whether `a` is before `b` in `hb`.
+    /// Checks whether `a` is before `b` in `hb`.
     pub fn happens_before(&self, a: Place, b: Place) -> bool {
         let (x, y) = (self.get(a), self.get(b));
         (self.is_timed && !x.is_pending && x.end < y.start) || self.program_order(a, b)
     }
 
-    /// Says whether `a` is before `b` in `po`.
+    /// Checks whether `a` is before `b` in `po`.
     pub fn program_order(&self, a: Place, b: Place) -> bool {
         let (x, y) = (self.get(a), self.get(b));
         x.session == y.session && !x.is_pending && {

@@ -143,7 +143,7 @@ fn returns_hold(task: &Task<'_>, lin: &[Place], vis: &Relation) -> bool {
     })
 }
 
-/// Gives what the specification returns for an operation after a context.
+/// Returns what the specification returns for an operation after a context.
 fn specified(task: &Task<'_>, context: &[Place], op: Place) -> Option<Value> {
     let mut state = task.object().initial();
     for &place in context.iter().filter(|&&place| !task.is_read_only(place)) {

@@ -28,12 +28,12 @@ impl Levels {
         self.0.iter().map(|(method, &level)| (&**method, level))
     }
 
-    /// Gives the level of a method; one that has not occurred keeps all.
+    /// Returns the level of a method; one that has not occurred keeps all.
     pub fn get(&self, method: &str) -> Level {
         self.0.get(method).copied().unwrap_or(Level::Complete)
     }
 
-    /// Gives the model in which each method keeps its level.
+    /// Returns the model in which each method keeps its level.
     pub fn model(&self, task: &Task<'_>) -> ObjectModel {
         let levels: Vec<_> = self.0.iter().map(|(m, &level)| (m.clone(), level)).collect();
         ObjectModel::of_levels(&levels, Level::Complete, &task.methods())

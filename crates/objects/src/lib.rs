@@ -1,36 +1,72 @@
-//! Concurrent objects: linearizability and weak consistency of any data type.
+//! Concurrent objects: linearizability and weaker consistency of histories of calls.
 //!
-//! [`Calls`] looks at a history as the calls of an object, whose sequential behaviour a
-//! `consistory_spec::Object` gives; a [`Task`] is both.
+//! A history of calls ([`Calls`]) and an object with a sequential specification
+//! (`consistory_spec::Object`) make a [`Task`]. [`judge_objects`] decides whether the calls can be
+//! explained under a model, and returns a judgement with its certificate: an order of the calls, or a
+//! part of the history that nothing explains.
+//!
+//! ```
+//! use consistory_formats::{Format, parse_str};
+//! use consistory_objects::{Calls, Options, Task, judge_object};
+//! use consistory_spec::{ObjectModel, find};
+//!
+//! let text = "t0: enqueue(1) @1..2  enqueue(2) @3..4\nt1: dequeue() => 2 @5..6\n";
+//! let history = parse_str(text, Format::Hist, "example").unwrap().swap_remove(0);
+//! let task = Task::new(Calls::new(&history).unwrap(), find("queue").unwrap()).unwrap();
+//! let model = ObjectModel::named("linearizability").unwrap();
+//! let ruling = judge_object(&task, &model, &Options::default());
+//! // Element 1 went in first, and 2 came out first.
+//! assert_eq!(ruling.judgement.verdict().as_str(), "violation");
+//! ```
+//!
+//! Most users want the package `consistory`, which reads histories, judges them and has every verdict
+//! checked. This crate is what it asks about objects.
+//!
+//! To read the code, begin with `calls` and `task` (the question) and `definition` (the answer by
+//! brute force, with which everything is compared). Then:
+//!
+//! | technique | where |
+//! | --- | --- |
+//! | just-in-time search for a linearization (Wing and Gong, Lowe) | `just_in_time`, its steps in `plain_steps` |
+//! | operations that overwrite everything | `overwrites`, `overwriting_steps` |
+//! | the same search in waves, and on all threads | `wave_search`, `parallel_search` |
+//! | polynomial deciders where no value repeats | `monitors` |
+//! | weak models: linearizations and minimal visibilities (Emmi and Enea) | `visibility` |
+//! | parts of an object, shortest failing prefixes, certificates | `linearizability`, `court` |
+//! | calls judged as they come, in bounded memory | `online` |
+//!
+//! Every search runs under a `Budget` of time and memory and can stop with the reason.
 
 mod calls;
 mod registers;
 mod task;
 
-// The definition.
+// The definition, by brute force.
 mod definition;
 
 // The searches.
-mod bits;
-mod linearize;
+mod just_in_time;
 mod machine;
 mod overwrites;
-mod steps;
+mod overwriting_steps;
+mod parallel_search;
+mod plain_steps;
+mod small_set;
 mod timeline;
-mod together;
 mod visibility;
-mod waves;
+mod wave_search;
 
 // The verdict.
 mod court;
 mod levels;
+mod linearizability;
 mod reads;
 mod shrink;
 
 // Polynomial deciders.
 mod monitors;
 
-// Calls as they come.
+// Calls judged as they come.
 mod online;
 
 pub use calls::{Calls, CallsError, MethodId, Operation, Place};

@@ -4,7 +4,7 @@
 //! specification once: from then on a step is one lookup, whatever the object. A call that changes
 //! nothing is asked in the state itself, and only others in a copy of it; there is nothing to undo.
 //! All copies are made in the same place, and only a state that is new is copied once more to stay,
-//! with no more room than it needs.
+//! without spare capacity.
 //!
 //! Threads of one search have a machine each, and number the states together ([`SharedStates`]).
 
@@ -13,7 +13,8 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Mutex;
 
 use consistory_history::Value;
-use consistory_spec::State;
+use consistory_spec::{State, value_footprint};
+use consistory_verdict::{BYTES_PER_ALLOCATION, Bytes};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::calls::Place;
@@ -37,7 +38,9 @@ pub(crate) struct Machine<'t, 'h, S = Interned<State>> {
     values: Interned<Cow<'t, Value>>,
     /// For each operation what it has to return.
     wanted: Vec<Option<ReturnId>>,
-    steps: Steps,
+    steps: StepTable,
+    /// The bytes that states and returns take which were new here.
+    content_bytes: u64,
 }
 
 impl<'t, 'h> Machine<'t, 'h> {
@@ -55,11 +58,12 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
         let mut values = Interned::default();
         let mut wanted = |value| ReturnId(values.intern(Cow::Borrowed(value)));
         let wanted = task.calls().places().map(|p| task.returns(p).map(&mut wanted)).collect();
-        let steps = Steps::new(task.invocation_count());
-        Machine { task, states, initial, scratch, values, wanted, steps }
+        let steps = StepTable::new(task.invocation_count());
+        let content_bytes = task.object().footprint(&scratch) as u64;
+        Machine { task, states, initial, scratch, values, wanted, steps, content_bytes }
     }
 
-    /// Gives the state before the first call.
+    /// Returns the state before the first call.
     pub(crate) fn initial(&self) -> StateId {
         self.initial
     }
@@ -85,9 +89,20 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
             let scratch = &mut self.scratch;
             self.states.look(state, |state| scratch.clone_from(state));
             let returned = object.invoke(scratch, &call.method, &call.args)?;
-            (self.states.number(scratch), returned)
+            let known = self.states.len();
+            let next = self.states.number(scratch);
+            if self.states.len() > known {
+                let bytes = self.states.look(next, |state| object.footprint(state));
+                self.content_bytes += bytes as u64 + BYTES_PER_ALLOCATION;
+            }
+            (next, returned)
         };
-        Some((next, ReturnId(self.values.intern(Cow::Owned(returned)))))
+        let (known, bytes) = (self.values.items.len(), value_footprint(&returned));
+        let returned = ReturnId(self.values.intern(Cow::Owned(returned)));
+        if self.values.items.len() > known {
+            self.content_bytes += bytes as u64;
+        }
+        Some((next, returned))
     }
 
     /// Performs an operation, if it can return there what it did return.
@@ -105,21 +120,22 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
         self.states.look(id, look)
     }
 
-    /// Gives a return.
+    /// Returns a return.
     pub(crate) fn get(&self, id: ReturnId) -> &Value {
         &self.values.items[id.0 as usize]
     }
 
     /// Estimates the memory that the tables take, in bytes.
     pub(crate) fn memory(&self) -> u64 {
-        (self.states.len() * 256 + self.values.items.len() * 64) as u64 + self.steps.memory()
+        let tables = self.states.table_bytes() + self.values.table_bytes();
+        tables + self.content_bytes + self.steps.memory()
     }
 }
 
 /// What invocations do in states, as far as it is known.
 ///
 /// If there are few invocations, those of a state lie side by side.
-struct Steps {
+struct StepTable {
     /// How many there are for each state in `near`; 0 if all are in `far`.
     width: usize,
     near: Vec<Cell>,
@@ -131,13 +147,13 @@ type Cell = (u32, u32);
 
 const UNKNOWN: Cell = (u32::MAX, u32::MAX);
 const IMPOSSIBLE: Cell = (u32::MAX, 0);
-/// How many invocations are few.
-const FEW: usize = 16;
+/// The most invocations whose steps are stored side by side for each state.
+const MOST_INVOCATIONS_NEAR: usize = 16;
 
-impl Steps {
+impl StepTable {
     fn new(invocations: usize) -> Self {
-        let width = if invocations <= FEW { invocations } else { 0 };
-        Steps { width, near: Vec::new(), far: FxHashMap::default() }
+        let width = if invocations <= MOST_INVOCATIONS_NEAR { invocations } else { 0 };
+        StepTable { width, near: Vec::new(), far: FxHashMap::default() }
     }
 
     #[inline]
@@ -168,13 +184,13 @@ impl Steps {
 
     /// Estimates the memory that it takes, in bytes.
     fn memory(&self) -> u64 {
-        (self.near.len() * size_of::<Cell>() + self.far.len() * 32) as u64
+        self.near.table_bytes() + self.far.table_bytes()
     }
 }
 
 /// States, each held once and numbered.
 pub(crate) trait States {
-    /// Gives a state's number.
+    /// Returns a state's number.
     fn number(&mut self, state: &State) -> StateId;
 
     /// Looks at a state.
@@ -185,6 +201,9 @@ pub(crate) trait States {
 
     /// Counts the states that were numbered here first.
     fn len(&self) -> usize;
+
+    /// Estimates the bytes that the tables take for these states, without the states.
+    fn table_bytes(&self) -> u64;
 }
 
 impl States for Interned<State> {
@@ -203,12 +222,16 @@ impl States for Interned<State> {
     fn len(&self) -> usize {
         self.items.len()
     }
+
+    fn table_bytes(&self) -> u64 {
+        Interned::table_bytes(self)
+    }
 }
 
-/// How many locks a table that is shared has, each for a part of it.
+/// The number of locks of a shared table, each for a part of it.
 pub(crate) const SHARDS: usize = 64;
 
-/// Gives the part of a shared table that something with this hash is in.
+/// Returns the part of a shared table that something with this hash is in.
 pub(crate) fn shard_of(hash: u64) -> usize {
     // The table inside a part uses the bits at both ends.
     (hash >> 32) as usize % SHARDS
@@ -225,15 +248,15 @@ impl StateTable {
     /// Frees the states; if they are many, on a thread of its own that nobody waits for.
     pub(crate) fn discard(self) {
         let count = |part: &Mutex<Interned<State>>| part.lock().map_or(0, |part| part.items.len());
-        if self.0.iter().map(count).sum::<usize>() > MANY {
+        if self.0.iter().map(count).sum::<usize>() > STATES_FREED_ASIDE {
             // If there is no thread to be had, they are freed here.
             let _ = std::thread::Builder::new().spawn(move || drop(self));
         }
     }
 }
 
-/// From how many states on it takes so long to free them that nobody should wait for it.
-const MANY: usize = 1 << 16;
+/// The number of states from which on freeing them takes too long to wait for it.
+const STATES_FREED_ASIDE: usize = 1 << 16;
 
 /// One machine's way to states that several number together.
 pub(crate) struct SharedStates<'a> {
@@ -273,7 +296,15 @@ impl States for SharedStates<'_> {
     fn len(&self) -> usize {
         self.fresh
     }
+
+    fn table_bytes(&self) -> u64 {
+        // The parts of the table grow one after the other.
+        (2 * self.fresh * BYTES_PER_ITEM) as u64
+    }
 }
+
+/// The bytes that the tables of [`Interned`] states take for each.
+const BYTES_PER_ITEM: usize = size_of::<State>() + size_of::<(u64, u32)>() + 1 + size_of::<u32>();
 
 /// Things, each held once and numbered.
 pub(crate) struct Interned<T> {
@@ -284,7 +315,7 @@ pub(crate) struct Interned<T> {
 }
 
 impl<T> Interned<T> {
-    /// Gives an item by its number.
+    /// Returns an item by its number.
     pub(crate) fn get(&self, number: u32) -> &T {
         &self.items[number as usize]
     }
@@ -292,6 +323,11 @@ impl<T> Interned<T> {
     /// Counts the items.
     pub(crate) fn len(&self) -> usize {
         self.items.len()
+    }
+
+    /// Estimates the bytes that the tables take, without what the items own.
+    pub(crate) fn table_bytes(&self) -> u64 {
+        self.items.table_bytes() + self.last.table_bytes() + self.before.table_bytes()
     }
 }
 

@@ -1,10 +1,10 @@
-//! Operations that wipe out what was before them, as a register's `write` does.
+//! Operations that overwrite everything, as a register's `write` does.
 //!
-//! Nobody sees such an operation if another one comes right behind it. So as soon as one of them is
-//! linearized, all others that are open then *may have been* linearized right before it: they are
-//! settled. A settled operation may return without further ado, or take effect later all the same,
-//! whichever is better; a configuration in which it is settled can do whatever one can in which it
-//! is still to be linearized, or was.
+//! No operation sees such an operation if another one comes right after it. So as soon as one of them
+//! is linearized, all other open ones *may have been* linearized right before it: they are settled. A
+//! settled operation may return without further ado, or take effect later all the same, whichever is
+//! better; a configuration in which it is settled can do whatever a configuration can in which it is
+//! still to be linearized, or was.
 //!
 //! ```text
 //! t0: ├────── w(1) ──────┤                 w(2) is linearized for r => 2; then w(1) is settled:
@@ -13,14 +13,13 @@
 //! ```
 //!
 //! Where every operation overwrites or changes no state, as those of a register without
-//! compare-and-set, more can be said. Between an operation that overwrites and what can see it no
-//! other one fits: whoever starts after something that overwrites, and that started after `w`
-//! returned, has returned, does not see `w`. What remains are the readers of `w`, and there are few
-//! of them. Once all of them were called, `w` is closed: together with those readers that are not
-//! linearized yet it is a block that can come right before the next operation that overwrites, and
-//! nobody misses it or what it wrote. So whenever one is linearized, all closed blocks go with it,
-//! and there is nothing to choose: what is left to the search are operations that have equal
-//! effects and overlap, and when those take effect whose readers are yet to come.
+//! compare-and-set, more can be said. An operation cannot see `w` once a write that started after `w`
+//! returned has itself returned. What remains are the readers of `w`, and there are few of them. Once
+//! all of them were called, `w` is closed: together with those readers that are not linearized yet it is
+//! a block that can come right before the next operation that overwrites, and no other operation
+//! notices. So whenever one is linearized, all closed blocks go with it, and there is nothing to choose.
+//! The search is left with operations that have equal effects and overlap, and with the question when
+//! those take effect whose readers are yet to come.
 
 use crate::calls::Place;
 use crate::machine::{Machine, StateId, States};
@@ -29,27 +28,27 @@ use crate::timeline::Timeline;
 
 /// The most operations among which readers are looked for; if there are more, an operation is
 /// never closed.
-const MOST_NEAR: usize = 1024;
+const MOST_OPERATIONS_NEAR: usize = 1024;
 
-/// The most states that pending operations lead to of which it is asked who sees them.
-const MOST_PENDING: usize = 64;
+/// The most states after pending operations for which readers are looked for.
+const MOST_PENDING_STATES: usize = 64;
 
-/// What is known of the operations that overwrite.
+/// The operations that overwrite.
 pub(crate) struct Overwrites {
-    /// For each operation (by place) whether it is one.
+    /// For each operation (by place) whether it overwrites.
     overwrites: Vec<bool>,
-    /// Who sees them, if every operation is one or changes no state.
+    /// Which operations see them, if every operation overwrites or changes no state.
     pub(crate) readers: Option<Readers>,
 }
 
-/// For operations that overwrite who may see them.
+/// For operations that overwrite, which operations may see them.
 pub(crate) struct Readers {
-    /// For each operation that overwrites (by place) the state behind it.
+    /// For each operation that overwrites (by place) the state after it.
     after: Vec<StateId>,
-    /// For each the first return by which all of its readers were called.
+    /// For each the rank of the first return by which all of its readers were called.
     closed_at: Vec<u32>,
     readers: Lists,
-    /// For each operation that changes no state whom it may see.
+    /// For each operation that changes no state the operations that it may see.
     seen: Lists,
     /// For each whether there are more, which are not listed.
     sees_more: Vec<bool>,
@@ -84,14 +83,14 @@ fn overwrites(task: &Task<'_>, place: Place) -> bool {
     task.returns(place).is_none() && task.object().overwrites(&call.method, &call.args)
 }
 
-/// Says whether operations of a task overwrite, and are known to.
+/// Checks whether operations of a task overwrite, and are known to.
 pub(crate) fn any_overwrites(task: &Task<'_>, timeline: &Timeline) -> bool {
     !timeline.has_after
         && task.calls().places().any(|place| overwrites(task, place))
         && is_of_one_part(task)
 }
 
-/// Says whether every operation of a task overwrites or changes no state.
+/// Checks whether every operation of a task overwrites or changes no state.
 pub(crate) fn is_plain(task: &Task<'_>, timeline: &Timeline) -> bool {
     !timeline.has_after && are_plain(task, timeline) && is_of_one_part(task)
 }
@@ -104,7 +103,7 @@ fn are_plain(task: &Task<'_>, timeline: &Timeline) -> bool {
     timeline.returns.iter().chain(&timeline.pending).all(is_plain)
 }
 
-/// Says whether all operations are confined to the same part of an object, or none to any.
+/// Checks whether all operations are confined to the same part of an object, or none to any.
 fn is_of_one_part(task: &Task<'_>) -> bool {
     let part = |place| {
         let call = task.invocation(place);
@@ -132,7 +131,7 @@ impl Readers {
                 false => initial,
             })
             .collect();
-        // For each place the first end of what overwrites there or behind.
+        // For each place the first end of what overwrites there or after.
         let mut first_end = vec![i64::MAX; places.len() + 1];
         for &place in places.iter().rev() {
             let ends = overwrites[place.index()] && !task.is_pending(place);
@@ -161,9 +160,9 @@ impl Readers {
             let state = after[place.index()];
             if task.is_pending(place) {
                 readers.end();
-                if pending.len() < MOST_PENDING && !pending.contains(&state) {
+                if pending.len() < MOST_PENDING_STATES && !pending.contains(&state) {
                     pending.push(state);
-                    let is_last = pending.len() == MOST_PENDING;
+                    let is_last = pending.len() == MOST_PENDING_STATES;
                     for &reader in running.iter().chain(&places[place.index() + 1..]) {
                         sees_more[reader.index()] |= is_last
                             || (is_reader(reader) && machine.perform(state, reader).is_some());
@@ -175,7 +174,7 @@ impl Readers {
             let last = first_end[behind];
             let later = &places[place.index() + 1..];
             let near = later.partition_point(|&other| calls.get(other).start <= last);
-            let is_known = near <= MOST_NEAR;
+            let is_known = near <= MOST_OPERATIONS_NEAR;
             let mut last_call = op.start;
             for &reader in running.iter().chain(&later[..near]) {
                 if !is_reader(reader) || machine.perform(state, reader).is_none() {
@@ -200,25 +199,25 @@ impl Readers {
         Readers { after, closed_at, readers, seen, sees_more }
     }
 
-    /// Gives the state behind an operation that overwrites.
+    /// Returns the state after an operation that overwrites.
     #[inline]
     pub(crate) fn after(&self, place: Place) -> StateId {
         self.after[place.index()]
     }
 
-    /// Says whether all that may see an operation were called by a return.
+    /// Checks whether all that may see an operation were called by a return.
     #[inline]
     pub(crate) fn is_closed(&self, place: Place, at: u32) -> bool {
         self.closed_at[place.index()] <= at
     }
 
-    /// Gives the operations that may see one that overwrites, if that may ever be closed.
+    /// Returns the operations that may see one that overwrites, if that may ever be closed.
     #[inline]
     pub(crate) fn readers(&self, place: Place) -> &[Place] {
         self.readers.of(place)
     }
 
-    /// Gives the operations that one which changes no state may see; `None` if there are more.
+    /// Returns the operations that one which changes no state may see; `None` if there are more.
     #[inline]
     pub(crate) fn seen(&self, place: Place) -> Option<&[Place]> {
         (!self.sees_more[place.index()]).then(|| self.seen.of(place))

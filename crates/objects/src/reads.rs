@@ -1,10 +1,10 @@
 //! A few reads that refute a history of a register.
 //!
-//! A read can be left out of a history, and so can all writes of a value that nobody reads any more:
-//! what is linearizable stays so. So if some reads, with all writes of what they return, are not
-//! linearizable, the history is not, and this is a certificate that is small and soon checked, though
-//! the search that found the violation had many operations to look at. The reads that returned last
-//! are tried, more and more of them; then they are taken away again, as many at a time as possible.
+//! A read can be left out of a history, and so can all writes of a value that is not read any more: what
+//! is linearizable stays so. So if some reads, with all writes of the values that they return, are not
+//! linearizable, the history is not. That is a small certificate that is soon checked, though the search
+//! that found the violation had to explore many operations. The reads that returned last are tried, more
+//! and more of them; then reads are taken away again, as many at a time as possible.
 
 use consistory_history::Value;
 use consistory_spec::Family;
@@ -12,17 +12,17 @@ use consistory_verdict::Budget;
 use rustc_hash::FxHashSet;
 
 use crate::calls::Place;
-use crate::linearize::{Linearization, Threads, linearize};
+use crate::just_in_time::{Linearization, Threads, linearize};
 use crate::overwrites::is_plain;
 use crate::task::Task;
 use crate::timeline::Timeline;
 
 /// The most reads that are tried.
-const MOST: usize = 1024;
+const MOST_READS: usize = 1024;
 
 /// Finds some operations that cannot be linearized and stand for all, which cannot either: some
-/// reads of a register, and all writes of what they return. `None` if that is no register, there are
-/// too many, or the budget runs out.
+/// reads of a register, and all writes of what they return. `None` if the object is not a register, if there
+/// are too many reads, or if the budget runs out.
 pub(crate) fn few_reads(task: &Task<'_>, budget: &Budget, alone: u64) -> Option<Vec<Place>> {
     let is_register = match task.object().family()? {
         Family::Register(_) => true,
@@ -47,7 +47,7 @@ pub(crate) fn few_reads(task: &Task<'_>, budget: &Budget, alone: u64) -> Option<
         if refutes(some).ok()? {
             break some.to_vec();
         }
-        if count >= reads.len().min(MOST) {
+        if count >= reads.len().min(MOST_READS) {
             return None;
         }
         count *= 2;
@@ -58,7 +58,7 @@ pub(crate) fn few_reads(task: &Task<'_>, budget: &Budget, alone: u64) -> Option<
         while at < kept.len() {
             let mut fewer = kept.clone();
             fewer.drain(at..(at + step).min(kept.len()));
-            // If the time is over, they are what they are.
+            // On timeout, the reads that are left so far are kept.
             match refutes(&fewer).unwrap_or(false) {
                 true => kept = fewer,
                 false => at += step,

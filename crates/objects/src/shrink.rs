@@ -30,12 +30,12 @@ use consistory_verdict::ObjectCertificate;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::calls::Place;
-use crate::court::is_explained;
+use crate::linearizability::is_explained;
 use crate::task::Task;
 use crate::{Judgement, Options};
 
-/// Into how many parts the time is divided, one for each step: one that is hard must not end it all.
-const STEPS: u32 = 200;
+/// The number of shares of the time, one for each step: a hard step must not use up all of it.
+const TIME_SHARES: u32 = 200;
 
 /// What is left of a history that violates a model.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -90,7 +90,7 @@ pub fn shrink_object<'h>(
     let decide = |make: &dyn Fn() -> Task<'h>, model: &ObjectModel, expected: bool| {
         let over = options.budget.check();
         let decided =
-            over.and_then(|()| is_explained(&make(), model, &options.budget.share(STEPS)));
+            over.and_then(|()| is_explained(&make(), model, &options.budget.share(TIME_SHARES)));
         is_minimal.set(is_minimal.get() && decided.is_ok());
         decided == Ok(expected)
     };

@@ -12,7 +12,7 @@ use crate::calls::{Calls, CallsError, MethodId, Place};
 /// Why a history cannot be judged as one of an object.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TaskError {
-    /// It is no history of calls.
+    /// It is not a history of calls.
     #[error(transparent)]
     Calls(#[from] CallsError),
     /// The object has no such call.
@@ -122,7 +122,7 @@ impl<'h> Task<'h> {
         Ok(Task { calls, object, table, invocation_of, returns, is_pure, is_read_only })
     }
 
-    /// Gives the same task with only the returns of some operations looked at: all others count as
+    /// Returns the same task with only the returns of some operations looked at: all others count as
     /// pending. Places stay what they are.
     pub fn relaxed(&self, has_returned: impl Fn(Place) -> bool) -> Task<'h> {
         let mut task = self.clone();
@@ -134,7 +134,7 @@ impl<'h> Task<'h> {
         task
     }
 
-    /// Gives the task of some of the operations, which are sorted by start; their places are new.
+    /// Returns the task of some of the operations, which are sorted by start; their places are new.
     pub(crate) fn restricted(&self, places: &[Place]) -> Task<'h> {
         let indices = || places.iter().map(|place| place.index());
         Task {
@@ -148,17 +148,17 @@ impl<'h> Task<'h> {
         }
     }
 
-    /// Gives the same task with all operations running at one time.
+    /// Returns the same task with all operations running at one time.
     pub(crate) fn timeless(&self) -> Task<'h> {
         Task { calls: self.calls.timeless(), ..self.clone() }
     }
 
-    /// Gives the calls.
+    /// Returns the calls.
     pub fn calls(&self) -> &Calls<'h> {
         &self.calls
     }
 
-    /// Gives the object.
+    /// Returns the object.
     pub fn object(&self) -> &dyn Object {
         &*self.object
     }
@@ -168,39 +168,39 @@ impl<'h> Task<'h> {
         self.calls.len()
     }
 
-    /// Says whether there is no operation.
+    /// Checks whether there is no operation.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Gives an operation's call without its return.
+    /// Returns an operation's call without its return.
     pub fn invocation(&self, place: Place) -> &Invocation {
         &self.table.invocations[self.invocation_of[place.index()] as usize]
     }
 
-    /// Gives what an operation has to return; `None` if anything will do.
+    /// Returns what an operation has to return; `None` if anything will do.
     pub fn returns(&self, place: Place) -> Option<&Value> {
         self.returns[place.index()].map(|id| &*self.table.returns[id as usize])
     }
 
-    /// Gives an operation as specifications know it.
+    /// Returns an operation as specifications know it.
     pub(crate) fn operation(&self, place: Place) -> Operation<'_> {
         let Invocation { method, args } = self.invocation(place);
         Operation { method, args, returns: self.returns(place) }
     }
 
-    /// Says whether an operation changes no state where it returns what it did.
+    /// Checks whether an operation changes no state where it returns what it did.
     pub fn is_pure(&self, place: Place) -> bool {
         self.is_pure[place.index()]
     }
 
-    /// Says whether an operation changes no state, whatever it returns: an operation that sees it
+    /// Checks whether an operation changes no state, whatever it returns: an operation that sees it
     /// does not ask what it returned.
     pub fn is_read_only(&self, place: Place) -> bool {
         self.is_read_only[place.index()]
     }
 
-    /// Says whether an operation has to be in the linearization.
+    /// Checks whether an operation has to be in the linearization.
     pub fn is_pending(&self, place: Place) -> bool {
         self.calls.get(place).is_pending
     }
@@ -222,7 +222,7 @@ impl<'h> Task<'h> {
         self.table.invocations.len()
     }
 
-    /// Gives the number of an operation's invocation.
+    /// Returns the number of an operation's invocation.
     pub(crate) fn invocation_of(&self, place: Place) -> u32 {
         self.invocation_of[place.index()]
     }

@@ -16,7 +16,7 @@ use crate::task::Task;
 pub(crate) struct Timeline {
     /// The operations that returned, by return.
     pub(crate) returns: Vec<Place>,
-    /// For each return where its open operations start in `open`, and behind the last the end.
+    /// For each return where its open operations start in `open`, and after the last the end.
     starts: Vec<u32>,
     /// Completed operations that are open at a return, in the order of their own returns.
     open: Vec<Place>,
@@ -36,6 +36,9 @@ pub(crate) struct Timeline {
     /// Whether any operation has something in `after`.
     pub(crate) has_after: bool,
 }
+
+/// The bytes that the tables of a timeline take for each operation.
+const BYTES_PER_OPERATION: usize = 64;
 
 impl Timeline {
     /// Arranges the operations of a task.
@@ -80,12 +83,32 @@ impl Timeline {
         timeline
     }
 
-    /// Gives the completed operations that are open at a return, the returning one first.
+    /// Estimates the bytes that the timeline of a task takes.
+    pub(crate) fn bytes(task: &Task<'_>) -> u64 {
+        let calls = task.calls();
+        let completed = || calls.operations().iter().filter(|op| !op.is_pending);
+        let mut ends: Vec<i64> = completed().map(|op| op.end).collect();
+        ends.sort_unstable();
+        // Every operation is open at the returns between its start and its end.
+        let mut open = 0;
+        let mut starts = completed().map(|op| op.start).peekable();
+        let mut called = 0;
+        for (returned, &end) in ends.iter().enumerate() {
+            while starts.next_if(|&start| start <= end).is_some() {
+                called += 1;
+            }
+            open += called - returned;
+        }
+        // The list of what is open grows by doubling, and so do others for each operation.
+        (3 * open * size_of::<Place>() + calls.len() * BYTES_PER_OPERATION) as u64
+    }
+
+    /// Returns the completed operations that are open at a return, the returning one first.
     pub(crate) fn open(&self, at: usize) -> &[Place] {
         &self.open[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 
-    /// Gives what an operation's session puts before it and time does not.
+    /// Returns what an operation's session puts before it and time does not.
     pub(crate) fn after(&self, place: Place) -> &[Place] {
         if self.has_after { &self.after[place.index()] } else { &[] }
     }

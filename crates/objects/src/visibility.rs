@@ -36,13 +36,13 @@ use std::collections::VecDeque;
 
 use consistory_history::OpId;
 use consistory_spec::{Atom, Left, ObjectModel};
-use consistory_verdict::{Attempt, Budget, Instead, Stopped};
+use consistory_verdict::{Attempt, BYTES_PER_ALLOCATION, Budget, Bytes, Instead, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::bits::Bits;
 use crate::calls::Place;
 use crate::definition::Execution;
 use crate::machine::{Machine, StateId};
+use crate::small_set::SmallSet;
 use crate::task::Task;
 
 /// Which operation is tried first.
@@ -65,10 +65,10 @@ pub enum Visibility {
     All,
 }
 
-/// How many maximal attempts are kept.
-const ATTEMPTS: usize = 8;
-/// How many steps are taken between two looks at the clock.
-const PATIENCE: u32 = 256;
+/// The most attempts that are kept of those that came furthest.
+const MOST_ATTEMPTS: usize = 8;
+/// The number of steps between two checks of the budget.
+const STEPS_PER_CHECK: u32 = 256;
 /// The most operations that the search takes.
 pub(crate) const MOST_OPERATIONS: usize = 64 * 64;
 /// The most operations of which the naive way tries all subsets.
@@ -96,10 +96,10 @@ pub(crate) fn explain(
     budget: &Budget,
 ) -> Result<Explanation, Stopped> {
     match task.len().div_ceil(64) {
-        0..=1 => Search::<1>::new(task, model, strategy, visibility, budget).run(),
-        2 => Search::<2>::new(task, model, strategy, visibility, budget).run(),
-        3..=8 => Search::<8>::new(task, model, strategy, visibility, budget).run(),
-        9..=64 => Search::<64>::new(task, model, strategy, visibility, budget).run(),
+        0..=1 => VisibilitySearch::<1>::new(task, model, strategy, visibility, budget).run(),
+        2 => VisibilitySearch::<2>::new(task, model, strategy, visibility, budget).run(),
+        3..=8 => VisibilitySearch::<8>::new(task, model, strategy, visibility, budget).run(),
+        9..=64 => VisibilitySearch::<64>::new(task, model, strategy, visibility, budget).run(),
         _ => Err(Stopped::Size { operations: task.len(), limit: MOST_OPERATIONS }),
     }
 }
@@ -138,8 +138,13 @@ fn instead_in<const W: usize>(
         return Some(Instead { least: most.clone(), most });
     }
     let budget = Budget::unlimited();
-    let mut search =
-        Search::<W>::new(task, model, Strategy::default(), Visibility::default(), &budget);
+    let mut search = VisibilitySearch::<W>::new(
+        task,
+        model,
+        Strategy::default(),
+        Visibility::default(),
+        &budget,
+    );
     for (i, &place) in order.iter().enumerate() {
         let sees = match &attempt.linearization.vis {
             Some(vis) => vis[i].iter().filter_map(|op| places.get(op)).map(|p| p.index()).collect(),
@@ -169,19 +174,29 @@ struct Frame<const W: usize> {
 
 /// The visibilities of one operation that are left to try.
 enum Options<const W: usize> {
-    Listed(VecDeque<Bits<W>>),
+    Listed(VecDeque<SmallSet<W>>),
     Subsets(Subsets<W>),
+}
+
+impl<const W: usize> Options<W> {
+    /// Returns the bytes that the sets take; the same from first to last.
+    fn bytes(&self) -> u64 {
+        match self {
+            Options::Listed(sets) => (sets.capacity() * size_of::<SmallSet<W>>()) as u64,
+            Options::Subsets(_) => 0,
+        }
+    }
 }
 
 /// All sets that hold a base, by decreasing size.
 struct Subsets<const W: usize> {
-    base: Bits<W>,
+    base: SmallSet<W>,
     free: Vec<usize>,
     /// Which of `free` are left out; by increasing size.
     left_out: Option<u64>,
 }
 
-struct Search<'a, 'h, const W: usize> {
+struct VisibilitySearch<'a, 'h, const W: usize> {
     task: &'a Task<'h>,
     model: &'a ObjectModel,
     strategy: Strategy,
@@ -193,25 +208,28 @@ struct Search<'a, 'h, const W: usize> {
     is_independent: bool,
     /// Whether configurations may be compared without the places of what changes no state.
     is_comparable: bool,
-    hb: Vec<Bits<W>>,
-    po: Vec<Bits<W>>,
+    hb: Vec<SmallSet<W>>,
+    po: Vec<SmallSet<W>>,
     /// The operations by return, pending ones last.
     by_return: Vec<Place>,
     rank: Vec<u32>,
     lin: Vec<Place>,
-    linearized: Bits<W>,
+    linearized: SmallSet<W>,
     /// For each linearized operation (by place) what is linearized before it.
-    before: Vec<Bits<W>>,
+    before: Vec<SmallSet<W>>,
     /// For each linearized operation (by place) what it sees.
-    vis: Vec<Bits<W>>,
+    vis: Vec<SmallSet<W>>,
     seen: FxHashSet<Vec<u64>>,
     seen_words: u64,
+    /// The bytes of the sets that are being grown, and of those that the stack holds.
+    growing_bytes: u64,
+    stack_bytes: u64,
     steps: u32,
     furthest: usize,
     attempts: Vec<Execution>,
 }
 
-impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
+impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
     fn new(
         task: &'a Task<'h>,
         model: &'a ObjectModel,
@@ -220,7 +238,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         budget: &'a Budget,
     ) -> Self {
         let calls = task.calls();
-        let matrix = |holds: &dyn Fn(Place, Place) -> bool| -> Vec<Bits<W>> {
+        let matrix = |holds: &dyn Fn(Place, Place) -> bool| -> Vec<SmallSet<W>> {
             let into = |b| calls.places().filter(|&a| holds(a, b)).map(Place::index).collect();
             calls.places().map(into).collect()
         };
@@ -250,7 +268,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         for (i, &place) in by_return.iter().enumerate() {
             rank[place.index()] = i as u32;
         }
-        Search {
+        VisibilitySearch {
             task,
             model,
             strategy,
@@ -265,11 +283,13 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
             by_return,
             rank,
             lin: Vec::new(),
-            linearized: Bits::EMPTY,
-            before: vec![Bits::EMPTY; task.len()],
-            vis: vec![Bits::EMPTY; task.len()],
+            linearized: SmallSet::EMPTY,
+            before: vec![SmallSet::EMPTY; task.len()],
+            vis: vec![SmallSet::EMPTY; task.len()],
             seen: FxHashSet::default(),
             seen_words: 0,
+            growing_bytes: 0,
+            stack_bytes: 0,
             steps: 0,
             furthest: 0,
             attempts: Vec::new(),
@@ -299,7 +319,10 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
                 }
                 continue;
             };
-            let Some(sees) = self.next_option(place, &mut options)? else { continue };
+            let Some(sees) = self.next_option(place, &mut options)? else {
+                self.stack_bytes -= options.bytes();
+                continue;
+            };
             frame.current = Some((place, options));
             let length = self.lin.len();
             self.append(place, sees);
@@ -319,27 +342,32 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         Ok(Explanation::Stuck { stuck, attempts: self.attempts })
     }
 
+    /// Counts a step, and checks the budget now and then.
     fn tick(&mut self) -> Result<(), Stopped> {
         self.steps = self.steps.wrapping_add(1);
-        if self.steps.is_multiple_of(PATIENCE) {
+        if self.steps.is_multiple_of(STEPS_PER_CHECK) {
             self.budget.check()?;
-            self.budget.reserve(8 * self.seen_words + self.machine.memory())?;
+            let relations = (4 * self.task.len() * size_of::<SmallSet<W>>()) as u64;
+            let keys = self.seen.len() as u64 * BYTES_PER_ALLOCATION + 8 * self.seen_words;
+            let sets = self.growing_bytes + self.stack_bytes + relations;
+            let tables = self.seen.table_bytes() + keys + self.machine.memory();
+            self.budget.reserve(tables + sets)?;
         }
         Ok(())
     }
 
-    /// Says whether all completed operations are linearized.
+    /// Checks whether all completed operations are linearized.
     fn is_complete(&self) -> bool {
         self.first_unlinearized().is_none()
     }
 
-    /// Gives the rank of the completed operation that returns first of those not linearized.
+    /// Returns the rank of the completed operation that returns first of those not linearized.
     fn first_unlinearized(&self) -> Option<usize> {
         let completed = self.by_return.iter().take_while(|&&p| !self.task.is_pending(p));
         completed.into_iter().position(|p| !self.linearized.contains(p.index()))
     }
 
-    fn append(&mut self, place: Place, sees: Bits<W>) {
+    fn append(&mut self, place: Place, sees: SmallSet<W>) {
         self.before[place.index()] = self.linearized;
         self.vis[place.index()] = sees;
         self.linearized.insert(place.index());
@@ -369,7 +397,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         Frame { candidates, current: None, has_child: false }
     }
 
-    /// Gives what is not linearized and has nothing such before it in `hb`.
+    /// Returns what is not linearized and has nothing such before it in `hb`.
     fn minimals(&self) -> impl Iterator<Item = Place> {
         let left = self.task.calls().places().filter(|p| !self.linearized.contains(p.index()));
         left.filter(|p| self.hb[p.index()].is_subset(&self.linearized))
@@ -397,7 +425,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         Ok(())
     }
 
-    /// Says whether the configuration was not reached before.
+    /// Checks whether the configuration was not reached before.
     fn is_new(&mut self) -> bool {
         if !self.is_comparable || self.visibility == Visibility::All {
             return true;
@@ -412,8 +440,8 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         self.seen.insert(key)
     }
 
-    /// Gives all that reaches some operations by a composition of relations.
-    fn reaching(&self, relations: &[Atom], operations: Bits<W>) -> Bits<W> {
+    /// Returns all that reaches some operations by a composition of relations.
+    fn reaching(&self, relations: &[Atom], operations: SmallSet<W>) -> SmallSet<W> {
         relations.iter().rev().fold(operations, |reached, relation| {
             let into = match relation {
                 Atom::Po => &self.po,
@@ -421,7 +449,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
                 Atom::Lin => &self.before,
                 Atom::Vis => &self.vis,
             };
-            reached.iter().fold(Bits::EMPTY, |all, p| all.union(&into[p]))
+            reached.iter().fold(SmallSet::EMPTY, |all, p| all.union(&into[p]))
         })
     }
 
@@ -430,8 +458,8 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         self.demands.iter().filter(move |d| self.model.axioms[d.axiom].concerns(method))
     }
 
-    /// Gives what an operation that is linearized next has to see in any case.
-    fn base(&self, place: Place) -> Bits<W> {
+    /// Returns what an operation that is linearized next has to see in any case.
+    fn base(&self, place: Place) -> SmallSet<W> {
         let last = |atom| match atom {
             Atom::Po => Some(self.po[place.index()]),
             Atom::Hb => Some(self.hb[place.index()]),
@@ -441,12 +469,12 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         let bases = self
             .demands_of(place)
             .filter_map(|demand| last(demand.last).map(|set| self.reaching(&demand.prefix, set)));
-        let base = bases.fold(Bits::EMPTY, |all, set| all.union(&set));
+        let base = bases.fold(SmallSet::EMPTY, |all, set| all.union(&set));
         self.closed(place, base)
     }
 
     /// Adds to what an operation sees what it then has to see.
-    fn closed(&self, place: Place, mut sees: Bits<W>) -> Bits<W> {
+    fn closed(&self, place: Place, mut sees: SmallSet<W>) -> SmallSet<W> {
         if self.is_independent {
             return sees;
         }
@@ -462,8 +490,8 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
         }
     }
 
-    /// Says whether an operation returns what it did after what it sees.
-    fn fits(&mut self, place: Place, sees: &Bits<W>) -> bool {
+    /// Checks whether an operation returns what it did after what it sees.
+    fn fits(&mut self, place: Place, sees: &SmallSet<W>) -> bool {
         let mut state = self.machine.initial();
         for i in 0..self.lin.len() {
             let seen = self.lin[i];
@@ -486,17 +514,21 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
             }
             return Ok(Options::Subsets(Subsets { base, free, left_out: Some(0) }));
         }
-        if self.is_independent {
-            return Ok(Options::Listed(self.any_visibility(place)?.into_iter().collect()));
-        }
-        Ok(Options::Listed(self.minimal_visibilities(place)?.into()))
+        let sets = match self.is_independent {
+            true => self.any_visibility(place)?.into_iter().collect(),
+            false => self.minimal_visibilities(place)?,
+        };
+        self.growing_bytes = 0;
+        let options = Options::Listed(sets.into());
+        self.stack_bytes += options.bytes();
+        Ok(options)
     }
 
     fn next_option(
         &mut self,
         place: Place,
         options: &mut Options<W>,
-    ) -> Result<Option<Bits<W>>, Stopped> {
+    ) -> Result<Option<SmallSet<W>>, Stopped> {
         match options {
             Options::Listed(sets) => Ok(sets.pop_front()),
             Options::Subsets(subsets) => {
@@ -514,13 +546,13 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
     /// Finds the minimal sets that an operation which is linearized next can see.
     ///
     /// Sets are grown from the base by one operation at a time; one that fits is not grown.
-    fn minimal_visibilities(&mut self, place: Place) -> Result<Vec<Bits<W>>, Stopped> {
+    fn minimal_visibilities(&mut self, place: Place) -> Result<Vec<SmallSet<W>>, Stopped> {
         let base = self.base(place);
         let writers: Vec<usize> =
             self.linearized.iter().filter(|&p| !self.task.is_read_only(Place::new(p))).collect();
-        let mut reached: FxHashSet<Bits<W>> = FxHashSet::from_iter([base]);
+        let mut reached: FxHashSet<SmallSet<W>> = FxHashSet::from_iter([base]);
         let mut queue = VecDeque::from([base]);
-        let mut minimal: Vec<Bits<W>> = Vec::new();
+        let mut minimal: Vec<SmallSet<W>> = Vec::new();
         while let Some(sees) = queue.pop_front() {
             self.tick()?;
             if minimal.iter().any(|smaller| smaller.is_subset(&sees)) {
@@ -538,6 +570,8 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
                     queue.push_back(grown);
                 }
             }
+            self.growing_bytes =
+                reached.table_bytes() + queue.table_bytes() + minimal.table_bytes();
         }
         Ok(minimal)
     }
@@ -546,10 +580,11 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
     ///
     /// Goes through the linearization and keeps, for each state that a subsequence with the base
     /// in it leads to, how it was reached.
-    fn any_visibility(&mut self, place: Place) -> Result<Option<Bits<W>>, Stopped> {
+    fn any_visibility(&mut self, place: Place) -> Result<Option<SmallSet<W>>, Stopped> {
         let base = self.base(place);
-        let mut reached: Vec<(StateId, Bits<W>)> = vec![(self.machine.initial(), Bits::EMPTY)];
-        let mut index: FxHashMap<StateId, usize> = FxHashMap::default();
+        let mut reached: Vec<(StateId, SmallSet<W>)> =
+            vec![(self.machine.initial(), SmallSet::EMPTY)];
+        let mut index: FxHashSet<StateId> = FxHashSet::default();
         for i in 0..self.lin.len() {
             let seen = self.lin[i];
             let is_forced = base.contains(seen.index());
@@ -557,20 +592,23 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
                 continue;
             }
             self.tick()?;
-            let mut next: Vec<(StateId, Bits<W>)> = Vec::new();
+            let mut next: Vec<(StateId, SmallSet<W>)> = Vec::new();
             index.clear();
-            let mut reach = |state: StateId, sees: Bits<W>| {
-                index.entry(state).or_insert_with(|| {
-                    next.push((state, sees));
-                    next.len()
-                });
-            };
             for &(state, sees) in reached.iter().filter(|_| !is_forced) {
-                reach(state, sees);
+                if index.insert(state) {
+                    next.push((state, sees));
+                }
             }
             for &(state, sees) in &reached {
-                if let Some((after, _)) = self.machine.step(state, seen) {
-                    reach(after, sees.with(seen.index()));
+                self.tick()?;
+                if let Some((after, _)) = self.machine.step(state, seen)
+                    && index.insert(after)
+                {
+                    next.push((after, sees.with(seen.index())));
+                }
+                if self.steps.is_multiple_of(STEPS_PER_CHECK - 1) {
+                    self.growing_bytes =
+                        reached.table_bytes() + next.table_bytes() + index.table_bytes();
                 }
             }
             reached = next;
@@ -581,7 +619,7 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
     }
 
     fn keep_attempt(&mut self) {
-        if self.attempts.len() < ATTEMPTS && self.first_unlinearized() == Some(self.furthest) {
+        if self.attempts.len() < MOST_ATTEMPTS && self.first_unlinearized() == Some(self.furthest) {
             self.attempts.push(self.execution());
         }
     }
@@ -596,9 +634,9 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
 }
 
 impl<const W: usize> Iterator for Subsets<W> {
-    type Item = Bits<W>;
+    type Item = SmallSet<W>;
 
-    fn next(&mut self) -> Option<Bits<W>> {
+    fn next(&mut self) -> Option<SmallSet<W>> {
         let left_out = self.left_out?;
         let all = (1u64 << self.free.len()) - 1;
         // The next larger number with as many bits, or the least one with a bit more.
@@ -624,7 +662,7 @@ mod tests {
 
     #[test]
     fn subsets_come_once_and_by_decreasing_size() {
-        let base: Bits<1> = [9].into_iter().collect();
+        let base: SmallSet<1> = [9].into_iter().collect();
         let subsets = Subsets { base, free: vec![1, 2, 4, 7], left_out: Some(0) };
         let sizes: Vec<usize> = subsets.map(|sees| sees.iter().count()).collect();
         assert_eq!(sizes, [5, 4, 4, 4, 4, 3, 3, 3, 3, 3, 3, 2, 2, 2, 2, 1]);

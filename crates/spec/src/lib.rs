@@ -22,6 +22,7 @@
 
 // Objects.
 mod catalogue;
+mod footprint;
 mod lexicon;
 mod ready;
 mod script;
@@ -34,6 +35,7 @@ mod model;
 
 pub use axioms::{Atom, Axiom, Left, parse_axioms};
 pub use catalogue::{Entry, ObjectError, catalogue, find};
+pub use footprint::value_footprint;
 pub use lexicon::Lexicon;
 pub use model::{Level, NAMED, ObjectModel, object_model_implies, parse_levels};
 pub use ready::{

@@ -117,6 +117,15 @@ pub trait Specification: Send + Sync + 'static {
     fn family(&self) -> Option<Family> {
         None
     }
+
+    /// Returns the bytes that a state takes, with what it holds on the heap.
+    ///
+    /// Searches hold many states and count them against their memory budget by this. The default
+    /// counts nothing on the heap: a specification whose states grow should override it, or a
+    /// search may take more memory than it was allowed.
+    fn footprint(&self, _state: &Self::State) -> usize {
+        size_of::<Self::State>()
+    }
 }
 
 /// Objects of which more is known than their specifications say: what can be left out of a
@@ -265,6 +274,15 @@ pub trait Object: Send + Sync {
     /// Names the family of objects that it belongs to; see [`Specification::family`].
     fn family(&self) -> Option<Family>;
 
+    /// Returns the specification itself, so that its type can be asked for.
+    ///
+    /// The checker of certificates believes no hint of a specification that it does not know; the
+    /// ready objects it knows by their types.
+    fn as_any(&self) -> &dyn Any;
+
+    /// Returns the bytes that a state takes; see [`Specification::footprint`].
+    fn footprint(&self, state: &State) -> usize;
+
     /// Finds the method that a call by any of its names means.
     ///
     /// `None` for an object that lists no methods and so takes any.
@@ -343,6 +361,15 @@ impl<S: Specification> Object for S {
 
     fn family(&self) -> Option<Family> {
         Specification::family(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn footprint(&self, state: &State) -> usize {
+        let state = state.0.as_any().downcast_ref::<S::State>();
+        Specification::footprint(self, state.expect("a state is of the object that made it"))
     }
 }
 

@@ -16,6 +16,7 @@ mod budget;
 mod certificate;
 mod json;
 mod judgement;
+mod memory;
 mod objects;
 mod options;
 mod pattern;
@@ -28,6 +29,7 @@ pub use budget::{Budget, Stopped};
 pub use certificate::{Certificate, Edge, View};
 pub use json::{CertificateError, MAX_DEPTH, read_certificate, write_certificate};
 pub use judgement::{Judgement, Ruling};
+pub use memory::{BYTES_PER_ALLOCATION, Bytes};
 pub use objects::{
     Attempt, Core, Instead, Linearization, ObjectCertificate, Prefix, Unexplained,
     read_object_certificate, write_object_certificate,

@@ -2,41 +2,101 @@
 //!
 //! Return by return, all configurations are kept that explain what returned so far: the state, and
 //! which operations are linearized though they have not returned. If none is left, there is no
-//! linearization. Three things keep the sets small: an operation that changes no state is
-//! linearized when it can be, a pending one only if it changes the state, and a configuration gives
-//! way to one that differs from it only in having used up fewer pending operations. A fourth one is
-//! the specification's to say: a configuration is dropped if an operation that changes no state can
-//! no longer return what it did, whichever operations that are not linearized come before it. That
-//! is asked for operations that are open and for some that return next.
+//! linearization. What keeps the sets small:
 //!
-//! Two more leave out what can as well come in another order. Of open operations with the same call
-//! and return the one that returns first is linearized first. And only those are tried that may
-//! matter to the one that returns, if they come before it, or to another one that is tried; which
-//! these are is the specification's to say again. Whatever else comes first on a way past the
-//! return can come behind them just as well.
+//! 1. An operation that only reads is linearized as soon as it returns what it did.
+//! 2. A pending operation is linearized only where it changes the state.
+//! 3. A configuration gives way to one that differs from it only in having used fewer pending
+//!    operations.
+//! 4. Of open operations with the same call and return, the one that returns first is linearized
+//!    first.
+//! 5. Only those operations are tried that may matter to the returning one, or to another one that
+//!    is tried (a stubborn set). Whatever else comes first on a way past the return can come after
+//!    them just as well.
+//! 6. A configuration is dropped if a read can no longer return what it did, whichever operations
+//!    come before it. This is asked for reads that are open and for some that return next.
+//!
+//! Rules 2 to 4 hold for every object. Rules 5 and 6 are used for ready objects only, with the
+//! checker's own knowledge of them ([`Ready`]).
+//!
+//! Rule 1 needs to know that an operation *never* changes the state where it returns what it did.
+//! Specifications declare this, and nobody has to believe them: take a linearization, and the first
+//! declared reader `r` in it that changes the state. Up to there all readers in it change nothing,
+//! so the search comes through the same states, with some readers linearized sooner; in particular
+//! it comes to the state before `r`. All operations on the way there were called before `r`
+//! returned, so the search is there before the last of these has returned. Hence a declared reader
+//! is tried in all states that are met between its call and that return, or to the end if one of
+//! these operations is pending. If it changes one of them, it counts as no reader, and the search
+//! begins again. With rule 5 the search need not come to that state, so a ready object's reader is
+//! checked only in the states in which it is linearized.
 //!
 //! An operation has a slot from its call to its return, so that sets of operations are as small as
-//! what runs at a time, and pending ones keep theirs. States have numbers, and what an operation does
-//! in a state is asked once; those that no configuration is in any more are forgotten now and then.
+//! the number that runs at a time; pending ones keep theirs.
 
 use std::collections::HashSet;
-use std::rc::Rc;
 
-use consistory_history::Value;
-use consistory_spec::{CallRef, Goal, Operation, State};
-use consistory_verdict::{Budget, Stopped};
-use rustc_hash::{FxHashMap, FxHashSet};
+use consistory_spec::State;
+use consistory_verdict::{BYTES_PER_ALLOCATION, Budget, Bytes, Stopped};
+use rustc_hash::FxHashMap;
 
 use super::ObjectRejection;
-use super::sets::Few;
-use super::view::View;
+use super::knowledge::{Called, Ends, Ready};
+use super::sets::SmallSet;
+use super::transitions::{INITIAL, Transitions};
+use super::view::{Considered, View};
+
+/// Checks whether some operations, and pending ones if that helps, can be linearized.
+pub(crate) fn is_linearizable(
+    view: &View<'_>,
+    relevant: &[usize],
+    budget: &Budget,
+) -> Result<bool, ObjectRejection> {
+    let sequence = EventSequence::new(view, relevant);
+    let mut is_reader = view.declared_readers(Considered::Return);
+    loop {
+        let outcome = match sequence.most_running(view) {
+            0..=64 => BreadthSearch::<1>::new(view, &sequence, &is_reader, relevant).run(budget),
+            65..=256 => BreadthSearch::<4>::new(view, &sequence, &is_reader, relevant).run(budget),
+            257..=2048 => {
+                BreadthSearch::<32>::new(view, &sequence, &is_reader, relevant).run(budget)
+            }
+            2049..=MOST_RUNNING => {
+                BreadthSearch::<256>::new(view, &sequence, &is_reader, relevant).run(budget)
+            }
+            operations => Err(Stopped::Size { operations, limit: MOST_RUNNING }.into()),
+        };
+        match outcome? {
+            Outcome::Linearizable => return Ok(true),
+            Outcome::NotLinearizable => return Ok(false),
+            Outcome::WrongReader { event } => {
+                let call = |i: usize| (&view.events[i].method, &view.events[i].args);
+                for &other in relevant.iter().filter(|&&other| call(other) == call(event)) {
+                    is_reader[other] = false;
+                }
+            }
+        }
+    }
+}
+
+/// The most operations that may run at a time.
+const MOST_RUNNING: usize = 256 * 64;
+
+/// How a search ends.
+enum Outcome {
+    Linearizable,
+    NotLinearizable,
+    /// An operation that is said to read changed a state.
+    WrongReader {
+        event: usize,
+    },
+}
 
 /// The operations that are linearized and have not returned, by slot: those that will, and pending
 /// ones.
 #[derive(Clone, Copy)]
 struct Ahead<const W: usize> {
-    returning: Few<W>,
-    pending: Few<W>,
+    returning: SmallSet<W>,
+    pending: SmallSet<W>,
 }
 
 impl<const W: usize> Ahead<W> {
@@ -45,9 +105,9 @@ impl<const W: usize> Ahead<W> {
     }
 }
 
-/// The configurations at a return: by state, and by what is linearized of what will return, the
-/// pending operations that were used up. An empty list stands for none of them.
-type Frontier<const W: usize> = FxHashMap<(u32, Few<W>), Vec<Few<W>>>;
+/// The configurations at a return: by state and the linearized operations that will return, the
+/// sets of pending operations that were used. An empty list stands for the empty set.
+type Frontier<const W: usize> = FxHashMap<(u32, SmallSet<W>), Vec<SmallSet<W>>>;
 
 /// An operation that is open at a return.
 struct Open<'a> {
@@ -59,11 +119,11 @@ struct Open<'a> {
     after: Vec<usize>,
     /// The slots of open operations that are like it and return earlier.
     twins: Vec<usize>,
-    operation: Operation<'a>,
+    called: Called<'a>,
 }
 
 impl Open<'_> {
-    /// Says whether it is not linearized, and all that happened before it is.
+    /// Checks whether it is not linearized, and everything that happened before it is.
     fn is_next<const W: usize>(&self, ahead: &Ahead<W>) -> bool {
         !ahead.contains(self.slot) && self.is_ready(ahead)
     }
@@ -73,36 +133,17 @@ impl Open<'_> {
     }
 }
 
-/// Says whether some operations can be linearized.
-pub(crate) fn is_linearizable(
-    view: &View<'_>,
-    relevant: &[usize],
-    budget: &Budget,
-) -> Result<bool, ObjectRejection> {
-    let sequence = Sequence::new(view, relevant);
-    match sequence.most_running(view) {
-        0..=64 => search::<1>(view, &sequence, relevant, budget),
-        65..=256 => search::<4>(view, &sequence, relevant, budget),
-        257..=2048 => search::<32>(view, &sequence, relevant, budget),
-        2049..=MOST => search::<{ MOST / 64 }>(view, &sequence, relevant, budget),
-        operations => Err(Stopped::Size { operations, limit: MOST }.into()),
-    }
-}
-
-/// The most operations that may run at a time.
-const MOST: usize = 16_384;
-
-/// The calls and the returns of some operations, in order.
-struct Sequence {
+/// The calls and returns of the operations, in order.
+struct EventSequence {
     calls: Vec<usize>,
     returns: Vec<usize>,
-    /// For each operation when it returns or, if it is pending, when it was called.
+    /// For each operation its position among the returns or, if it is pending, among the calls.
     rank: Vec<usize>,
-    /// Whether the order of a session says more than time does.
+    /// Whether the sessions' order says more than time does.
     is_bound: bool,
 }
 
-impl Sequence {
+impl EventSequence {
     fn new(view: &View<'_>, relevant: &[usize]) -> Self {
         let mut returns: Vec<usize> =
             relevant.iter().copied().filter(|&i| !view.events[i].is_pending).collect();
@@ -126,10 +167,10 @@ impl Sequence {
             is_bound |= event.start.is_none() || (end.is_some() && *end >= event.start);
             *end = (*end).max(event.end);
         }
-        Sequence { calls, returns, rank, is_bound }
+        EventSequence { calls, returns, rank, is_bound }
     }
 
-    /// Finds how many operations run at a time, at most.
+    /// Computes how many operations run at a time, at most.
     fn most_running(&self, view: &View<'_>) -> usize {
         let (mut called, mut most) = (0, 0);
         for (returned, &next) in self.returns.iter().enumerate() {
@@ -141,71 +182,173 @@ impl Sequence {
     }
 }
 
-fn search<const W: usize>(
-    view: &View<'_>,
-    sequence: &Sequence,
-    relevant: &[usize],
-    budget: &Budget,
-) -> Result<bool, ObjectRejection> {
-    let Sequence { calls, returns, .. } = sequence;
-    let mut steps = Steps::new(view, relevant);
-    let mut slots = Slots::new(view, sequence);
-    // What was called and has not returned; without times everything is called at once.
-    let mut running: Vec<usize> = Vec::new();
-    let mut called = 0;
-    let mut frontier: Frontier<W> = Frontier::default();
-    frontier.insert((0, Few::NONE), Vec::new());
-    let mut looked_at = 0u64;
-    for (at, &next) in returns.iter().enumerate() {
-        let end = view.events[next].end;
-        while called < calls.len() && view.events[calls[called]].start <= end {
-            running.push(calls[called]);
-            slots.take(calls[called]);
-            called += 1;
+/// A declared reader that is tried in every state that is met.
+struct Watched {
+    event: usize,
+    /// The rank of the return up to which it is tried; `usize::MAX` if to the end.
+    until: usize,
+}
+
+struct BreadthSearch<'a, 'v, const W: usize> {
+    view: &'a View<'v>,
+    sequence: &'a EventSequence,
+    is_reader: &'a [bool],
+    transitions: Transitions,
+    slots: Slots,
+    /// The operations that were called and have not returned; without times all of them.
+    running: Vec<usize>,
+    /// How many operations were called.
+    called: usize,
+    /// Readers of an object that the checker does not know, by kind.
+    watched: FxHashMap<u32, Watched>,
+    /// The ends of the collection, by state.
+    ends: FxHashMap<u32, Ends>,
+    configurations_seen: u64,
+}
+
+/// How many configurations are looked at between two looks at the budget.
+const CONFIGURATIONS_PER_CHECK: u64 = 256;
+
+impl<'a, 'v, const W: usize> BreadthSearch<'a, 'v, W> {
+    fn new(
+        view: &'a View<'v>,
+        sequence: &'a EventSequence,
+        is_reader: &'a [bool],
+        relevant: &[usize],
+    ) -> Self {
+        BreadthSearch {
+            view,
+            sequence,
+            is_reader,
+            transitions: Transitions::new(view, relevant),
+            slots: Slots::new(view, sequence),
+            running: Vec::new(),
+            called: 0,
+            watched: FxHashMap::default(),
+            ends: FxHashMap::default(),
+            configurations_seen: 0,
         }
-        let is_open = |&event: &usize| !view.happens_before(next, event);
-        let open: Vec<usize> = running.iter().copied().filter(is_open).collect();
-        let goals = goals(view, &open, &running, &calls[called..], &returns[at..], &slots);
-        let open = listed(view, sequence, &steps, &open, &slots);
-        let next_slot = slots.of[next];
+    }
+
+    fn run(mut self, budget: &Budget) -> Result<Outcome, ObjectRejection> {
+        let mut frontier: Frontier<W> = Frontier::default();
+        frontier.insert((INITIAL, SmallSet::EMPTY), Vec::new());
+        for (at, &next) in self.sequence.returns.iter().enumerate() {
+            self.call_until(next, at);
+            let passed = match self.pass(at, next, frontier, budget)? {
+                Ok(passed) => passed,
+                Err(WrongReader(event)) => return Ok(Outcome::WrongReader { event }),
+            };
+            if passed.is_empty() {
+                return Ok(Outcome::NotLinearizable);
+            }
+            let next_slot = self.slots.of[next];
+            self.running.retain(|&event| event != next);
+            self.slots.free.push(next_slot);
+            self.slots.of[next] = usize::MAX;
+            let states = passed.keys().map(|&(state, _)| state);
+            frontier = match self.transitions.drop_all_but(self.view, states) {
+                None => passed,
+                Some(left) => {
+                    self.ends.clear();
+                    let number = |old: u32| left.partition_point(|&other| other < old) as u32;
+                    let renumber = |((old, set), used)| ((number(old), set), used);
+                    passed.into_iter().map(renumber).collect()
+                }
+            };
+        }
+        Ok(Outcome::Linearizable)
+    }
+
+    /// Takes the calls that come before a return, and finds out which readers are to be watched.
+    fn call_until(&mut self, next: usize, at: usize) {
+        let calls = &self.sequence.calls;
+        let end = self.view.events[next].end;
+        let first = self.called;
+        while self.called < calls.len() && self.view.events[calls[self.called]].start <= end {
+            self.running.push(calls[self.called]);
+            self.slots.take(calls[self.called]);
+            self.called += 1;
+        }
+        if self.view.ready.is_some() {
+            return;
+        }
+        self.watched.retain(|_, watched| watched.until >= at);
+        let is_pending = |&event: &usize| self.view.events[event].is_pending;
+        // Everything that was called before the reader returns may come before it.
+        for &event in calls[first..self.called].iter().filter(|&&event| self.is_reader[event]) {
+            let end = self.view.events[event].end;
+            let later = calls[self.called..]
+                .iter()
+                .take_while(|&&other| end.is_none() || self.view.events[other].start <= end);
+            let mut before = self.running.iter().chain(later);
+            let until = match before.clone().any(is_pending) {
+                true => usize::MAX,
+                false => {
+                    before.by_ref().map(|&event| self.sequence.rank[event]).max().unwrap_or(at)
+                }
+            };
+            let kind = self.transitions.kind(event);
+            let watched = self.watched.entry(kind).or_insert(Watched { event, until });
+            watched.until = watched.until.max(until);
+        }
+    }
+
+    /// Linearizes operations until the returning one is linearized, in every way.
+    fn pass(
+        &mut self,
+        at: usize,
+        next: usize,
+        frontier: Frontier<W>,
+        budget: &Budget,
+    ) -> Result<Result<Frontier<W>, WrongReader>, ObjectRejection> {
+        let is_open = |&event: &usize| !self.view.happens_before(next, event);
+        let open: Vec<usize> = self.running.iter().copied().filter(is_open).collect();
+        let reads = self.reads_ahead(&open, at);
+        let open = self.list(&open);
+        let next_slot = self.slots.of[next];
         let mut passed: Frontier<W> = Frontier::default();
         let mut seen: Frontier<W> = Frontier::default();
         let mut work: Vec<(u32, Ahead<W>)> = Vec::new();
         for ((state, returning), used) in frontier {
             if used.is_empty() {
-                work.push((state, Ahead { returning, pending: Few::NONE }));
+                work.push((state, Ahead { returning, pending: SmallSet::EMPTY }));
             }
             work.extend(used.into_iter().map(|pending| (state, Ahead { returning, pending })));
         }
         while let Some((state, mut ahead)) = work.pop() {
-            looked_at += 1;
-            if looked_at.is_multiple_of(256) {
+            self.configurations_seen += 1;
+            if self.configurations_seen.is_multiple_of(CONFIGURATIONS_PER_CHECK) {
                 budget.check()?;
-                let each = (64 + 24 * W) as u64;
-                let configurations = (work.len() + seen.len() + passed.len()) as u64;
-                budget.reserve(each * configurations + 256 * steps.states.len() as u64)?;
+                let tables = table_bytes(&passed) + table_bytes(&seen);
+                let others = work.table_bytes() + self.ends.table_bytes();
+                budget.reserve(tables + others + self.transitions.bytes())?;
             }
-            settle(view, &mut steps, &open, state, &mut ahead);
+            if let Err(wrong) =
+                self.watch(state).and_then(|()| self.settle(&open, state, &mut ahead))
+            {
+                return Ok(Err(wrong));
+            }
             if ahead.returning.contains(next_slot) {
                 ahead.returning.remove(next_slot);
                 insert(&mut passed, state, &ahead);
                 continue;
             }
-            let here = &steps.states[state as usize];
-            if !goals.iter().all(|goal| goal.is_near(view, here, &ahead)) {
+            let here = self.transitions.state(state);
+            if !reads.iter().all(|read| read.is_possible(self.view, here, &ahead))
+                || !insert(&mut seen, state, &ahead)
+            {
                 continue;
             }
-            if !insert(&mut seen, state, &ahead) {
-                continue;
-            }
-            let matters = mattering(view, here, &open, next_slot, &ahead);
+            let tried = self.stubborn_set(state, &open, next_slot, &ahead);
             for one in open.iter().filter(|one| {
                 !one.is_reader
-                    && matters.contains(one.slot)
+                    && tried.is_none_or(|tried| tried.contains(one.slot))
                     && one.is_next(&ahead)
                     && one.twins.iter().all(|&twin| ahead.contains(twin))
             }) {
-                let Some(after) = steps.perform(view, state, one.event) else { continue };
+                let after = self.transitions.perform(self.view, state, one.event);
+                let Some(after) = after else { continue };
                 if one.is_pending && after == state {
                     continue;
                 }
@@ -216,106 +359,144 @@ fn search<const W: usize>(
                 work.push((after, further));
             }
         }
-        running.retain(|&i| i != next);
-        slots.free.push(next_slot);
-        slots.of[next] = usize::MAX;
-        if passed.is_empty() {
-            return Ok(false);
-        }
-        frontier = steps.forget(passed);
+        Ok(Ok(passed))
     }
-    Ok(true)
-}
 
-fn listed<'a>(
-    view: &'a View<'_>,
-    sequence: &Sequence,
-    steps: &Steps,
-    open: &[usize],
-    slots: &Slots,
-) -> Vec<Open<'a>> {
-    let listed = |&event: &usize| {
-        let call = &view.events[event];
-        // Of what runs at a time only the order of a session puts one before another.
-        let is_before = |&&other: &&usize| {
-            view.events[other].session == call.session && view.happens_before(other, event)
-        };
-        let is_twin = |&&other: &&usize| {
-            !sequence.is_bound
-                && steps.kind[other] == steps.kind[event]
-                && view.events[other].is_pending == call.is_pending
-                && sequence.rank[other] < sequence.rank[event]
-        };
-        let slot = |&other: &usize| slots.of[other];
-        Open {
-            event,
-            slot: slots.of[event],
-            is_pending: call.is_pending,
-            is_reader: !call.is_pending
-                && view.object.is_read_only(&call.method, call.returns.as_ref()),
-            after: open.iter().filter(is_before).map(slot).collect(),
-            twins: open.iter().filter(is_twin).map(slot).collect(),
-            operation: Operation {
-                method: &call.method,
-                args: &call.args,
-                returns: call.returns.as_ref(),
-            },
+    /// Checks in a state that the watched readers do not change it.
+    fn watch(&mut self, state: u32) -> Result<(), WrongReader> {
+        for watched in self.watched.values() {
+            let after = self.transitions.perform(self.view, state, watched.event);
+            if after.is_some_and(|after| after != state) {
+                return Err(WrongReader(watched.event));
+            }
         }
-    };
-    open.iter().map(listed).collect()
-}
+        Ok(())
+    }
 
-/// Finds the operation that returns next and, again and again, what may matter to one that was
-/// found if it comes before it.
-fn mattering<const W: usize>(
-    view: &View<'_>,
-    state: &State,
-    open: &[Open<'_>],
-    next_slot: usize,
-    ahead: &Ahead<W>,
-) -> Few<W> {
-    let (mut found, mut asked) = (Few::<W>::NONE, Few::<W>::NONE);
-    found.insert(next_slot);
-    let is_left = |one: &&Open<'_>| !ahead.contains(one.slot);
-    loop {
-        let mut left = open.iter().filter(is_left);
-        let one = left.find(|one| found.contains(one.slot) && !asked.contains(one.slot));
-        let Some(one) = one else { return found };
-        asked.insert(one.slot);
-        for other in open.iter().filter(is_left) {
-            if !found.contains(other.slot)
-                && (!one.is_ready(ahead)
-                    || view.object.depends(state, &one.operation, &other.operation))
-            {
-                found.insert(other.slot);
+    /// Linearizes the readers that return what they did.
+    fn settle(
+        &mut self,
+        open: &[Open<'_>],
+        state: u32,
+        ahead: &mut Ahead<W>,
+    ) -> Result<(), WrongReader> {
+        loop {
+            let mut is_done = true;
+            for one in open.iter().filter(|one| one.is_reader) {
+                if !one.is_next(ahead) {
+                    continue;
+                }
+                match self.transitions.perform(self.view, state, one.event) {
+                    None => {}
+                    Some(after) if after == state => {
+                        ahead.returning.insert(one.slot);
+                        is_done = false;
+                    }
+                    Some(_) => return Err(WrongReader(one.event)),
+                }
+            }
+            if is_done {
+                return Ok(());
             }
         }
     }
-}
 
-/// Linearizes what changes no state, if it returns what it did.
-fn settle<const W: usize>(
-    view: &View<'_>,
-    steps: &mut Steps,
-    open: &[Open<'_>],
-    state: u32,
-    ahead: &mut Ahead<W>,
-) {
-    loop {
-        let mut is_done = true;
-        for one in open.iter().filter(|one| one.is_reader) {
-            if one.is_next(ahead) && steps.perform(view, state, one.event).is_some() {
-                ahead.returning.insert(one.slot);
-                is_done = false;
+    fn list(&self, open: &[usize]) -> Vec<Open<'a>> {
+        let view = self.view;
+        let listed = |&event: &usize| {
+            let call = &view.events[event];
+            // Of operations that run at a time only a session's order puts one before another.
+            let is_before = |&&other: &&usize| {
+                view.events[other].session == call.session && view.happens_before(other, event)
+            };
+            let is_twin = |&&other: &&usize| {
+                !self.sequence.is_bound
+                    && self.transitions.kind(other) == self.transitions.kind(event)
+                    && view.events[other].is_pending == call.is_pending
+                    && self.sequence.rank[other] < self.sequence.rank[event]
+            };
+            let slot = |&other: &usize| self.slots.of[other];
+            Open {
+                event,
+                slot: self.slots.of[event],
+                is_pending: call.is_pending,
+                is_reader: !call.is_pending && self.is_reader[event],
+                after: open.iter().filter(is_before).map(slot).collect(),
+                twins: open.iter().filter(is_twin).map(slot).collect(),
+                called: view.called(event),
+            }
+        };
+        open.iter().map(listed).collect()
+    }
+
+    /// Computes the set of the returning operation and, again and again, of those that may matter
+    /// to one in the set if they come before it; `None` if that may be all of them.
+    fn stubborn_set(
+        &mut self,
+        state: u32,
+        open: &[Open<'_>],
+        next_slot: usize,
+        ahead: &Ahead<W>,
+    ) -> Option<SmallSet<W>> {
+        let ready = self.view.ready.as_ref().filter(|ready| ready.has_independent_calls())?;
+        let transitions = &self.transitions;
+        let ends = self.ends.entry(state);
+        let ends = ends.or_insert_with(|| ready.ends(self.view.object, transitions.state(state)));
+        let (mut set, mut asked) = (SmallSet::<W>::EMPTY, SmallSet::<W>::EMPTY);
+        set.insert(next_slot);
+        let is_left = |one: &&Open<'_>| !ahead.contains(one.slot);
+        loop {
+            let mut left = open.iter().filter(is_left);
+            let one = left.find(|one| set.contains(one.slot) && !asked.contains(one.slot));
+            let Some(one) = one else { return Some(set) };
+            asked.insert(one.slot);
+            for other in open.iter().filter(is_left) {
+                if !set.contains(other.slot)
+                    && (!one.is_ready(ahead) || ready.matters(ends, &one.called, &other.called))
+                {
+                    set.insert(other.slot);
+                }
             }
         }
-        if is_done {
-            return;
+    }
+
+    /// Lists the open reads and some others of those that return next, if the checker can tell that
+    /// a read has become impossible.
+    fn reads_ahead(&self, open: &[usize], at: usize) -> Vec<ReadAhead<'a>> {
+        let view = self.view;
+        let Some(ready) = view.ready.as_ref().filter(|ready| ready.foresees_reads()) else {
+            return Vec::new();
+        };
+        let (returning, uncalled) =
+            (&self.sequence.returns[at..], &self.sequence.calls[self.called..]);
+        let slot = |event: usize| Some(self.slots.of[event]).filter(|&slot| slot != usize::MAX);
+        let is_open: HashSet<usize> = open.iter().copied().collect();
+        let near = &returning[..returning.len().min(RETURNS_AHEAD)];
+        let (mut reads, mut others) = (Vec::new(), 0);
+        for &event in near.iter().filter(|&&event| self.is_reader[event]) {
+            let call = &view.events[event];
+            if call.returns.is_none() {
+                continue;
+            }
+            others += usize::from(!is_open.contains(&event));
+            if others > READS_AHEAD {
+                break;
+            }
+            let later = uncalled.iter().take_while(|&&other| view.events[other].start <= call.end);
+            let is_before =
+                |&other: &usize| !view.happens_before(event, other) && !self.is_reader[other];
+            let before = self.running.iter().chain(later).copied().filter(is_before);
+            let before = before.map(|other| (slot(other), view.called(other))).collect();
+            reads.push(ReadAhead { ready, slot: slot(event), called: view.called(event), before });
         }
+        reads
     }
 }
 
-/// Adds a configuration, unless one that used up fewer pending operations is there.
+/// An operation that is declared to read, and changed a state.
+struct WrongReader(usize);
+
+/// Adds a configuration, unless one that used fewer pending operations is there.
 fn insert<const W: usize>(frontier: &mut Frontier<W>, state: u32, ahead: &Ahead<W>) -> bool {
     let mut is_known = true;
     let known = frontier.entry((state, ahead.returning)).or_insert_with(|| {
@@ -327,80 +508,22 @@ fn insert<const W: usize>(frontier: &mut Frontier<W>, state: u32, ahead: &Ahead<
         return false;
     }
     known.retain(|more| !used.is_subset(more));
-    if *used != Few::NONE {
+    if *used != SmallSet::EMPTY {
         known.push(*used);
     }
     true
 }
 
-/// What operations do, as far as it was asked.
-struct Steps {
-    states: Vec<Rc<State>>,
-    numbers: FxHashMap<Rc<State>, u32>,
-    /// For each operation a number that it shares with those of the same call and return.
-    kind: Vec<u32>,
-    known: FxHashMap<(u32, u32), Option<u32>>,
-    /// Where states are copied to be changed.
-    scratch: State,
-}
-
-/// How many states are kept in any case.
-const KEPT: usize = 1 << 16;
-
-impl Steps {
-    fn new(view: &View<'_>, relevant: &[usize]) -> Self {
-        let mut kinds: FxHashMap<(&str, &[Value], Option<&Value>), u32> = FxHashMap::default();
-        let mut kind = vec![0; view.events.len()];
-        for &event in relevant {
-            let call = &view.events[event];
-            let fresh = kinds.len() as u32;
-            let key = (&*call.method, &*call.args, call.returns.as_ref());
-            kind[event] = *kinds.entry(key).or_insert(fresh);
+/// Estimates the bytes that a table of configurations takes.
+fn table_bytes<const W: usize>(frontier: &Frontier<W>) -> u64 {
+    // Lists are empty where nothing is pending; otherwise most hold few sets, with room for four.
+    let lists = match frontier.values().next() {
+        Some(first) if !first.is_empty() => {
+            4 * size_of::<SmallSet<W>>() as u64 + BYTES_PER_ALLOCATION
         }
-        let scratch = view.object.initial();
-        let initial = Rc::new(scratch.clone());
-        let numbers = FxHashMap::from_iter([(Rc::clone(&initial), 0)]);
-        Steps { states: vec![initial], numbers, kind, known: FxHashMap::default(), scratch }
-    }
-
-    /// Performs an operation; gives the state behind it, if it can return what it did.
-    fn perform(&mut self, view: &View<'_>, state: u32, event: usize) -> Option<u32> {
-        let key = (state, self.kind[event]);
-        if let Some(&known) = self.known.get(&key) {
-            return known;
-        }
-        self.scratch.clone_from(&self.states[state as usize]);
-        let is_possible = view.perform(&mut self.scratch, event);
-        let after = is_possible.then(|| match self.numbers.get(&self.scratch) {
-            Some(&known) => known,
-            None => {
-                let fresh = self.states.len() as u32;
-                let state = Rc::new(self.scratch.clone());
-                self.states.push(Rc::clone(&state));
-                self.numbers.insert(state, fresh);
-                fresh
-            }
-        });
-        self.known.insert(key, after);
-        after
-    }
-
-    /// Forgets states that no configuration is in, if they are many; gives the configurations with
-    /// their new numbers.
-    fn forget<const W: usize>(&mut self, frontier: Frontier<W>) -> Frontier<W> {
-        let used: FxHashSet<u32> = frontier.keys().map(|&(state, _)| state).collect();
-        if self.states.len() < KEPT + 4 * used.len() {
-            return frontier;
-        }
-        let mut used: Vec<u32> = used.into_iter().collect();
-        used.sort_unstable();
-        self.known.clear();
-        self.states = used.iter().map(|&old| Rc::clone(&self.states[old as usize])).collect();
-        self.numbers = self.states.iter().cloned().zip(0..).collect();
-        let number = |old: u32| used.partition_point(|&other| other < old) as u32;
-        let renumbered = |((old, set), used)| ((number(old), set), used);
-        frontier.into_iter().map(renumbered).collect()
-    }
+        _ => 0,
+    };
+    frontier.table_bytes() + frontier.len() as u64 * lists
 }
 
 /// The slots of operations that run.
@@ -411,7 +534,7 @@ struct Slots {
 }
 
 impl Slots {
-    fn new(view: &View<'_>, sequence: &Sequence) -> Self {
+    fn new(view: &View<'_>, sequence: &EventSequence) -> Self {
         let free = (0..sequence.most_running(view)).rev().collect();
         Slots { of: vec![usize::MAX; view.events.len()], free }
     }
@@ -421,68 +544,34 @@ impl Slots {
     }
 }
 
-/// An operation that changes no state, and what may come before it.
-struct Aim<'a> {
+/// A read, and the operations that may come before it.
+struct ReadAhead<'a> {
+    ready: &'a Ready,
     /// Its slot, if it was called.
     slot: Option<usize>,
-    goal: Goal<'a>,
+    called: Called<'a>,
     /// With their slots.
-    before: Vec<(Option<usize>, CallRef<'a>)>,
+    before: Vec<(Option<usize>, Called<'a>)>,
 }
 
-/// How many operations that change no state and are not open yet are looked at.
-const AHEAD: usize = 8;
-/// Among how many that return next.
-const NEXT: usize = 64;
+/// How many reads that are not open yet are looked at.
+const READS_AHEAD: usize = 8;
+/// Among how many that return next these reads are.
+const RETURNS_AHEAD: usize = 64;
 
-/// Lists the open operations that change no state and some others, of those that return next, if
-/// the specification looks ahead.
-fn goals<'a>(
-    view: &'a View<'_>,
-    open: &[usize],
-    running: &[usize],
-    uncalled: &[usize],
-    returning: &[usize],
-    slots: &Slots,
-) -> Vec<Aim<'a>> {
-    if !view.object.looks_ahead() {
-        return Vec::new();
-    }
-    let is_reader = |event: usize| {
-        let event = &view.events[event];
-        view.object.is_read_only(&event.method, event.returns.as_ref())
-    };
-    let slot = |event: usize| Some(slots.of[event]).filter(|&slot| slot != usize::MAX);
-    let is_open: HashSet<usize> = open.iter().copied().collect();
-    let near = &returning[..returning.len().min(NEXT)];
-    let (mut aims, mut others) = (Vec::new(), 0);
-    for &event in near.iter().filter(|&&event| is_reader(event)) {
-        let call = &view.events[event];
-        let Some(returns) = &call.returns else { continue };
-        others += usize::from(!is_open.contains(&event));
-        if others > AHEAD {
-            break;
-        }
-        let later = uncalled.iter().take_while(|&&other| view.events[other].start <= call.end);
-        let is_before = |&other: &usize| !view.happens_before(event, other) && !is_reader(other);
-        let before = running.iter().chain(later).filter(|other| is_before(other)).map(|&other| {
-            let call = &view.events[other];
-            (slot(other), (&*call.method, &*call.args))
-        });
-        let goal = Goal { method: &call.method, args: &call.args, returns };
-        aims.push(Aim { slot: slot(event), goal, before: before.collect() });
-    }
-    aims
-}
-
-impl Aim<'_> {
-    /// Says whether the operation is linearized or still can be.
-    fn is_near<const W: usize>(&self, view: &View<'_>, state: &State, ahead: &Ahead<W>) -> bool {
+impl ReadAhead<'_> {
+    /// Checks whether the read is linearized or still can be.
+    fn is_possible<const W: usize>(
+        &self,
+        view: &View<'_>,
+        state: &State,
+        ahead: &Ahead<W>,
+    ) -> bool {
         let is_done = |slot: Option<usize>| slot.is_some_and(|slot| ahead.contains(slot));
         is_done(self.slot) || {
             let left = self.before.iter().filter(|(slot, _)| !is_done(*slot));
-            let by: Vec<CallRef<'_>> = left.map(|&(_, call)| call).collect();
-            view.object.can_reach(state, &self.goal, &by)
+            let by: Vec<Called<'_>> = left.map(|&(_, call)| call).collect();
+            self.ready.can_return(view.object, state, &self.called, &by)
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Confirms a core: operations that cannot be linearized, and that refute the whole history.
 //!
 //! A linearization of the history must stay one when all other operations are taken out of it. For
-//! each family of objects there is a set of operations whose absence nobody else can notice.
+//! each family of objects there is a set of operations whose absence nobody else can notice, as long
+//! as only the methods named here stay: a `size` that stays would notice every absence.
 //!
 //! - A register: any read; and a write, if no read that stays returns its value. What a read that
 //!   stays returns was put there by the last write before it, which has that value and stays.
@@ -9,14 +10,14 @@
 //!   own. Of an element that stays every call stays that may have changed something.
 //! - A store: whatever concerns another key; any `get`; a `put` that no `get` that stays can begin
 //!   with, and an `append` of what none contains. What a `get` that stays returns was made by the
-//!   last `put` before it and the appends behind that, so all of these stay; without appends those
+//!   last `put` before it and the appends after that, so all of these stay; without appends those
 //!   are the puts of just that. Of the calls of a key
 //!   all must be texts, or all lists and their elements, or none may be an `append`, so that no
 //!   `append` is ever impossible.
 //! - Queues, stacks and priority queues: a value with all calls that put it in or took it out, as
 //!   no other value comes out sooner or later for it; a removal that found nothing; and whatever
 //!   only looks. A pending removal that took a value that stays can't be left out; none did if
-//!   every value that stays has a removal that returned it, and one that starts behind the ends of
+//!   every value that stays has a removal that returned it, and one that starts after the ends of
 //!   all that stays has a place at the end, where it does not matter.
 
 use std::collections::HashSet;
@@ -25,6 +26,7 @@ use consistory_history::Value;
 use consistory_spec::{Family, ObjectModel};
 use consistory_verdict::{Budget, Core};
 
+use super::knowledge::Ready;
 use super::view::{Event, View};
 use super::{ObjectRejection, breadth};
 
@@ -34,7 +36,8 @@ pub(crate) fn refuted(
     core: &Core,
     budget: &Budget,
 ) -> Result<(), ObjectRejection> {
-    let family = view.object.family().filter(|_| model.is_linearizability());
+    let family = view.ready.as_ref().and_then(Ready::family);
+    let family = family.filter(|_| model.is_linearizability());
     let family = family.ok_or(ObjectRejection::NoCore)?;
     let mut kept: Vec<usize> = Vec::new();
     for &op in &core.operations {
@@ -46,11 +49,24 @@ pub(crate) fn refuted(
         let op = view.name(pair[0]);
         return Err(ObjectRejection::Misplaced { part: "operations", op });
     }
-    // What was called behind every return comes last in a linearization, if at all.
+    // What was called after every return comes last in a linearization, if at all.
     let last_end = view.events.iter().filter_map(|event| event.end).max();
     let is_too_late = |event: &Event| event.is_pending && event.start > last_end;
     let outside = (0..view.events.len())
         .filter(|event| !inside.contains(event) && !is_too_late(&view.events[*event]));
+    let kept_methods: &[&str] = match family {
+        Family::Register(_) => &["read", "write"],
+        Family::Set => &["add", "remove", "contains"],
+        Family::Store(_) => &["get", "put", "append"],
+        Family::Queue => &["enqueue", "offer", "dequeue"],
+        Family::Stack => &["push", "pop"],
+        Family::LeastFirst | Family::GreatestFirst => &["insert", "offer", "poll"],
+        Family::Counter(_) | Family::Deque => return Err(ObjectRejection::NoCore),
+    };
+    if let Some(&event) = kept.iter().find(|&&i| !kept_methods.contains(&&*view.events[i].method)) {
+        let op = view.name(event);
+        return Err(ObjectRejection::Misplaced { part: "operations", op });
+    }
     let can_go = match family {
         Family::Register(_) => register(view, &kept),
         Family::Set => set(view, &kept),
@@ -73,7 +89,7 @@ pub(crate) fn refuted(
     }
 }
 
-/// Says of an operation whether it can be left out.
+/// Tells of an operation whether it can be left out.
 type CanGo<'a> = Box<dyn Fn(&Event) -> bool + 'a>;
 
 fn register<'a>(view: &'a View<'_>, kept: &[usize]) -> CanGo<'a> {
@@ -100,7 +116,7 @@ fn set<'a>(view: &'a View<'_>, kept: &[usize]) -> CanGo<'a> {
     })
 }
 
-/// Gives `None` if appends may be impossible, or methods are called of which nothing is known here.
+/// Returns `None` if appends may be impossible, or methods are called of which nothing is known here.
 fn store<'a>(view: &'a View<'_>, kept: &[usize], initial: &Value) -> Option<CanGo<'a>> {
     let keys: HashSet<Option<&Value>> = kept.iter().map(|&i| view.events[i].args.first()).collect();
     let of_keys = || view.events.iter().filter(|event| keys.contains(&event.args.first()));
@@ -193,6 +209,7 @@ fn collection<'a>(
             Some(value) => !values.contains(value),
             None => event.is_pending && (is_all_removed || event.start > last_end),
         },
-        method => view.object.is_read_only(method, event.returns.as_ref()),
+        "peek" | "contains" | "size" | "isEmpty" | "toArray" => true,
+        _ => false,
     })
 }

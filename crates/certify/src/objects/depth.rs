@@ -1,22 +1,29 @@
 //! Confirms that no order and visibility explains some operations, depth first.
 //!
-//! Operations are appended one by one, each with a set that it sees. For each operation the sets are grown from what the axioms demand, by one
-//! operation that may change the state at a time; a set after which the operation returns what it
-//! did is not grown further. (That larger sets need not be tried is the theorem of Emmi and Enea:
-//! what an operation sees only obliges later ones to see more.) A position is the order of the
-//! operations and what each sees, and is left at once if the same operations were reached before
-//! with the same sets and the same order of those that may change the state.
+//! Operations are appended one by one, each with a set that it sees. The sets of an operation are
+//! grown from what the axioms demand, by one operation that may change the state at a time; a set
+//! after which the operation returns what it did is not grown further. (That larger sets need not be
+//! tried is the theorem of Emmi and Enea: what an operation sees only obliges later ones to see
+//! more.) A position is the order of the operations and what each sees, and is left at once if the
+//! same operations were reached before with the same sets and the same order of those that may
+//! change the state.
+//!
+//! Operations that only read are thus neither added to sets nor told apart by where they stand. If
+//! the checker does not know the object, that they only read is checked in every state that occurs
+//! while a set is replayed. That is enough: a set with more readers in it, or with readers in other
+//! places, comes through the same states up to the first reader that changes one of them. An
+//! operation that turns out not to be a reader counts as none, and the search begins again.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use consistory_spec::{Atom, Axiom, Left, ObjectModel, State};
-use consistory_verdict::{Budget, Stopped};
+use consistory_verdict::{BYTES_PER_ALLOCATION, Budget, Bytes, Stopped};
 
 use super::ObjectRejection;
 use super::sets::Set;
-use super::view::View;
+use super::view::{Considered, View};
 
-struct Search<'a, 'v> {
+struct DepthSearch<'a, 'v> {
     view: &'a View<'v>,
     axioms: Vec<&'a Axiom>,
     /// The operations, which sets number.
@@ -24,8 +31,15 @@ struct Search<'a, 'v> {
     before_po: Vec<Set>,
     before_hb: Vec<Set>,
     is_reader: Vec<bool>,
+    /// The states in which the readers were checked.
+    checked: HashSet<State>,
+    /// An operation that is declared to read, and changed a state.
+    wrong_reader: Option<usize>,
     budget: &'a Budget,
     steps: u64,
+    /// The bytes of the positions that were left, and of the states that were checked.
+    left_bytes: usize,
+    checked_bytes: usize,
     /// The positions that were left.
     left: HashSet<Vec<u32>>,
     /// The sets that occur in them, numbered.
@@ -51,17 +65,39 @@ struct Choices {
     visible: Vec<Set>,
 }
 
-/// Says whether some abstract execution explains the operations.
+/// Checks whether some abstract execution explains the operations.
 pub(crate) fn is_explained(
     view: &View<'_>,
     model: &ObjectModel,
     relevant: &[usize],
     budget: &Budget,
 ) -> Result<bool, ObjectRejection> {
-    Search::new(view, model, relevant, budget)?.run()
+    with_readers(view, relevant, |is_reader| {
+        let mut search = DepthSearch::new(view, model, relevant, is_reader, budget)?;
+        let found = search.run()?;
+        Ok((found, search.wrong_reader))
+    })
 }
 
-/// Says whether an operation can come next: `order` is appended, and `sets` says for each of it at
+/// Searches with the declared readers, and again without those that turn out not to be readers.
+fn with_readers(
+    view: &View<'_>,
+    events: &[usize],
+    mut search: impl FnMut(Vec<bool>) -> Result<(bool, Option<usize>), ObjectRejection>,
+) -> Result<bool, ObjectRejection> {
+    let declared = view.declared_readers(Considered::Method);
+    let mut is_reader: Vec<bool> = events.iter().map(|&event| declared[event]).collect();
+    loop {
+        let (found, wrong_reader) = search(is_reader.clone())?;
+        let Some(wrong) = wrong_reader else { return Ok(found) };
+        let method = &view.events[events[wrong]].method;
+        for (i, &event) in events.iter().enumerate() {
+            is_reader[i] &= view.events[event].method != *method;
+        }
+    }
+}
+
+/// Checks whether an operation can come next: `order` is appended, and `sets` says for each of it at
 /// which places what it sees stands.
 pub(crate) fn can_follow(
     view: &View<'_>,
@@ -72,12 +108,15 @@ pub(crate) fn can_follow(
     budget: &Budget,
 ) -> Result<bool, ObjectRejection> {
     let events: Vec<usize> = order.iter().copied().chain([next]).collect();
-    let mut search = Search::new(view, model, &events, budget)?;
-    let mut position = Position::new(events.len());
-    for (i, seen) in sets.iter().enumerate() {
-        position.append(i, Set::of(events.len(), seen.iter().copied()));
-    }
-    Ok(!search.visible(&position, order.len())?.is_empty())
+    with_readers(view, &events, |is_reader| {
+        let mut search = DepthSearch::new(view, model, &events, is_reader, budget)?;
+        let mut position = Position::new(events.len());
+        for (i, seen) in sets.iter().enumerate() {
+            position.append(i, Set::of(events.len(), seen.iter().copied()));
+        }
+        let is_possible = !search.visible(&position, order.len())?.is_empty();
+        Ok((is_possible, search.wrong_reader))
+    })
 }
 
 impl Position {
@@ -100,11 +139,12 @@ impl Position {
     }
 }
 
-impl<'a, 'v> Search<'a, 'v> {
+impl<'a, 'v> DepthSearch<'a, 'v> {
     fn new(
         view: &'a View<'v>,
         model: &'a ObjectModel,
         events: &'a [usize],
+        is_reader: Vec<bool>,
         budget: &'a Budget,
     ) -> Result<Self, ObjectRejection> {
         // Four sets for each operation.
@@ -118,16 +158,18 @@ impl<'a, 'v> Search<'a, 'v> {
             (0..events.len()).map(before).collect()
         };
         let axioms: Vec<&Axiom> = model.axioms.iter().filter(|a| a.left == Left::Vis).collect();
-        Ok(Search {
+        Ok(DepthSearch {
             view,
             events,
             before_po: into(&|x, y| view.program_order(x, y))?,
             before_hb: into(&|x, y| view.happens_before(x, y))?,
-            is_reader: (events.iter())
-                .map(|&event| view.object.is_read_only(&view.events[event].method, None))
-                .collect(),
+            is_reader,
+            checked: HashSet::new(),
+            wrong_reader: None,
             budget,
             steps: 0,
+            left_bytes: 0,
+            checked_bytes: 0,
             left: HashSet::new(),
             sets: HashMap::new(),
             composes_lin: axioms.iter().any(|a| a.right.len() > 1 && a.right.contains(&Atom::Lin)),
@@ -147,6 +189,9 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut stack = vec![Choices { next: 0, visible: Vec::new() }];
         while let Some(choices) = stack.last_mut() {
             self.budget.check()?;
+            if self.wrong_reader.is_some() {
+                return Ok(false);
+            }
             if let Some(sees) = choices.visible.pop() {
                 position.append(choices.next - 1, sees);
                 if completed.is_subset(&position.done) {
@@ -199,10 +244,42 @@ impl<'a, 'v> Search<'a, 'v> {
         if self.mentions_vis {
             key.extend(position.done.iter().map(|i| number(&position.sees[i])));
         }
-        self.left.insert(key)
+        let bytes = 4 * key.capacity() + BYTES_PER_ALLOCATION as usize;
+        let is_new = self.left.insert(key);
+        self.left_bytes += if is_new { bytes } else { 0 };
+        is_new
     }
 
-    /// Gives the smallest sets that the next operation may see; one of them, where nothing depends
+    /// Checks the budget, with some more bytes than the tables take.
+    fn account(&self, more: usize) -> Result<(), ObjectRejection> {
+        self.budget.check()?;
+        let sets = self.sets.len() * self.set_bytes() + self.left_bytes + self.checked_bytes;
+        let relations = 4 * self.events.len() * self.set_bytes();
+        let tables = self.left.table_bytes() + self.sets.table_bytes() + self.checked.table_bytes();
+        Ok(self.budget.reserve((sets + relations + more) as u64 + tables)?)
+    }
+
+    /// Estimates the bytes that a set in a table takes.
+    fn set_bytes(&self) -> usize {
+        size_of::<Set>() + BYTES_PER_ALLOCATION as usize + self.events.len().div_ceil(64) * 8
+    }
+
+    /// Checks in a state that the readers do not change it, if the checker does not know the object.
+    fn check_readers(&mut self, state: &State) {
+        if self.view.ready.is_some() || self.checked.contains(state) {
+            return;
+        }
+        for i in (0..self.events.len()).filter(|&i| self.is_reader[i]) {
+            let mut after = state.clone();
+            if self.view.invoke(&mut after, self.events[i]).is_some() && after != *state {
+                self.wrong_reader = Some(i);
+            }
+        }
+        self.checked_bytes += 2 * self.view.object.footprint(state);
+        self.checked.insert(state.clone());
+    }
+
+    /// Returns the smallest sets that the next operation may see; one of them, where nothing depends
     /// on which.
     fn visible(&mut self, position: &Position, next: usize) -> Result<Vec<Set>, ObjectRejection> {
         let demanded = self.demanded(position, next, Set::empty(self.events.len()));
@@ -215,10 +292,9 @@ impl<'a, 'v> Search<'a, 'v> {
         while let Some(sees) = work.pop_front() {
             self.steps += 1;
             if self.steps.is_multiple_of(64) {
-                self.budget.check()?;
-                let sets = (reached.len() + self.sets.len()) * (4 + self.events.len() / 64);
-                let positions = self.left.len() * (4 + self.events.len());
-                self.budget.reserve((16 * sets + 8 * positions) as u64)?;
+                let tables = reached.table_bytes() + work.table_bytes();
+                let sets = (reached.len() + work.len() + found.len()) * self.set_bytes();
+                self.account(tables as usize + sets)?;
             }
             if found.iter().any(|smaller| smaller.is_subset(&sees)) {
                 continue;
@@ -240,27 +316,36 @@ impl<'a, 'v> Search<'a, 'v> {
         Ok(found)
     }
 
-    /// Gives a set with what is demanded after which the next operation returns what it did: the
+    /// Returns a set with what is demanded after which the next operation returns what it did: the
     /// states that can be reached are followed along the order.
     fn any_visible(
-        &self,
+        &mut self,
         position: &Position,
         next: usize,
         demanded: Set,
     ) -> Result<Option<Set>, ObjectRejection> {
         let nothing = Set::empty(self.events.len());
         let mut reached = HashMap::from([(self.view.object.initial(), nothing)]);
-        for &i in position.order.iter().filter(|&&i| !self.is_reader[i]) {
-            self.budget.check()?;
-            self.budget.reserve((reached.len() * (128 + self.events.len() / 8)) as u64)?;
+        let mut state_bytes = 0;
+        let writers = position.order.iter().copied().filter(|&i| !self.is_reader[i]);
+        for i in writers.collect::<Vec<_>>() {
+            // Both tables are there at a time, and entries of a table that grows are moved.
+            let each = size_of::<(State, Set)>() + self.set_bytes() + BYTES_PER_ALLOCATION as usize;
+            self.account(2 * (state_bytes + 2 * reached.len() * each))?;
             let is_demanded = demanded.contains(i);
             let mut further = if is_demanded { HashMap::new() } else { reached.clone() };
+            state_bytes = 0;
             for (mut state, sees) in reached {
+                state_bytes += self.view.object.footprint(&state);
+                self.check_readers(&state);
                 if self.view.invoke(&mut state, self.events[i]).is_some() {
                     further.entry(state).or_insert_with(|| sees.with(i));
                 }
             }
             reached = further;
+        }
+        for state in reached.keys() {
+            self.check_readers(state);
         }
         let fits = |state: &State| self.view.perform(&mut state.clone(), self.events[next]);
         let fitting = reached.into_iter().find(|(state, _)| fits(state));
@@ -300,13 +385,15 @@ impl<'a, 'v> Search<'a, 'v> {
         }
     }
 
-    /// Gives the state after the operations of a set in their order, if they are possible.
-    fn after(&self, position: &Position, sees: &Set) -> Option<State> {
+    /// Returns the state after the operations of a set in their order, if they are possible.
+    fn after(&mut self, position: &Position, sees: &Set) -> Option<State> {
         let mut state = self.view.object.initial();
+        self.check_readers(&state);
         for &i in position.order.iter().filter(|&&i| sees.contains(i)) {
             if !self.view.see(&mut state, self.events[i]) {
                 return None;
             }
+            self.check_readers(&state);
         }
         Some(state)
     }

@@ -1,35 +1,38 @@
 //! Certificates about histories of an object's calls.
 //!
-//! What this shares with the searches of `consistory-objects` are types and the question itself:
-//! the object's sequential specification and the model's axioms (`consistory-spec`). How a history
-//! is read as calls, how an execution is replayed and how a violation is confirmed is written here
-//! again, in other ways.
+//! The checker shares types and the question with the searches of `consistory-objects`: the object's
+//! sequential specification and the model's axioms (`consistory-spec`). It reads a history as calls,
+//! replays executions and confirms violations with code of its own, and it believes no hint by which
+//! a specification lets searches skip cases ([`knowledge`]).
 //!
-//! - A linearization is replayed: every completed operation is in it once, `hb` is kept, each
-//!   visibility set holds only what comes before, the axioms hold as relations, and each operation
-//!   returns what the specification gives after what it sees.
-//! - For a violation there is no small proof in general (to decide is NP-hard), so it is confirmed
-//!   by a search of its own on the part of the history that the certificate points out: for
-//!   linearizability breadth first, all configurations at once, return by return; for other models
-//!   depth first over orders and visibilities. The attempts that the certificate lists are checked
-//!   to be what they claim: right as far as they go, and then stuck.
-//! - A core is a part of the history too, for linearizability and a few kinds of objects: what is
-//!   outside of it must be such that leaving it out turns linearizations into linearizations, and
-//!   what is inside is searched as above.
+//! - A linearization is replayed: it contains every completed operation once, it keeps `hb`, each
+//!   visibility set contains only earlier operations, the axioms hold as relations, and each
+//!   operation returns what the specification returns after the operations that it sees.
+//! - A violation has no small proof in general (deciding is NP-hard), so it is confirmed by a search
+//!   on the part of the history that the certificate names: for linearizability breadth first, all
+//!   configurations at once, return by return; for other models depth first over orders and
+//!   visibilities. The attempts that the certificate lists are checked too: each is right as far as
+//!   it goes, and then stuck.
+//! - A core is a small part of the history, for linearizability and a few ready objects. The checker
+//!   confirms that leaving out the rest turns linearizations into linearizations, and searches the
+//!   core as above.
 //!
-//! That the prefix of a history which a violation is about is the shortest that fails is accepted
-//! if the certificate explains all that returned before its last return.
+//! That a prefix of the history is the shortest that fails is accepted if the certificate explains
+//! everything that returned before its last return.
 //!
-//! Leaving out operations that nobody can notice is sound for every model, because the axioms
-//! still hold for what remains: those that change no state and whose return is not looked at, those
-//! that started after everything that is looked at, and those confined to other parts of the object
-//! than all that is looked at.
+//! Operations are left out where nobody can notice: those that started after everything that is
+//! looked at and, of a ready object, those that only read and whose return is not looked at, and
+//! those confined to other parts of the object. The axioms still hold for what remains. For an object
+//! that the checker does not know, the whole history up to the last return is searched instead of the
+//! part that the certificate names: other parts may matter there.
 
 mod breadth;
 mod core;
 mod depth;
+mod knowledge;
 mod replay;
 mod sets;
+mod transitions;
 mod view;
 
 use std::collections::BTreeSet;
@@ -44,13 +47,13 @@ use view::View;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ObjectRejection {
     /// The history cannot be read as calls of the object.
-    #[error("the history is none of this object: {reason}")]
+    #[error("the history does not fit this object: {reason}")]
     History {
         /// Why.
         reason: String,
     },
     /// An operation is listed that cannot be, is listed twice, or was not called yet.
-    #[error("`{part}`: {op} has no place there")]
+    #[error("`{part}`: {op} does not belong there")]
     Misplaced {
         /// Where in the certificate.
         part: &'static str,
@@ -70,7 +73,7 @@ pub enum ObjectRejection {
         op: String,
     },
     /// An axiom does not hold.
-    #[error("`vis`: {op} does not see all that `{axiom}` demands")]
+    #[error("`vis`: {op} does not see everything that `{axiom}` demands")]
     Axiom {
         /// The operation.
         op: String,
@@ -78,7 +81,7 @@ pub enum ObjectRejection {
         axiom: String,
     },
     /// The specification gives another return, or none.
-    #[error("{op} returns {expected} after what it sees")]
+    #[error("{op} returns {expected} after the operations that it sees")]
     Return {
         /// The operation.
         op: String,
@@ -93,7 +96,7 @@ pub enum ObjectRejection {
         /// The operation that is said to be stuck.
         op: String,
     },
-    /// What is said to be without explanation has one.
+    /// The operations that are said to be inexplicable can be explained.
     #[error("the operations of `returned` can be explained")]
     Explained,
     /// An operation outside of the core cannot be left out.
@@ -102,8 +105,8 @@ pub enum ObjectRejection {
         /// The operation.
         op: String,
     },
-    /// The object is none whose operations may be left out.
-    #[error("nothing is known about leaving out operations of this object or for this model")]
+    /// Nothing is known about leaving out operations of the object.
+    #[error("no operations of this object can be left out, or not for this model")]
     NoCore,
     /// The budget ran out before the certificate was checked.
     #[error("the certificate could not be checked: {0}")]
@@ -145,6 +148,11 @@ pub fn certify_object(
         }
         ObjectCertificate::Unexplained(Unexplained { returned, attempts, before }) => {
             let relaxed = view.relaxed(returned)?;
+            let searched = match &view.ready {
+                Some(_) => None,
+                None => view.until_last_of(returned)?,
+            };
+            let searched = searched.as_ref().unwrap_or(&relaxed);
             if let (Some(before), Some((&last, others))) = (before, returned.split_last()) {
                 let end = view.events[view.find("returned", last)?].end;
                 let earlier = view.ended(|other| other < end && end.is_some());
@@ -155,11 +163,11 @@ pub fn certify_object(
             for (index, attempt) in attempts.iter().enumerate() {
                 replay::stuck(&relaxed, model, attempt, index, budget)?;
             }
-            let relevant = relaxed.relevant();
+            let relevant = searched.relevant();
             let is_explained = if model.is_linearizability() {
-                breadth::is_linearizable(&relaxed, &relevant, budget)?
+                breadth::is_linearizable(searched, &relevant, budget)?
             } else {
-                depth::is_explained(&relaxed, model, &relevant, budget)?
+                depth::is_explained(&relaxed, model, &relaxed.relevant(), budget)?
             };
             if is_explained { Err(ObjectRejection::Explained) } else { Ok(()) }
         }

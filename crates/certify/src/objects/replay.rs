@@ -68,7 +68,7 @@ pub(crate) fn stuck(
     }
 }
 
-/// Checks all of a linearization but whether it is complete; gives it as numbers of operations.
+/// Checks all of a linearization but whether it is complete; returns it as numbers of operations.
 fn right_so_far(
     view: &View<'_>,
     model: &ObjectModel,

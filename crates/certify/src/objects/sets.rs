@@ -59,10 +59,10 @@ impl Set {
 
 /// A set of numbers below `64 * W`, which is copied as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Few<const W: usize>([u64; W]);
+pub(crate) struct SmallSet<const W: usize>([u64; W]);
 
-impl<const W: usize> Few<W> {
-    pub(crate) const NONE: Self = Few([0; W]);
+impl<const W: usize> SmallSet<W> {
+    pub(crate) const EMPTY: Self = SmallSet([0; W]);
 
     pub(crate) fn contains(&self, number: usize) -> bool {
         self.0[number / 64] >> (number % 64) & 1 == 1

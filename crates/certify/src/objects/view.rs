@@ -6,6 +6,7 @@ use consistory_history::{Action, History, OpId, SessionId, Status, Value};
 use consistory_spec::{Object, Returns, State};
 
 use super::ObjectRejection;
+use super::knowledge::{Called, Ready};
 
 /// A call that counts.
 #[derive(Clone)]
@@ -28,6 +29,8 @@ pub(crate) struct Event {
 pub(crate) struct View<'a> {
     pub(crate) history: &'a History,
     pub(crate) object: &'a dyn Object,
+    /// What the checker knows about the object by itself; `None` if it knows nothing.
+    pub(crate) ready: Option<Ready>,
     pub(crate) events: Vec<Event>,
     at: HashMap<OpId, usize>,
     is_timed: bool,
@@ -92,10 +95,16 @@ impl<'a> View<'a> {
             });
         }
         let at = events.iter().enumerate().map(|(i, event)| (event.op, i)).collect();
-        Ok(View { history, object, events, at, is_timed })
+        Ok(View { history, object, ready: Ready::recognise(object), events, at, is_timed })
     }
 
-    /// Gives the number of an operation that counts.
+    /// Returns an operation as a call with its return.
+    pub(crate) fn called(&self, event: usize) -> Called<'_> {
+        let Event { method, args, returns, .. } = &self.events[event];
+        Called { method, args, returns: returns.as_ref() }
+    }
+
+    /// Returns the number of an operation that counts.
     pub(crate) fn find(&self, part: &'static str, op: OpId) -> Result<usize, ObjectRejection> {
         self.at.get(&op).copied().ok_or_else(|| {
             let known = op.index() < self.history.len();
@@ -112,7 +121,7 @@ impl<'a> View<'a> {
         self.history.reference(op).to_string()
     }
 
-    /// Says whether one operation is before another in `po`.
+    /// Checks whether one operation is before another in `po`.
     pub(crate) fn program_order(&self, a: usize, b: usize) -> bool {
         let (x, y) = (&self.events[a], &self.events[b]);
         if x.session != y.session || x.is_pending {
@@ -126,7 +135,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Says whether one operation is before another in `hb`.
+    /// Checks whether one operation is before another in `hb`.
     pub(crate) fn happens_before(&self, a: usize, b: usize) -> bool {
         let (x, y) = (&self.events[a], &self.events[b]);
         matches!((x.end, y.start), (Some(end), Some(start)) if end < start)
@@ -138,14 +147,25 @@ impl<'a> View<'a> {
         self.object.invoke(state, method, args)
     }
 
-    /// Performs an operation that another one sees; one that changes no state leaves no trace. Says
-    /// whether it is possible.
+    /// Performs an operation that another one sees, and checks whether that is possible.
+    ///
+    /// A method that is declared to read leaves no trace, even where it is not possible. For an
+    /// object that the checker does not know, a call that is possible takes the effect that it has.
     pub(crate) fn see(&self, state: &mut State, event: usize) -> bool {
-        self.object.is_read_only(&self.events[event].method, None)
-            || self.invoke(state, event).is_some()
+        let reads = self.object.is_read_only(&self.events[event].method, None);
+        if !reads {
+            return self.invoke(state, event).is_some();
+        }
+        if self.ready.is_none() {
+            let mut after = state.clone();
+            if self.invoke(&mut after, event).is_some() {
+                *state = after;
+            }
+        }
+        true
     }
 
-    /// Performs an operation; says whether it can return what it did.
+    /// Performs an operation and checks whether it returns what it did.
     pub(crate) fn perform(&self, state: &mut State, event: usize) -> bool {
         match (self.invoke(state, event), &self.events[event].returns) {
             (Some(found), Some(recorded)) => found == *recorded,
@@ -164,14 +184,28 @@ impl<'a> View<'a> {
             }
         }
         let mut events = self.events.clone();
-        for (i, event) in events.iter_mut().enumerate().filter(|(i, _)| !kept.contains(i)) {
-            debug_assert!(!kept.contains(&i));
+        for (_, event) in events.iter_mut().enumerate().filter(|(i, _)| !kept.contains(i)) {
             event.is_pending = true;
             event.returns = None;
             event.end = None;
         }
         let View { history, object, is_timed, .. } = *self;
-        Ok(View { history, object, events, at: self.at.clone(), is_timed })
+        let (ready, at) = (self.ready.clone(), self.at.clone());
+        Ok(View { history, object, ready, events, at, is_timed })
+    }
+
+    /// Makes all operations pending that did not return by the last return of some; `None` if the
+    /// history has no times.
+    pub(crate) fn until_last_of(
+        &self,
+        returned: &[OpId],
+    ) -> Result<Option<View<'a>>, ObjectRejection> {
+        let mut last = None;
+        for &op in returned {
+            last = last.max(self.events[self.find("returned", op)?].end);
+        }
+        let ended = self.ended(|end| end <= last);
+        if last.is_none() { Ok(None) } else { self.relaxed(&ended).map(Some) }
     }
 
     /// Lists the operations that returned at certain times.
@@ -180,20 +214,49 @@ impl<'a> View<'a> {
         ended.map(|event| event.op).collect()
     }
 
-    /// Lists the operations that something may depend on.
+    /// Lists the operations that may matter to one that returned.
+    ///
+    /// Left out are pending operations that were called after the last return and, of a ready
+    /// object, those that only read and those that are confined to other parts of the object than
+    /// all that returned.
     pub(crate) fn relevant(&self) -> Vec<usize> {
         let completed = || self.events.iter().filter(|event| !event.is_pending);
         let last_end = completed().filter_map(|event| event.end).max();
-        let part = |event: &Event| self.object.part(&event.method, &event.args);
-        // Only if every call is confined to a part is a part an object of its own.
-        let all_have_parts = self.events.iter().all(|event| part(event).is_some());
-        let parts: HashSet<Option<Value>> = completed().map(part).collect();
         let is_too_late = |event: &Event| self.is_timed && event.start > last_end;
-        let is_elsewhere = |event: &Event| all_have_parts && !parts.contains(&part(event));
+        let ready = self.ready.as_ref();
+        // Only if every call is confined to a part is a part an object of its own.
+        let all_have_parts = self.events.iter().all(|event| part_of(ready, event).is_some());
+        let parts: HashSet<Option<&Value>> = completed().map(|e| part_of(ready, e)).collect();
+        let is_elsewhere =
+            |event: &Event| all_have_parts && !parts.contains(&part_of(ready, event));
+        let is_reader =
+            |event: &Event| ready.is_some() && self.object.is_read_only(&event.method, None);
         let matters = |event: &Event| {
-            let is_reader = self.object.is_read_only(&event.method, None);
-            !event.is_pending || !(is_reader || is_too_late(event) || is_elsewhere(event))
+            !event.is_pending || !(is_too_late(event) || is_reader(event) || is_elsewhere(event))
         };
         (0..self.events.len()).filter(|&i| matters(&self.events[i])).collect()
     }
+
+    /// Lists for each operation whether it is declared to change no state where it returns what it
+    /// did. `returns` says whether its return counts.
+    pub(crate) fn declared_readers(&self, returns: Considered) -> Vec<bool> {
+        let is_reader = |event: &Event| {
+            let returned = event.returns.as_ref().filter(|_| returns == Considered::Return);
+            self.object.is_read_only(&event.method, returned)
+        };
+        self.events.iter().map(is_reader).collect()
+    }
+}
+
+/// What of an operation is considered when it is asked whether it only reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Considered {
+    /// Its method.
+    Method,
+    /// Its method and its return.
+    Return,
+}
+
+fn part_of<'e>(ready: Option<&Ready>, event: &'e Event) -> Option<&'e Value> {
+    ready?.part(&event.method, &event.args)
 }

@@ -149,7 +149,7 @@ pub(super) fn flurry() -> Harness<flurry::HashMap<i64, i64>> {
     weighted(harness, &["put", "remove", "iter", "len"])
 }
 
-/// A map of the standard library behind a lock.
+/// A map of the standard library after a lock.
 type Locked = Mutex<BTreeMap<i64, i64>>;
 
 pub(super) fn locked() -> Harness<Locked> {

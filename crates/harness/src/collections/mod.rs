@@ -37,12 +37,12 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// Gives a campaign for linearizability of all methods, and what runs its programs.
+    /// Returns a campaign for linearizability of all methods, and what runs its programs.
     pub fn build(&self) -> Result<(Campaign, ThreadRunner), HarnessError> {
         self.build_with(Clock::default())
     }
 
-    /// Gives the same with a clock of one's choice.
+    /// Returns the same with a clock of one's choice.
     pub fn build_with(&self, clock: Clock) -> Result<(Campaign, ThreadRunner), HarnessError> {
         (self.make)(clock)
     }

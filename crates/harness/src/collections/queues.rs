@@ -49,7 +49,7 @@ fn concurrent_queue(make: fn() -> ConcurrentQueue<i64>) -> Harness<ConcurrentQue
         .weight("pop", 3)
 }
 
-/// A channel with its receiver behind a lock.
+/// A channel with its receiver after a lock.
 type Channel = (Sender<i64>, Mutex<Receiver<i64>>);
 
 pub(super) fn mpsc() -> Harness<Channel> {
@@ -64,7 +64,7 @@ pub(super) fn mpsc() -> Harness<Channel> {
         })
 }
 
-/// A queue of the standard library behind a lock.
+/// A queue of the standard library after a lock.
 type Locked = Mutex<VecDeque<i64>>;
 
 pub(super) fn locked() -> Harness<Locked> {

@@ -1,7 +1,7 @@
 //! What queues, stacks and priority queues have in common: values that go in and come out.
 //!
 //! A value `v` has an insertion, whose point lies in `ps..pe`, and a removal, whose point lies in
-//! `qs..qe` and behind the insertion's. So the insertion is before `qe` and the removal behind
+//! `qs..qe` and after the insertion's. So the insertion is before `qe` and the removal after
 //! `ps`, and the intervals may be cut to that:
 //!
 //! ```text
@@ -42,7 +42,7 @@ pub(super) struct Element {
 }
 
 impl Element {
-    /// Gives the ranks between which the value is surely inside, if there are any.
+    /// Returns the ranks between which the value is surely inside, if there are any.
     pub(super) fn zone(&self) -> Option<(u32, u32)> {
         (self.pe < self.qs).then_some((self.pe, self.qs))
     }
@@ -165,7 +165,7 @@ impl Covered {
         Covered(union)
     }
 
-    /// Gives the first gap, named by the rank before it, that a call has and no zone covers.
+    /// Returns the first gap, named by the rank before it, that a call has and no zone covers.
     pub(super) fn first_gap(&self, start: u32, end: u32) -> Option<u32> {
         let behind = self.0.partition_point(|&(from, _)| from <= start);
         let around = behind.checked_sub(1).map(|i| self.0[i]).filter(|&(_, to)| start < to);

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::Unsuitable;
 use crate::calls::{Calls, Place};
 
-/// A rank behind every other: of what never happens.
+/// A rank after every other: of what never happens.
 pub(super) const NEVER: u32 = u32::MAX;
 
 /// The ranks of the starts and ends of a history's calls.
@@ -89,7 +89,7 @@ impl Intervals {
         self.start[place.index()]
     }
 
-    /// Gives the rank of an end; [`NEVER`] for a pending call.
+    /// Returns the rank of an end; [`NEVER`] for a pending call.
     #[inline]
     pub(super) fn end(&self, place: Place) -> u32 {
         self.end[place.index()]

@@ -17,7 +17,7 @@ impl<'a, 'h> Methods<'a, 'h> {
         Methods { calls, object, known: FxHashMap::default() }
     }
 
-    /// Gives the name that the object knows an operation's method by, if it has such a method.
+    /// Returns the name that the object knows an operation's method by, if it has such a method.
     pub(super) fn of(&mut self, place: Place) -> Option<&'a str> {
         let arguments = self.calls.args(place).len();
         *self.known.entry((self.calls.get(place).method, arguments)).or_insert_with(|| {

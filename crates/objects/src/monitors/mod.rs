@@ -7,7 +7,7 @@
 //! | object | methods | cost for n calls | pending calls |
 //! | --- | --- | --- | --- |
 //! | register | `read`, `write`; a value also twice, if time tells the writes apart | O(n log n) | exact |
-//! | set | `add`, `remove`, `contains` | O(n) behind a sort | exact |
+//! | set | `add`, `remove`, `contains` | O(n) after a sort | exact |
 //! | queue | `enqueue`, `offer`, `dequeue` | O(n log n) | exact |
 //! | stack | `push`, `pop` | O(n log n) | pending pops in two cases of three |
 //! | priority queue | `insert`, `offer`, `poll` | O(n log n) | pending polls in two cases of three |
@@ -118,7 +118,7 @@ pub enum Unsuitable {
 ///   `append` of what no `get` in the core contains.
 /// - A collection: all calls of a value together, and a removal that found nothing. A pending
 ///   removal may have removed a value that no other call did, so if the core has such a value it
-///   has the pending removals too, except those that start behind the end of every call in it.
+///   has the pending removals too, except those that start after the end of every call in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
     /// What is wrong.
@@ -146,7 +146,7 @@ pub enum Pattern {
     MissingThoughThere,
     /// An element is found though it must be gone.
     FoundThoughGone,
-    /// One value goes in before another and comes out behind it, or never.
+    /// One value goes in before another and comes out after it, or never.
     OutOfOrder,
     /// Something is in the object throughout a call that found it empty.
     EmptyThoughNot,
@@ -156,12 +156,12 @@ pub enum Pattern {
     Overtaken,
     /// Two reads disagree about what was appended to what.
     Forked,
-    /// Something is read behind the end of what was appended to it.
+    /// Something is read after the end of what was appended to it.
     Stale,
 }
 
 impl Pattern {
-    /// Gives the name that reports have.
+    /// Returns the name that reports have.
     pub fn name(self) -> &'static str {
         match self {
             Pattern::ThinAir => "thin-air",

@@ -18,7 +18,7 @@ pub(super) struct Pieces<'h> {
     puts: FxHashMap<&'h Value, Vec<usize>>,
     appends: FxHashMap<&'h Value, Vec<usize>>,
     /// Whether all are texts. Then these are the first of those that are equal, by number and text:
-    /// puts, and behind them appends.
+    /// puts, and after them appends.
     are_texts: bool,
     texts: Vec<(usize, &'h str)>,
     put_texts: usize,
@@ -108,17 +108,17 @@ impl<'h> Pieces<'h> {
         })
     }
 
-    /// Gives all puts of something, in the order of their calls.
+    /// Returns all puts of something, in the order of their calls.
     pub(super) fn puts_of(&self, value: &Value) -> &[usize] {
         self.puts.get(value).map_or(&[], Vec::as_slice)
     }
 
-    /// Gives all appends of something, in the order of their calls.
+    /// Returns all appends of something, in the order of their calls.
     pub(super) fn appends_of(&self, value: &Value) -> &[usize] {
         self.appends.get(value).map_or(&[], Vec::as_slice)
     }
 
-    /// Says how something was made, of bases that are possible. `longest` gives the longest text that
+    /// Returns how something was made, of bases that are possible. `longest` gives the longest text that
     /// was read of a base, and of how many appends it is.
     pub(super) fn parse<'a>(
         &self,
@@ -138,7 +138,7 @@ impl<'h> Pieces<'h> {
         is_possible: impl Fn(Base) -> bool,
         longest: impl Fn(Base) -> Option<(&'a str, usize)>,
     ) -> Made {
-        // Where the appends may begin, and behind which base; from long to short.
+        // Where the appends may begin, and after which base; from long to short.
         let puts = self.lexicon.beginnings(text).filter(|&(number, _)| number < self.put_texts);
         let put = |number: usize| Base::Put(self.texts[number].0);
         let mut bases: Vec<(usize, Base)> =
@@ -197,7 +197,7 @@ impl<'h> Pieces<'h> {
         Made::Of { base, shown, further }
     }
 
-    /// Says how a list was made, or anything that is not made of pieces.
+    /// Returns how a list was made, or anything that is not made of pieces.
     fn parse_list(&self, read: &Value, is_possible: impl Fn(Base) -> bool) -> Made {
         let puts = self.puts.iter().map(|(&begin, same)| (begin, Base::Put(same[0])));
         let mut made = Made::Nohow;
@@ -225,7 +225,7 @@ impl<'h> Pieces<'h> {
     }
 }
 
-/// Gives a value's text, if it is one.
+/// Returns a value's text, if it is one.
 pub(super) fn text_of(value: &Value) -> Option<&str> {
     match value {
         Value::Str(text) => Some(text),

@@ -10,13 +10,13 @@
 //! no free point before `qe`, there is no linearization; and a removal that found nothing needs a
 //! point that all values leave free.
 //!
-//! Points are gaps between ranks. In a gap come first the removals, by priority, each right behind
+//! Points are gaps between ranks. In a gap come first the removals, by priority, each right after
 //! its insertion if that is not over yet; then removals that found nothing; then the insertion
 //! whose end closes the gap. A gap that is once occupied stays so: a union-find of gaps finds the
 //! next free one. Cost: O(n log n) for the sort by priority, and nearly O(n) for the rest.
 //!
 //! *Pending removals*: see [`settle`](super::elements::settle). A value that is left is inside from `pe` on,
-//! so it is forced out by what comes behind it in priority and can come out at the earliest later than
+//! so it is forced out by what comes after it in priority and can come out at the earliest later than
 //! that. It is in the way of nothing else: right before that point it may come out, too.
 
 use consistory_spec::Object;
@@ -55,7 +55,7 @@ pub(super) fn decide(
     settle(calls, &found, intervals, solve, forced)
 }
 
-/// Finds the values that are left and can't be: those that are inside where one that comes behind them
+/// Finds the values that are left and can't be: those that are inside where one that comes after them
 /// is removed at the earliest, or where the queue was found empty at the earliest.
 fn forced(
     found: &Elements,
@@ -215,7 +215,7 @@ fn smallest(
     core
 }
 
-/// Says whether some values, sorted by priority, are not linearizable with an empty removal.
+/// Checks whether some values, sorted by priority, are not linearizable with an empty removal.
 fn is_refuted(
     elements: &[Element],
     some: &[usize],

@@ -2,7 +2,7 @@
 //!
 //! Let `a < b` if `a`'s insertion is before `b`'s or `a`'s removal is before `b`'s, in real time
 //! and with intervals cut as in [`elements`](super::elements); a value that is never removed comes
-//! behind every one that is. First in, first out asks for one total order of the values that
+//! after every one that is. First in, first out asks for one total order of the values that
 //! extends `<`, in which they go in and come out.
 //!
 //! *Without empty removals a history is linearizable if and only if no two values have `a < b < a`.*
@@ -13,10 +13,10 @@
 //! any total order that extends it will do: let the insertions and the removals follow it, each
 //! insertion before its removal and everything in real time. These demands have no cycle either.
 //! Only a removal that waits for the insertion of a later value leads down in the order of the
-//! values, and the way back up leads from a removal to an insertion behind it in real time: from
+//! values, and the way back up leads from a removal to an insertion after it in real time: from
 //! the insertion of `x` one comes to the start of a removal, from there in the order of removals
-//! to an end that is behind that start, and on to an insertion that starts later still: its value
-//! is behind `x`, so no such way closes.
+//! to an end that is after that start, and on to an insertion that starts later still: its value
+//! is after `x`, so no such way closes.
 //!
 //! *A removal that found the queue empty* needs a point that no zone covers. One is enough: put at
 //! that point a cut, the values whose insertion must be before it to its left and all others to its
@@ -26,7 +26,7 @@
 //!
 //! *Pending removals* may take what nobody else did, the values that are left. Say that `C(t)` of
 //! these were surely inserted before `t`, and `K(t)` pending removals called. A value `b` that was
-//! removed by `t` and inserted behind `s` demands `C(s) <= K(t)`, as all those must go before it;
+//! removed by `t` and inserted after `s` demands `C(s) <= K(t)`, as all those must go before it;
 //! a cut at `t` demands `C(t) <= K(t)`. By Hall's theorem these are all the demands, and they are
 //! met, if at all, by giving the first pending removal to the value whose insertion ended first,
 //! the second to the second, and so on: to remove more than is demanded hurts nobody.
@@ -75,7 +75,7 @@ pub(super) fn decide(calls: &Calls<'_>, object: &dyn Object, intervals: &Interva
     Ok(Ok(arrange(&all, &cuts)))
 }
 
-/// Gives some elements, and with one that is left all that come before it: together they are too
+/// Returns some elements, and with one that is left all that come before it: together they are too
 /// many for the pending removals.
 fn wanted<'a>(
     found: &Elements,
@@ -87,7 +87,7 @@ fn wanted<'a>(
     all[..last].iter().chain(some.iter().filter(move |&&i| i >= left).map(|&i| &all[i]))
 }
 
-/// Finds two values, the first of which goes in before the second and comes out behind it.
+/// Finds two values, the first of which goes in before the second and comes out after it.
 fn out_of_order(all: &[Element]) -> Option<(usize, usize)> {
     let mut by_pe: Vec<usize> = (0..all.len()).collect();
     by_pe.sort_unstable_by_key(|&i| all[i].pe);
@@ -118,7 +118,7 @@ fn arrange(all: &[Element], cuts: &[(u32, Place)]) -> Vec<Place> {
     for element in all.iter().filter(is_removed) {
         epochs[epoch(element)].push(element);
     }
-    // What stays inside forever goes in behind all that comes out, in the order of the ends.
+    // What stays inside forever goes in after all that comes out, in the order of the ends.
     let mut kept: Vec<&Element> = all.iter().filter(|element| !is_removed(element)).collect();
     kept.sort_unstable_by_key(|element| element.pe);
     let mut order = Vec::new();
@@ -134,7 +134,7 @@ fn arrange(all: &[Element], cuts: &[(u32, Place)]) -> Vec<Place> {
     order
 }
 
-/// Orders values so that none is behind one that it must precede.
+/// Orders values so that none is after one that it must precede.
 fn extend<'a>(values: &[&'a Element]) -> Vec<&'a Element> {
     let sorted = |key: fn(&Element) -> u32| {
         let mut indices: Vec<usize> = (0..values.len()).collect();

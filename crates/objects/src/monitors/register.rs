@@ -30,7 +30,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Gives the few calls that have the same zone.
+    /// Returns the few calls that have the same zone.
     fn core(&self) -> impl Iterator<Item = Place> + use<> {
         self.write.into_iter().chain(self.zone.bounds())
     }

@@ -5,7 +5,7 @@
 //! with success at most once; every other call only looks: an `add` that said `false` and a
 //! `contains` that said `true` find it, their opposites miss it. A linearization is then a point
 //! `a` of the addition and a later point `r` of the removal, such that every call that finds the
-//! element has a point between the two, and every call that misses it has one before `a` or behind
+//! element has a point between the two, and every call that misses it has one before `a` or after
 //! `r`:
 //!
 //! ```text
@@ -17,7 +17,7 @@
 //! `r` are best, and each miss is compared with these two; if that `a` is not before that `r`, all
 //! of it fits at one point, which no call is too short to avoid. A pending addition counts if
 //! anything finds the element or removes it, and a pending removal always, since to have removed it
-//! early hurts nobody. Cost: O(n) behind the ranks and a sort of each element's calls.
+//! early hurts nobody. Cost: O(n) after the ranks and a sort of each element's calls.
 
 use consistory_history::{Value, ValueId};
 use consistory_spec::Object;
@@ -90,7 +90,7 @@ pub(super) fn decide(calls: &Calls<'_>, object: &dyn Object, intervals: &Interva
 
 /// Chooses the points of an element's calls.
 ///
-/// A point is the gap behind a rank, and a place among the element's points in that gap.
+/// A point is the gap after a rank, and a place among the element's points in that gap.
 fn place_element(
     calls: &Calls<'_>,
     element: &Element,
@@ -120,7 +120,7 @@ fn place_element(
         return wrong(Pattern::BeforeItsInsertion, &[first_find]);
     }
     // The latest gap of the addition is right before a rank, the earliest of the removal right
-    // behind one.
+    // after one.
     let latest = first_find.map_or(end(add), |find| end(find).min(end(add)));
     let mut earliest = NEVER;
     if let Some(remove) = element.remove {
@@ -153,7 +153,7 @@ fn place_element(
         if (start(miss), 0) < a {
             points.push((start(miss), 0, miss));
         } else if element.remove.is_some() && end(miss) > r.0 {
-            // Right behind the removal, or at its own start if that is later.
+            // Right after the removal, or at its own start if that is later.
             let point = if start(miss) > r.0 { (start(miss), 0) } else { (r.0, r.1 + 3) };
             points.push((point.0, point.1, miss));
         } else {

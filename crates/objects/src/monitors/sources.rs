@@ -1,7 +1,7 @@
 //! Which write a read of a register reads from, where values are written more than once.
 //!
 //! A write is a candidate of a read if it has its value, started before the read ended, and was not
-//! overwritten before the read: no other write started behind its end and ended before the read's
+//! overwritten before the read: no other write started after its end and ended before the read's
 //! start. Of the writes that ended before the read the one that started last overwrites whatever
 //! any of them does, so it is enough to look at that one. The initial value is a candidate if none
 //! ended before the read.
@@ -10,7 +10,7 @@
 //! from in any linearization, and the history is as good as one in which no value is written twice.
 //! A read that has several can be left out: what refutes the others refutes the history.
 //!
-//! Cost: O(log n) a read, behind a sort.
+//! Cost: O(log n) a read, after a sort.
 
 use consistory_history::ValueId;
 use rustc_hash::FxHashMap;
@@ -50,7 +50,7 @@ impl Overwriters {
         Overwriters { ended: by_end }
     }
 
-    /// Gives the write that started last of those that ended before a read.
+    /// Returns the write that started last of those that ended before a read.
     pub(super) fn of(&self, read: Place, intervals: &Intervals) -> Option<Place> {
         let start = intervals.start(read);
         let before = self.ended.partition_point(|&(end, _)| end < start);

@@ -25,7 +25,7 @@
 //!
 //! *Pending removals*: see [`settle`](super::elements::settle). A value that is left may stay at a point
 //! that no zone covers, so it is forced out only if its insertion has no such point, or if the stack was
-//! found empty behind it.
+//! found empty after it.
 
 use consistory_spec::Object;
 
@@ -61,7 +61,7 @@ fn forced(found: &Elements, intervals: &Intervals) -> Vec<usize> {
     (0..found.left.len()).filter(|&i| is_forced(&found.left[i])).collect()
 }
 
-/// A value with a zone, which ends behind every rank if it is never removed.
+/// A value with a zone, which ends after every rank if it is never removed.
 struct Zoned {
     element: usize,
     ps: u32,
@@ -111,88 +111,123 @@ fn solve(elements: &[Element], empty: &[Place], intervals: &Intervals) -> Soluti
     Ok(points.into_iter().map(|(_, place)| place).collect())
 }
 
-/// Nests the values with zones.
+/// The cells between the ranks at which zones start or end.
+struct Cells {
+    bounds: Vec<u32>,
+    /// For each zone the cells that it covers, from the first to the one after the last.
+    of_zone: Vec<(usize, usize)>,
+    /// For each bound the number of zones that start before it.
+    started: Vec<usize>,
+    /// For each cell the number of zones that cover it.
+    counts: Vec<u32>,
+}
+
+impl Cells {
+    fn new(zones: &[Zoned]) -> Self {
+        let mut bounds: Vec<u32> = zones.iter().flat_map(|zone| [zone.from, zone.to]).collect();
+        bounds.sort_unstable();
+        bounds.dedup();
+        let cell = |rank: u32| bounds.partition_point(|&bound| bound < rank);
+        let of_zone: Vec<(usize, usize)> =
+            zones.iter().map(|zone| (cell(zone.from), cell(zone.to))).collect();
+        let mut started = vec![0; bounds.len() + 1];
+        let mut changes = vec![0_i64; bounds.len()];
+        for &(from, to) in &of_zone {
+            started[from + 1] += 1;
+            changes[from] += 1;
+            changes[to] -= 1;
+        }
+        for i in 0..bounds.len() {
+            started[i + 1] += started[i];
+        }
+        let mut count = 0;
+        let counts = changes[..bounds.len().saturating_sub(1)].iter().map(|change| {
+            count += change;
+            count as u32
+        });
+        let counts = counts.collect();
+        Cells { bounds, of_zone, started, counts }
+    }
+}
+
+/// Finds zones whose value can lie below all others of a component.
+struct Bottoms {
+    /// For each zone the start of its insertion, until that is known to be early enough.
+    starts: Least,
+    /// For each zone the end of its removal, reversed, until that is known to be late enough.
+    ends: Least,
+    /// For each zone 0 if both are known, and 1 otherwise.
+    both: Least,
+    /// For each zone how many of the two are known.
+    halves: Vec<u8>,
+}
+
+impl Bottoms {
+    fn new(zones: &[Zoned]) -> Self {
+        Bottoms {
+            starts: Least::new(&zones.iter().map(|zone| zone.ps).collect::<Vec<_>>()),
+            ends: Least::new(&zones.iter().map(|zone| inverse(zone.qe)).collect::<Vec<_>>()),
+            both: Least::new(&vec![1; zones.len()]),
+            halves: vec![0; zones.len()],
+        }
+    }
+
+    /// Takes out the first zone, of some, that starts to go in before `x` and comes out after `y`.
+    fn take(&mut self, (first, last): (usize, usize), x: u32, y: u32) -> Option<usize> {
+        while let Some(at) = self.starts.first_below(first, last, x) {
+            self.starts.set(at, NEVER);
+            self.note_half(at);
+        }
+        while let Some(at) = self.ends.first_below(first, last, inverse(y)) {
+            self.ends.set(at, NEVER);
+            self.note_half(at);
+        }
+        let bottom = self.both.first_below(first, last, 1)?;
+        self.both.set(bottom, 1);
+        Some(bottom)
+    }
+
+    fn note_half(&mut self, at: usize) {
+        self.halves[at] += 1;
+        if self.halves[at] == 2 {
+            self.both.set(at, 0);
+        }
+    }
+}
+
+/// Nests the values with zones: a value that can lie below all others of a component goes there, and
+/// what is left of the component is split.
 fn nest(
     elements: &[Element],
     zones: &[Zoned],
     points: &mut Vec<((u32, u8, u32), Place)>,
 ) -> Result<(), Refuted> {
-    // The cells between the ranks at which zones start or end.
-    let mut bounds: Vec<u32> = zones.iter().flat_map(|zone| [zone.from, zone.to]).collect();
-    bounds.sort_unstable();
-    bounds.dedup();
-    if bounds.is_empty() {
+    if zones.is_empty() {
         return Ok(());
     }
-    let cell = |rank: u32| bounds.partition_point(|&bound| bound < rank);
-    let cells: Vec<(usize, usize)> =
-        zones.iter().map(|zone| (cell(zone.from), cell(zone.to))).collect();
-    // How many zones start before each bound.
-    let mut started = vec![0; bounds.len() + 1];
-    let mut changes = vec![0_i64; bounds.len()];
-    for &(from, to) in &cells {
-        started[from + 1] += 1;
-        changes[from] += 1;
-        changes[to] -= 1;
-    }
-    for i in 0..bounds.len() {
-        started[i + 1] += started[i];
-    }
-    let mut count = 0;
-    let counts: Vec<u32> = changes[..bounds.len() - 1]
-        .iter()
-        .map(|change| {
-            count += change;
-            count as u32
-        })
-        .collect();
-    let mut coverage = Coverage::new(&counts);
-    // What is still to start early enough, and to end late enough; and what does both.
-    let mut starts = Least::new(&zones.iter().map(|zone| zone.ps).collect::<Vec<_>>());
-    let mut ends = Least::new(&zones.iter().map(|zone| inverse(zone.qe)).collect::<Vec<_>>());
-    let mut bottoms = Least::new(&vec![1; zones.len()]);
-    let mut halves = vec![0_u8; zones.len()];
+    let cells = Cells::new(zones);
+    let mut coverage = Coverage::new(&cells.counts);
+    let mut bottoms = Bottoms::new(zones);
     let mut is_nested = vec![false; zones.len()];
-
-    let mut components = Vec::new();
-    let mut bare = Vec::new();
-    split(
-        &mut coverage,
-        Component { from: 0, to: counts.len(), depth: 0 },
-        &mut bare,
-        &mut components,
-    );
+    let (mut components, mut bare) = (Vec::new(), Vec::new());
+    let all = Component { from: 0, to: cells.counts.len(), depth: 0 };
+    split(&mut coverage, all, &mut bare, &mut components);
     while let Some(component) = components.pop() {
-        let (x, y) = (bounds[component.from], bounds[component.to]);
-        let (first, last) = (started[component.from], started[component.to]);
-        while let Some(at) = starts.first_below(first, last, x) {
-            starts.set(at, NEVER);
-            halves[at] += 1;
-            if halves[at] == 2 {
-                bottoms.set(at, 0);
-            }
-        }
-        while let Some(at) = ends.first_below(first, last, inverse(y)) {
-            ends.set(at, NEVER);
-            halves[at] += 1;
-            if halves[at] == 2 {
-                bottoms.set(at, 0);
-            }
-        }
-        let Some(bottom) = bottoms.first_below(first, last, 1) else {
+        let (x, y) = (cells.bounds[component.from], cells.bounds[component.to]);
+        let (first, last) = (cells.started[component.from], cells.started[component.to]);
+        let Some(bottom) = bottoms.take((first, last), x, y) else {
             let rest = (first..last).filter(|&at| !is_nested[at]);
             let rest: Vec<usize> = rest.map(|at| zones[at].element).collect();
             let core = chain(elements, &rest, x, y);
             return Err(Refuted { pattern: Pattern::NoBottom, core, empty: None });
         };
-        bottoms.set(bottom, 1);
         is_nested[bottom] = true;
         let element = &elements[zones[bottom].element];
-        // Right before the first end of an insertion, right behind the last start of a removal.
+        // Right before the first end of an insertion, right after the last start of a removal.
         points.push(((x - 1, 2, component.depth), element.insert));
         let removed = element.remove.map(|place| ((y, 0, inverse(component.depth)), place));
         points.extend(removed);
-        let (from, to) = cells[bottom];
+        let (from, to) = cells.of_zone[bottom];
         coverage.uncover(from, to);
         let inner = Component { depth: component.depth + 1, ..component };
         split(&mut coverage, inner, &mut bare, &mut components);
@@ -221,7 +256,7 @@ fn split(
 
 /// Finds a short chain of overlapping zones, no value of which can lie below the others.
 fn chain(elements: &[Element], rest: &[usize], x: u32, y: u32) -> Vec<usize> {
-    const SHORT: usize = 8;
+    const MOST_CHAINED: usize = 8;
     let some: Vec<Element> = rest.iter().map(|&i| elements[i]).collect();
     let chain: Vec<usize> = cover(&some, x, y).into_iter().map(|i| rest[i]).collect();
     let is_stuck = |part: &[usize]| {
@@ -231,7 +266,7 @@ fn chain(elements: &[Element], rest: &[usize], x: u32, y: u32) -> Vec<usize> {
         let reaches = |e: &Element| e.qe > y || (e.qe == NEVER && y == NEVER);
         !part.iter().map(|&i| &elements[i]).any(|e| e.ps < x && reaches(e))
     };
-    for length in 2..=SHORT.min(chain.len()) {
+    for length in 2..=MOST_CHAINED.min(chain.len()) {
         if let Some(part) = chain.windows(length).find(|part| is_stuck(part)) {
             return part.to_vec();
         }

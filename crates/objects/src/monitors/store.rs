@@ -2,8 +2,8 @@
 //!
 //! What a `get` returns tells how it came about, if no text is put or appended twice: it begins
 //! with what a `put` wrote, or with the initial value, and goes on with what was appended, piece by
-//! piece. So a `put` has an *epoch*: the appends that some `get` found behind it, in an order on
-//! which all of them agree, and these gets, each behind the last piece that it found.
+//! piece. So a `put` has an *epoch*: the appends that some `get` found after it, in an order on
+//! which all of them agree, and these gets, each after the last piece that it found.
 //!
 //! ```text
 //!   put("a")   get => "a"   append("b")   append("c")   get => "abc"   get => "abc"
@@ -16,7 +16,7 @@
 //! ends before one starts that its order puts before it, and the zones can be arranged.
 //!
 //! *Only if* is plain. *If*: let `p` be the largest of `f` and of the starts of a call and of all
-//! before it in its epoch; that is not behind the call's end, nor outside of the zone `f..s`. So an
+//! before it in its epoch; that is not after the call's end, nor outside of the zone `f..s`. So an
 //! epoch can have its order inside of its zone, or anywhere if that is backward.
 //!
 //! A pending `put` or `append` that nobody found, and a pending `get`, can be left out. Lists are
@@ -24,7 +24,7 @@
 //! ([`super::register`]). If the pieces of a text can be told apart in several ways, it is for the general search.
 //!
 //! *Equal pieces*, of clients that append the same again, are told apart by time, `get` by `get`. A
-//! `get` did not find what started behind its end, nor what was overwritten before its start: what
+//! `get` did not find what started after its end, nor what was overwritten before its start: what
 //! ended before the start of the `put` that started last of those that ended before the `get`. And
 //! it found no append that ended before its own `put` started. If there are as many left as it found
 //! of that text, these are they, in the order in which they started, if that is the one in which
@@ -128,7 +128,7 @@ struct Reading<'a, 'h> {
     overwriters: Overwriters,
 }
 
-/// A `put`, and what was found behind it.
+/// A `put`, and what was found after it.
 struct Epoch {
     /// `None` for the initial value, or for an `append` that nobody found.
     put: Option<Place>,
@@ -146,13 +146,21 @@ impl Epoch {
         Epoch { put, chain: Vec::new(), longest: None, gets: Vec::new(), zone }
     }
 
-    /// Gives the number of a base's epoch.
+    /// Returns the number of a base's epoch.
     fn of(base: Base) -> usize {
         match base {
             Base::Initial => 0,
             Base::Put(put) => put + 1,
         }
     }
+}
+
+/// The appends that a `get` found in an epoch, after so many that were found there before.
+struct Chained<'a> {
+    epoch: usize,
+    shown: usize,
+    further: &'a [usize],
+    get: Place,
 }
 
 /// Which calls a `get` found.
@@ -204,30 +212,9 @@ impl Reading<'_, '_> {
                         continue;
                     }
                 };
-                for (i, &append) in further.iter().enumerate() {
-                    let (place, next) = (key.appends[append].0, epochs[at].chain.get(shown + i));
-                    if next == Some(&place) {
-                        continue;
-                    }
-                    match found[append].or(next.map(|_| at)) {
-                        None => {
-                            found[append] = Some(at);
-                            epochs[at].chain.push(place);
-                            epochs[at].zone.add(place, intervals);
-                        }
-                        // It is in what was read twice.
-                        Some(epoch) if epoch == at && next.is_none() => {
-                            return Ok(Err(self.violation(Pattern::ThinAir, [gets[0]])));
-                        }
-                        // It is elsewhere, or something else is where it is now.
-                        Some(epoch) => {
-                            let other = &epochs[epoch];
-                            let shows = |get: &Place| calls.returns(*get) == other.longest;
-                            let other = other.gets.iter().map(|&(_, get)| get).find(shows);
-                            let core = other.into_iter().chain([gets[0]]);
-                            return Ok(Err(self.violation(Pattern::Forked, core)));
-                        }
-                    }
+                let chain = Chained { epoch: at, shown, further: &further, get: gets[0] };
+                if let Err(violation) = self.extend(&mut epochs, &mut found, &chain) {
+                    return Ok(Err(violation));
                 }
                 let epoch = &mut epochs[at];
                 let count = shown + further.len();
@@ -240,16 +227,7 @@ impl Reading<'_, '_> {
                 }
             }
         }
-        // A pending write that nobody found took no effect.
-        let is_idle = |write: Place| calls.get(write).is_pending;
-        epochs.retain(|epoch| !(epoch.gets.is_empty() && epoch.put.is_some_and(is_idle)));
-        for (&(append, _), found) in key.appends.iter().zip(found) {
-            if found.is_none() && !is_idle(append) {
-                let mut alone = Epoch::new(None, Zone::of(append, intervals));
-                alone.chain.push(append);
-                epochs.push(alone);
-            }
-        }
+        self.add_unread(&mut epochs, &found);
         let arranged = self.arrange(epochs)?;
         // What was left out may change that, but could not have helped.
         match several {
@@ -260,7 +238,57 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// Says what a `get` found.
+    /// Adds the appends that a `get` found to the chain of its epoch, unless they contradict what
+    /// other gets found.
+    fn extend(
+        &self,
+        epochs: &mut [Epoch],
+        found: &mut [Option<usize>],
+        chained: &Chained<'_>,
+    ) -> Result<(), Violation> {
+        let &Chained { epoch: at, shown, further, get } = chained;
+        for (i, &append) in further.iter().enumerate() {
+            let (place, next) = (self.key.appends[append].0, epochs[at].chain.get(shown + i));
+            if next == Some(&place) {
+                continue;
+            }
+            match found[append].or(next.map(|_| at)) {
+                None => {
+                    found[append] = Some(at);
+                    epochs[at].chain.push(place);
+                    epochs[at].zone.add(place, self.intervals);
+                }
+                // It is in what was read twice.
+                Some(epoch) if epoch == at && next.is_none() => {
+                    return Err(self.violation(Pattern::ThinAir, [get]));
+                }
+                // It is elsewhere, or something else is where it is now.
+                Some(epoch) => {
+                    let other = &epochs[epoch];
+                    let shows = |get: &Place| self.calls.returns(*get) == other.longest;
+                    let other = other.gets.iter().map(|&(_, get)| get).find(shows);
+                    return Err(self.violation(Pattern::Forked, other.into_iter().chain([get])));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves out pending writes that no `get` found, which took no effect, and gives other appends
+    /// that no `get` found epochs of their own.
+    fn add_unread(&self, epochs: &mut Vec<Epoch>, found: &[Option<usize>]) {
+        let is_idle = |write: Place| self.calls.get(write).is_pending;
+        epochs.retain(|epoch| !(epoch.gets.is_empty() && epoch.put.is_some_and(is_idle)));
+        for (&(append, _), found) in self.key.appends.iter().zip(found) {
+            if found.is_none() && !is_idle(append) {
+                let mut alone = Epoch::new(None, Zone::of(append, self.intervals));
+                alone.chain.push(append);
+                epochs.push(alone);
+            }
+        }
+    }
+
+    /// Returns what a `get` found.
     fn source(
         &self,
         pieces: &Pieces<'_>,
@@ -300,6 +328,20 @@ impl Reading<'_, '_> {
         if !pieces.is_repeated {
             return Ok(Source::Of { epoch: Epoch::of(base), shown, further });
         }
+        Ok(self.source_by_time(pieces, get, base, &further))
+    }
+
+    /// Returns what a `get` found where texts or elements are put or appended more than once, and only
+    /// time tells which calls it can have found.
+    fn source_by_time(
+        &self,
+        pieces: &Pieces<'_>,
+        get: Place,
+        base: Base,
+        further: &[usize],
+    ) -> Source {
+        let (calls, key) = (self.calls, self.key);
+        let puts = |put: usize| pieces.puts_of(calls.value(key.puts[put].1));
         let base = match base {
             Base::Initial => Base::Initial,
             Base::Put(put) => {
@@ -307,13 +349,13 @@ impl Reading<'_, '_> {
                     puts(put).iter().filter(|&&put| self.may_find(get, key.puts[put].0));
                 match (possible.next(), possible.next()) {
                     (Some(&put), None) => Base::Put(put),
-                    _ => return Ok(Source::Several),
+                    _ => return Source::Several,
                 }
             }
         };
         // For each text its appends, those first that come last.
         let mut left: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
-        for &first in &further {
+        for &first in further {
             left.entry(first).or_default().push(first);
         }
         for (first, those) in &mut left {
@@ -330,11 +372,11 @@ impl Reading<'_, '_> {
                 .collect();
             let ends = |append: usize| self.intervals.end(place(append));
             if possible.len() < those.len() {
-                return Ok(Source::Nothing);
+                return Source::Nothing;
             }
             let is_in_order = possible.windows(2).all(|pair| ends(pair[1]) <= ends(pair[0]));
             if possible.len() > those.len() || !is_in_order {
-                return Ok(Source::Several);
+                return Source::Several;
             }
             *those = possible;
         }
@@ -342,10 +384,10 @@ impl Reading<'_, '_> {
             let those = left.get_mut(first).expect("each text that was found has appends");
             those.pop().expect("there are as many as were found")
         });
-        Ok(Source::Of { epoch: Epoch::of(base), shown: 0, further: further.collect() })
+        Source::Of { epoch: Epoch::of(base), shown: 0, further: further.collect() }
     }
 
-    /// Says whether a `get` may have found what a call wrote: that started in time, and was not
+    /// Checks whether a `get` may have found what a call wrote: that started in time, and was not
     /// overwritten too early.
     fn may_find(&self, get: Place, write: Place) -> bool {
         let is_over = |by: Place| self.intervals.end(write) < self.intervals.start(by);
@@ -353,7 +395,7 @@ impl Reading<'_, '_> {
             && !self.overwriter(get).is_some_and(is_over)
     }
 
-    /// Gives the `put` that started last of those that ended before a `get`.
+    /// Returns the `put` that started last of those that ended before a `get`.
     fn overwriter(&self, get: Place) -> Option<Place> {
         self.overwriters.of(get, self.intervals)
     }
@@ -381,7 +423,7 @@ impl Reading<'_, '_> {
         })
     }
 
-    /// Gives the order of an epoch, unless a call ends before one starts that comes before it.
+    /// Returns the order of an epoch, unless a call ends before one starts that comes before it.
     fn order(&self, epoch: &Epoch) -> Result<Vec<Place>, Violation> {
         let mut order: Vec<Place> = epoch.put.into_iter().collect();
         // Of those that come before, the one that starts last.
@@ -419,7 +461,7 @@ impl Reading<'_, '_> {
         Ok(order)
     }
 
-    /// Gives some calls of an epoch and a `get` that found all of them, if that is what ties them
+    /// Returns some calls of an epoch and a `get` that found all of them, if that is what ties them
     /// to each other or to the initial value.
     fn bound(&self, epoch: &Epoch, some: impl IntoIterator<Item = Place>) -> Vec<Place> {
         let mut some: Vec<Place> = some.into_iter().collect();
@@ -474,13 +516,13 @@ impl Reading<'_, '_> {
         Violation { pattern, core }
     }
 
-    /// Says whether a call is a `get`: it has a key and no more.
+    /// Checks whether a call is a `get`: it has a key and no more.
     fn is_get(&self, place: Place) -> bool {
         self.calls.args(place).len() == 1
     }
 }
 
-/// Says whether what was read may begin with what was put.
+/// Checks whether what was read may begin with what was put.
 fn begins_with(read: &Value, put: &Value) -> bool {
     match (read, put) {
         (Value::Str(read), Value::Str(put)) => read.starts_with(&**put),

@@ -26,7 +26,7 @@ impl Least {
         }
     }
 
-    /// Gives the first place from `from` on, and before `to`, whose number is below `bound`.
+    /// Returns the first place from `from` on, and before `to`, whose number is below `bound`.
     pub(super) fn first_below(&self, from: usize, to: usize, bound: u32) -> Option<usize> {
         if from >= to {
             return None;

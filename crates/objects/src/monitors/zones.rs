@@ -15,8 +15,8 @@
 //! Korach).
 //!
 //! *Only if*: throughout a forward zone its group is under way, since some call of it has its point
-//! before and another behind. *If*: take the forward zones in order of time, and put each backward
-//! zone at its start or, if that lies in a forward zone, right behind that zone's end, which is
+//! before and another after. *If*: take the forward zones in order of time, and put each backward
+//! zone at its start or, if that lies in a forward zone, right after that zone's end, which is
 //! still in the backward one. Of two groups so ordered, every start in the first is before every
 //! end in the second, so no call of the second is before one of the first.
 //!
@@ -60,7 +60,7 @@ impl Zone {
         }
     }
 
-    /// Gives the calls that bound it.
+    /// Returns the calls that bound it.
     pub(super) fn bounds(&self) -> impl Iterator<Item = Place> + use<> {
         [self.first_end.1, self.last_start.1].into_iter().flatten()
     }
@@ -79,7 +79,7 @@ pub(super) fn arrange(zones: &[Zone]) -> Result<Vec<usize>, (Pattern, usize, usi
             return Err((Pattern::TwoValuesAtOnce, pair[0], pair[1]));
         }
     }
-    // Where each group goes: a rank, and behind a forward zone that ends there.
+    // Where each group goes: a rank, and after a forward zone that ends there.
     let mut keyed: Vec<((i64, bool), usize)> = Vec::with_capacity(zones.len());
     for (i, zone) in zones.iter().enumerate() {
         if zone.is_forward() {

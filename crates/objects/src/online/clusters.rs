@@ -25,7 +25,7 @@
 //!
 //! Cost: for each call a search by bisection, and for a read the number of calls that returned while
 //! it was running. Where this does not apply, what is kept is turned into a few calls with the same
-//! clusters ([`Clusters::calls`]), and these into configurations.
+//! clusters, and these into configurations.
 
 use std::collections::VecDeque;
 
@@ -33,64 +33,29 @@ use consistory_history::Value;
 use consistory_spec::Family;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::RunningId;
+use super::engine::{
+    Access, Certainty, Completed, Ending, Engine, EngineSize, GivenUpCalls, Incoming, PastCall,
+    Rest, Taken,
+};
+use super::{OnlineError, RunningId, SOME_INDETERMINATE};
 
-/// How many writes whose end nobody knows are kept.
-const MOST_LOST: usize = 1 << 16;
+/// How many indeterminate writes are kept.
+const MOST_UNREAD_WRITES: usize = 1 << 16;
 /// How many clusters are kept before some are forgotten.
-const SOME: usize = 32;
+const CLUSTERS_KEPT: usize = 32;
 
 /// A time before all others.
 const ALWAYS: i64 = i64::MIN;
 
-/// What a call does to a register.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Access {
-    Read,
-    Write(Value),
-}
-
-impl Access {
-    /// Gives what a call of an object of a family does, if it is to read or to write.
-    pub(super) fn new(family: &Family, method: &str, args: &[Value]) -> Option<Self> {
-        match (family, method, args) {
-            (Family::Register(_), "read", []) | (Family::Store(_), "get", [_]) => {
-                Some(Access::Read)
-            }
-            (Family::Register(_), "write", [value]) | (Family::Store(_), "put", [_, value]) => {
-                Some(Access::Write(value.clone()))
-            }
-            _ => None,
+/// Returns what a call of an object of a family does, if it reads or writes a register.
+fn access(family: &Family, call: &Incoming<'_>) -> Option<Access> {
+    match (family, call.method, call.args) {
+        (Family::Register(_), "read", []) | (Family::Store(_), "get", [_]) => Some(Access::Read),
+        (Family::Register(_), "write", [value]) | (Family::Store(_), "put", [_, value]) => {
+            Some(Access::Write(value.clone()))
         }
+        _ => None,
     }
-}
-
-/// What is wrong with a return.
-pub(super) struct Stale {
-    /// What could have been read.
-    pub(super) possible: Vec<Value>,
-    /// Whether it is wrong whatever was given up.
-    pub(super) is_certain: bool,
-}
-
-/// A call that stands for those of a cluster, for a part that is judged otherwise.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Told {
-    /// Who it is, if it is running.
-    pub(super) id: Option<RunningId>,
-    pub(super) access: Access,
-    pub(super) start: i64,
-    pub(super) end: Ending,
-    /// What it read.
-    pub(super) returns: Option<Value>,
-}
-
-/// Whether a call returned.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Ending {
-    At(i64),
-    Running,
-    Lost,
 }
 
 /// A write that nobody has read and that has not returned, or a cluster.
@@ -134,7 +99,7 @@ impl Latest {
         }
     }
 
-    /// Gives the greatest start of a cluster other than one.
+    /// Returns the greatest start of a cluster other than one.
     fn except(self, cluster: usize) -> i64 {
         if self.of == cluster { self.next } else { self.start }
     }
@@ -149,7 +114,7 @@ pub(super) struct Clusters {
     /// The latest of the clusters up to each.
     latest: Vec<Latest>,
     running: FxHashMap<RunningId, (i64, Access)>,
-    /// The writes whose end nobody knows, as they came; some may have been read since.
+    /// The indeterminate writes, as they came; some may have been read since.
     lost: VecDeque<(Value, RunningId)>,
     /// How many of these nobody has read.
     unread: usize,
@@ -159,11 +124,23 @@ pub(super) struct Clusters {
     before: usize,
     /// Whether a value was read whose write failed.
     is_refuted: bool,
+    family: Family,
+    /// What was given up since that was asked.
+    unreported: GivenUpCalls,
 }
 
 impl Clusters {
-    /// Starts with an initial value.
-    pub(super) fn new(initial: Value) -> Self {
+    /// Starts a register or a key of a store with an initial value; `None` for other families.
+    pub(super) fn of(family: &Family) -> Option<Self> {
+        match family {
+            Family::Register(initial) | Family::Store(initial) => {
+                Some(Clusters::new(family.clone(), initial.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    fn new(family: Family, initial: Value) -> Self {
         let mut clusters = Clusters {
             known: FxHashMap::default(),
             returned: Vec::new(),
@@ -175,6 +152,8 @@ impl Clusters {
             clock: 0,
             before: 0,
             is_refuted: false,
+            family,
+            unreported: GivenUpCalls::default(),
         };
         clusters.push(Cluster {
             value: initial,
@@ -186,8 +165,8 @@ impl Clusters {
     }
 
     /// Starts where a value was written and nothing else can matter.
-    pub(super) fn holding(value: Value) -> Self {
-        let mut clusters = Clusters::new(value);
+    pub(super) fn holding(family: &Family, value: Value) -> Self {
+        let mut clusters = Clusters::new(family.clone(), value);
         let write = Write { id: RunningId(u64::MAX), start: 1, end: Ending::At(2) };
         let cluster = &mut clusters.returned[0];
         (cluster.write, cluster.first_end, cluster.last_start) = (Some(write), 2, 1);
@@ -196,8 +175,8 @@ impl Clusters {
         clusters
     }
 
-    /// Gives the value, if nothing is running or lost and there is only one that it can be.
-    pub(super) fn held(&self) -> Option<&Value> {
+    /// Returns the value, if nothing is running or lost and there is only one that it can be.
+    fn held(&self) -> Option<&Value> {
         if !self.running.is_empty() || self.unread > 0 || self.given_up > 0 || self.is_refuted {
             return None;
         }
@@ -209,73 +188,6 @@ impl Clusters {
     fn tick(&mut self) -> i64 {
         self.clock += 1;
         self.clock
-    }
-
-    /// Counts what is kept.
-    pub(super) fn len(&self) -> usize {
-        self.known.len()
-    }
-
-    /// Says how many writes were given up.
-    pub(super) fn given_up(&self) -> u64 {
-        self.given_up
-    }
-
-    /// Counts the writes whose end nobody knows and that nobody has read.
-    pub(super) fn lost_calls(&self) -> usize {
-        self.unread
-    }
-
-    /// Says whether nothing is running, nothing is lost and the value is the initial one.
-    pub(super) fn is_idle(&self) -> bool {
-        self.running.is_empty()
-            && self.unread == 0
-            && self.returned.len() == 1
-            && self.returned[0].write.is_none()
-    }
-
-    /// Takes a call; says whether it can be judged so.
-    #[must_use]
-    pub(super) fn invoke(&mut self, id: RunningId, access: Access) -> bool {
-        let start = self.clock + 1;
-        if let Access::Write(value) = &access {
-            match self.known.get(value) {
-                Some(Known::Open { .. }) => return false,
-                Some(&Known::Returned(at)) if !self.is_over(at, self.oldest_read()) => {
-                    return false;
-                }
-                _ => {}
-            }
-            let open = Known::Open { writer: id, start, is_lost: false };
-            self.known.insert(value.clone(), open);
-        }
-        self.clock = start;
-        self.running.insert(id, (start, access));
-        true
-    }
-
-    /// Takes a return; says what is wrong if nothing explains it.
-    pub(super) fn complete(&mut self, id: RunningId, returned: Option<&Value>) -> Option<Stale> {
-        let (start, access) = self.running.remove(&id)?;
-        let now = self.tick();
-        let is_fine = match (access, returned) {
-            (Access::Write(value), _) => {
-                self.write_ends(id, value, Ending::At(now));
-                true
-            }
-            (Access::Read, None) => true,
-            (Access::Read, Some(value)) => self.read(value, start),
-        };
-        let is_fine = is_fine && !std::mem::take(&mut self.is_refuted);
-        if self.returned.len() > 2 * self.before + SOME {
-            self.forget();
-        }
-        if is_fine {
-            return None;
-        }
-        let is_unknown = returned.is_some_and(|value| !self.known.contains_key(value));
-        let is_certain = self.given_up == 0 || !is_unknown;
-        Some(Stale { possible: self.possible(start), is_certain })
     }
 
     /// Notes that a write returned, or that nobody will know whether it did.
@@ -305,13 +217,13 @@ impl Clusters {
         }
     }
 
-    /// Takes that a value was read by a call that started at a time; says whether that may be.
+    /// Takes that a value was read by a call that started at a time; returns whether that may be.
     fn read(&mut self, value: &Value, start: i64) -> bool {
         match self.known.get(value).copied() {
             None => false,
             Some(Known::Open { writer: id, start: written, is_lost }) => {
                 self.unread -= usize::from(is_lost);
-                let end = if is_lost { Ending::Lost } else { Ending::Running };
+                let end = if is_lost { Ending::Indeterminate } else { Ending::Running };
                 let write = Some(Write { id, start: written, end });
                 let (first_end, last_start) = (self.clock, written.max(start));
                 self.push(Cluster { value: value.clone(), write, first_end, last_start });
@@ -328,7 +240,7 @@ impl Clusters {
         }
     }
 
-    /// Says whether a cluster is wrong if a read of it starts at a time.
+    /// Checks whether a cluster is wrong if a read of it starts at a time.
     fn is_over(&self, cluster: usize, start: i64) -> bool {
         let before = self.returned.partition_point(|v| v.first_end < start);
         let latest = before.checked_sub(1).map_or(Latest::NONE, |last| self.latest[last]);
@@ -356,47 +268,7 @@ impl Clusters {
         }
     }
 
-    /// Takes that a call did not take effect.
-    pub(super) fn fail(&mut self, id: RunningId) {
-        let Some((_, Access::Write(value))) = self.running.remove(&id) else { return };
-        match self.known.get(&value).copied() {
-            Some(Known::Open { writer, .. }) if writer == id => _ = self.known.remove(&value),
-            Some(Known::Returned(at)) => {
-                self.is_refuted |= self.returned[at].write.is_some_and(|write| write.id == id);
-            }
-            _ => {}
-        }
-    }
-
-    /// Takes that nobody will know the end of a call; says whether one had to be given up.
-    pub(super) fn abandon(&mut self, id: RunningId) -> bool {
-        if let Some((_, Access::Write(value))) = self.running.remove(&id) {
-            self.write_ends(id, value, Ending::Lost);
-        }
-        self.keep_lost(MOST_LOST) > 0
-    }
-
-    /// Gives up the first writes whose end nobody knows, until there are few enough; says how many.
-    pub(super) fn keep_lost(&mut self, most: usize) -> u64 {
-        let before = self.given_up;
-        let known = &mut self.known;
-        let is_unread = |known: &FxHashMap<Value, Known>, value: &Value, id: RunningId| matches!(known.get(value), Some(Known::Open { writer, .. }) if *writer == id);
-        if self.lost.len() > 2 * self.unread + SOME {
-            self.lost.retain(|(value, id)| is_unread(known, value, *id));
-        }
-        while self.unread > most
-            && let Some((value, id)) = self.lost.pop_front()
-        {
-            if is_unread(known, &value, id) {
-                known.remove(&value);
-                self.unread -= 1;
-                self.given_up += 1;
-            }
-        }
-        self.given_up - before
-    }
-
-    /// Gives the start of the oldest read that is running.
+    /// Returns the start of the oldest read that is running.
     fn oldest_read(&self) -> i64 {
         let reads = self.running.values().filter(|(_, access)| *access == Access::Read);
         reads.map(|&(start, _)| start).min().unwrap_or(i64::MAX)
@@ -440,20 +312,139 @@ impl Clusters {
         let clusters = clusters.map(|at| self.returned[at].value.clone());
         let is_open = |known: &Known| matches!(known, Known::Open { .. });
         let open = self.known.iter().filter(|(_, known)| is_open(known));
-        let mut possible: Vec<Value> =
-            clusters.chain(open.map(|(value, _)| value.clone())).take(super::FEW).collect();
+        let mut possible: Vec<Value> = clusters
+            .chain(open.map(|(value, _)| value.clone()))
+            .take(super::VALUES_LISTED)
+            .collect();
         possible.sort();
         possible
     }
 
-    /// Gives calls with the same clusters: whatever happens next is explained with all that happened
-    /// if and only if it is explained with these.
-    ///
-    /// Each cluster is told by its write, a read that ends at its first end, and one that starts at
-    /// its last start.
-    pub(super) fn calls(&mut self) -> Vec<Told> {
+    /// Returns up the first unread indeterminate writes until there are few enough.
+    fn keep_unread(&mut self, most: usize) {
+        let known = &mut self.known;
+        let is_unread = |known: &FxHashMap<Value, Known>, value: &Value, id: RunningId| matches!(known.get(value), Some(Known::Open { writer, .. }) if *writer == id);
+        if self.lost.len() > 2 * self.unread + CLUSTERS_KEPT {
+            self.lost.retain(|(value, id)| is_unread(known, value, *id));
+        }
+        while self.unread > most
+            && let Some((value, id)) = self.lost.pop_front()
+        {
+            if is_unread(known, &value, id) {
+                known.remove(&value);
+                self.unread -= 1;
+                self.given_up += 1;
+                self.unreported.count += 1;
+            }
+        }
+    }
+}
+
+impl Engine for Clusters {
+    fn invoke(&mut self, id: RunningId, call: &Incoming<'_>) -> Taken {
+        let Some(access) = access(&self.family, call) else { return Taken::No };
+        let start = self.clock + 1;
+        if let Access::Write(value) = &access {
+            match self.known.get(value) {
+                Some(Known::Open { .. }) => return Taken::No,
+                Some(&Known::Returned(at)) if !self.is_over(at, self.oldest_read()) => {
+                    return Taken::No;
+                }
+                _ => {}
+            }
+            let open = Known::Open { writer: id, start, is_lost: false };
+            self.known.insert(value.clone(), open);
+        }
+        self.clock = start;
+        self.running.insert(id, (start, access));
+        Taken::Yes
+    }
+
+    fn complete(
+        &mut self,
+        id: RunningId,
+        returned: Option<&Value>,
+        _limit: usize,
+    ) -> Result<Completed, OnlineError> {
+        let (start, access) = self.running.remove(&id).ok_or(OnlineError::NotRunning)?;
+        let now = self.tick();
+        let is_fine = match (access, returned) {
+            (Access::Write(value), _) => {
+                self.write_ends(id, value, Ending::At(now));
+                true
+            }
+            (Access::Read, None) => true,
+            (Access::Read, Some(value)) => self.read(value, start),
+        };
+        let is_fine = is_fine && !std::mem::take(&mut self.is_refuted);
+        if self.returned.len() > 2 * self.before + CLUSTERS_KEPT {
+            self.forget();
+        }
+        if is_fine {
+            return Ok(Completed::Explained);
+        }
+        let is_unknown = returned.is_some_and(|value| !self.known.contains_key(value));
+        let certainty = match self.given_up > 0 && is_unknown {
+            true => Certainty::Doubtful,
+            false => Certainty::Certain,
+        };
+        let possible = self.possible(start);
+        Ok(Completed::Unexplained { call: id, possible, configurations: 0, certainty })
+    }
+
+    fn fail(&mut self, id: RunningId) {
+        let Some((_, Access::Write(value))) = self.running.remove(&id) else { return };
+        match self.known.get(&value).copied() {
+            Some(Known::Open { writer, .. }) if writer == id => _ = self.known.remove(&value),
+            Some(Known::Returned(at)) => {
+                self.is_refuted |= self.returned[at].write.is_some_and(|write| write.id == id);
+            }
+            _ => {}
+        }
+    }
+
+    fn abandon(&mut self, id: RunningId) {
+        if let Some((_, Access::Write(value))) = self.running.remove(&id) {
+            self.write_ends(id, value, Ending::Indeterminate);
+        }
+        self.keep_unread(MOST_UNREAD_WRITES);
+    }
+
+    fn keep_indeterminate(&mut self, most: usize) {
+        // An unread write is in nobody's way, so many are kept unless none may be.
+        if most == 0 {
+            self.keep_unread(0);
+            // The values themselves may be forgotten after this.
+            self.unreported.casts_doubt = true;
+        }
+    }
+
+    fn take_given_up(&mut self) -> GivenUpCalls {
+        std::mem::take(&mut self.unreported)
+    }
+
+    fn size(&self) -> EngineSize {
+        EngineSize { configurations: 0, indeterminate: self.unread, kept: self.known.len() }
+    }
+
+    fn is_initial(&self) -> bool {
+        self.running.is_empty()
+            && self.unread == 0
+            && self.returned.len() == 1
+            && self.returned[0].write.is_none()
+    }
+
+    fn rest(&self, _key: &Value) -> Option<Rest> {
+        self.held().cloned().map(Rest::Holds)
+    }
+
+    /// Each cluster becomes its write, a read that ends at its first end, and one that starts at its
+    /// last start: these have the same clusters.
+    fn calls(&mut self) -> Vec<PastCall> {
+        self.keep_unread(SOME_INDETERMINATE);
+        self.unreported.casts_doubt |= self.given_up > 0;
         self.forget();
-        let mut told: Vec<Told> = Vec::new();
+        let mut told: Vec<PastCall> = Vec::new();
         // Between two times there is room for one more.
         let later = |time: i64| 2 * time + 1;
         let kept = self.returned.iter().filter_map(|cluster| cluster.write);
@@ -466,20 +457,27 @@ impl Clusters {
                     // It was read and is over, so it may as well have been read first of all.
                     start = 0;
                     let (access, end) = (Access::Read, Ending::At(1));
-                    told.push(Told { id: None, access, start, end, returns: Some(value.clone()) });
+                    told.push(PastCall {
+                        id: None,
+                        access,
+                        start,
+                        end,
+                        returns: Some(value.clone()),
+                    });
                 }
             }
             let (access, end) = (access.clone(), Ending::Running);
-            told.push(Told { id: Some(id), access, start, end, returns: None });
+            told.push(PastCall { id: Some(id), access, start, end, returns: None });
         }
         for (value, known) in &self.known {
             if let &Known::Open { start, is_lost: true, .. } = known {
-                let (access, start, end) = (Access::Write(value.clone()), 2 * start, Ending::Lost);
-                told.push(Told { id: None, access, start, end, returns: None });
+                let (access, start, end) =
+                    (Access::Write(value.clone()), 2 * start, Ending::Indeterminate);
+                told.push(PastCall { id: None, access, start, end, returns: None });
             }
         }
         for Cluster { value, write, first_end, last_start } in &self.returned {
-            let read = |start: i64, end: i64| Told {
+            let read = |start: i64, end: i64| PastCall {
                 id: None,
                 access: Access::Read,
                 start,
@@ -499,7 +497,7 @@ impl Clusters {
             };
             let running = Some(*id).filter(|_| ending == Ending::Running);
             let (access, written) = (Access::Write(value.clone()), 2 * start);
-            told.push(Told { id: running, access, start: written, end: ending, returns: None });
+            told.push(PastCall { id: running, access, start: written, end: ending, returns: None });
             if last > written {
                 told.push(read(last, first.max(later(*last_start))));
             }
@@ -508,5 +506,23 @@ impl Clusters {
             }
         }
         told
+    }
+
+    fn check_invariants(&self) {
+        assert_eq!(self.returned.len(), self.latest.len());
+        assert!(self.returned.is_sorted_by_key(|cluster| cluster.first_end));
+        let mut latest = Latest::NONE;
+        for (at, cluster) in self.returned.iter().enumerate() {
+            latest = latest.with(cluster.last_start, at);
+            assert!(latest == self.latest[at], "the latest starts are those of the first clusters");
+        }
+        let open =
+            self.known.values().filter(|known| matches!(known, Known::Open { is_lost: true, .. }));
+        assert_eq!(open.count(), self.unread);
+        for (value, known) in &self.known {
+            if let Known::Returned(at) = known {
+                assert_eq!(self.returned[*at].value, *value);
+            }
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! The configurations that explain the calls of an object, or of a part of one.
 //!
-//! Four things keep them few, and for a deque a fifth ([`blocks`]).
+//! Four things keep them few.
 //! - Where a running call changes nothing, as to look, or to lock what is held, it is no choice: a
 //!   configuration remembers all that it could have returned so far without a change, and gives way to
 //!   one that differs from it only in remembering more. What all of them remember is held once, so a
 //!   call that runs for long costs nothing in each.
-//! - A call that nobody knows the end of may take effect at any time or never; equal ones are
+//! - An indeterminate call may take effect at any time or never; equal ones are
 //!   counted, and a configuration gives way to one that differs from it only in having used fewer.
 //! - If a call whose return says that it changed nothing can return that in a configuration as it is,
 //!   no other call need take effect before.
@@ -17,16 +17,18 @@
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use consistory_history::Value;
 use consistory_spec::{Object, Returns, State};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use self::blocks::Blocks;
 use self::table::{CallId, StateId, Table, ValueId};
-use super::{FEW, MANY, OnlineError, RunningId};
+use super::engine::{
+    Certainty, Completed, Engine, EngineSize, GivenUpCalls, Incoming, Rest, Taken,
+};
+use super::{FEW_CONFIGURATIONS, FEW_INDETERMINATE, OnlineError, RunningId, VALUES_LISTED};
 
-mod blocks;
 mod table;
 
 /// A call: its number, and what is known of its method.
@@ -39,24 +41,27 @@ struct Invoked {
 
 /// The configurations that explain what has happened.
 pub(super) struct Configurations {
+    object: Arc<dyn Object>,
+    /// The number of different indeterminate calls that are kept whatever work they are.
+    few: usize,
+    unreported: GivenUpCalls,
     set: FxHashSet<Configuration>,
     open: Open,
     table: Table,
-    blocks: Blocks,
     /// How many configurations were tried beyond what is usual.
     work: usize,
 }
 
 /// How many configurations are usually tried for a return, and how many more at most before that is
 /// costly.
-const USUAL: usize = 200;
-const COSTLY: usize = 100_000;
+const USUAL_CONFIGURATIONS: usize = 200;
+const COSTLY_CONFIGURATIONS: usize = 100_000;
 
 /// The calls that may still take effect.
 #[derive(Default)]
 struct Open {
     running: Vec<(RunningId, Invoked)>,
-    /// Calls that nobody knows the end of, each kind once, and how many there are.
+    /// Indeterminate calls, each kind once, and how many there are.
     pending: Vec<(Invoked, u32)>,
     /// Running calls, with what they may return without a change in every configuration.
     certain: Vec<(RunningId, FxHashSet<ValueId>)>,
@@ -87,22 +92,25 @@ impl Groups {
 }
 
 impl Configurations {
-    pub(super) fn new(object: &dyn Object) -> Self {
+    /// Starts with nothing called; `most` different indeterminate calls may be kept.
+    pub(super) fn new(object: &Arc<dyn Object>, most: usize) -> Self {
         let mut all = Configurations {
+            object: Arc::clone(object),
+            few: FEW_INDETERMINATE.min(most),
+            unreported: GivenUpCalls::default(),
             set: FxHashSet::default(),
             open: Open::default(),
-            table: Table::new(object),
-            blocks: Blocks::default(),
+            table: Table::new(&**object),
             work: 0,
         };
-        let first = all.afresh(object);
+        let first = all.afresh();
         all.set.insert(first);
         all
     }
 
     /// Starts where only states are possible and nothing is running.
-    pub(super) fn with_states(object: &dyn Object, states: Box<[State]>) -> Self {
-        let mut all = Configurations::new(object);
+    pub(super) fn with_states(object: &Arc<dyn Object>, most: usize, states: Box<[State]>) -> Self {
+        let mut all = Configurations::new(object, most);
         let first = all.set.drain().next();
         for state in states {
             let state = all.table.state(state);
@@ -112,10 +120,15 @@ impl Configurations {
     }
 
     /// Starts with the state that a call leads to at first.
-    pub(super) fn made(object: &dyn Object, method: &str, args: Vec<Value>) -> Self {
-        let mut all = Configurations::new(object);
+    pub(super) fn after(
+        object: &Arc<dyn Object>,
+        most: usize,
+        method: &str,
+        args: Vec<Value>,
+    ) -> Self {
+        let mut all = Configurations::new(object, most);
         let call = all.table.call(method, args);
-        if let Some((state, _)) = all.table.step(object, StateId::INITIAL, call) {
+        if let Some((state, _)) = all.table.step(&**object, StateId::INITIAL, call) {
             reshape(&mut all.set, |configuration| {
                 configuration.state = state;
                 true
@@ -124,9 +137,9 @@ impl Configurations {
         all
     }
 
-    /// Gives the call with a key, its method and its other argument, that leads at first to the only
+    /// Returns the call with a key, its method and its other argument, that leads at first to the only
     /// state that is possible, if nothing may still take effect and there is one.
-    pub(super) fn maker(&self, key: &Value) -> Option<(&str, Option<&Value>)> {
+    fn maker(&self, key: &Value) -> Option<(&str, Option<&Value>)> {
         let is_quiet = self.open.running.is_empty() && self.open.pending.is_empty();
         let one = self.set.iter().next().filter(|_| is_quiet && self.set.len() == 1)?;
         self.table.makers(one.state).find_map(|(method, args)| match args {
@@ -136,42 +149,15 @@ impl Configurations {
         })
     }
 
-    /// Starts where nothing is running, but calls of a method may still take effect: their arguments
-    /// and how many there are, and with each state how many of them took effect.
-    pub(super) fn with_used(
-        object: &dyn Object,
-        method: &str,
-        pending: impl Iterator<Item = (Vec<Value>, u32)>,
-        states: impl Iterator<Item = (State, Vec<u32>)>,
-    ) -> Self {
-        let mut all = Configurations::new(object);
-        all.set.clear();
-        for (args, count) in pending {
-            let call = all.table.call(method, args);
-            let invoked = Invoked { call, returns: Returns::Nothing, is_read_only: false };
-            all.open.pending.push((invoked, count));
-        }
-        for (state, used) in states {
-            let (state, done, seen) = (all.table.state(state), Vec::new(), Vec::new());
-            all.set.insert(Configuration { state, done, seen, used });
-        }
-        all
-    }
-
     /// Lists the states that are possible, if nothing may still take effect.
-    pub(super) fn states(&self) -> Option<Box<[State]>> {
+    fn states(&self) -> Option<Box<[State]>> {
         let is_quiet = self.open.running.is_empty() && self.open.pending.is_empty();
         let states = || self.set.iter().map(|c| self.table.get_state(c.state).clone()).collect();
         is_quiet.then(states)
     }
 
-    /// Counts them.
-    pub(super) fn len(&self) -> usize {
-        self.set.len()
-    }
-
-    /// Gives the first state with what is running now.
-    fn afresh(&mut self, object: &dyn Object) -> Configuration {
+    /// Returns the first state with what is running now.
+    fn afresh(&mut self) -> Configuration {
         let mut first = Configuration {
             state: StateId::INITIAL,
             done: Vec::new(),
@@ -179,7 +165,7 @@ impl Configurations {
             used: vec![0; self.open.pending.len()],
         };
         for &(id, invoked) in &self.open.running {
-            let found = self.table.look(object, first.state, invoked.call);
+            let found = self.table.look(&*self.object, first.state, invoked.call);
             first.seen.push((id, found.into_iter().collect()));
         }
         for (_, certain) in &mut self.open.certain {
@@ -188,102 +174,21 @@ impl Configurations {
         first
     }
 
-    /// Says whether all is as it was at first.
-    pub(super) fn is_idle(&self) -> bool {
-        self.open.running.is_empty()
-            && self.open.pending.is_empty()
-            && self.set.len() == 1
-            && self.set.iter().all(|c| c.state == StateId::INITIAL)
-    }
-
-    /// Counts the calls that nobody knows the end of.
-    pub(super) fn pending_calls(&self) -> usize {
-        self.open.pending.iter().map(|&(_, count)| count as usize).sum()
-    }
-
-    /// Counts the different calls that nobody knows the end of.
-    pub(super) fn pending_kinds(&self) -> usize {
-        self.open.pending.len()
-    }
-
-    /// Says, once, whether very many configurations had to be tried.
-    pub(super) fn is_costly(&mut self) -> bool {
-        let is_costly = self.work > COSTLY;
+    /// Checks, once, whether very many configurations had to be tried.
+    fn is_costly(&mut self) -> bool {
+        let is_costly = self.work > COSTLY_CONFIGURATIONS;
         if is_costly {
             self.work = 0;
         }
         is_costly
     }
 
-    /// Takes a call.
-    pub(super) fn invoke(
-        &mut self,
-        object: &dyn Object,
-        id: RunningId,
-        (method, args): (&str, Vec<Value>),
-        returns: Returns,
-    ) {
-        self.watch_ends(object, method);
-        let is_read_only = object.is_read_only(method, None);
-        let call = self.table.call(method, args);
-        self.open.certain.push((id, FxHashSet::default()));
-        let table = &mut self.table;
-        reshape(&mut self.set, |configuration| {
-            let found = table.look(object, configuration.state, call);
-            configuration.seen.push((id, found.into_iter().collect()));
-            true
-        });
-        self.open.running.push((id, Invoked { call, returns, is_read_only }));
-    }
-
-    /// Takes that a call did not take effect.
-    pub(super) fn fail(&mut self, id: RunningId) {
-        self.open.forget(id);
-        reshape(&mut self.set, |configuration| {
-            let is_done = configuration.take_done(id).is_some();
-            configuration.take_seen(id);
-            !is_done
-        });
-    }
-
-    /// Takes that nobody will know the end of a call.
-    pub(super) fn abandon(&mut self, object: &dyn Object, id: RunningId) {
-        let Some(invoked) = self.open.forget(id) else { return };
-        if invoked.is_read_only {
-            // Nobody will know what it returned, and it changes nothing.
-            return reshape(&mut self.set, |configuration| {
-                configuration.take_seen(id);
-                true
-            });
-        }
-        let pending = &mut self.open.pending;
-        let kind = match pending.iter().position(|(known, _)| known.call == invoked.call) {
-            Some(kind) => kind,
-            None => {
-                pending.push((invoked, 0));
-                pending.len() - 1
-            }
-        };
-        pending[kind].1 += 1;
-        let kinds = pending.len();
-        reshape(&mut self.set, |configuration| {
-            configuration.used.resize(kinds, 0);
-            configuration.take_seen(id);
-            if configuration.take_done(id).is_some() {
-                configuration.used[kind] += 1;
-            }
-            true
-        });
-        self.keep_best(object);
-    }
-
-    /// Gives up a call of the first kind that nobody knows the end of: it has taken effect by now,
-    /// or never does. Says whether there was anything else that it might have done.
-    pub(super) fn give_up(&mut self, object: &dyn Object) -> bool {
-        self.untie_all(object);
+    /// Returns up a call of the first kind that nobody knows the end of: it has taken effect by now,
+    /// or never does. Returns whether there was anything else that it might have done.
+    fn give_up(&mut self) {
         let may_matter = self.set.iter().any(|configuration| configuration.used[0] == 0);
         if may_matter {
-            self.use_first(object);
+            self.use_first();
         }
         reshape(&mut self.set, |configuration| {
             configuration.used[0] = configuration.used[0].saturating_sub(1);
@@ -291,30 +196,33 @@ impl Configurations {
         });
         self.open.pending[0].1 -= 1;
         self.drop_kinds();
-        self.keep_best(object);
-        may_matter
+        self.keep_best();
+        if may_matter {
+            self.unreported.count += 1;
+            self.unreported.casts_doubt = true;
+        }
     }
 
     /// Adds the configurations in which a call of the first kind that nobody knows the end of takes
     /// effect right now, which gave way to those in which it may still do so; some of them, if they
     /// are very many.
-    fn use_first(&mut self, object: &dyn Object) {
+    fn use_first(&mut self) {
         let mut work: VecDeque<Configuration> = self.set.iter().cloned().collect();
         let mut known: FxHashSet<Configuration> = FxHashSet::default();
         let mut successors = Vec::new();
         while let Some(configuration) = work.pop_front() {
-            self.open.successors(object, &mut self.table, &configuration, &mut successors);
+            self.open.successors(&*self.object, &mut self.table, &configuration, &mut successors);
             for next in successors.drain(..) {
                 if next.used[0] > configuration.used[0] {
                     self.set.insert(next);
-                } else if known.len() < MANY && known.insert(next.clone()) {
+                } else if known.len() < FEW_CONFIGURATIONS && known.insert(next.clone()) {
                     work.push_back(next);
                 }
             }
         }
     }
 
-    /// Forgets the calls that nobody knows the end of and that took effect in all configurations.
+    /// Forgets the indeterminate calls and that took effect in all configurations.
     fn forget_used(&mut self) {
         for kind in 0..self.open.pending.len() {
             let least = self.set.iter().map(|c| c.used[kind]).min().unwrap_or(0);
@@ -357,7 +265,7 @@ impl Configurations {
     }
 
     /// Drops the configurations that give way to another.
-    fn keep_best(&mut self, object: &dyn Object) {
+    fn keep_best(&mut self) {
         if self.set.len() < 2 {
             return;
         }
@@ -384,98 +292,25 @@ impl Configurations {
             if !groups.of(configuration).contains(&at) {
                 continue;
             }
-            self.open.successors(object, &mut self.table, configuration, &mut successors);
+            self.open.successors(&*self.object, &mut self.table, configuration, &mut successors);
             for next in successors.drain(..) {
                 for &known in groups.of(&next).iter() {
                     stays[known] &= !next.is_as_good_as(&best[known]);
                 }
             }
         }
-        // Nothing was taken out for good.
-        self.table.take_hit();
         let best = best.into_iter().zip(stays);
         self.set.extend(best.filter_map(|(configuration, stays)| stays.then_some(configuration)));
     }
 
-    /// Takes a return; gives what the call could have returned if nothing explains it.
-    pub(super) fn complete(
-        &mut self,
-        object: &dyn Object,
-        id: RunningId,
-        returned: Option<Value>,
-        limit: usize,
-    ) -> Result<Option<Vec<Value>>, OnlineError> {
-        let invoked = self.open.get(id).ok_or(OnlineError::NotRunning)?;
-        let wanted = match (invoked.returns, returned) {
-            (Returns::Nothing, _) => None,
-            (Returns::Unordered, Some(Value::List(mut list))) => {
-                list.sort();
-                Some(Value::List(list))
-            }
-            (_, returned) => returned,
-        };
-        // Whether a call that returned this can have changed anything.
-        let (method, _) = self.table.get_call(invoked.call);
-        let is_look = invoked.is_read_only
-            || wanted.as_ref().is_some_and(|value| object.is_read_only(method, Some(value)));
-        let wanted = wanted.map(|value| self.table.value(value));
-        let found = self.explain_untied(object, id, (wanted, is_look), limit)?;
-        let is_explained = !found.is_empty();
-        let mut possible: Vec<Value> = Vec::new();
-        if is_explained {
-            self.open.forget(id);
-            self.set = found;
-        } else {
-            // Without the return everything that the call may do is possible.
-            let any = self.explain_untied(object, id, (None, false), limit).unwrap_or_default();
-            if !any.is_empty() {
-                let found = self.returns_of(object, id, limit);
-                possible.extend(found.into_iter().map(|value| self.table.get(value).clone()));
-                possible.retain(|value| !self.blocks.tokens().any(|token| token == value));
-                self.table.take_hit();
-            }
-            possible.sort();
-            self.open.forget(id);
-            self.set = match any.is_empty() {
-                true => [self.afresh(object)].into_iter().collect(),
-                false => any,
-            };
-        }
-        self.keep_best(object);
-        self.forget_used();
-        self.hold_certain();
-        self.tie(object);
-        if self.table.is_large(self.set.len()) {
-            self.renumber(object);
-        }
-        Ok((!is_explained).then_some(possible))
-    }
-
-    /// Does the same as [`explain`](Self::explain), and replaces tokens that are in the way.
-    fn explain_untied(
-        &mut self,
-        object: &dyn Object,
-        id: RunningId,
-        wanted: (Option<ValueId>, bool),
-        limit: usize,
-    ) -> Result<FxHashSet<Configuration>, OnlineError> {
-        loop {
-            let found = self.explain(object, id, wanted, limit);
-            if !self.untie_hit(object, limit)? {
-                return found;
-            }
-        }
-    }
-
     /// Finds all configurations in which a call took effect and returned what is wanted, perhaps
-    /// something that says that it changed nothing.
+    /// something that says that it changed nothing; `None` if there are more than `limit` to try.
     fn explain(
         &mut self,
-        object: &dyn Object,
         id: RunningId,
         (wanted, is_look): (Option<ValueId>, bool),
         limit: usize,
-    ) -> Result<FxHashSet<Configuration>, OnlineError> {
+    ) -> Option<FxHashSet<Configuration>> {
         let mut found = FxHashSet::default();
         let mut known: Vec<Configuration> = self.set.iter().cloned().collect();
         let mut groups = Groups::default();
@@ -493,7 +328,7 @@ impl Configurations {
         while let Some(configuration) = known.get(at) {
             at += 1;
             if found.len() + known.len() > limit {
-                return Err(OnlineError::TooMany { limit });
+                return None;
             }
             if let Some(value) = configuration.done_value(id) {
                 if is_wanted(&value) {
@@ -513,10 +348,7 @@ impl Configurations {
                     continue;
                 }
             }
-            self.open.successors(object, &mut self.table, configuration, &mut successors);
-            if self.table.is_hit() {
-                break;
-            }
+            self.open.successors(&*self.object, &mut self.table, configuration, &mut successors);
             for next in successors.drain(..) {
                 let group = groups.of(&next);
                 if !group.iter().any(|&better| known[better].is_as_good_as(&next)) {
@@ -525,38 +357,38 @@ impl Configurations {
                 }
             }
         }
-        self.work = (self.work + known.len()).saturating_sub(USUAL);
-        Ok(found)
+        self.work = (self.work + known.len()).saturating_sub(USUAL_CONFIGURATIONS);
+        Some(found)
     }
 
     /// Lists what a call may have returned: what the calls that take effect first make of it.
-    fn returns_of(&mut self, object: &dyn Object, id: RunningId, limit: usize) -> Vec<ValueId> {
+    fn returns_of(&mut self, id: RunningId, limit: usize) -> Vec<ValueId> {
         let certain = self.open.certain.iter().find(|(running, _)| *running == id);
         let certain = certain.into_iter().flat_map(|(_, values)| values.iter().copied());
-        let mut found: Vec<ValueId> = certain.take(FEW).collect();
+        let mut found: Vec<ValueId> = certain.take(VALUES_LISTED).collect();
         let mut work: Vec<Configuration> = self.set.iter().cloned().collect();
         let mut known: FxHashSet<Configuration> = FxHashSet::default();
         let mut successors = Vec::new();
         while let Some(configuration) = work.pop() {
-            if known.len() > limit.min(10_000) || found.len() >= FEW {
+            if known.len() > limit.min(10_000) || found.len() >= VALUES_LISTED {
                 break;
             }
             let seen = configuration.seen.iter().find(|(running, _)| *running == id);
             let values = seen.into_iter().flat_map(|(_, values)| values.iter().copied());
             for value in values.chain(configuration.done_value(id)) {
-                if !found.contains(&value) && found.len() < FEW {
+                if !found.contains(&value) && found.len() < VALUES_LISTED {
                     found.push(value);
                 }
             }
-            self.open.successors(object, &mut self.table, &configuration, &mut successors);
+            self.open.successors(&*self.object, &mut self.table, &configuration, &mut successors);
             work.extend(successors.drain(..).filter(|next| known.insert(next.clone())));
         }
         found
     }
 
     /// Numbers states, returns and calls again, as far as they are in use.
-    fn renumber(&mut self, object: &dyn Object) {
-        let mut table = Table::new(object);
+    fn renumber(&mut self) {
+        let mut table = Table::new(&*self.object);
         let old = &self.table;
         let (mut states, mut values) = (FxHashMap::default(), FxHashMap::default());
         let mut value = |id: ValueId, table: &mut Table| {
@@ -583,10 +415,178 @@ impl Configurations {
             }
             true
         });
-        for token in self.blocks.tokens() {
-            table.add_token(token.clone());
-        }
         self.table = table.settle();
+    }
+}
+
+impl Engine for Configurations {
+    fn invoke(&mut self, id: RunningId, call: &Incoming<'_>) -> Taken {
+        let object = &*self.object;
+        let is_read_only = object.is_read_only(call.method, None);
+        let number = self.table.call(call.method, call.args.to_vec());
+        self.open.certain.push((id, FxHashSet::default()));
+        let table = &mut self.table;
+        reshape(&mut self.set, |configuration| {
+            let found = table.look(object, configuration.state, number);
+            configuration.seen.push((id, found.into_iter().collect()));
+            true
+        });
+        let invoked = Invoked { call: number, returns: call.returns, is_read_only };
+        self.open.running.push((id, invoked));
+        Taken::Yes
+    }
+
+    fn complete(
+        &mut self,
+        id: RunningId,
+        returned: Option<&Value>,
+        limit: usize,
+    ) -> Result<Completed, OnlineError> {
+        let invoked = self.open.get(id).ok_or(OnlineError::NotRunning)?;
+        let wanted = match (invoked.returns, returned.cloned()) {
+            (Returns::Nothing, _) => None,
+            (Returns::Unordered, Some(Value::List(mut list))) => {
+                list.sort();
+                Some(Value::List(list))
+            }
+            (_, returned) => returned,
+        };
+        let configurations = self.set.len();
+        // Whether a call that returned this can have changed anything.
+        let (method, _) = self.table.get_call(invoked.call);
+        let is_look = invoked.is_read_only
+            || wanted.as_ref().is_some_and(|value| self.object.is_read_only(method, Some(value)));
+        let wanted = wanted.map(|value| self.table.value(value));
+        let Some(found) = self.explain(id, (wanted, is_look), limit) else {
+            return Ok(Completed::TooMany);
+        };
+        let is_explained = !found.is_empty();
+        let mut possible: Vec<Value> = Vec::new();
+        if is_explained {
+            self.open.forget(id);
+            self.set = found;
+        } else {
+            // Without the return everything that the call may do is possible.
+            let any = self.explain(id, (None, false), limit).unwrap_or_default();
+            if !any.is_empty() {
+                let found = self.returns_of(id, limit);
+                possible.extend(found.into_iter().map(|value| self.table.get(value).clone()));
+            }
+            possible.sort();
+            self.open.forget(id);
+            self.set = match any.is_empty() {
+                true => [self.afresh()].into_iter().collect(),
+                false => any,
+            };
+        }
+        self.keep_best();
+        self.forget_used();
+        self.hold_certain();
+        if self.table.is_large(self.set.len()) {
+            self.renumber();
+        }
+        if self.is_costly() && self.open.pending.len() > self.few {
+            self.give_up();
+        }
+        let certainty = Certainty::Certain;
+        Ok(match is_explained {
+            true => Completed::Explained,
+            false => Completed::Unexplained { call: id, possible, configurations, certainty },
+        })
+    }
+
+    fn fail(&mut self, id: RunningId) {
+        self.open.forget(id);
+        reshape(&mut self.set, |configuration| {
+            let is_done = configuration.take_done(id).is_some();
+            configuration.take_seen(id);
+            !is_done
+        });
+    }
+
+    fn abandon(&mut self, id: RunningId) {
+        let Some(invoked) = self.open.forget(id) else { return };
+        if invoked.is_read_only {
+            // Nobody will know what it returned, and it changes nothing.
+            return reshape(&mut self.set, |configuration| {
+                configuration.take_seen(id);
+                true
+            });
+        }
+        let pending = &mut self.open.pending;
+        let kind = match pending.iter().position(|(known, _)| known.call == invoked.call) {
+            Some(kind) => kind,
+            None => {
+                pending.push((invoked, 0));
+                pending.len() - 1
+            }
+        };
+        pending[kind].1 += 1;
+        let kinds = pending.len();
+        reshape(&mut self.set, |configuration| {
+            configuration.used.resize(kinds, 0);
+            configuration.take_seen(id);
+            if configuration.take_done(id).is_some() {
+                configuration.used[kind] += 1;
+            }
+            true
+        });
+        self.keep_best();
+    }
+
+    fn keep_indeterminate(&mut self, most: usize) {
+        while self.open.pending.len() > most {
+            self.give_up();
+        }
+    }
+
+    fn give_up_one(&mut self) -> bool {
+        let has_any = !self.open.pending.is_empty();
+        if has_any {
+            self.give_up();
+        }
+        has_any
+    }
+
+    fn take_given_up(&mut self) -> GivenUpCalls {
+        std::mem::take(&mut self.unreported)
+    }
+
+    fn has_alternative(&self) -> bool {
+        !self.open.pending.is_empty()
+    }
+
+    fn size(&self) -> EngineSize {
+        let indeterminate = self.open.pending.iter().map(|&(_, count)| count as usize).sum();
+        EngineSize { configurations: self.set.len(), indeterminate, kept: 0 }
+    }
+
+    fn is_initial(&self) -> bool {
+        self.open.running.is_empty()
+            && self.open.pending.is_empty()
+            && self.set.len() == 1
+            && self.set.iter().all(|c| c.state == StateId::INITIAL)
+    }
+
+    fn rest(&self, key: &Value) -> Option<Rest> {
+        if let Some((method, value)) = self.maker(key) {
+            return Some(Rest::After(method.into(), value.cloned()));
+        }
+        self.states().map(Rest::States)
+    }
+
+    fn check_invariants(&self) {
+        // The set is empty only if a call failed whose effect was seen.
+        let running: Vec<RunningId> = self.open.running.iter().map(|&(id, _)| id).collect();
+        assert!(self.open.certain.iter().map(|&(id, _)| id).eq(running.iter().copied()));
+        assert!(self.open.pending.iter().all(|&(_, count)| count > 0));
+        for configuration in &self.set {
+            let Configuration { done, seen, used, .. } = configuration;
+            assert!(seen.iter().map(|&(id, _)| id).eq(running.iter().copied()));
+            assert!(done.is_sorted() && done.iter().all(|(id, _)| running.contains(id)));
+            assert_eq!(used.len(), self.open.pending.len());
+            assert!(used.iter().zip(&self.open.pending).all(|(used, (_, count))| used <= count));
+        }
     }
 }
 
@@ -644,7 +644,7 @@ impl Open {
         }
     }
 
-    /// Lets a call take effect, if that changes anything, and notes what others may return behind it.
+    /// Lets a call take effect, if that changes anything, and notes what others may return after it.
     fn perform(
         &self,
         object: &dyn Object,
@@ -672,7 +672,7 @@ impl Open {
 }
 
 impl Configuration {
-    /// Says whether whatever happens next and is explained with the other is explained with this.
+    /// Checks whether whatever happens next and is explained with the other is explained with this.
     fn is_as_good_as(&self, other: &Configuration) -> bool {
         let has_all = |(more, less): (&(_, Vec<ValueId>), &(_, Vec<ValueId>))| {
             less.1.iter().all(|value| more.1.binary_search(value).is_ok())

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use consistory_history::Value;
 
 use super::text::Text;
+use crate::footprint::{Heap, allocated};
 use crate::lexicon::Lexicon;
 use crate::signatures::signatures;
 use crate::specification::{CallRef, Family, Goal, Method, Specification};
@@ -202,6 +203,18 @@ impl Specification for KeyValue {
 
     fn overwrites(&self, method: &str, _args: &[Value]) -> bool {
         matches!(method, "put" | "delete")
+    }
+
+    fn footprint(&self, store: &Contents) -> usize {
+        let heap = |(key, content): &(Value, Content)| {
+            key.heap()
+                + match content {
+                    Content::Text(text) => text.heap(),
+                    Content::Other(value) => value.heap(),
+                }
+        };
+        let entries = allocated(store.0.capacity() * size_of::<(Value, Content)>());
+        size_of::<Contents>() + entries + store.0.iter().map(heap).sum::<usize>()
     }
 
     fn methods(&self) -> &[Method] {

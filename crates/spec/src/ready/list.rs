@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use consistory_history::Value;
 
 use super::count;
+use crate::footprint::Heap;
 use crate::signatures::signatures;
 use crate::specification::{Method, Specification};
 
@@ -86,6 +87,10 @@ impl Specification for List {
             ("toArray", []) => Value::List(list.clone()),
             _ => return None,
         })
+    }
+
+    fn footprint(&self, state: &Self::State) -> usize {
+        Heap::footprint(state)
     }
 
     fn methods(&self) -> &[Method] {

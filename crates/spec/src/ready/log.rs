@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use consistory_history::Value;
 
 use super::count;
+use crate::footprint::Heap;
 use crate::signatures::signatures;
 use crate::specification::{CallRef, Goal, Method, Specification};
 
@@ -62,6 +63,10 @@ impl Specification for Log {
             Some([next, ..]) => by.iter().any(|(_, args)| args.first() == Some(next)),
             None => false,
         }
+    }
+
+    fn footprint(&self, state: &Self::State) -> usize {
+        Heap::footprint(state)
     }
 
     fn methods(&self) -> &[Method] {

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use consistory_history::Value;
 
 use super::count;
+use crate::footprint::Heap;
 use crate::signatures::signatures;
 use crate::specification::{Family, Method, Operation, Specification};
 
@@ -104,6 +105,10 @@ impl Specification for PriorityQueue {
             ("toArray", []) => Value::List(sorted(queue)),
             _ => return None,
         })
+    }
+
+    fn footprint(&self, state: &Self::State) -> usize {
+        Heap::footprint(state)
     }
 
     fn methods(&self) -> &[Method] {

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use consistory_history::Value;
 
+use crate::footprint::Heap;
 use crate::signatures::signatures;
 use crate::specification::{CallRef, Family, Goal, Method, Specification};
 
@@ -63,6 +64,10 @@ impl Specification for Register {
 
     fn overwrites(&self, method: &str, _args: &[Value]) -> bool {
         method == "write"
+    }
+
+    fn footprint(&self, state: &Self::State) -> usize {
+        Heap::footprint(state)
     }
 
     fn methods(&self) -> &[Method] {
@@ -133,6 +138,10 @@ impl Specification for CasRegister {
 
     fn overwrites(&self, method: &str, _args: &[Value]) -> bool {
         method == "write"
+    }
+
+    fn footprint(&self, state: &Self::State) -> usize {
+        Heap::footprint(state)
     }
 
     fn methods(&self) -> &[Method] {

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use consistory_history::Value;
 
 use super::count;
+use crate::footprint::Heap;
 use crate::signatures::signatures;
 use crate::specification::{Family, Method, Operation, Specification};
 
@@ -184,6 +185,10 @@ impl Specification for Queue {
         }
     }
 
+    fn footprint(&self, state: &Self::State) -> usize {
+        Heap::footprint(state)
+    }
+
     fn methods(&self) -> &[Method] {
         &QUEUE
     }
@@ -228,6 +233,10 @@ impl Specification for Stack {
             ("peek", []) => Some(or_null(stack.front().cloned())),
             _ => ask(stack, method, args),
         }
+    }
+
+    fn footprint(&self, state: &Self::State) -> usize {
+        Heap::footprint(state)
     }
 
     fn methods(&self) -> &[Method] {
@@ -275,6 +284,10 @@ impl Specification for Deque {
             }
             _ => ask(deque, method, args),
         }
+    }
+
+    fn footprint(&self, state: &Self::State) -> usize {
+        Heap::footprint(state)
     }
 
     fn methods(&self) -> &[Method] {

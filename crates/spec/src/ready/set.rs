@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use consistory_history::Value;
 
 use super::count;
+use crate::footprint::Heap;
 use crate::signatures::signatures;
 use crate::specification::{Family, Method, Specification};
 
@@ -89,6 +90,10 @@ impl Specification for Set {
             "clear" | "ensure" | "pollFirst" | "pollLast" => false,
             _ => true,
         }
+    }
+
+    fn footprint(&self, state: &Self::State) -> usize {
+        Heap::footprint(state)
     }
 
     fn methods(&self) -> &[Method] {

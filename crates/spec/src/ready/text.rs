@@ -8,6 +8,8 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use crate::footprint::{Heap, allocated};
+
 /// How many bytes a chunk has.
 const CHUNK: usize = 512;
 
@@ -61,6 +63,14 @@ impl Text {
             chunk = &last.before;
         }
         Some(rest)
+    }
+}
+
+impl Heap for Text {
+    /// Full chunks are shared with the text that this one was made from; one is counted here.
+    fn heap(&self) -> usize {
+        let chunk = if self.full.is_some() { allocated(CHUNK) / 2 } else { 0 };
+        chunk + allocated(self.tail.capacity())
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use consistory_history::Value;
 
+use crate::footprint::Heap;
 use crate::signatures::signatures;
 use crate::specification::{Method, Specification};
 
@@ -56,6 +57,10 @@ impl Specification for Transactions {
             Some(Value::List(vec![parts[0].clone(), key.clone(), shown]))
         };
         steps.iter().map(perform).collect::<Option<Vec<_>>>().map(Value::List)
+    }
+
+    fn footprint(&self, state: &Self::State) -> usize {
+        Heap::footprint(state)
     }
 
     fn methods(&self) -> &[Method] {

@@ -3,6 +3,7 @@
 use consistory_history::Value;
 
 use super::parse::{Definition, Expression, Function, Operator, Program, Statement, Variable};
+use crate::footprint::Heap;
 use crate::specification::{Effect, Method, Returns, Specification};
 
 /// An object whose specification is a script.
@@ -57,6 +58,10 @@ impl Specification for ScriptObject {
             Step::Done => Some(Value::Null),
             Step::Impossible => None,
         }
+    }
+
+    fn footprint(&self, state: &Self::State) -> usize {
+        Heap::footprint(state)
     }
 
     fn methods(&self) -> &[Method] {

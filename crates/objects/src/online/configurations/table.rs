@@ -2,7 +2,7 @@
 
 use consistory_history::Value;
 use consistory_spec::{Object, State};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::machine::Interned;
 
@@ -31,9 +31,6 @@ pub(super) struct Table {
     steps: FxHashMap<(StateId, CallId), Option<(StateId, ValueId)>>,
     /// How many values were in use when all was numbered.
     before: usize,
-    /// Values that stand for several, and the last of these that a call returned.
-    tokens: FxHashSet<ValueId>,
-    hit: Option<ValueId>,
 }
 
 impl Table {
@@ -46,8 +43,6 @@ impl Table {
             calls: Interned::default(),
             steps: FxHashMap::default(),
             before: 0,
-            tokens: FxHashSet::default(),
-            hit: None,
         }
     }
 
@@ -57,7 +52,7 @@ impl Table {
         self
     }
 
-    /// Says whether there is much more than so many configurations need.
+    /// Checks whether there is much more than so many configurations need.
     pub(super) fn is_large(&self, configurations: usize) -> bool {
         self.steps.len() + self.values.len() > 1024 + 64 * configurations + 2 * self.before
     }
@@ -97,7 +92,7 @@ impl Table {
         calls.filter(leads).map(|call| self.get_call(call))
     }
 
-    /// Gives what a call returns in a state, if it leaves it as it is.
+    /// Returns what a call returns in a state, if it leaves it as it is.
     pub(super) fn look(
         &mut self,
         object: &dyn Object,
@@ -115,7 +110,6 @@ impl Table {
         call: CallId,
     ) -> Option<(StateId, ValueId)> {
         if let Some(&known) = self.steps.get(&(state, call)) {
-            self.note_hit(known);
             return known;
         }
         let (method, args) = self.calls.get(call.0);
@@ -123,38 +117,6 @@ impl Table {
         let returned = object.invoke(&mut next, method, args);
         let step = returned.map(|returned| (self.state(next), self.value(returned)));
         self.steps.insert((state, call), step);
-        self.note_hit(step);
         step
-    }
-
-    fn note_hit(&mut self, step: Option<(StateId, ValueId)>) {
-        if !self.tokens.is_empty()
-            && let Some((_, value)) = step
-            && self.tokens.contains(&value)
-        {
-            self.hit = Some(value);
-        }
-    }
-
-    /// Adds a value that stands for several.
-    pub(super) fn add_token(&mut self, token: Value) {
-        let token = self.value(token);
-        self.tokens.insert(token);
-    }
-
-    /// Takes that a value stands for several no longer.
-    pub(super) fn forget_token(&mut self, token: &Value) {
-        let token = self.value(token.clone());
-        self.tokens.remove(&token);
-    }
-
-    /// Says whether a call returned a value that stands for several.
-    pub(super) fn is_hit(&self) -> bool {
-        self.hit.is_some()
-    }
-
-    /// Gives that value, once.
-    pub(super) fn take_hit(&mut self) -> Option<Value> {
-        self.hit.take().map(|hit| self.get(hit).clone())
     }
 }

@@ -1,60 +1,58 @@
 //! Linearizability by just-in-time search (Lowe 2017, after Wing and Gong 1993).
 //!
-//! Returns are taken in order. When one comes whose operation is not linearized yet, operations
-//! that are open there are linearized one by one until it is. A configuration is the next such
-//! return, which of the open operations are linearized, and the state of the object; each is
-//! explored once. Only what is open is remembered, so a long history with few operations at a time
-//! has small configurations.
+//! Returns are taken in order. At a return whose operation is not linearized yet, open operations are
+//! linearized one by one until it is. A configuration is the next such return, the set of open operations
+//! that are linearized, and the state of the object; each is explored once. Only open operations are
+//! remembered, so a long history with few operations at a time has small configurations.
 //!
-//! What is pruned, each time because another branch that is explored can do whatever this one can:
+//! Pruning, each time because another branch that is explored can do whatever this one can:
 //! - An operation that changes no state is linearized as soon as its return is right.
-//! - Of open operations with the same call and the same return, the one that returns first is
-//!   linearized first; of pending ones with the same call, the one called first.
-//! - A pending operation is linearized only if it changes the state, and a configuration that a
-//!   failed one differs from only in having used up more pending operations fails too.
-//! - A configuration from which an operation that changes no state cannot return what it did,
-//!   whatever is linearized before it, is left at once, if the specification can tell. That is
-//!   asked for those that are open, and for as many that return next.
+//! - Of open operations with the same call and the same return, the one that returns first is linearized
+//!   first; of pending ones with the same call, the one called first.
+//! - A pending operation is linearized only if it changes the state, and a configuration fails if a
+//!   failed one differs from it only in having used fewer pending operations.
+//! - A configuration is left at once if the specification can tell that an operation that changes no state
+//!   cannot return what it did, whatever is linearized before it. This is asked for open operations and for
+//!   as many that return next.
+//! - Only operations that may matter to the returning one, or to another one that is tried, are linearized
+//!   next, as far as the specification can tell ([`PlainSteps::choose`]). This takes time, so it is asked
+//!   only when a search turns out to be hard.
 //!
-//! - Only those operations are linearized next that may matter to the one that returns, if they come
-//!   before it, or to another one of them, as far as the specification can tell ([`Stepper::choose`]).
-//!   That takes its time, so it is asked when a search turns out to be no easy one.
-//!
-//! The third of these must not be circular: of the configurations that lead to the end take one
-//! with the fewest steps to go. Its next one was explored, or given up in favour of one with at
-//! most as many to go; both have fewer. So the search finds the end if there is a way.
+//! The third rule is not circular: of the configurations that lead to the end take one with the fewest
+//! steps to go. Its successor was explored, or given up in favour of one with at most as many steps to
+//! go; both have fewer. So the search finds the end if there is a way.
 //!
 //! The furthest return that was reached ends the shortest prefix of the history that is not
-//! linearizable: every way fails there, and one came as far.
+//! linearizable: every branch fails there, and one came as far.
 //!
-//! A search that takes long is begun again, by waves ([`crate::waves`]) and then on all threads
-//! ([`crate::together`]).
+//! A search that takes long is begun again, in waves ([`crate::wave_search`]) and then on all threads
+//! ([`crate::parallel_search`]).
 //!
 //! Cost: exponential in the number of operations that are open at once, linear in the rest.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use consistory_spec::State;
-use consistory_verdict::{Budget, Stopped};
+use consistory_verdict::{BYTES_PER_ALLOCATION, Budget, Bytes, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::bits::Bits;
 use crate::calls::Place;
 use crate::machine::{Interned, Machine, SharedStates, States};
 use crate::overwrites::{any_overwrites, is_plain};
-use crate::steps::{Configuration, Plan, Stepper};
+use crate::parallel_search::{Failed, search_in_parallel};
+use crate::plain_steps::{Configuration, PlainSteps, Plan, Reached};
+use crate::small_set::SmallSet;
 use crate::task::Task;
-use crate::together::{Failed, search_together};
-use crate::waves::search_by_waves;
+use crate::wave_search::search_in_waves;
 
-/// How many operations a small history has at most.
-const SMALL: u64 = 64;
-/// How many maximal attempts are kept.
-pub(crate) const ATTEMPTS: usize = 8;
-/// How many steps are taken between two looks at the clock.
-pub(crate) const PATIENCE: u64 = 1024;
-/// How many steps a search takes for each operation before it asks which ones matter to which.
-const EASY: u64 = 8;
+/// The most operations of a history that is always searched depth first.
+const SMALL_HISTORY_OPERATIONS: u64 = 64;
+/// The most attempts that are kept of those that came furthest.
+pub(crate) const MOST_ATTEMPTS: usize = 8;
+/// The number of steps between two checks of the budget.
+pub(crate) const STEPS_PER_CHECK: u64 = 1024;
+/// The number of steps for each operation before a search asks which operations matter to which.
+const EASY_STEPS_PER_OPERATION: u64 = 8;
 /// The most operations that may be open at once.
 const MOST_OPEN: usize = 256 * 64;
 
@@ -73,7 +71,7 @@ pub(crate) enum Linearization {
     },
 }
 
-/// The threads that a judgement may take beside its own.
+/// The threads that a judgement may take in addition to its own.
 pub(crate) struct Threads {
     free: AtomicUsize,
     /// How many steps a search takes on one thread, one way and then another, before it asks for
@@ -116,7 +114,7 @@ pub(crate) struct Taken<'a> {
 }
 
 impl Taken<'_> {
-    /// Gives one of them back.
+    /// Returns one of them back.
     pub(crate) fn give_back(&mut self) {
         self.count -= 1;
         self.threads.free.fetch_add(1, Ordering::Relaxed);
@@ -147,7 +145,7 @@ pub(crate) fn linearize_within(
     threads: &Threads,
     limit: Option<u64>,
 ) -> Result<Option<Linearization>, Stopped> {
-    let plan = Plan::new(task);
+    let plan = Plan::new(task, budget)?;
     match plan.timeline.slots.div_ceil(64) {
         0..=1 => search::<1>(&plan, budget, threads, limit),
         2 => search::<2>(&plan, budget, threads, limit),
@@ -170,12 +168,12 @@ fn search<const W: usize>(
     // not for hard histories alone.
     let calls = plan.task.len() as u64;
     let most = threads.alone.saturating_mul(1 + calls / 1000);
-    let most = if calls > SMALL && is_plain(plan.task, &plan.timeline) {
-        most.min(4 * SMALL)
+    let most = if calls > SMALL_HISTORY_OPERATIONS && is_plain(plan.task, &plan.timeline) {
+        most.min(4 * SMALL_HISTORY_OPERATIONS)
     } else {
         most
     };
-    match Search::<W>::new(plan, budget).run(limit.unwrap_or(most))? {
+    match JustInTimeSearch::<W>::new(plan, budget).run(limit.unwrap_or(most))? {
         None if limit.is_none() => {}
         found => return Ok(found),
     }
@@ -185,10 +183,10 @@ fn search<const W: usize>(
         true => u64::MAX,
         false => most,
     };
-    if let Some(found) = search_by_waves::<W>(plan, budget, in_waves)? {
+    if let Some(found) = search_in_waves::<W>(plan, budget, in_waves)? {
         return Ok(Some(found));
     }
-    search_together::<W>(plan, budget, threads).map(Some)
+    search_in_parallel::<W>(plan, budget, threads).map(Some)
 }
 
 /// A configuration that is being explored.
@@ -203,16 +201,16 @@ struct Frame<const W: usize> {
 }
 
 /// A search, depth first.
-pub(crate) struct Search<'a, 'h, const W: usize, S = Interned<State>> {
+pub(crate) struct JustInTimeSearch<'a, 'h, const W: usize, S = Interned<State>> {
     plan: &'a Plan<'a, 'h>,
-    stepper: Stepper<'a, 'h, W, S>,
+    steps: PlainSteps<'a, 'h, W, S>,
     budget: &'a Budget,
     /// The slots of pending operations.
-    pending_slots: Bits<W>,
+    pending_slots: SmallSet<W>,
     seen: FxHashSet<Configuration<W>>,
     /// The configurations explored, without their pending operations, and for each the minimal
     /// sets of pending operations that were used up.
-    used_up: FxHashMap<Configuration<W>, Vec<Bits<W>>>,
+    used_up: FxHashMap<Configuration<W>, Vec<SmallSet<W>>>,
     stack: Vec<Frame<W>>,
     candidates: Vec<Place>,
     /// Whether it is worth asking which operations matter to which.
@@ -223,13 +221,13 @@ pub(crate) struct Search<'a, 'h, const W: usize, S = Interned<State>> {
     failed: Option<&'a Failed<W>>,
 }
 
-impl<'a, 'h, const W: usize> Search<'a, 'h, W> {
+impl<'a, 'h, const W: usize> JustInTimeSearch<'a, 'h, W> {
     fn new(plan: &'a Plan<'a, 'h>, budget: &'a Budget) -> Self {
-        Search::with_machine(plan, budget, Machine::new(plan.task))
+        JustInTimeSearch::with_machine(plan, budget, Machine::new(plan.task))
     }
 }
 
-impl<'a, 'h, const W: usize> Search<'a, 'h, W, SharedStates<'a>> {
+impl<'a, 'h, const W: usize> JustInTimeSearch<'a, 'h, W, SharedStates<'a>> {
     /// Looks once more for attempts that came furthest, when all configurations are known to fail.
     pub(crate) fn for_attempts(
         plan: &'a Plan<'a, 'h>,
@@ -238,21 +236,21 @@ impl<'a, 'h, const W: usize> Search<'a, 'h, W, SharedStates<'a>> {
         failed: &'a Failed<W>,
         furthest: u32,
     ) -> Result<Linearization, Stopped> {
-        let mut search = Search::with_machine(plan, budget, machine);
+        let mut search = JustInTimeSearch::with_machine(plan, budget, machine);
         (search.failed, search.furthest) = (Some(failed), furthest);
         Ok(search.run(u64::MAX)?.expect("there is no limit"))
     }
 }
 
-impl<'a, 'h, const W: usize, S: States> Search<'a, 'h, W, S> {
+impl<'a, 'h, const W: usize, S: States> JustInTimeSearch<'a, 'h, W, S> {
     fn with_machine(
         plan: &'a Plan<'a, 'h>,
         budget: &'a Budget,
         machine: Machine<'a, 'h, S>,
     ) -> Self {
-        Search {
+        JustInTimeSearch {
             plan,
-            stepper: Stepper::new(plan, machine, None),
+            steps: PlainSteps::new(plan, machine),
             budget,
             pending_slots: (0..plan.timeline.pending.len()).collect(),
             seen: FxHashSet::default(),
@@ -268,25 +266,24 @@ impl<'a, 'h, const W: usize, S: States> Search<'a, 'h, W, S> {
 
     /// Searches until so many steps were taken; `None` if that is not the end.
     fn run(mut self, most: u64) -> Result<Option<Linearization>, Stopped> {
-        let (start, is_over) = self.stepper.start();
-        if is_over {
-            return Ok(Some(Linearization::Found(self.stepper.order)));
-        }
-        let easy = EASY * self.plan.task.len() as u64;
+        let Reached::Before(start) = self.steps.start() else {
+            return Ok(Some(Linearization::Found(self.steps.order)));
+        };
+        let easy = EASY_STEPS_PER_OPERATION * self.plan.task.len() as u64;
         self.is_hard = self.failed.is_some();
         self.explore(start, 0);
-        let mut steps = 0;
+        let mut count = 0;
         while let Some(frame) = self.stack.last() {
-            if self.failed.is_some() && self.attempts.len() == ATTEMPTS {
+            if self.failed.is_some() && self.attempts.len() == MOST_ATTEMPTS {
                 // They can come no further.
                 break;
             }
-            if steps >= most {
+            if count >= most {
                 return Ok(None);
             }
-            steps += 1;
-            self.is_hard |= steps > easy;
-            if steps.is_multiple_of(PATIENCE) {
+            count += 1;
+            self.is_hard |= count > easy;
+            if count.is_multiple_of(STEPS_PER_CHECK) {
                 self.budget.check()?;
                 self.budget.reserve(self.memory())?;
             }
@@ -296,28 +293,29 @@ impl<'a, 'h, const W: usize, S: States> Search<'a, 'h, W, S> {
                 if !frame.has_child && configuration.at == self.furthest {
                     self.keep_attempt(self.plan.timeline.returns[configuration.at as usize]);
                 }
-                self.stepper.order.truncate(length);
+                self.steps.order.truncate(length);
                 self.stack.pop();
                 continue;
             }
             let candidate = self.candidates.pop().expect("there is one");
-            let length = self.stepper.order.len();
-            let followed = self.stepper.follow(&configuration, candidate);
-            let Some((next, is_over)) = followed else { continue };
-            if is_over {
-                return Ok(Some(Linearization::Found(self.stepper.order)));
-            }
+            let length = self.steps.order.len();
+            let followed = self.steps.follow(&configuration, candidate);
+            let next = match followed {
+                None => continue,
+                Some(Reached::End) => return Ok(Some(Linearization::Found(self.steps.order))),
+                Some(Reached::Before(next)) => next,
+            };
             if !self.leads_far(&next) || !self.is_new(&next) {
-                self.stepper.order.truncate(length);
+                self.steps.order.truncate(length);
                 continue;
             }
             self.stack.last_mut().expect("a candidate is of a frame").has_child = true;
-            if let Some(hopeless) = self.stepper.hopeless(&next) {
+            if let Some(hopeless) = self.steps.hopeless(&next) {
                 self.reach(next.at);
                 if next.at == self.furthest {
                     self.keep_attempt(hopeless);
                 }
-                self.stepper.order.truncate(length);
+                self.steps.order.truncate(length);
             } else {
                 self.explore(next, length);
             }
@@ -326,13 +324,13 @@ impl<'a, 'h, const W: usize, S: States> Search<'a, 'h, W, S> {
         Ok(Some(Linearization::Stuck { stuck, attempts: self.attempts }))
     }
 
-    /// Says whether a configuration may lead as far as any, as far as that is known.
+    /// Checks whether a configuration may lead as far as any, as far as that is known.
     fn leads_far(&self, configuration: &Configuration<W>) -> bool {
         let reach = self.failed.and_then(|failed| failed.reach(configuration));
         reach.is_none_or(|reach| reach >= self.furthest)
     }
 
-    /// Says whether a configuration is none that was explored, or that one explored stands for.
+    /// Checks whether a configuration is none that was explored, or that one explored stands for.
     fn is_new(&mut self, configuration: &Configuration<W>) -> bool {
         if self.plan.timeline.pending.is_empty() {
             return self.seen.insert(*configuration);
@@ -352,9 +350,9 @@ impl<'a, 'h, const W: usize, S: States> Search<'a, 'h, W, S> {
     fn explore(&mut self, configuration: Configuration<W>, length: usize) {
         self.reach(configuration.at);
         let candidates_from = self.candidates.len();
-        self.stepper.list(&configuration, &mut self.candidates);
+        self.steps.list(&configuration, &mut self.candidates);
         if self.is_hard {
-            self.stepper.choose(&configuration, &mut self.candidates, candidates_from);
+            self.steps.choose(&configuration, &mut self.candidates, candidates_from);
         }
         self.stack.push(Frame { configuration, candidates_from, length, has_child: false });
     }
@@ -368,17 +366,19 @@ impl<'a, 'h, const W: usize, S: States> Search<'a, 'h, W, S> {
     }
 
     fn keep_attempt(&mut self, unexplained: Place) {
-        if self.attempts.len() < ATTEMPTS {
-            let order = self.stepper.order.iter().map(|&(place, _)| place).collect();
+        if self.attempts.len() < MOST_ATTEMPTS {
+            let order = self.steps.order.iter().map(|&(place, _)| place).collect();
             self.attempts.push((order, unexplained));
         }
     }
 
     /// Estimates the memory that the tables take, in bytes.
     fn memory(&self) -> u64 {
-        let configuration = size_of::<Configuration<W>>() as u64 + 8;
-        let seen = self.seen.len() as u64 * configuration;
-        let used_up = self.used_up.len() as u64 * (2 * configuration + 32);
-        seen + used_up + self.stepper.machine.memory()
+        // A list of sets has room for four.
+        let list = 4 * size_of::<SmallSet<W>>() as u64 + BYTES_PER_ALLOCATION;
+        let used_up = self.used_up.table_bytes() + self.used_up.len() as u64 * list;
+        let stack = self.stack.table_bytes() + self.candidates.table_bytes();
+        let attempts = (self.attempts.len() * self.plan.task.len() * size_of::<Place>()) as u64;
+        self.seen.table_bytes() + used_up + stack + attempts + self.steps.machine.memory()
     }
 }

@@ -2,10 +2,10 @@
 
 /// A set of numbers below `64 * W`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Bits<const W: usize>([u64; W]);
+pub(crate) struct SmallSet<const W: usize>([u64; W]);
 
-impl<const W: usize> Bits<W> {
-    pub(crate) const EMPTY: Self = Bits([0; W]);
+impl<const W: usize> SmallSet<W> {
+    pub(crate) const EMPTY: Self = SmallSet([0; W]);
 
     #[inline]
     pub(crate) fn contains(&self, i: usize) -> bool {
@@ -66,7 +66,7 @@ impl<const W: usize> Bits<W> {
     }
 }
 
-impl<const W: usize> FromIterator<usize> for Bits<W> {
+impl<const W: usize> FromIterator<usize> for SmallSet<W> {
     fn from_iter<I: IntoIterator<Item = usize>>(numbers: I) -> Self {
         numbers.into_iter().fold(Self::EMPTY, Self::with)
     }
@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn numbers_are_found_across_words() {
-        let a: Bits<3> = [0, 63, 64, 130, 191].into_iter().collect();
-        let b: Bits<3> = [63, 130].into_iter().collect();
+        let a: SmallSet<3> = [0, 63, 64, 130, 191].into_iter().collect();
+        let b: SmallSet<3> = [63, 130].into_iter().collect();
         assert_eq!(a.iter().collect::<Vec<_>>(), [0, 63, 64, 130, 191]);
         assert!(b.is_subset(&a) && !a.is_subset(&b));
         assert_eq!(a.difference(&b).iter().collect::<Vec<_>>(), [0, 64, 191]);
@@ -88,6 +88,6 @@ mod tests {
         let mut c = b;
         c.remove(63);
         c.remove(130);
-        assert!(c == Bits::EMPTY && !c.contains(130) && a.contains(191));
+        assert!(c == SmallSet::EMPTY && !c.contains(130) && a.contains(191));
     }
 }

@@ -1,47 +1,48 @@
-//! A search that takes long, depth first, on all threads that are free.
+//! A long search, depth first, on all free threads.
 //!
-//! The configurations and steps are those of [`crate::linearize`], pruned in the same way. Each
-//! thread searches everything, from the first configuration on, and they tell each other which
-//! configurations lead nowhere, once all that these lead to was looked at:
+//! The configurations and steps are those of [`crate::just_in_time`], pruned in the same way. Each
+//! thread searches everything, from the first configuration on, and the threads tell each other which
+//! configurations fail, once everything that these lead to was explored:
 //!
 //! ```text
 //! first thread    tries the operation that returns next first, then the others in their order
-//! second thread   tries them the other way round
+//! second thread   tries them in the opposite order
 //! other threads   begin somewhere between
 //! ```
 //!
-//! So the first and the second one meet halfway. Two threads look at the same configuration only if
-//! both come to it before either is done with it, and even then at different parts of what it leads
-//! to. Nobody waits for anybody, and when one thread is done with the first configuration, so are all.
+//! So the first and the second one meet halfway. Two threads explore the same configuration only if both
+//! come to it before either is done with it, and even then they begin with different parts of what it
+//! leads to. No thread waits for another, and when one thread is done with the first configuration, all
+//! are.
 //!
-//! What comes out is the same for any number of threads. A linearization is always the one that the
-//! first thread would find alone, which the others spare what leads nowhere; what they find
-//! themselves counts for nothing. Of a history without one it is known at the end how far each
-//! configuration leads: with that, the attempts that come furthest are looked for once more, in the
-//! order of the first thread.
+//! The result is the same for any number of threads. A linearization is always the one that the first
+//! thread would find alone; the other threads only contribute failed configurations, and what they find
+//! themselves is dropped. For a history without a linearization it is known at the end how far each
+//! configuration leads: with that, the attempts that come furthest are searched once more, in the order
+//! of the first thread.
 //!
-//! A configuration that a failed one differs from only in having used up more pending operations
-//! fails too. So does one that such a configuration led to which the thread has not left yet; but
-//! what that says of those in between holds only when the thread leaves it, and nobody else is told
-//! before (as in Tarjan's search for strongly connected components).
+//! A configuration fails if a failed one differs from it only in having used fewer pending operations. So
+//! does one for which such a configuration is still on the thread's stack; but what follows for those in
+//! between holds only when the thread leaves that configuration, and no other thread is told before (as
+//! in Tarjan's search for strongly connected components).
 //!
-//! Memory: all configurations that were looked at.
+//! Memory: all configurations that were explored.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use consistory_verdict::{Budget, Stopped};
+use consistory_verdict::{Budget, Bytes, Stopped};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::bits::Bits;
 use crate::calls::Place;
-use crate::linearize::{Linearization, PATIENCE, Search, Threads};
+use crate::just_in_time::{JustInTimeSearch, Linearization, STEPS_PER_CHECK, Threads};
 use crate::machine::{Machine, SHARDS, SharedStates, StateTable, shard_of};
-use crate::steps::{Configuration, Plan, Stepper};
+use crate::plain_steps::{Configuration, PlainSteps, Plan, Reached};
+use crate::small_set::SmallSet;
 
 /// Searches for a linearization.
-pub(crate) fn search_together<const W: usize>(
+pub(crate) fn search_in_parallel<const W: usize>(
     plan: &Plan<'_, '_>,
     budget: &Budget,
     threads: &Threads,
@@ -70,13 +71,13 @@ fn search<const W: usize>(
     let mut taken = Vec::new();
     std::thread::scope(|scope| {
         let mut helpers = 0;
-        let end = Searcher::new(&common, Way(0)).run(|| {
+        let end = ParallelSearch::new(&common, Way(0)).run(|| {
             let more = threads.take(usize::MAX);
             for _ in 0..more.count {
                 helpers += 1;
                 let (common, way) = (&common, Way(helpers));
                 scope.spawn(move || {
-                    let end = Searcher::new(common, way).run(|| {});
+                    let end = ParallelSearch::new(common, way).run(|| {});
                     // What it found is not what the first thread would have.
                     if !matches!(end, Ok(Some(End::Found(_)))) {
                         common.finish(end);
@@ -92,7 +93,7 @@ fn search<const W: usize>(
         End::Found(order) => Ok(Linearization::Found(order)),
         End::Stuck { furthest } => {
             let machine = Machine::with_states(plan.task, SharedStates::new(states));
-            Search::for_attempts(plan, budget, machine, &common.failed, furthest)
+            JustInTimeSearch::for_attempts(plan, budget, machine, &common.failed, furthest)
         }
     }
 }
@@ -164,10 +165,10 @@ impl Way {
 }
 
 /// A thread's own part in the search.
-struct Searcher<'a, 'h, const W: usize> {
+struct ParallelSearch<'a, 'h, const W: usize> {
     common: &'a Common<'a, 'h, W>,
     way: Way,
-    stepper: Stepper<'a, 'h, W, SharedStates<'a>>,
+    steps: PlainSteps<'a, 'h, W, SharedStates<'a>>,
     stack: Vec<Frame<W>>,
     candidates: Vec<Place>,
     unproved: Vec<Unproved<W>>,
@@ -176,13 +177,13 @@ struct Searcher<'a, 'h, const W: usize> {
     memory: u64,
 }
 
-impl<'a, 'h, const W: usize> Searcher<'a, 'h, W> {
+impl<'a, 'h, const W: usize> ParallelSearch<'a, 'h, W> {
     fn new(common: &'a Common<'a, 'h, W>, way: Way) -> Self {
         let machine = Machine::with_states(common.plan.task, SharedStates::new(common.states));
-        Searcher {
+        ParallelSearch {
             common,
             way,
-            stepper: Stepper::new(common.plan, machine, None),
+            steps: PlainSteps::new(common.plan, machine),
             stack: Vec::new(),
             candidates: Vec::new(),
             unproved: Vec::new(),
@@ -193,22 +194,21 @@ impl<'a, 'h, const W: usize> Searcher<'a, 'h, W> {
 
     /// Searches; `None` if another thread ended the search. From time to time it does something else.
     fn run(mut self, mut meanwhile: impl FnMut()) -> Result<Option<End>, Stopped> {
-        let (start, is_over) = self.stepper.start();
-        if is_over {
-            return Ok(Some(End::Found(self.stepper.order)));
-        }
+        let Reached::Before(start) = self.steps.start() else {
+            return Ok(Some(End::Found(self.steps.order)));
+        };
         self.explore(start, 0);
-        let (mut steps, mut furthest) = (0, 0);
+        let (mut count, mut furthest) = (0, 0);
         while !self.stack.is_empty() {
             if self.common.is_over.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            if u64::is_multiple_of(steps, PATIENCE) {
+            if u64::is_multiple_of(count, STEPS_PER_CHECK) {
                 self.common.budget.check()?;
                 self.reserve()?;
                 meanwhile();
             }
-            steps += 1;
+            count += 1;
             let frame = self.stack.last().expect("it is not empty");
             if self.candidates.len() == frame.candidates_from {
                 furthest = self.leave();
@@ -216,14 +216,15 @@ impl<'a, 'h, const W: usize> Searcher<'a, 'h, W> {
             }
             let configuration = frame.configuration;
             let candidate = self.candidates.pop().expect("there is one");
-            let length = self.stepper.order.len();
-            let followed = self.stepper.follow(&configuration, candidate);
-            let Some((next, is_over)) = followed else { continue };
-            if is_over {
-                return Ok(Some(End::Found(self.stepper.order)));
-            }
+            let length = self.steps.order.len();
+            let followed = self.steps.follow(&configuration, candidate);
+            let next = match followed {
+                None => continue,
+                Some(Reached::End) => return Ok(Some(End::Found(self.steps.order))),
+                Some(Reached::Before(next)) => next,
+            };
             let mut known = self.known(&next);
-            if known.is_none() && self.stepper.hopeless(&next).is_some() {
+            if known.is_none() && self.steps.hopeless(&next).is_some() {
                 known = Some((usize::MAX, next.at));
                 self.fail(&next, next.at);
             }
@@ -232,7 +233,7 @@ impl<'a, 'h, const W: usize> Searcher<'a, 'h, W> {
                     let frame = self.stack.last_mut().expect("a candidate is of a frame");
                     frame.low = frame.low.min(low);
                     frame.reach = frame.reach.max(reach);
-                    self.stepper.order.truncate(length);
+                    self.steps.order.truncate(length);
                 }
                 None => self.explore(next, length),
             }
@@ -243,8 +244,8 @@ impl<'a, 'h, const W: usize> Searcher<'a, 'h, W> {
     /// Goes on to a configuration.
     fn explore(&mut self, configuration: Configuration<W>, length: usize) {
         let candidates_from = self.candidates.len();
-        self.stepper.list(&configuration, &mut self.candidates);
-        self.stepper.choose(&configuration, &mut self.candidates, candidates_from);
+        self.steps.list(&configuration, &mut self.candidates);
+        self.steps.choose(&configuration, &mut self.candidates, candidates_from);
         self.way.arrange(&mut self.candidates[candidates_from..]);
         self.stack.push(Frame {
             configuration,
@@ -256,11 +257,11 @@ impl<'a, 'h, const W: usize> Searcher<'a, 'h, W> {
         });
     }
 
-    /// Leaves the configuration that is being explored; gives how far it leads.
+    /// Leaves the configuration that is being explored; returns how far it leads.
     fn leave(&mut self) -> u32 {
         let frame = self.stack.pop().expect("there is one");
         let Frame { configuration, reach, low, .. } = frame;
-        self.stepper.order.truncate(frame.length);
+        self.steps.order.truncate(frame.length);
         if low >= self.stack.len() {
             while self.unproved.len() > frame.unproved_from {
                 let proved = self.unproved.pop().expect("there is one");
@@ -286,14 +287,14 @@ impl<'a, 'h, const W: usize> Searcher<'a, 'h, W> {
         self.count += 1;
     }
 
-    /// Says whether a configuration need not be explored: which frame has to fail for that, if
+    /// Checks whether a configuration need not be explored: which frame has to fail for that, if
     /// any, and how far it leads at most, if that is not what the frame does.
     fn known(&self, configuration: &Configuration<W>) -> Option<(usize, u32)> {
         let failed = &self.common.failed;
         if let Some(reach) = failed.reach(configuration) {
             return Some((usize::MAX, reach));
         }
-        if failed.pending == Bits::EMPTY {
+        if failed.pending == SmallSet::EMPTY {
             return None;
         }
         let (rest, used) = failed.divide(configuration);
@@ -317,9 +318,13 @@ impl<'a, 'h, const W: usize> Searcher<'a, 'h, W> {
 
     /// Tells everybody how much memory it takes, and asks if that is too much.
     fn reserve(&mut self) -> Result<(), Stopped> {
-        let each = 2 * size_of::<(Configuration<W>, Known<W>)>() as u64;
-        let memory = self.count * each + self.stepper.machine.memory();
+        // The table is in parts, which grow one after the other.
+        let each = size_of::<(Configuration<W>, Known<W>)>() as u64 * 2 + 2;
+        let own = self.stack.table_bytes() + self.candidates.table_bytes();
+        let memory = self.count * each + own + self.steps.machine.memory();
         let all = &self.common.memory;
+        // Tables that have grown count for less than when they were about to.
+        let memory = memory.max(self.memory);
         let before = all.fetch_add(memory - self.memory, Ordering::Relaxed);
         let all = before + memory - self.memory;
         self.memory = memory;
@@ -330,7 +335,7 @@ impl<'a, 'h, const W: usize> Searcher<'a, 'h, W> {
 /// The configurations that are known to fail.
 pub(crate) struct Failed<const W: usize> {
     /// The slots of pending operations.
-    pending: Bits<W>,
+    pending: SmallSet<W>,
     shards: Vec<Mutex<Shard<W>>>,
 }
 
@@ -346,7 +351,7 @@ struct Shard<const W: usize> {
 #[derive(Clone, Copy)]
 struct Known<const W: usize> {
     /// The pending operations that are used up.
-    used: Bits<W>,
+    used: SmallSet<W>,
     /// How far it leads at most.
     reach: u32,
     /// Where another one with the same rest is; `NONE` if there is none.
@@ -363,7 +368,7 @@ impl<const W: usize> Failed<W> {
     }
 
     /// Divides a configuration into what is left without pending operations, and these.
-    fn divide(&self, configuration: &Configuration<W>) -> (Configuration<W>, Bits<W>) {
+    fn divide(&self, configuration: &Configuration<W>) -> (Configuration<W>, SmallSet<W>) {
         let used = configuration.linearized.intersection(&self.pending);
         let linearized = configuration.linearized.difference(&self.pending);
         (Configuration { linearized, ..*configuration }, used)
@@ -374,7 +379,7 @@ impl<const W: usize> Failed<W> {
         shard.lock().expect("no thread panics")
     }
 
-    /// Says how far a configuration leads at most, if it is known to fail.
+    /// Returns how far a configuration leads at most, if it is known to fail.
     pub(crate) fn reach(&self, configuration: &Configuration<W>) -> Option<u32> {
         let (rest, used) = self.divide(configuration);
         let shard = self.shard(&rest);

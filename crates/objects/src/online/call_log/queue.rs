@@ -1,0 +1,79 @@
+//! A queue: which calls can no longer matter.
+//!
+//! Say that `T` is a time before which no call that is running now was made. A queue is wrong if of two
+//! elements one goes in before the other and comes out after it, or if something is inside throughout a
+//! call that found it empty. An element that came out before `T` cannot be either of two that are found
+//! wrong later: an element that went in before it and is still inside comes out after it, and that was
+//! wrong already. So it is forgotten, and so is a call that found the queue empty before `T`. (`T` is
+//! also before every call that found the queue empty and returned after it, as what came out while that
+//! ran may matter to it.)
+//!
+//! *Indeterminate removals.* The first of them took the element whose insertion ended first of those
+//! that nobody else takes, the second the second, and so on, if they took any ([`crate::monitors`]). An
+//! element is lost for good if one that went in after it came out before `T`, or if the queue was found
+//! empty after it before `T`: no later call may take it. Lost elements are the first ones by the ends of
+//! their insertions, and the removals that took them were called before `T`, so no other removal will
+//! take their places: both are forgotten. A call that found the queue empty stays as long as it takes
+//! such a removal to explain it, and `T` is before it then.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{CallLog, Does, Element, Kept, NEVER};
+use crate::online::RunningId;
+
+impl CallLog {
+    /// Forgets elements of a queue that came out, and calls that can no longer matter.
+    pub(super) fn forget_of_queue(&mut self) {
+        let open = self.running.values().map(|call| call.start).min().unwrap_or(NEVER);
+        let mut inserts: FxHashMap<Element, &Kept> = FxHashMap::default();
+        let mut removed: Vec<(Element, &Kept)> = Vec::new();
+        let (mut empties, mut pending) = (Vec::new(), Vec::new());
+        for call in &self.ended {
+            match call.does {
+                Does::Insert(element) => {
+                    inserts.insert(element, call);
+                }
+                Does::Removed(element) => removed.push((element, call)),
+                Does::FoundNothing => empties.push(call),
+                Does::Remove => pending.push((call.start, call.id)),
+            }
+        }
+        pending.sort_unstable();
+        let taken: FxHashSet<Element> = removed.iter().map(|&(element, _)| element).collect();
+        let stays = |(e, call): &(&Element, &&Kept)| call.end != NEVER && !taken.contains(e);
+        let left = inserts.iter().filter(stays).map(|(&element, call)| (call.end, element));
+        let mut left: Vec<(i64, Element)> = left.collect();
+        left.sort_unstable();
+        let late = empties.iter().filter(|call| call.end >= open).map(|call| call.start);
+        let mut past = late.min().unwrap_or(NEVER).min(open);
+        let (mut lost, mut needs_pending);
+        loop {
+            // What went in before this is lost, if nobody has taken it.
+            let out = removed.iter().filter(|(_, call)| call.end < past);
+            let behind = out.filter_map(|(element, _)| inserts.get(element)).map(|call| call.start);
+            let empty = empties.iter().filter(|call| call.end < past).map(|call| call.start);
+            let since = behind.chain(empty).max().unwrap_or(i64::MIN);
+            lost = left.partition_point(|&(end, _)| end < since);
+            if lost > pending.len() {
+                return;
+            }
+            let first_left = left.get(lost).map_or(NEVER, |&(end, _)| end);
+            let first_pending = pending.get(lost).map_or(NEVER, |&(start, _)| start);
+            needs_pending = move |call: &Kept| call.end > first_left && call.end > first_pending;
+            let held = empties.iter().filter(|call| needs_pending(call)).map(|call| call.start);
+            match held.min() {
+                Some(held) if held < past => past = held,
+                _ => break,
+            }
+        }
+        let out = removed.iter().filter(|(_, call)| call.end < past).map(|&(element, _)| element);
+        let gone: FxHashSet<Element> =
+            out.chain(left[..lost].iter().map(|&(_, element)| element)).collect();
+        let served: FxHashSet<RunningId> = pending[..lost].iter().map(|&(_, id)| id).collect();
+        self.ended.retain(|call| match call.does {
+            Does::FoundNothing => call.end >= open || needs_pending(call),
+            _ => !served.contains(&call.id),
+        });
+        self.forget(&gone);
+    }
+}

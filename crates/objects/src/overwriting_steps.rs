@@ -1,0 +1,371 @@
+//! The steps of the search where operations overwrite everything, as a register's `write` does.
+//!
+//! [`crate::overwrites`] says what is known of such operations: once one of them is linearized, the
+//! other open ones are *settled*, and *closed blocks* need no choice. A step is then to linearize an
+//! operation, to let a settled one return unseen, or to linearize all closed blocks.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::calls::Place;
+use crate::machine::{Machine, StateId};
+use crate::overwrites::{Overwrites, Readers};
+use crate::plain_steps::{Configuration, PlainSteps, Plan, Reached};
+use crate::small_set::SmallSet;
+
+/// The state after a block: whatever it is, no operation will see it.
+const UNSEEN: StateId = StateId(u32::MAX);
+
+/// A step from a configuration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// An operation is linearized.
+    Take(Place),
+    /// The returning operation is settled, and stays unseen.
+    Pass,
+    /// All closed blocks are linearized.
+    Blocks,
+}
+
+/// Takes steps with operations that overwrite.
+pub(crate) struct OverwritingSteps<'a, 'h, const W: usize> {
+    plain: PlainSteps<'a, 'h, W>,
+    overwrites: &'a Overwrites,
+    states: Vec<StateId>,
+    unseen: Option<Unseen>,
+}
+
+/// What becomes of settled operations along a path.
+#[derive(Default)]
+struct Unseen {
+    /// The operations in the order.
+    linearized: FxHashSet<Place>,
+    /// For each settled operation the position in the order before which it has room.
+    room: FxHashMap<Place, usize>,
+    /// Operations that returned unseen, each with the position before which it comes.
+    returned: Vec<(usize, Place)>,
+}
+
+impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
+    pub(crate) fn new(
+        plan: &'a Plan<'a, 'h>,
+        machine: Machine<'a, 'h>,
+        overwrites: &'a Overwrites,
+    ) -> Self {
+        let plain = PlainSteps::new(plan, machine);
+        OverwritingSteps { plain, overwrites, states: Vec::new(), unseen: None }
+    }
+
+    pub(crate) fn machine(&mut self) -> &mut Machine<'a, 'h> {
+        &mut self.plain.machine
+    }
+
+    fn readers(&self) -> Option<&'a Readers> {
+        self.overwrites.readers.as_ref()
+    }
+
+    /// Returns the first configuration.
+    pub(crate) fn start(&mut self) -> Reached<W> {
+        let initial = self.plain.initial();
+        self.advance(initial)
+    }
+
+    /// Finds the order that some steps lead to, each operation with the one at whose return it was
+    /// linearized.
+    pub(crate) fn unfold(&mut self, steps: impl IntoIterator<Item = Step>) -> Vec<(Place, Place)> {
+        self.plain.order.clear();
+        self.unseen = Some(Unseen::default());
+        let mut reached = self.start();
+        for step in steps {
+            let Reached::Before(configuration) = reached else { break };
+            reached = self.apply(&configuration, step).unwrap_or(Reached::Before(configuration));
+        }
+        let mut returned = self.unseen.take().map_or(Vec::new(), |unseen| unseen.returned);
+        returned.sort_by_key(|&(before, _)| before);
+        let mut returned = returned.into_iter().peekable();
+        let order = &self.plain.order;
+        let mut whole = Vec::with_capacity(order.len() + returned.len());
+        for (i, &(place, at)) in order.iter().enumerate() {
+            while let Some((_, unseen)) = returned.next_if(|&(before, _)| before == i) {
+                whole.push((unseen, at));
+            }
+            whole.push((place, at));
+        }
+        whole
+    }
+
+    /// Lists the steps from a configuration, each with what it leads to.
+    pub(crate) fn expand(
+        &mut self,
+        from: &Configuration<W>,
+        candidates: &mut Vec<Place>,
+        next: &mut Vec<(Step, Reached<W>)>,
+    ) {
+        let Plan { timeline, task, .. } = self.plain.plan;
+        self.plain.order.clear();
+        let returning = timeline.returns[from.at as usize];
+        if from.settled.contains(timeline.slot[returning.index()] as usize) {
+            next.extend(self.try_step(from, Step::Pass));
+        }
+        candidates.clear();
+        match self.readers() {
+            Some(readers) => {
+                let mut blocks = *from;
+                self.take_blocks(readers, &mut blocks);
+                let is_last = match task.is_pure(returning) {
+                    true => blocks.linearized.contains(timeline.slot[returning.index()] as usize),
+                    false => readers.is_closed(returning, from.at),
+                };
+                if is_last {
+                    next.extend(self.try_step(from, Step::Blocks));
+                    return;
+                }
+                self.list_seen(readers, from, &blocks, candidates);
+            }
+            None => self.plain.list(from, candidates),
+        }
+        for &candidate in candidates.iter().rev() {
+            next.extend(self.try_step(from, Step::Take(candidate)));
+        }
+    }
+
+    fn try_step(&mut self, from: &Configuration<W>, step: Step) -> Option<(Step, Reached<W>)> {
+        Some((step, self.apply(from, step)?))
+    }
+
+    /// Takes a step; `None` if it cannot be taken, or need not.
+    fn apply(&mut self, from: &Configuration<W>, step: Step) -> Option<Reached<W>> {
+        let Plan { timeline, .. } = self.plain.plan;
+        let returning = timeline.returns[from.at as usize];
+        let slot = timeline.slot[returning.index()] as usize;
+        // A settled operation that does not pass takes effect now.
+        let mut next = *from;
+        next.settled.remove(slot);
+        let before = self.plain.order.len();
+        match (step, self.readers()) {
+            (Step::Take(place), None) => {
+                next = self.plain.linearize(&next, place)?;
+                self.note_linearized(place);
+                if self.overwrites.contains(place) {
+                    self.settle(&mut next, before);
+                }
+            }
+            (Step::Take(place), Some(readers)) => {
+                self.take_blocks(readers, &mut next);
+                next.state = readers.after(place);
+                next.linearized.insert(timeline.slot[place.index()] as usize);
+                self.plain.order.push((place, returning));
+                self.note_linearized(place);
+                self.settle(&mut next, before);
+            }
+            (Step::Blocks, Some(readers)) => {
+                self.take_blocks(readers, &mut next);
+                next.state = UNSEEN;
+                self.settle(&mut next, before);
+                next.settled.insert(slot);
+            }
+            (Step::Blocks, None) => return None,
+            (Step::Pass, _) => {
+                self.pass(returning);
+                next.at += 1;
+            }
+        }
+        Some(self.advance(next))
+    }
+
+    fn note_linearized(&mut self, place: Place) {
+        if let Some(unseen) = &mut self.unseen {
+            unseen.linearized.insert(place);
+        }
+    }
+
+    /// Linearizes reads, and passes the returns of operations that are linearized, or settled and
+    /// without readers.
+    fn advance(&mut self, mut configuration: Configuration<W>) -> Reached<W> {
+        let Plan { timeline, .. } = self.plain.plan;
+        while let Some(&returning) = timeline.returns.get(configuration.at as usize) {
+            if configuration.state != UNSEEN {
+                self.plain.linearize_reads(&mut configuration);
+            }
+            let slot = timeline.slot[returning.index()] as usize;
+            if configuration.linearized.contains(slot) {
+                configuration.linearized.remove(slot);
+            } else if configuration.settled.contains(slot)
+                && self.is_spent(&configuration, returning)
+            {
+                self.pass(returning);
+            } else {
+                self.forget_spent(&mut configuration);
+                return Reached::Before(configuration);
+            }
+            configuration.settled.remove(slot);
+            configuration.at += 1;
+        }
+        Reached::End
+    }
+
+    /// Settles the open operations that overwrite, but for the returning one: if that came unseen
+    /// before something else, it could as well come now, and the other one later. The operation that
+    /// overwrites them stands in the order at `before` or after it.
+    fn settle(&mut self, configuration: &mut Configuration<W>, before: usize) {
+        let timeline = &self.plain.plan.timeline;
+        let open = timeline.open(configuration.at as usize);
+        let overwrites = self.overwrites;
+        for (i, &place) in open.iter().enumerate().filter(|(_, place)| overwrites.contains(**place))
+        {
+            let slot = timeline.slot[place.index()] as usize;
+            if i > 0 || configuration.linearized.contains(slot) {
+                configuration.settled.insert(slot);
+            }
+            if let Some(unseen) = &mut self.unseen
+                && !unseen.linearized.contains(&place)
+            {
+                unseen.room.insert(place, before);
+            }
+        }
+    }
+
+    /// Linearizes the closed blocks.
+    fn take_blocks(&mut self, readers: &Readers, configuration: &mut Configuration<W>) {
+        let Plan { timeline, task, .. } = self.plain.plan;
+        let at = configuration.at;
+        let returning = timeline.returns[at as usize];
+        for &place in timeline.open(at as usize) {
+            let slot = timeline.slot[place.index()] as usize;
+            if task.is_pure(place)
+                || !readers.is_closed(place, at)
+                || configuration.linearized.contains(slot)
+            {
+                continue;
+            }
+            if let Some(unseen) = &mut self.unseen
+                && unseen.linearized.insert(place)
+            {
+                self.plain.order.push((place, returning));
+            }
+            for &reader in readers.readers(place) {
+                let slot = timeline.slot[reader.index()] as usize;
+                let is_left = timeline.rank[reader.index()] >= at;
+                if is_left && !configuration.linearized.contains(slot) {
+                    configuration.linearized.insert(slot);
+                    self.plain.order.push((reader, returning));
+                }
+            }
+        }
+    }
+
+    /// Checks whether an operation that overwrites is closed and has no readers left.
+    fn is_spent(&self, configuration: &Configuration<W>, place: Place) -> bool {
+        let timeline = &self.plain.plan.timeline;
+        let at = configuration.at;
+        let is_done = |reader: &Place| {
+            timeline.rank[reader.index()] < at
+                || configuration.linearized.contains(timeline.slot[reader.index()] as usize)
+        };
+        self.readers().is_some_and(|readers| {
+            readers.is_closed(place, at) && readers.readers(place).iter().all(is_done)
+        })
+    }
+
+    /// Lets a settled operation return.
+    fn pass(&mut self, place: Place) {
+        if let Some(unseen) = &mut self.unseen
+            && !unseen.linearized.contains(&place)
+            && let Some(&room) = unseen.room.get(&place)
+        {
+            unseen.returned.push((room, place));
+        }
+    }
+
+    /// Forgets that operations without readers were linearized: nothing depends on it.
+    fn forget_spent(&self, configuration: &mut Configuration<W>) {
+        let timeline = &self.plain.plan.timeline;
+        if configuration.settled == SmallSet::EMPTY {
+            return;
+        }
+        for &place in timeline.open(configuration.at as usize) {
+            let slot = timeline.slot[place.index()] as usize;
+            if configuration.settled.contains(slot)
+                && configuration.linearized.contains(slot)
+                && self.is_spent(configuration, place)
+            {
+                configuration.linearized.remove(slot);
+            }
+        }
+    }
+
+    /// Lists the returning operation and the operations that overwrite and are seen at once by a
+    /// read that is in no block; the one to try first comes last. Of those that lead to one state
+    /// the one that returns first is listed, and pending ones last.
+    fn list_seen(
+        &mut self,
+        readers: &Readers,
+        configuration: &Configuration<W>,
+        blocks: &Configuration<W>,
+        candidates: &mut Vec<Place>,
+    ) {
+        let Plan { timeline, task, .. } = self.plain.plan;
+        let at = configuration.at as usize;
+        let open = timeline.open(at);
+        let pending = &timeline.pending[..timeline.pending_at[at] as usize];
+        self.states.clear();
+        for (i, &place) in open.iter().chain(pending).enumerate() {
+            let slot = timeline.slot[place.index()] as usize;
+            if task.is_pure(place)
+                || configuration.linearized.contains(slot)
+                || readers.is_closed(place, at as u32)
+                || self.states.contains(&readers.after(place))
+            {
+                continue;
+            }
+            self.states.push(readers.after(place));
+            let sees = |&&reader: &&Place| {
+                task.is_pure(reader)
+                    && !blocks.linearized.contains(timeline.slot[reader.index()] as usize)
+                    && self.plain.machine.perform(readers.after(place), reader).is_some()
+            };
+            if i == 0 || open.iter().find(sees).is_some() {
+                candidates.push(place);
+            }
+        }
+        candidates.reverse();
+    }
+
+    /// Returns a read that is not linearized, if it is known that it cannot return what it did any
+    /// more.
+    pub(crate) fn hopeless(&mut self, configuration: &Configuration<W>) -> Option<Place> {
+        match self.readers() {
+            Some(readers) => self.unseeing(readers, configuration),
+            None => self.plain.hopeless(configuration),
+        }
+    }
+
+    /// Returns a read that sees none of the operations that it may see any more.
+    fn unseeing(&mut self, readers: &Readers, configuration: &Configuration<W>) -> Option<Place> {
+        let Plan { timeline, task, .. } = self.plain.plan;
+        let at = configuration.at as usize;
+        let now = task.calls().get(timeline.returns[at]).end;
+        let is_called = |place: Place| task.calls().get(place).start <= now;
+        let is_linearized =
+            |place: Place| configuration.linearized.contains(timeline.slot[place.index()] as usize);
+        let open = timeline.open(at);
+        let near = (at + open.len()).min(timeline.returns.len());
+        let is_far = |place: &&Place| timeline.rank[place.index()] as usize >= near;
+        let all = timeline.returns[at..near].iter().chain(open.iter().filter(is_far));
+        for &place in all {
+            if !task.is_pure(place) || (is_called(place) && is_linearized(place)) {
+                continue;
+            }
+            let Some(seen) = readers.seen(place) else { continue };
+            let is_left = |&other: &Place| {
+                !is_called(other)
+                    || (timeline.rank[other.index()] as usize >= at && !is_linearized(other))
+            };
+            let is_seen = configuration.state != UNSEEN
+                && self.plain.machine.perform(configuration.state, place).is_some();
+            if !is_seen && !seen.iter().any(is_left) {
+                return Some(place);
+            }
+        }
+        None
+    }
+}

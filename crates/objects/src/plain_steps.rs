@@ -1,0 +1,315 @@
+//! The steps of the search for a linearization: configurations, and what can come next.
+//!
+//! [`crate::just_in_time`] and [`crate::parallel_search`] take them depth first,
+//! [`crate::wave_search`] breadth first; the latter has other steps for objects with operations that
+//! overwrite everything ([`crate::overwriting_steps`]).
+
+use consistory_spec::{Goal, State};
+use consistory_verdict::{Budget, Stopped};
+use rustc_hash::FxHashMap;
+
+use crate::calls::Place;
+use crate::machine::{Interned, Machine, StateId, States};
+use crate::small_set::SmallSet;
+use crate::task::Task;
+use crate::timeline::Timeline;
+
+/// The number of returns ahead up to which reads are looked at.
+const RETURNS_AHEAD: usize = 64;
+
+/// A point of a search: everything that returned before `at` is linearized.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Configuration<const W: usize> {
+    /// The rank of the next return.
+    pub(crate) at: u32,
+    pub(crate) state: StateId,
+    /// The slots of the open operations that are linearized.
+    pub(crate) linearized: SmallSet<W>,
+    /// The slots of the open operations that may have been linearized unseen; only operations that
+    /// overwrite ever are.
+    pub(crate) settled: SmallSet<W>,
+}
+
+/// Where a step leads.
+#[derive(Clone, Copy)]
+pub(crate) enum Reached<const W: usize> {
+    /// No return is left: there is a linearization.
+    End,
+    /// A configuration before a return.
+    Before(Configuration<W>),
+}
+
+/// The parts of a task that its steps depend on.
+pub(crate) struct Plan<'a, 'h> {
+    pub(crate) task: &'a Task<'h>,
+    pub(crate) timeline: Timeline,
+    looks_ahead: bool,
+    /// For each operation (by place) a number that it shares with those it can be exchanged for.
+    class: Vec<u32>,
+}
+
+impl<'a, 'h> Plan<'a, 'h> {
+    pub(crate) fn new(task: &'a Task<'h>, budget: &Budget) -> Result<Self, Stopped> {
+        budget.reserve(Timeline::bytes(task))?;
+        let timeline = Timeline::new(task);
+        let class = classes(task, &timeline);
+        Ok(Plan { task, timeline, looks_ahead: task.object().looks_ahead(), class })
+    }
+}
+
+/// Takes steps, and keeps the order of what was linearized.
+pub(crate) struct PlainSteps<'a, 'h, const W: usize, S = Interned<State>> {
+    pub(crate) plan: &'a Plan<'a, 'h>,
+    pub(crate) machine: Machine<'a, 'h, S>,
+    /// For each class the stamp of the list that it was last in.
+    stamps: Vec<u32>,
+    stamp: u32,
+    /// The linearized operations, each with the one at whose return it was linearized.
+    pub(crate) order: Vec<(Place, Place)>,
+}
+
+impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
+    pub(crate) fn new(plan: &'a Plan<'a, 'h>, machine: Machine<'a, 'h, S>) -> Self {
+        let classes = plan.class.iter().max().map_or(0, |&class| class as usize + 1);
+        PlainSteps { plan, machine, stamps: vec![0; classes], stamp: 0, order: Vec::new() }
+    }
+
+    /// Returns the configuration before anything is linearized.
+    pub(crate) fn initial(&self) -> Configuration<W> {
+        let (state, empty) = (self.machine.initial(), SmallSet::EMPTY);
+        Configuration { at: 0, state, linearized: empty, settled: empty }
+    }
+
+    /// Returns the first configuration.
+    pub(crate) fn start(&mut self) -> Reached<W> {
+        let initial = self.initial();
+        self.advance(initial)
+    }
+
+    /// Linearizes a candidate; `None` if that is not possible, or not necessary because a pending
+    /// operation changes nothing.
+    pub(crate) fn follow(
+        &mut self,
+        from: &Configuration<W>,
+        candidate: Place,
+    ) -> Option<Reached<W>> {
+        let next = self.linearize(from, candidate)?;
+        Some(self.advance(next))
+    }
+
+    /// Does the same without passing returns.
+    pub(crate) fn linearize(
+        &mut self,
+        from: &Configuration<W>,
+        candidate: Place,
+    ) -> Option<Configuration<W>> {
+        let Plan { timeline, .. } = self.plan;
+        let state = self.machine.perform(from.state, candidate)?;
+        if state == from.state && timeline.rank[candidate.index()] == u32::MAX {
+            return None;
+        }
+        self.order.push((candidate, timeline.returns[from.at as usize]));
+        let linearized = from.linearized.with(timeline.slot[candidate.index()] as usize);
+        Some(Configuration { state, linearized, ..*from })
+    }
+
+    /// Linearizes reads and passes the returns of linearized operations.
+    fn advance(&mut self, mut configuration: Configuration<W>) -> Reached<W> {
+        let Plan { timeline, .. } = self.plan;
+        while let Some(&returning) = timeline.returns.get(configuration.at as usize) {
+            self.linearize_reads(&mut configuration);
+            let slot = timeline.slot[returning.index()] as usize;
+            if !configuration.linearized.contains(slot) {
+                return Reached::Before(configuration);
+            }
+            configuration.linearized.remove(slot);
+            configuration.at += 1;
+        }
+        Reached::End
+    }
+
+    /// Linearizes the open operations that change no state and return what they did.
+    pub(crate) fn linearize_reads(&mut self, configuration: &mut Configuration<W>) {
+        let Plan { timeline, task, .. } = self.plan;
+        let at = configuration.at as usize;
+        let mut again = true;
+        while again {
+            again = false;
+            for &place in timeline.open(at) {
+                let slot = timeline.slot[place.index()] as usize;
+                if task.is_pure(place)
+                    && !configuration.linearized.contains(slot)
+                    && self.is_ready(configuration, place)
+                    && self.machine.perform(configuration.state, place).is_some()
+                {
+                    configuration.linearized.insert(slot);
+                    self.order.push((place, timeline.returns[at]));
+                    again |= timeline.has_after;
+                }
+            }
+        }
+    }
+
+    /// Checks whether everything that an operation's session puts before it is linearized.
+    fn is_ready(&self, configuration: &Configuration<W>, place: Place) -> bool {
+        let timeline = &self.plan.timeline;
+        timeline.after(place).iter().all(|&before| {
+            timeline.rank[before.index()] < configuration.at
+                || configuration.linearized.contains(timeline.slot[before.index()] as usize)
+        })
+    }
+
+    /// Lists what can be linearized next; what is to be tried first comes last, and that is the
+    /// operation that returns.
+    pub(crate) fn list(&mut self, configuration: &Configuration<W>, candidates: &mut Vec<Place>) {
+        let Plan { timeline, task, class, .. } = self.plan;
+        let at = configuration.at as usize;
+        self.stamp += 1;
+        let from = candidates.len();
+        let pending = &timeline.pending[..timeline.pending_at[at] as usize];
+        for &place in timeline.open(at).iter().chain(pending) {
+            let is_candidate = !task.is_pure(place)
+                && !configuration.linearized.contains(timeline.slot[place.index()] as usize)
+                && self.is_ready(configuration, place);
+            let stamp = &mut self.stamps[class[place.index()] as usize];
+            if is_candidate && std::mem::replace(stamp, self.stamp) != self.stamp {
+                candidates.push(place);
+            }
+        }
+        candidates[from..].reverse();
+    }
+
+    /// Leaves of the candidates after `from` those of a stubborn set (Valmari 1989): with the
+    /// operation that returns all open ones that may matter to one in the set, if they come first.
+    ///
+    /// On any way past the return take the first operation that is in the set; there is one. Nothing
+    /// before it matters to it, so it is possible here already and can as well come first.
+    pub(crate) fn choose(
+        &mut self,
+        configuration: &Configuration<W>,
+        candidates: &mut Vec<Place>,
+        from: usize,
+    ) {
+        let Plan { timeline, task, .. } = self.plan;
+        let at = configuration.at as usize;
+        let slot = |place: Place| timeline.slot[place.index()] as usize;
+        let pending = &timeline.pending[..timeline.pending_at[at] as usize];
+        let open = || timeline.open(at).iter().chain(pending).copied();
+        let left: SmallSet<W> = open().map(slot).collect();
+        let left = left.difference(&configuration.linearized);
+        let mut set = SmallSet::EMPTY.with(slot(timeline.returns[at]));
+        let mut asked = SmallSet::EMPTY;
+        self.machine.look(configuration.state, |state| {
+            let is_next = |place: &Place, set: &SmallSet<W>, asked: &SmallSet<W>| {
+                set.contains(slot(*place)) && !asked.contains(slot(*place))
+            };
+            while !left.is_subset(&set)
+                && let Some(place) = open().find(|place| is_next(place, &set, &asked))
+            {
+                if !self.is_ready(configuration, place) {
+                    set = left;
+                }
+                asked.insert(slot(place));
+                let op = task.operation(place);
+                for other in open().filter(|&other| left.contains(slot(other))) {
+                    if !set.contains(slot(other))
+                        && task.object().depends(state, &op, &task.operation(other))
+                    {
+                        set.insert(slot(other));
+                    }
+                }
+            }
+        });
+        let mut kept = from;
+        for i in from..candidates.len() {
+            if set.contains(slot(candidates[i])) {
+                candidates.swap(kept, i);
+                kept += 1;
+            }
+        }
+        candidates.truncate(kept);
+    }
+
+    /// Returns a read that is not linearized, if it is known that it cannot return what it did any
+    /// more.
+    pub(crate) fn hopeless(&self, configuration: &Configuration<W>) -> Option<Place> {
+        if self.plan.looks_ahead { self.unreachable(configuration) } else { None }
+    }
+
+    /// Returns an operation that changes no state, if the specification can tell that it cannot
+    /// return what it did.
+    fn unreachable(&self, configuration: &Configuration<W>) -> Option<Place> {
+        let Plan { timeline, task, .. } = self.plan;
+        let at = configuration.at as usize;
+        let now = task.calls().get(timeline.returns[at]).end;
+        let is_linearized = |place: Place| {
+            task.calls().get(place).start <= now
+                && configuration.linearized.contains(timeline.slot[place.index()] as usize)
+        };
+        let is_goal = |place: &Place| task.is_pure(*place) && !is_linearized(*place);
+        let open = timeline.open(at);
+        let near = (at + open.len()).min(timeline.returns.len());
+        let last = (at + RETURNS_AHEAD).min(timeline.returns.len());
+        let is_far = |place: &Place| timeline.rank[place.index()] as usize >= near;
+        let goals = timeline.returns[at..near].iter().chain(open.iter().filter(|p| is_far(p)));
+        let mut goals = goals.copied().filter(is_goal);
+        // What returns before the goals, which come by return, and may precede them.
+        let (mut by, mut gathered) = (Vec::new(), at);
+        self.machine.look(configuration.state, |state| {
+            goals.find(|&goal| {
+                let rank = timeline.rank[goal.index()] as usize;
+                let Some(returns) = task.returns(goal).filter(|_| rank < last) else {
+                    return false;
+                };
+                let called = |place: Place| {
+                    (!task.is_pure(place) && !is_linearized(place))
+                        .then(|| task.invocation(place))
+                        .map(|call| (&*call.method, &*call.args))
+                };
+                while gathered < rank {
+                    by.extend(called(timeline.returns[gathered]));
+                    gathered += 1;
+                }
+                let before = by.len();
+                let pending = &timeline.pending[..timeline.pending_at[rank] as usize];
+                by.extend(
+                    timeline.open(rank).iter().chain(pending).filter_map(|&place| called(place)),
+                );
+                let call = task.invocation(goal);
+                let goal = Goal { method: &call.method, args: &call.args, returns };
+                let can = task.object().can_reach(state, &goal, &by);
+                by.truncate(before);
+                !can
+            })
+        })
+    }
+}
+
+/// Numbers the operations so that those with the same number can be exchanged for each other: they
+/// have the same call and return, or are pending and have the same call, and no session orders
+/// them beyond what time does.
+fn classes(task: &Task<'_>, timeline: &Timeline) -> Vec<u32> {
+    let mut is_bound = vec![false; task.len()];
+    for place in task.calls().places() {
+        for before in timeline.after(place) {
+            is_bound[place.index()] = true;
+            is_bound[before.index()] = true;
+        }
+    }
+    let mut known = FxHashMap::default();
+    let mut count = 0;
+    let mut fresh = || {
+        count += 1;
+        count - 1
+    };
+    task.calls()
+        .places()
+        .map(|place| {
+            if is_bound[place.index()] {
+                return fresh();
+            }
+            let key = (task.invocation_of(place), task.is_pending(place), task.returns(place));
+            *known.entry(key).or_insert_with(&mut fresh)
+        })
+        .collect()
+}

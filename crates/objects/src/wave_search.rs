@@ -1,0 +1,413 @@
+//! A search in waves: breadth first through the returns, a limited number of configurations at a time
+//! (a beam search that comes back for what it left out).
+//!
+//! The configurations and steps are those of [`crate::just_in_time`], with what is known of operations
+//! that overwrite ([`crate::overwriting_steps`]). A wave takes some configurations before the same
+//! return, linearizes until that return has passed, and goes on with those before the next one; if there
+//! are too many for it, the rest waits. When a wave has run dry, a wider one starts from the waiting
+//! configurations that are furthest, and gets narrower again where it comes further than any before. So a
+//! linearization that is easy to find is found without exploring everything, even if the first guesses
+//! were wrong, which a search depth first takes back last.
+//!
+//! Pruning, in addition to that of [`crate::just_in_time`]: a configuration gives way to one before the
+//! same return, in the same state, in which the same operations are linearized among those that change
+//! the state otherwise than by overwriting, and
+//! - no more pending operations and no more of those that overwrite are used,
+//! - no fewer reads are linearized, and no fewer operations settled.
+//!
+//! Whatever can be done from the one can be done from the other. This is not circular, as in
+//! [`crate::just_in_time`]: a configuration gives way only to one that is no further from the end.
+//!
+//! Memory: the configurations before returns at which, or before which, some are left to explore, and 8
+//! bytes for each other one, which say where it came from.
+
+use std::collections::BTreeMap;
+
+use consistory_verdict::{Budget, Bytes, Stopped};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::calls::Place;
+use crate::just_in_time::{Linearization, MOST_ATTEMPTS, STEPS_PER_CHECK};
+use crate::machine::{Machine, StateId};
+use crate::overwrites::Overwrites;
+use crate::overwriting_steps::{OverwritingSteps, Step};
+use crate::plain_steps::{Configuration, PlainSteps, Plan, Reached};
+use crate::small_set::SmallSet;
+
+/// How many configurations before one return the first wave takes, and the most that any takes.
+const NARROWEST_WAVE: usize = 64;
+const WIDEST_WAVE: usize = 1 << 16;
+/// How many configurations are compared with a new one, of those that it may give way to.
+const MOST_COMPARED: usize = 64;
+/// Where the first configuration came from.
+const NOBODY: u32 = u32::MAX;
+
+/// Searches for a linearization until so many configurations were reached; `None` if that is not the
+/// end.
+pub(crate) fn search_in_waves<const W: usize>(
+    plan: &Plan<'_, '_>,
+    budget: &Budget,
+    most: u64,
+) -> Result<Option<Linearization>, Stopped> {
+    let mut machine = Machine::new(plan.task);
+    match Overwrites::new(plan.task, &plan.timeline, &mut machine) {
+        Some(overwrites) => {
+            let steps = OverwritingSteps::<W>::new(plan, machine, &overwrites);
+            search(plan, Some(&overwrites), steps, budget, most)
+        }
+        None => search(plan, None, PlainSteps::<W>::new(plan, machine), budget, most),
+    }
+}
+
+/// The steps that a wave takes.
+trait WaveSteps<'a, 'h: 'a, const W: usize> {
+    /// Returns the first configuration.
+    fn start(&mut self) -> Reached<W>;
+
+    /// Lists the steps from a configuration, each with what it leads to.
+    fn expand(
+        &mut self,
+        from: &Configuration<W>,
+        candidates: &mut Vec<Place>,
+        next: &mut Vec<(Step, Reached<W>)>,
+    );
+
+    /// Returns a read that cannot return what it did any more, if one is known.
+    fn hopeless(&mut self, configuration: &Configuration<W>) -> Option<Place>;
+
+    /// Finds the order that some steps lead to, each operation with the one at whose return it was
+    /// linearized.
+    fn unfold(&mut self, steps: Vec<Step>) -> Vec<(Place, Place)>;
+
+    fn machine(&mut self) -> &mut Machine<'a, 'h>;
+}
+
+impl<'a, 'h: 'a, const W: usize> WaveSteps<'a, 'h, W> for PlainSteps<'a, 'h, W> {
+    fn start(&mut self) -> Reached<W> {
+        PlainSteps::start(self)
+    }
+
+    fn expand(
+        &mut self,
+        from: &Configuration<W>,
+        candidates: &mut Vec<Place>,
+        next: &mut Vec<(Step, Reached<W>)>,
+    ) {
+        self.order.clear();
+        candidates.clear();
+        self.list(from, candidates);
+        self.choose(from, candidates, 0);
+        for &candidate in candidates.iter().rev() {
+            let reached = self.follow(from, candidate);
+            next.extend(reached.map(|reached| (Step::Take(candidate), reached)));
+        }
+    }
+
+    fn hopeless(&mut self, configuration: &Configuration<W>) -> Option<Place> {
+        PlainSteps::hopeless(self, configuration)
+    }
+
+    fn unfold(&mut self, steps: Vec<Step>) -> Vec<(Place, Place)> {
+        self.order.clear();
+        let mut reached = PlainSteps::start(self);
+        for step in steps {
+            if let (Reached::Before(from), Step::Take(place)) = (reached, step) {
+                reached = self.follow(&from, place).unwrap_or(reached);
+            }
+        }
+        std::mem::take(&mut self.order)
+    }
+
+    fn machine(&mut self) -> &mut Machine<'a, 'h> {
+        &mut self.machine
+    }
+}
+
+impl<'a, 'h: 'a, const W: usize> WaveSteps<'a, 'h, W> for OverwritingSteps<'a, 'h, W> {
+    fn start(&mut self) -> Reached<W> {
+        OverwritingSteps::start(self)
+    }
+
+    fn expand(
+        &mut self,
+        from: &Configuration<W>,
+        candidates: &mut Vec<Place>,
+        next: &mut Vec<(Step, Reached<W>)>,
+    ) {
+        OverwritingSteps::expand(self, from, candidates, next);
+    }
+
+    fn hopeless(&mut self, configuration: &Configuration<W>) -> Option<Place> {
+        OverwritingSteps::hopeless(self, configuration)
+    }
+
+    fn unfold(&mut self, steps: Vec<Step>) -> Vec<(Place, Place)> {
+        OverwritingSteps::unfold(self, steps)
+    }
+
+    fn machine(&mut self) -> &mut Machine<'a, 'h> {
+        OverwritingSteps::machine(self)
+    }
+}
+
+fn search<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>>(
+    plan: &'a Plan<'a, 'h>,
+    overwrites: Option<&Overwrites>,
+    mut steps: T,
+    budget: &Budget,
+    most: u64,
+) -> Result<Option<Linearization>, Stopped> {
+    let Reached::Before(start) = steps.start() else {
+        return Ok(Some(Linearization::Found(steps.unfold(Vec::new()))));
+    };
+    let mut waves = WaveSearch {
+        plan,
+        overwrites,
+        steps,
+        candidates: Vec::new(),
+        next: Vec::new(),
+        tables: BTreeMap::new(),
+        known: 0,
+        came: vec![(NOBODY, Step::Pass)],
+        open: BTreeMap::from([(start.at, vec![(start, 0)])]),
+        furthest: 0,
+        attempts: Vec::new(),
+    };
+    let (mut at, mut width, mut left) = (start.at, NARROWEST_WAVE, NARROWEST_WAVE);
+    loop {
+        // The wave's share of this return is done, or all of it.
+        let here = waves.open.get_mut(&at).filter(|_| left > 0);
+        let Some(here) = here.filter(|here| !here.is_empty()) else {
+            let Some((next, is_further)) = waves.next(at) else { break };
+            // What is hard may lie after.
+            width = match is_further {
+                false => (2 * width).min(WIDEST_WAVE),
+                true if next > waves.furthest => (width - width / 16).max(NARROWEST_WAVE),
+                true => width,
+            };
+            (at, left) = (next, width);
+            continue;
+        };
+        if waves.came.len() as u64 > most {
+            return Ok(None);
+        }
+        let wave = here.split_off(here.len().saturating_sub(left));
+        left -= wave.len();
+        if let Some((from, step)) = waves.advance(at, &wave, budget)? {
+            let mut path = path(&waves.came, from);
+            path.push(step);
+            return Ok(Some(Linearization::Found(waves.steps.unfold(path))));
+        }
+        budget.check()?;
+        budget.reserve(waves.memory())?;
+    }
+    let stuck = plan.timeline.returns[waves.furthest as usize];
+    let mut attempts = Vec::new();
+    for &(from, unexplained) in &waves.attempts {
+        let order = waves.steps.unfold(path(&waves.came, from));
+        let machine = waves.steps.machine();
+        let mut state = Some(machine.initial());
+        for &(place, _) in &order {
+            state = state.and_then(|state| machine.perform(state, place));
+        }
+        // An operation that nobody saw may have left what this one returned, too late for it.
+        if state.is_none_or(|state| machine.perform(state, unexplained).is_none()) {
+            attempts.push((order.into_iter().map(|(place, _)| place).collect(), unexplained));
+        }
+    }
+    Ok(Some(Linearization::Stuck { stuck, attempts }))
+}
+
+/// Returns the steps that lead to a configuration.
+fn path(came: &[(u32, Step)], to: u32) -> Vec<Step> {
+    let came = |number: u32| Some(came[number as usize]).filter(|came| came.0 != NOBODY);
+    let steps = std::iter::successors(came(to), |&(from, _)| came(from)).map(|(_, step)| step);
+    let mut path: Vec<Step> = steps.collect();
+    path.reverse();
+    path
+}
+
+/// A configuration that was reached, and its number.
+type Open<const W: usize> = (Configuration<W>, u32);
+
+struct WaveSearch<'a, 'h, 'o, const W: usize, T> {
+    plan: &'a Plan<'a, 'h>,
+    overwrites: Option<&'o Overwrites>,
+    steps: T,
+    candidates: Vec<Place>,
+    next: Vec<(Step, Reached<W>)>,
+    /// The configurations that were reached, by the next return.
+    tables: BTreeMap<u32, Table<W>>,
+    /// How many are in the tables, at most.
+    known: usize,
+    /// For each configuration that was reached from which one, and how.
+    came: Vec<(u32, Step)>,
+    /// What is still to be looked at, by the next return.
+    open: BTreeMap<u32, Vec<Open<W>>>,
+    furthest: u32,
+    /// The configurations before the furthest return that lead nowhere, and an operation that
+    /// cannot come next.
+    attempts: Vec<(u32, Place)>,
+}
+
+impl<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>> WaveSearch<'a, 'h, '_, W, T> {
+    /// Looks at configurations before one return; returns the step to the end, if there is one.
+    fn advance(
+        &mut self,
+        at: u32,
+        wave: &[Open<W>],
+        budget: &Budget,
+    ) -> Result<Option<(u32, Step)>, Stopped> {
+        if at > self.furthest {
+            self.furthest = at;
+            self.attempts.clear();
+        }
+        for (i, (configuration, number)) in wave.iter().enumerate() {
+            if (i as u64 + 1).is_multiple_of(STEPS_PER_CHECK) {
+                budget.check()?;
+                budget.reserve(self.memory())?;
+            }
+            let mut unexplained = self.steps.hopeless(configuration);
+            if unexplained.is_none() {
+                self.next.clear();
+                self.steps.expand(configuration, &mut self.candidates, &mut self.next);
+                if self.next.is_empty() {
+                    unexplained = Some(self.plan.timeline.returns[configuration.at as usize]);
+                }
+            }
+            if let Some(unexplained) = unexplained {
+                if at == self.furthest && self.attempts.len() < MOST_ATTEMPTS {
+                    self.attempts.push((*number, unexplained));
+                }
+                continue;
+            }
+            for &(step, next) in &self.next {
+                let Reached::Before(next) = next else { return Ok(Some((*number, step))) };
+                let table = self.tables.entry(next.at);
+                let table = table
+                    .or_insert_with(|| Table::new(Kinds::new(self.plan, self.overwrites, next.at)));
+                if table.insert(&next) {
+                    self.known += 1;
+                    let open = self.open.entry(next.at).or_default();
+                    open.push((next, self.came.len() as u32));
+                    self.came.push((*number, step));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds the return that configurations are to be looked at before next, and whether it is
+    /// further; forgets what no other configuration leads to any more.
+    fn next(&mut self, at: u32) -> Option<(u32, bool)> {
+        if self.open.get(&at).is_some_and(Vec::is_empty) {
+            self.open.remove(&at);
+        }
+        let first = self.open.keys().next().copied().unwrap_or(0);
+        while let Some(entry) = self.tables.first_entry().filter(|entry| *entry.key() < first) {
+            self.known -= entry.remove().count();
+        }
+        match self.open.range(at + 1..).next() {
+            Some((&next, _)) => Some((next, true)),
+            None => self.open.keys().next_back().map(|&next| (next, false)),
+        }
+    }
+
+    /// Estimates the memory that all takes, in bytes.
+    fn memory(&mut self) -> u64 {
+        // The tables of returns grow one after the other; most are not about to.
+        let entry = size_of::<Known<W>>() + size_of::<((StateId, SmallSet<W>), u32)>() + 1;
+        let tables = self.known * entry * 5 / 3 + self.tables.len() * size_of::<Table<W>>();
+        let open: u64 = self.open.values().map(Bytes::table_bytes).sum();
+        self.steps.machine().memory() + tables as u64 + open + self.came.table_bytes()
+    }
+}
+
+/// The slots of operations before one return, by what they are.
+struct Kinds<const W: usize> {
+    /// Operations that change no state: having linearized more of these dominates.
+    pure: SmallSet<W>,
+    /// Pending operations and those that overwrite: having used fewer of these dominates.
+    useful: SmallSet<W>,
+}
+
+impl<const W: usize> Kinds<W> {
+    fn new(plan: &Plan<'_, '_>, overwrites: Option<&Overwrites>, at: u32) -> Self {
+        let timeline = &plan.timeline;
+        let mut pure = SmallSet::EMPTY;
+        let mut useful: SmallSet<W> = (0..timeline.pending.len()).collect();
+        for &place in timeline.open(at as usize) {
+            let slot = timeline.slot[place.index()] as usize;
+            if plan.task.is_pure(place) {
+                pure.insert(slot);
+            } else if overwrites.is_some_and(|overwrites| overwrites.contains(place)) {
+                useful.insert(slot);
+            }
+        }
+        Kinds { pure, useful }
+    }
+}
+
+/// The configurations before one return.
+struct Table<const W: usize> {
+    kinds: Kinds<W>,
+    /// For each state, and other operations that are linearized, where the last one is.
+    last: FxHashMap<(StateId, SmallSet<W>), u32>,
+    known: Vec<Known<W>>,
+    /// Those that are too many to be compared with.
+    others: FxHashSet<Configuration<W>>,
+}
+
+struct Known<const W: usize> {
+    /// What is linearized, where that is good, and settled.
+    done: SmallSet<W>,
+    settled: SmallSet<W>,
+    used: SmallSet<W>,
+    before: u32,
+}
+
+impl<const W: usize> Table<W> {
+    fn new(kinds: Kinds<W>) -> Self {
+        let (last, others) = (FxHashMap::default(), FxHashSet::default());
+        Table { kinds, last, known: Vec::new(), others }
+    }
+
+    fn count(&self) -> usize {
+        self.known.len() + self.others.len()
+    }
+
+    fn insert(&mut self, configuration: &Configuration<W>) -> bool {
+        let Configuration { state, linearized, settled, .. } = *configuration;
+        let done = linearized.intersection(&self.kinds.pure);
+        let used = linearized.intersection(&self.kinds.useful);
+        let rest = linearized.difference(&self.kinds.pure).difference(&self.kinds.useful);
+        let last = self.last.entry((state, rest)).or_insert(NOBODY);
+        let mut at = *last;
+        let mut compared = 0;
+        while at != NOBODY {
+            let known = &mut self.known[at as usize];
+            if done.is_subset(&known.done)
+                && settled.is_subset(&known.settled)
+                && known.used.is_subset(&used)
+            {
+                return false;
+            }
+            if known.done.is_subset(&done)
+                && known.settled.is_subset(&settled)
+                && used.is_subset(&known.used)
+            {
+                (known.done, known.settled, known.used) = (done, settled, used);
+                return true;
+            }
+            compared += 1;
+            at = known.before;
+        }
+        if compared >= MOST_COMPARED {
+            return self.others.insert(*configuration);
+        }
+        let fresh = self.known.len() as u32;
+        let before = std::mem::replace(last, fresh);
+        self.known.push(Known { done, settled, used, before });
+        true
+    }
+}

@@ -1,0 +1,68 @@
+//! The bytes that the tables of a search take, to be compared with a memory budget.
+//!
+//! A table that is nearly full counts with the larger one that is about to replace it: while entries
+//! are moved both are there, and that is the moment at which a search would exceed its budget.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// A table whose bytes can be counted.
+pub trait Bytes {
+    /// Estimates the bytes that the entries take in the table, not what they own.
+    fn table_bytes(&self) -> u64;
+}
+
+impl<K, V, S> Bytes for HashMap<K, V, S> {
+    fn table_bytes(&self) -> u64 {
+        hash_table_bytes(self.len(), self.capacity(), size_of::<(K, V)>())
+    }
+}
+
+impl<T, S> Bytes for HashSet<T, S> {
+    fn table_bytes(&self) -> u64 {
+        hash_table_bytes(self.len(), self.capacity(), size_of::<T>())
+    }
+}
+
+impl<T> Bytes for Vec<T> {
+    fn table_bytes(&self) -> u64 {
+        growing(self.len(), self.capacity(), (self.capacity() * size_of::<T>()) as u64)
+    }
+}
+
+impl<T> Bytes for VecDeque<T> {
+    fn table_bytes(&self) -> u64 {
+        growing(self.len(), self.capacity(), (self.capacity() * size_of::<T>()) as u64)
+    }
+}
+
+/// Estimates the bytes of a hash table with room for `capacity` entries: there is a byte beside each
+/// entry, and an eighth of the table stays free.
+fn hash_table_bytes(len: usize, capacity: usize, entry: usize) -> u64 {
+    growing(len, capacity, (capacity * (entry + 1) / 7 * 8) as u64)
+}
+
+/// Adds the table of twice the size that replaces one which is nearly full.
+fn growing(len: usize, capacity: usize, bytes: u64) -> u64 {
+    let is_nearly_full = len > 64 && len + len / 32 + 16 > capacity;
+    if is_nearly_full { 3 * bytes } else { bytes }
+}
+
+/// The bytes that an allocation of a few bytes takes beside them.
+pub const BYTES_PER_ALLOCATION: u64 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_that_is_nearly_full_counts_with_the_next_one() {
+        let mut table: Vec<u64> = Vec::with_capacity(1000);
+        table.resize(100, 0);
+        assert_eq!(table.table_bytes(), 8000);
+        table.resize(1000, 0);
+        assert_eq!(table.table_bytes(), 24_000);
+        let mut hashed: HashSet<u64> = HashSet::default();
+        hashed.extend(0..100);
+        assert!(hashed.table_bytes() >= 128 * 9 && hashed.table_bytes() < 3 * 256 * 9);
+    }
+}
