@@ -25,7 +25,7 @@ use crate::causal::CausalModel;
 use crate::convergent::ConvergentModel;
 use crate::stored::{StoreModel, witness};
 use crate::threads::{side_by_side, worthy};
-use crate::{Options, Ruling, decide_convergent, decide_for, decide_stored};
+use crate::{Options, Ruling, decide_convergent, decide_for, decide_stored, impossible_read};
 
 /// A model to judge by.
 #[derive(Clone, Debug)]
@@ -153,10 +153,13 @@ pub fn judge(
         let budget = options.budget.renewed();
         let evaluation = EvaluateOptions { budget, ..EvaluateOptions::default() };
         let judgement = evaluate(model.definition(), history, &evaluation)?;
-        if let Judgement::Undecided(Stopped::Size { .. }) = judgement
-            && let Some((id, judgement)) = by_a_stronger_model(history, model, options)
-        {
-            return Ok(Ruling { judgement, via: Some(id), time: started.elapsed() });
+        if let Judgement::Undecided(Stopped::Size { .. }) = judgement {
+            if let Some(judgement) = impossible_read(history) {
+                return Ok(Ruling::own(judgement, started.elapsed()));
+            }
+            if let Some((id, judgement)) = by_a_stronger_model(history, model, options) {
+                return Ok(Ruling { judgement, via: Some(id), time: started.elapsed() });
+            }
         }
         Ok(Ruling::own(judgement, started.elapsed()))
     };

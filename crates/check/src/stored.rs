@@ -72,6 +72,15 @@ impl StoreModel {
         }
     }
 
+    /// Returns the models whose witnesses are witnesses of this model too, strongest first.
+    pub(crate) fn stronger(self) -> &'static [StoreModel] {
+        match self {
+            StoreModel::Tso => &[StoreModel::Sc],
+            StoreModel::Pso => &[StoreModel::Sc, StoreModel::Tso],
+            StoreModel::Wsc | StoreModel::Sc | StoreModel::Wtso => &[],
+        }
+    }
+
     pub(crate) fn is_weak(self) -> bool {
         matches!(self, StoreModel::Wsc | StoreModel::Wtso)
     }
@@ -173,13 +182,14 @@ impl Court<'_> {
             return Ok(Some(judgement));
         }
         let has_finals = !finals.clear.is_empty() || !finals.open.is_empty();
-        if model == StoreModel::Sc
+        // An order that shows SC shows TSO and PSO.
+        if !model.is_weak()
             && choice.is_total
             && self.effort != Effort::Refute
             && !has_finals
             && let Some(order) = engine.guess(registers)
         {
-            return Ok(Some(sequential(registers, &order, choice.wr)));
+            return Ok(Some(self.consistent(registers, &order, choice.wr)));
         }
         let layers = match layers(registers, model.memory(), budget)? {
             Ok(layers) => layers,

@@ -5,18 +5,19 @@ mod support;
 
 use std::time::Duration;
 
-use consistory_certify::certify;
+use consistory_certify::{certify, certify_definition};
 use consistory_check::{Engine, Model, Options, StoreModel, Tuning, decide_stored, judge};
 use consistory_formats::{Format, parse_str};
 use consistory_generate::{
     Memory, PlantOptions, Plants, Tangle, Workload, generate, plant, tangle,
 };
-use consistory_history::{History, OpId};
+use consistory_history::{History, OpId, Status};
 use consistory_live::{CpuOptions, record_cpu};
 use consistory_models::{EvaluateOptions, evaluate, find};
 use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped, Verdict};
 use support::{
-    Random, Shape, every_history, every_history_of_values, executions, random_history, text,
+    Op, Random, Shape, build, every_history, every_history_of_values, executions, random_history,
+    text,
 };
 
 const MODELS: [(&str, StoreModel); 5] = [
@@ -102,6 +103,42 @@ fn random_histories() {
         assert_agrees(&random_history(&mut Random(seed), shape), &ALL, &mut tally);
     }
     assert!(tally.iter().flatten().all(|&n| n > 1_000), "{tally:?}");
+}
+
+#[test]
+fn repeated_values_with_reads_of_own_writes() {
+    let mut tally = Tally::default();
+    for seed in 0..2_000 {
+        let random = &mut Random(seed);
+        let mut session = || -> Vec<(Op, Status)> {
+            let operation = |random: &mut Random| match (random.below(7), random.below(2)) {
+                (0..=2, key) => Op::Write(key, 1),
+                (3..=5, key) => Op::Read(key, random.below(2) as i64),
+                _ => Op::Fence,
+            };
+            (0..3 + random.below(3)).map(|_| (operation(random), Status::Ok)).collect()
+        };
+        let history = build(&[session(), session()]);
+        assert_agrees(&history, &[Engine::Auto], &mut tally);
+    }
+    assert!(tally.iter().flatten().all(|&n| n > 300), "{tally:?}");
+}
+
+#[test]
+fn impossible_reads_of_large_histories_violate_models_without_a_decider() {
+    let writes: String = (1..3_000).map(|value| format!(" w(x,{value})")).collect();
+    let rmo = [Model::Catalogued(find("rmo").unwrap())];
+    for (end, pattern) in [("r(y,7)", "ThinAirRead"), ("r(y,7) w(y,7)", "FutureRead")] {
+        let text = format!("t0:{writes}\nt1: {end}\n");
+        let history = parse_str(&text, Format::Hist, "large").unwrap().remove(0);
+        let ruling = judge(&history, &rmo, &Options::default()).remove(0).unwrap();
+        let Judgement::Violation { pattern: found, certificate } = &ruling.judgement else {
+            panic!("{end}: {:?}", ruling.judgement);
+        };
+        assert_eq!(found, pattern);
+        let definition = &find("rmo").unwrap().definition;
+        certify_definition(&history, definition, Verdict::Violation, certificate).unwrap();
+    }
 }
 
 #[test]

@@ -231,9 +231,7 @@ impl<'a> Saturated<'a> {
         self.readers[write as usize].push(read);
         self.trail.push(read);
         let is_initial = history.is_initial(OpId(write));
-        let is_before = !is_initial
-            && (self.memory == Memory::Sequential
-                || history.session_of(OpId(write)) != history.session_of(OpId(read)));
+        let is_before = !is_initial && !self.is_forwarded(read, write);
         let key = self.registers.read_key(read);
         for at in 0..self.layers.len() {
             if is_before {
@@ -255,6 +253,15 @@ impl<'a> Saturated<'a> {
             self.agenda.add(read, at);
         }
         Ok(())
+    }
+
+    /// Returns whether a read would take its value from its own session's store buffer, so that the
+    /// write need not come before it in memory.
+    fn is_forwarded(&self, read: u32, write: u32) -> bool {
+        let history = self.registers.history;
+        self.memory != Memory::Sequential
+            && !history.is_initial(OpId(write))
+            && history.session_of(OpId(write)) == history.session_of(OpId(read))
     }
 
     fn segments(&self, at: usize) -> &Segments {
@@ -326,7 +333,9 @@ impl<'a> Saturated<'a> {
         for &(write, lit) in &self.reads[self.number[read as usize] as usize].candidates {
             let out = |between| Out { at, edges, read, write, between };
             let is_initial = history.is_initial(OpId(write));
-            if !is_initial && order.before(read, write) {
+            // A store buffer forwards: a read may come before its own session's earlier write.
+            let is_forwarded = write < read && self.is_forwarded(read, write);
+            if !is_initial && !is_forwarded && order.before(read, write) {
                 tell(!lit, out(None));
                 continue;
             }
