@@ -68,7 +68,7 @@ use std::time::Instant;
 
 use consistory_history::{History, OpId};
 use consistory_models::find;
-use consistory_verdict::{Certificate, Pattern, Stopped};
+use consistory_verdict::{Budget, Certificate, Pattern, Stopped};
 
 pub use causal::CausalModel;
 pub use causal_memory::Scope;
