@@ -20,11 +20,12 @@ use consistory_models::{
     self as models, Definition, DoesNotApply, EvaluateOptions, evaluate, implies,
 };
 use consistory_verdict::Stopped;
+use consistory_work::side_by_side;
 
 use crate::causal::CausalModel;
 use crate::convergent::ConvergentModel;
 use crate::stored::{StoreModel, witness};
-use crate::threads::{side_by_side, worthy};
+use crate::threads::worthy;
 use crate::{Options, Ruling, decide_convergent, decide_for, decide_stored, impossible_read};
 
 /// A model to judge by.

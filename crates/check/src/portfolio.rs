@@ -68,7 +68,8 @@ impl Complete for Portfolio {
             let (sender, receiver) = channel();
             for (engine, mut saturation) in others {
                 let (sender, stop) = (sender.clone(), Arc::clone(&stop));
-                scope.spawn(move || {
+                // Without a thread for it, an engine is left out.
+                let _ = thread::Builder::new().spawn_scoped(scope, move || {
                     let answer = engine.complete(registers, &mut saturation, budget);
                     if answer.is_ok() {
                         stop.store(true, Ordering::Relaxed);

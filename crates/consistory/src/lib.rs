@@ -48,7 +48,6 @@ mod json;
 mod model;
 mod objects;
 #[doc(hidden)]
-pub mod pipeline;
 mod progress;
 mod read;
 mod registers;
@@ -93,6 +92,7 @@ pub mod spec {
     pub use consistory_spec::*;
 }
 
+pub use consistory_work::pipeline;
 pub use consistory_check::Engine;
 pub use consistory_formats::Format;
 pub use consistory_history::History;

@@ -22,6 +22,7 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::Builder;
 use std::time::Instant;
 
 use consistory_history::{OpId, Value};
@@ -588,11 +589,14 @@ fn decide_all(
             others.lock().expect("no worker panics").give_back();
             done
         };
-        let others: Vec<_> = (0..count).map(|_| scope.spawn(work_and_leave)).collect();
+        // With fewer threads than hoped for, those that there are do more.
+        let others: Vec<_> = (0..count)
+            .map_while(|_| Builder::new().spawn_scoped(scope, work_and_leave).ok())
+            .collect();
         let mut done = work();
         threads.leave();
         for other in others {
-            done.extend(other.join().expect("a search does not panic"));
+            done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
         threads.come_back();
         done
