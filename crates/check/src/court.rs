@@ -23,8 +23,8 @@ use consistory_verdict::Stopped;
 use consistory_work::side_by_side;
 
 use crate::causal::CausalModel;
-use crate::convergent::ConvergentModel;
-use crate::stored::{StoreModel, witness};
+use crate::causal::convergent::ConvergentModel;
+use crate::store_order::{StoreModel, witness};
 use crate::threads::worthy;
 use crate::{Options, Ruling, decide_convergent, decide_for, decide_stored, impossible_read};
 
@@ -43,7 +43,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// Gives the name that reports use.
+    /// Returns the name that reports use.
     pub fn id(&self) -> &str {
         match self {
             Model::Catalogued(model) => model.id,
@@ -51,7 +51,7 @@ impl Model {
         }
     }
 
-    /// Gives the definition.
+    /// Returns the definition.
     pub fn definition(&self) -> &Definition {
         match self {
             Model::Catalogued(model) => &model.definition,
@@ -59,22 +59,22 @@ impl Model {
         }
     }
 
-    /// Gives the causal model that it is.
+    /// Returns the causal model that it is.
     pub fn causal(&self) -> Option<CausalModel> {
         CAUSAL.into_iter().find(|(id, _)| self.is_catalogued(id)).map(|(_, model)| model)
     }
 
-    /// Gives the model with a store order that it is.
+    /// Returns the model with a store order that it is.
     pub fn stored(&self) -> Option<StoreModel> {
         STORED.into_iter().find(|(id, _)| self.is_catalogued(id)).map(|(_, model)| model)
     }
 
-    /// Gives the model of sessions' views put together that it is.
+    /// Returns the model of sessions' views put together that it is.
     pub fn convergent(&self) -> Option<ConvergentModel> {
         CONVERGENT.into_iter().find(|(id, _)| self.is_catalogued(id)).map(|(_, model)| model)
     }
 
-    /// Says whether it has a decider of its own for a history, whose certificates have rules of
+    /// Returns whether it has a decider of its own for a history, whose certificates have rules of
     /// their own; of final values only those of models with a store order know something.
     pub fn has_decider(&self, history: &History) -> bool {
         let stored = self.stored();
@@ -83,7 +83,7 @@ impl Model {
         is_known && (knows_finals || history.finals().is_empty())
     }
 
-    /// Says whether it is at least as strong as a model of the catalogue, by proof.
+    /// Returns whether it is at least as strong as a model of the catalogue, by proof.
     pub fn settles(&self, weaker: &str) -> bool {
         match self {
             Model::Catalogued(model) => model.id == weaker || implies(model.id, weaker).is_some(),

@@ -92,11 +92,11 @@ pub mod spec {
     pub use consistory_spec::*;
 }
 
-pub use consistory_work::pipeline;
 pub use consistory_check::Engine;
 pub use consistory_formats::Format;
 pub use consistory_history::History;
 pub use consistory_verdict::{Budget, Family, Judgement, Proof, Stopped, Verdict as Outcome};
+pub use consistory_work::pipeline;
 
 pub use court::{Court, DEFAULT_BUDGET, DEFAULT_MEMORY, Reports};
 pub use error::Error;

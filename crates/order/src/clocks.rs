@@ -344,7 +344,12 @@ impl ChainOrder {
         };
         for chain in 0..self.chains.len() as u32 {
             for pair in self.present(chain).windows(2) {
-                assert!(knows_as_much(pair[1], pair[0]), "{} forgets what {} knows", pair[1], pair[0]);
+                assert!(
+                    knows_as_much(pair[1], pair[0]),
+                    "{} forgets what {} knows",
+                    pair[1],
+                    pair[0]
+                );
             }
         }
         for &Edge { from, to, .. } in &self.edges {

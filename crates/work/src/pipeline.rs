@@ -43,9 +43,8 @@ pub fn run<I: Send, O: Send>(
             }
             drop(stop_on_panic);
         };
-        let created = (0..jobs.max(1))
-            .map_while(|_| Builder::new().spawn_scoped(scope, worker).ok())
-            .count();
+        let created =
+            (0..jobs.max(1)).map_while(|_| Builder::new().spawn_scoped(scope, worker).ok()).count();
         let mut number = 0;
         produce(&mut |item, operations| {
             let weight = ITEM_WEIGHT + operations;

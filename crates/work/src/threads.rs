@@ -11,9 +11,8 @@ use std::thread::{Builder, ScopedJoinHandle};
 /// a shared place. A panic of any worker is passed on after all have ended.
 pub fn on_threads<T: Send>(threads: usize, worker: impl Fn() -> T + Sync) -> Vec<T> {
     std::thread::scope(|scope| {
-        let others: Vec<ScopedJoinHandle<'_, T>> = (1..threads)
-            .map_while(|_| Builder::new().spawn_scoped(scope, &worker).ok())
-            .collect();
+        let others: Vec<ScopedJoinHandle<'_, T>> =
+            (1..threads).map_while(|_| Builder::new().spawn_scoped(scope, &worker).ok()).collect();
         let mut results = vec![worker()];
         for other in others {
             match other.join() {

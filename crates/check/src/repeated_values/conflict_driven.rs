@@ -14,7 +14,7 @@
 //! Saturation does not decide everything. A complete choice that it allows is judged like one without
 //! repeated values, and what refutes it is one more clause. If the clauses have no model, a core of
 //! them says which reads a refutation needs; with these alone it is written down by cases
-//! ([`crate::choices`]), so that no certificate depends on the solver.
+//! ([`crate::repeated_values::choices`]), so that no certificate depends on the solver.
 //!
 //! It stops without an answer when the budget runs out. Writes of unknown status, which count only if
 //! something reads from them, it leaves to the other search, and so it does if there are millions of
@@ -27,15 +27,15 @@ use consistory_history::{History, KeyId, OpId};
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::finals::Finals;
-use crate::layers::{Layers, Memory};
 use crate::reads_from::{Candidates, Source};
 use crate::registers::Registers;
-use crate::sat;
+use crate::store_order::completion::sat;
+use crate::store_order::finals::Finals;
+use crate::store_order::layers::{Layers, Memory};
 use theory::{Meaning, OpenRead, Saturated};
 
 /// How many candidates all reads may have together.
-const MOST_CANDIDATES: usize = 4_000_000;
+const MAX_CANDIDATES: usize = 4_000_000;
 
 /// About how many bytes a candidate takes.
 const BYTES_PER_CANDIDATE: u64 = 256;
@@ -45,12 +45,12 @@ const CORE_ROUNDS: usize = 4;
 
 /// How much earlier than the read a candidate may be, as a share of the session, to be more likely than
 /// any that is later.
-const LATE: f64 = 0.02;
+const LATER_WRITE_PENALTY: f64 = 0.02;
 
 /// A search for sources.
-pub(crate) struct Search<'a> {
+pub(crate) struct SourceSearch<'a> {
     history: &'a History,
-    solver: Solver<Stop>,
+    solver: Solver<StopBatSat>,
     theory: Saturated<'a>,
     /// That each read has a source and each key a last write.
     wanted: Vec<Vec<Lit>>,
@@ -73,15 +73,15 @@ pub(crate) struct Core {
     pub(crate) keys: FxHashSet<KeyId>,
 }
 
-/// Says whether the search takes a history.
+/// Returns whether the search takes a history.
 pub(crate) fn takes(history: &History, candidates: &Candidates) -> bool {
     let all = || candidates.ambiguous.iter().flat_map(|(_, writes)| writes);
     let mut uncertain =
         all().filter(|&&write| !history.is_initial(write) && !history.is_certain(write));
-    uncertain.next().is_none() && all().count() <= MOST_CANDIDATES
+    uncertain.next().is_none() && all().count() <= MAX_CANDIDATES
 }
 
-impl<'a> Search<'a> {
+impl<'a> SourceSearch<'a> {
     /// Prepares a search; gives nothing if what is settled contradicts itself.
     pub(crate) fn new(
         registers: &'a Registers<'a>,
@@ -94,11 +94,11 @@ impl<'a> Search<'a> {
         let history = registers.history;
         let count: usize = candidates.ambiguous.iter().map(|(_, writes)| writes.len()).sum();
         budget.reserve(count as u64 * BYTES_PER_CANDIDATE)?;
-        let mut solver = Solver::new(SolverOpts::default(), Stop(budget.clone()));
+        let mut solver = Solver::new(SolverOpts::default(), StopBatSat(budget.clone()));
         let mut meanings = FxHashMap::default();
         let mut wanted: Vec<Vec<Lit>> = Vec::new();
         // A literal that the solver first tries to make true is a negative one.
-        let mut literal = |solver: &mut Solver<Stop>, is_guessed: bool, meaning: Meaning| {
+        let mut literal = |solver: &mut Solver<StopBatSat>, is_guessed: bool, meaning: Meaning| {
             let lit = Lit::new(solver.new_var_default(), !is_guessed);
             meanings.insert(lit, meaning);
             lit
@@ -142,7 +142,7 @@ impl<'a> Search<'a> {
             solver.add_clause_reuse(&mut vec![lit]);
             theory.lemmas.push(vec![lit]);
         }
-        Ok(Some(Search { history, solver, theory, wanted, last }))
+        Ok(Some(SourceSearch { history, solver, theory, wanted, last }))
     }
 
     /// Looks for a choice that saturation allows and no clause forbids; gives nothing if there is none.
@@ -220,27 +220,27 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Tells how far in its session an operation is, from 0 to 1.
+/// Returns how far in its session an operation is, from 0 to 1.
 fn when(history: &History, op: OpId) -> f64 {
     let all = history.session_ops(history.session_of(op)).len();
     (f64::from(history.index_in_session(op)) + 0.5) / all as f64
 }
 
-/// Tells how unlikely it is that a read reads from a write.
+/// Returns how unlikely it is that a read reads from a write.
 fn distance(history: &History, read: OpId, write: OpId) -> f64 {
     if history.is_initial(write) {
         return 1.0;
     }
     match when(history, read) - when(history, write) {
         earlier if earlier >= 0.0 => earlier,
-        later => LATE - 2.0 * later,
+        later => LATER_WRITE_PENALTY - 2.0 * later,
     }
 }
 
 /// Stops a solver when a budget runs out.
-struct Stop(Budget);
+struct StopBatSat(Budget);
 
-impl Callbacks for Stop {
+impl Callbacks for StopBatSat {
     fn stop(&self) -> bool {
         self.0.check().is_err()
     }

@@ -1,7 +1,7 @@
 //! What choices of sources force: saturation that grows and shrinks with a solver's trail.
 //!
-//! The order of each layer ([`crate::layers`]) is kept as chains and clocks. When a read gets a source,
-//! the source comes before it, and the two rules of saturation follow ([`crate::saturation`]): a write
+//! The order of each layer ([`crate::store_order::layers`]) is kept as chains and clocks. When a read gets a source,
+//! the source comes before it, and the two rules of saturation follow ([`crate::store_order::saturation`]): a write
 //! that is before the read is before its source, and what overwrites the source is behind the read.
 //! An operation is looked at again when a write of its key is new to its clock. A cycle is a conflict.
 //!
@@ -18,11 +18,11 @@ use consistory_history::{KeyId, OpId};
 use consistory_order::{Edge, Growth, Inserted, Mark};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::agenda::Agenda;
-use crate::layers::{Layer, Layers, Memory};
 use crate::reads_from::Source;
-use crate::reasons::fewest_edges;
 use crate::registers::{Registers, Segments};
+use crate::store_order::agenda::Agenda;
+use crate::store_order::layers::{Layer, Layers, Memory};
+use crate::store_order::reasons::fewest_edges;
 
 /// No operation.
 const NONE: u32 = u32::MAX;
@@ -76,7 +76,7 @@ struct Out {
 }
 
 /// Where the theory was when a level of the solver began.
-struct Level {
+struct SolverLevel {
     literals: usize,
     sources: usize,
     marks: Vec<Mark>,
@@ -104,7 +104,7 @@ pub(super) struct Saturated<'a> {
     /// The reads that got a source, newest last.
     trail: Vec<u32>,
     literals: usize,
-    levels: Vec<Level>,
+    levels: Vec<SolverLevel>,
     /// Operations to look at.
     agenda: Agenda,
     told: FxHashMap<Lit, Out>,
@@ -184,13 +184,13 @@ impl<'a> Saturated<'a> {
         out
     }
 
-    /// Gives the literal that says that a read reads from a write.
+    /// Returns the literal that says that a read reads from a write.
     pub(super) fn literal(&self, read: u32, write: u32) -> Option<Lit> {
         let open = self.reads.get(self.number[read as usize] as usize)?;
         open.candidates.iter().find(|&&(other, _)| other == write).map(|&(_, lit)| lit)
     }
 
-    /// Gives the source of every read in the last model.
+    /// Returns the source of every read in the last model.
     pub(super) fn model(&self) -> &[Source] {
         &self.model
     }
@@ -380,7 +380,8 @@ impl<'a> Saturated<'a> {
         let edges = self.layers[at].layer.order.edges();
         let last = edges.len() - 1;
         let Edge { from, to, .. } = edges[last];
-        let mut reasons = Reasons { theory: self, known: FxHashSet::default(), open: Vec::new() };
+        let mut reasons =
+            ChoiceReasons { theory: self, known: FxHashSet::default(), open: Vec::new() };
         reasons.add(at, last as u32);
         if from != to {
             reasons.path(at, last as u32, to, from);
@@ -389,7 +390,8 @@ impl<'a> Saturated<'a> {
     }
 
     fn explain_out(&mut self, Out { at, edges, read, write, between }: Out) {
-        let mut reasons = Reasons { theory: self, known: FxHashSet::default(), open: Vec::new() };
+        let mut reasons =
+            ChoiceReasons { theory: self, known: FxHashSet::default(), open: Vec::new() };
         match between {
             None => reasons.path(at, edges, read, write),
             Some(other) => {
@@ -435,7 +437,7 @@ impl<'a> Saturated<'a> {
     }
 }
 
-/// Says whether a clock that grew may know of another write of a key.
+/// Returns whether a clock that grew may know of another write of a key.
 fn may_gain(segments: &Segments, key: KeyId, growth: &Growth) -> bool {
     match segments.in_column(key, growth.column) {
         None => true,
@@ -462,12 +464,12 @@ impl Theory for Saturated<'_> {
 
     fn create_level(&mut self) {
         let marks = self.layers.iter_mut().map(|layer| layer.layer.order.mark()).collect();
-        self.levels.push(Level { literals: self.literals, sources: self.trail.len(), marks });
+        self.levels.push(SolverLevel { literals: self.literals, sources: self.trail.len(), marks });
     }
 
     fn pop_levels(&mut self, n: usize) {
         let kept = self.levels.len() - n;
-        let Level { literals, sources, marks } = self.levels.swap_remove(kept);
+        let SolverLevel { literals, sources, marks } = self.levels.swap_remove(kept);
         self.levels.truncate(kept);
         self.literals = literals;
         for (layer, mark) in self.layers.iter_mut().zip(marks) {
@@ -495,13 +497,13 @@ impl Theory for Saturated<'_> {
 }
 
 /// Unfolds edges into the literals that they rest on.
-struct Reasons<'s, 'a> {
+struct ChoiceReasons<'s, 'a> {
     theory: &'s Saturated<'a>,
     known: FxHashSet<(usize, u32)>,
     open: Vec<(usize, u32)>,
 }
 
-impl Reasons<'_, '_> {
+impl ChoiceReasons<'_, '_> {
     fn unfold(mut self) -> Vec<Lit> {
         let mut literals: Vec<Lit> = Vec::new();
         let theory = self.theory;

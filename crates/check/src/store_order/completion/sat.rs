@@ -4,7 +4,7 @@
 //! first. The clauses come lazily. The engine goes through the writes, earliest first, puts each
 //! before or behind those that it is not ordered with, as the solver's last model says, and
 //! saturates after each; that decides most other pairs by the way. A contradiction rests on a
-//! few of the pairs that were put in ([`crate::reasons`]), and that they cannot all hold is a clause.
+//! few of the pairs that were put in ([`crate::store_order::reasons`]), and that they cannot all hold is a clause.
 //! Then the other order of the pair is tried. If that fails too, CaDiCaL (Biere et al.) is asked for
 //! a model of all clauses so far, and the engine goes back to the first decision that the model
 //! does not share. This is the loop of lazy SMT (Nieuwenhuis, Oliveras and Tinelli 2006), with
@@ -20,7 +20,7 @@
 //!
 //! Every dead end adds a clause that its decisions falsify, and there are finitely many clauses, so
 //! the loop ends: with all writes ordered, or with clauses that have no model. A core of these is
-//! then replayed as cases ([`crate::split`]), the pair to split on chosen to close clauses of the
+//! then replayed as cases ([`crate::store_order::completion::split`]), the pair to split on chosen to close clauses of the
 //! core soonest; what the solver learnt is where to look, and the certificate does not depend on
 //! the solver.
 //!
@@ -33,12 +33,12 @@ use consistory_order::ChainOrder;
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashMap;
 
-use crate::completion::{Complete, Completed};
-use crate::layers::Layer;
-use crate::reasons::assumptions;
 use crate::registers::Registers;
-use crate::saturation::{Point, Saturation};
-use crate::split::{extension, split_by, unordered_pair};
+use crate::store_order::completion::split::{extension, split_by, unordered_pair};
+use crate::store_order::completion::{Complete, Completed};
+use crate::store_order::layers::Layer;
+use crate::store_order::reasons::assumptions;
+use crate::store_order::saturation::{Point, Saturation};
 
 /// About how many bytes the solver takes for a literal of a clause.
 const BYTES_PER_LITERAL: u64 = 64;
@@ -56,12 +56,12 @@ impl Complete for Sat {
         saturation: &mut Saturation<'_>,
         budget: &Budget,
     ) -> Result<Completed, Stopped> {
-        Search::new(registers, saturation).complete(budget)
+        SatSearch::new(registers, saturation).complete(budget)
     }
 }
 
 /// A search, which can be stopped and go on.
-pub(crate) struct Search<'s, 'a> {
+pub(crate) struct SatSearch<'s, 'a> {
     registers: &'s Registers<'s>,
     saturation: &'s mut Saturation<'a>,
     start: Point,
@@ -82,7 +82,7 @@ struct Decision {
     done: usize,
 }
 
-impl<'s, 'a> Search<'s, 'a> {
+impl<'s, 'a> SatSearch<'s, 'a> {
     pub(crate) fn new(registers: &'s Registers<'s>, saturation: &'s mut Saturation<'a>) -> Self {
         let start = saturation.mark();
         let order = &saturation.layer().order;
@@ -93,7 +93,7 @@ impl<'s, 'a> Search<'s, 'a> {
         let mut writes: Vec<u32> = ops.filter(|&op| registers.written_key(op).is_some()).collect();
         writes.sort_by_cached_key(|&op| weight(op));
         let (decisions, clauses) = (Vec::new(), Clauses::default());
-        Search { registers, saturation, start, writes, done: 0, decisions, clauses }
+        SatSearch { registers, saturation, start, writes, done: 0, decisions, clauses }
     }
 
     /// Searches to the end.
@@ -127,7 +127,7 @@ impl<'s, 'a> Search<'s, 'a> {
         Ok(None)
     }
 
-    /// Gives a copy of the order as it was before the search.
+    /// Returns a copy of the order as it was before the search.
     pub(crate) fn restart(&self) -> Saturation<'a> {
         let mut saturation = self.saturation.clone();
         saturation.undo(self.start);
@@ -222,14 +222,14 @@ impl Clauses {
         Ok(())
     }
 
-    /// Gives the literal that says that the first write comes before the second.
+    /// Returns the literal that says that the first write comes before the second.
     fn literal(&self, [first, second]: [u32; 2]) -> Option<i32> {
         let variables = &self.variables;
         let reversed = || variables.get(&[second, first]).map(|&variable| -variable);
         variables.get(&[first, second]).copied().or_else(reversed)
     }
 
-    /// Gives the same, and makes a variable if there is none.
+    /// Returns the same, and makes a variable if there is none.
     fn variable(&mut self, pair: [u32; 2]) -> i32 {
         if let Some(literal) = self.literal(pair) {
             return literal;
@@ -240,7 +240,7 @@ impl Clauses {
         variable
     }
 
-    /// Says whether the last model has the first write before the second, if it knows.
+    /// Returns whether the last model has the first write before the second, if it knows.
     fn value(&self, pair: [u32; 2]) -> Option<bool> {
         let literal = self.literal(pair)?;
         let value = self.model[literal.unsigned_abs() as usize - 1]?;
@@ -260,7 +260,7 @@ impl Clauses {
         Ok(satisfiable)
     }
 
-    /// Gives clauses that have no model, as few as can be found soon.
+    /// Returns clauses that have no model, as few as can be found soon.
     fn core(&self, budget: &Budget) -> Result<Vec<Clause>, Stopped> {
         let literals: Vec<Vec<i32>> = self
             .list
@@ -300,7 +300,7 @@ impl Callbacks for Stop {
     }
 }
 
-/// Gives a solver's answer, or why it stopped without one.
+/// Returns a solver's answer, or why it stopped without one.
 pub(crate) fn decided(answer: Option<bool>, budget: &Budget) -> Result<bool, Stopped> {
     match answer {
         Some(answer) => Ok(answer),

@@ -19,17 +19,17 @@ use consistory_history::OpId;
 use crate::registers::Registers;
 
 /// How many sessions a history may have to be run on the spur of the moment.
-const MOST_SESSIONS: usize = 4;
+const MAX_SESSIONS: usize = 4;
 
 /// Looks for an order of all operations in which each read takes the last write before it.
 pub(crate) fn sequential_order(registers: &Registers<'_>) -> Option<Vec<u32>> {
-    match registers.history.session_count() <= MOST_SESSIONS {
-        true => Run::new(registers).run(),
+    match registers.history.session_count() <= MAX_SESSIONS {
+        true => GreedyRun::new(registers).run(),
         false => None,
     }
 }
 
-struct Run<'r> {
+struct GreedyRun<'r> {
     registers: &'r Registers<'r>,
     /// Where each session starts, its next operation, and where it ends.
     starts: Vec<u32>,
@@ -45,12 +45,12 @@ struct Run<'r> {
 }
 
 /// A choice between writes: how far the run had come, and where the sessions that are left start.
-struct Choice {
+struct GreedyChoice {
     ran: usize,
     start: usize,
 }
 
-impl<'r> Run<'r> {
+impl<'r> GreedyRun<'r> {
     fn new(registers: &'r Registers<'r>) -> Self {
         let history = registers.history;
         let mut unread = vec![0; history.len() + history.key_count()];
@@ -67,7 +67,7 @@ impl<'r> Run<'r> {
         let heads = starts.clone();
         let memory = history.keys().map(|key| history.initial_write(key).0).collect();
         let ran = Vec::with_capacity(history.len());
-        Run { registers, starts, heads, ends, memory, unread, ran, replaced: Vec::new() }
+        GreedyRun { registers, starts, heads, ends, memory, unread, ran, replaced: Vec::new() }
     }
 
     fn run(mut self) -> Option<Vec<u32>> {
@@ -77,7 +77,7 @@ impl<'r> Run<'r> {
             3 => all,
             _ => all / 6,
         };
-        let mut choices: Vec<Choice> = Vec::new();
+        let mut choices: Vec<GreedyChoice> = Vec::new();
         // The sessions that each choice has left, the next one last.
         let mut left: Vec<u32> = Vec::new();
         loop {
@@ -91,7 +91,7 @@ impl<'r> Run<'r> {
                 let (head, begin) = (self.heads[s as usize], self.starts[s as usize]);
                 (self.awaiting(head) > 0, Reverse(head - begin))
             });
-            choices.push(Choice { ran: self.ran.len(), start });
+            choices.push(GreedyChoice { ran: self.ran.len(), start });
             loop {
                 let choice = choices.last()?;
                 let back = self.ran.len() - choice.ran;
@@ -125,7 +125,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Says whether an operation can run and need not wait for a decision.
+    /// Returns whether an operation can run and need not wait for a decision.
     fn is_free(&self, op: u32) -> bool {
         let written = self.registers.written_key(op);
         match self.registers.source[op as usize].get() {
@@ -141,7 +141,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Says whether a session is at a write that can run.
+    /// Returns whether a session is at a write that can run.
     fn may_write(&self, session: u32) -> bool {
         let op = self.heads[session as usize];
         op < self.ends[session as usize]

@@ -2,7 +2,7 @@
 //!
 //! A model holds if it holds for some choice of `wr`, which is NP-complete for the causal models
 //! (Bouajjani et al., POPL 2017). The search starts with guesses: it replays the history on simulated
-//! memories ([`crate::replay`]). A store that is not broken mostly passes with one of them.
+//! memories ([`crate::repeated_values::replay`]). A store that is not broken mostly passes with one of them.
 //!
 //! Otherwise it chooses read by read. A partial choice that already violates the model is cut off,
 //! since the relations only grow with `wr`. The proof of a violation names the choices that it rests
@@ -17,7 +17,7 @@
 //! last, and has to be refuted like any other, which is quick where the model implies CC.
 //!
 //! For models with a store order it also chooses which write of a key is the last, where several have
-//! the key's final value ([`crate::finals`]), in the same way.
+//! the key's final value ([`crate::store_order::finals`]), in the same way.
 //!
 //! It stops without an answer when the budget runs out.
 
@@ -31,7 +31,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::reads_from::{Candidates, Source};
 use crate::registers::Registers;
-use crate::replay::{Memory, replay};
+use crate::repeated_values::replay::{Memory, replay};
 
 /// What is chosen.
 #[derive(Clone, Copy)]
@@ -43,16 +43,16 @@ enum Question {
 }
 
 /// A question that is decided.
-struct Frame {
+struct CaseFrame {
     question: Question,
     /// The candidates in the order in which they are tried.
     candidates: Vec<OpId>,
     /// What the candidates before the current one met.
-    closed: Vec<(OpId, Proof)>,
+    closed: Vec<(OpId, CaseProof)>,
 }
 
 /// What rules out a choice.
-struct Proof {
+struct CaseProof {
     certificate: Certificate,
     pattern: Pattern,
 }
@@ -117,7 +117,7 @@ pub(crate) fn search_from(
     let mut source = candidates.source.clone();
     // The last writes of the first keys; they are chosen before any source.
     let mut last: Vec<OpId> = Vec::new();
-    let mut frames: Vec<Frame> = Vec::new();
+    let mut frames: Vec<CaseFrame> = Vec::new();
     // How many proofs have rested on each read.
     let mut weights: Vec<u64> =
         history.ops().map(|op| 1 + weights.get(&op).copied().unwrap_or_default()).collect();
@@ -125,7 +125,9 @@ pub(crate) fn search_from(
         budget.check()?;
         let (wr, is_total) = (&chosen(candidates, &source), frames.len() == questions);
         let mut proof = match judge(Choice { source: &source, wr, last: &last, is_total })? {
-            Some(Judgement::Violation { certificate, pattern }) => Proof { certificate, pattern },
+            Some(Judgement::Violation { certificate, pattern }) => {
+                CaseProof { certificate, pattern }
+            }
             Some(Judgement::Undecided(stopped)) => return Err(stopped),
             Some(consistent) => return Ok(consistent),
             None => {
@@ -133,14 +135,14 @@ pub(crate) fn search_from(
                 if let Some((key, writes)) = finals.get(last.len()) {
                     last.push(writes[0]);
                     let (question, candidates) = (Question::Last(*key), writes.clone());
-                    frames.push(Frame { question, candidates, closed: Vec::new() });
+                    frames.push(CaseFrame { question, candidates, closed: Vec::new() });
                     continue;
                 }
                 let next = next_choices(history, candidates, &source, &guess, &weights);
                 for (read, candidates) in next {
                     source[read.index()] = Source::new(candidates[0]);
                     let question = Question::Source(read);
-                    frames.push(Frame { question, candidates, closed: Vec::new() });
+                    frames.push(CaseFrame { question, candidates, closed: Vec::new() });
                 }
                 continue;
             }
@@ -148,7 +150,7 @@ pub(crate) fn search_from(
         // Go back to the last choice that the proof rests on and has another candidate.
         loop {
             let Some(mut frame) = frames.pop() else {
-                let Proof { certificate, pattern } = proof;
+                let CaseProof { certificate, pattern } = proof;
                 return Ok(Judgement::Violation { pattern, certificate });
             };
             let choice = match frame.question {
@@ -178,21 +180,21 @@ pub(crate) fn search_from(
     }
 }
 
-impl Frame {
+impl CaseFrame {
     /// Puts the proofs of all candidates together.
-    fn close(self) -> Proof {
+    fn close(self) -> CaseProof {
         let pattern = self.closed[0].1.pattern.clone();
-        let branch = |(write, proof): (OpId, Proof)| (write, proof.certificate);
+        let branch = |(write, proof): (OpId, CaseProof)| (write, proof.certificate);
         let branches = self.closed.into_iter().map(branch).collect();
         let certificate = match self.question {
             Question::Source(read) => Certificate::SplitRead { read, branches },
             Question::Last(key) => Certificate::SplitLast { key, branches },
         };
-        Proof { certificate, pattern }
+        CaseProof { certificate, pattern }
     }
 }
 
-/// Says which reads to decide next, at least one, and the candidates of each in the order in which to
+/// Returns which reads to decide next, at least one, and the candidates of each in the order in which to
 /// try them.
 fn next_choices(
     history: &History,
@@ -238,7 +240,7 @@ fn next_choices(
     next.map(|(_, entry)| decided(entry)).into_iter().collect()
 }
 
-/// Says whether a read cannot have read from a write in any history that is CC.
+/// Returns whether a read cannot have read from a write in any history that is CC.
 fn is_out(registers: &Registers<'_>, order: &ChainOrder, read: OpId, write: OpId) -> bool {
     let history = registers.history;
     let is_initial = history.is_initial(write);
@@ -266,7 +268,7 @@ pub(crate) fn chosen(candidates: &Candidates, source: &[Source]) -> Vec<(OpId, O
         .collect()
 }
 
-/// Gives the choices that a proof uses, of what reads read from and of last writes.
+/// Returns the choices that a proof uses, of what reads read from and of last writes.
 pub(crate) fn used(
     certificate: &Certificate,
     choice: Choice<'_>,
@@ -284,9 +286,9 @@ pub(crate) fn used(
     (sources, choice.last.iter().copied().filter(|write| last.contains(write)).collect())
 }
 
-/// Says whether a proof uses a choice: that of a read by an edge of `wr`, or because a write of
+/// Returns whether a proof uses a choice: that of a read by an edge of `wr`, or because a write of
 /// unknown status counts only if it is read; that of the last write of a key by an edge to it.
-fn rests_on(proof: &Proof, history: &History, question: Question, choice: OpId) -> bool {
+fn rests_on(proof: &CaseProof, history: &History, question: Question, choice: OpId) -> bool {
     let uncertain = !history.is_initial(choice) && !history.is_certain(choice);
     proof.certificate.edges().any(|edge| match question {
         Question::Source(read) => {

@@ -40,14 +40,14 @@ use consistory_verdict::{Budget, Stopped};
 
 use crate::reads_from::Source;
 use crate::registers::Registers;
-use crate::saturation::{Point, Saturation};
+use crate::store_order::saturation::{Point, Saturation};
 use open::Open;
 
 /// How many times the number of operations may be taken back.
-const TAKEN_BACK: usize = 4;
+const MAX_TAKEN_BACK_FACTOR: usize = 4;
 
 /// The same where reads are open, and more is guessed.
-const TAKEN_BACK_OPEN: usize = 20;
+const MAX_TAKEN_BACK_FACTOR_OPEN: usize = 20;
 
 /// How many more operations may be taken back for each that is got to.
 const TAKEN_BACK_FOR_MORE: usize = 16;
@@ -94,14 +94,14 @@ fn run(
     budget: &Budget,
 ) -> Result<Option<Scheduled>, Stopped> {
     let start = saturation.mark();
-    let mut run = Run::new(registers, saturation, start, open);
+    let mut run = ScheduleRun::new(registers, saturation, start, open);
     let all_ran = run.run(budget)?;
-    let Run { ran, open, .. } = run;
+    let ScheduleRun { ran, open, .. } = run;
     saturation.undo(start);
     Ok(all_ran.then(|| Scheduled { order: ran, source: open.into_sources() }))
 }
 
-struct Run<'s, 'a> {
+struct ScheduleRun<'s, 'a> {
     registers: &'s Registers<'s>,
     saturation: &'s mut Saturation<'a>,
     /// How much of each chain has run.
@@ -148,7 +148,7 @@ struct Guess {
     waiting: u32,
 }
 
-impl<'s, 'a> Run<'s, 'a> {
+impl<'s, 'a> ScheduleRun<'s, 'a> {
     fn new(
         registers: &'s Registers<'s>,
         saturation: &'s mut Saturation<'a>,
@@ -161,7 +161,7 @@ impl<'s, 'a> Run<'s, 'a> {
             unread[source.index()] += 1;
         }
         let chains = saturation.layer().order.chains().len();
-        Run {
+        ScheduleRun {
             registers,
             heads: vec![0; chains],
             checked: vec![0; chains],
@@ -183,7 +183,8 @@ impl<'s, 'a> Run<'s, 'a> {
     /// Runs; says whether everything ran.
     fn run(&mut self, budget: &Budget) -> Result<bool, Stopped> {
         let all = self.registers.history.len();
-        let times = if self.open.is_empty() { TAKEN_BACK } else { TAKEN_BACK_OPEN };
+        let times =
+            if self.open.is_empty() { MAX_TAKEN_BACK_FACTOR } else { MAX_TAKEN_BACK_FACTOR_OPEN };
         let mut may_take_back = times * all;
         let mut farthest = 0;
         loop {
@@ -242,7 +243,7 @@ impl<'s, 'a> Run<'s, 'a> {
         }
     }
 
-    /// Says whether it matters when an operation runs, once it can: others want what it writes, or
+    /// Returns whether it matters when an operation runs, once it can: others want what it writes, or
     /// what is there.
     fn is_choice(&self, op: u32) -> bool {
         self.registers.written_key(op).is_some_and(|key| {
@@ -251,7 +252,7 @@ impl<'s, 'a> Run<'s, 'a> {
         })
     }
 
-    /// Gives the chain before the write to run next: the one that the open reads prefer, then the one
+    /// Returns the chain before the write to run next: the one that the open reads prefer, then the one
     /// with the least before it.
     fn choose(&mut self) -> Option<u32> {
         if self.open.is_empty() {
@@ -268,7 +269,7 @@ impl<'s, 'a> Run<'s, 'a> {
         Some(best)
     }
 
-    /// Gives the write that a read is known to take its value from.
+    /// Returns the write that a read is known to take its value from.
     #[inline]
     fn source(&self, op: u32) -> Option<u32> {
         let settled = self.registers.source[op as usize].get();
@@ -280,7 +281,7 @@ impl<'s, 'a> Run<'s, 'a> {
         members.get(self.heads[chain as usize] as usize).copied()
     }
 
-    /// Gives what a chain's next operation waits for.
+    /// Returns what a chain's next operation waits for.
     fn wait(&mut self, chain: u32, op: u32) -> Option<Wait> {
         let order = &self.saturation.layer().order;
         if let Some(row) = order.row(op) {
@@ -295,12 +296,12 @@ impl<'s, 'a> Run<'s, 'a> {
         self.blocked(op)
     }
 
-    /// Gives what an operation waits for that is not in the order.
+    /// Returns what an operation waits for that is not in the order.
     fn blocked(&self, op: u32) -> Option<Wait> {
         self.missed(op).map(Wait::Value).or_else(|| self.held(op).map(Wait::Key))
     }
 
-    /// Gives the key that a write waits for.
+    /// Returns the key that a write waits for.
     fn held(&self, op: u32) -> Option<usize> {
         let key = self.registers.written_key(op)?.index();
         let here = self.memory[key];
@@ -308,7 +309,7 @@ impl<'s, 'a> Run<'s, 'a> {
         (self.unread[here as usize] > own_read).then_some(key)
     }
 
-    /// Tells how much of the history is before an operation: a guess at when it ran.
+    /// Returns how much of the history is before an operation: a guess at when it ran.
     fn weight(&self, op: u32) -> u64 {
         let order = &self.saturation.layer().order;
         let row = order.row(op).unwrap_or_default();

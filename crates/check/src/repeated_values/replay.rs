@@ -157,7 +157,7 @@ impl<'h> Replay<'h> {
             .min_by_key(|&write| cost(write))
     }
 
-    /// Gives the latest candidate that has run, or any: the read waits in vain.
+    /// Returns the latest candidate that has run, or any: the read waits in vain.
     fn forced(&self, read: OpId) -> Option<OpId> {
         let when = |write: OpId| match self.history.is_initial(write) {
             true => 1,
@@ -198,7 +198,7 @@ impl<'h> Replay<'h> {
         }
     }
 
-    /// Gives the last write of a key by each session that is in one of two pasts.
+    /// Returns the last write of a key by each session that is in one of two pasts.
     fn last_in<'a>(
         &'a self,
         key: KeyId,

@@ -23,7 +23,7 @@
 //! listed is with a write that stood before w and was not near. So all is well if no write has moved
 //! before one of its key that was not near before it, which is watched while the line is made. Where
 //! one has, as with few variables or in a line that is far from the run's order, all conflicts have
-//! to be listed, as [`crate::causal_order`] does.
+//! to be listed, as [`crate::causal::order`] does.
 //!
 //! # Cost
 //! A step for each operation and each write in between, and for each read that learns something a
@@ -38,17 +38,17 @@ use consistory_verdict::{Budget, Stopped};
 use crate::registers::Registers;
 
 /// How many writes before w count as near.
-const NEAR: u32 = 6;
+const NEAR_WRITES: u32 = 6;
 
 /// From how many operations on a turn is longer: what a session does next is not in the cache any
 /// more when its turn comes, and comes by the cache line.
-const LARGE: usize = 20_000;
+const LONG_TURN_MIN_OPS: usize = 20_000;
 
 /// How many operations a session takes in one turn then.
-const LONG_TURN: u32 = 4;
+const LONG_TURN_OPS: u32 = 4;
 
 /// How many bad reads are kept, to choose the one with the shortest explanation.
-const KEPT_BAD_READS: usize = 4_096;
+const MAX_BAD_READS: usize = 4_096;
 
 const NO_ROW: u32 = u32::MAX;
 const NO_CONFLICT: u32 = u32::MAX;
@@ -142,7 +142,7 @@ impl Swept {
         }
         let mut fronts = match self.look {
             Look::Between => Fronts::new(registers, 0),
-            Look::Around => Fronts::new(registers, NEAR),
+            Look::Around => Fronts::new(registers, NEAR_WRITES),
         };
         let mut line = Vec::with_capacity(registers.history.len());
         let mut is_taken = vec![false; registers.history.len()];
@@ -167,7 +167,7 @@ impl Swept {
         }
     }
 
-    /// Gives the writes that conflicts want before a write.
+    /// Returns the writes that conflicts want before a write.
     fn conflicts_of(&self, write: u32) -> impl Iterator<Item = u32> {
         let get = |at: u32| self.conflicts.get(at as usize).copied();
         let last = get(self.placed[write as usize].conflict);
@@ -228,7 +228,7 @@ struct Sweep<'r, T> {
 }
 
 /// A clock has a multiple of so many entries, so that they are joined by whole registers.
-const LANES: usize = 16;
+const CLOCK_LANES: usize = 16;
 
 /// A count of operations of one session.
 trait Count: Copy + Ord + Default + Into<u32> {
@@ -284,7 +284,7 @@ impl<'r, T: Count> Sweep<'r, T> {
 
     fn new(registers: &'r Registers<'r>, look: Look) -> Self {
         let history = registers.history;
-        let width = history.session_count().next_multiple_of(LANES);
+        let width = history.session_count().next_multiple_of(CLOCK_LANES);
         let nowhere = Placed { row: NO_ROW, slot: 0, conflict: NO_CONFLICT };
         let swept = Swept {
             line: Vec::with_capacity(history.len()),
@@ -305,7 +305,7 @@ impl<'r, T: Count> Sweep<'r, T> {
         }
     }
 
-    /// Gives a bound of how many rows there can be.
+    /// Returns a bound of how many rows there can be.
     fn most_rows(&self) -> u64 {
         let reads = self.registers.source.iter().filter(|source| source.get().is_some()).count();
         reads.min(self.writes.writes.len()) as u64 + 1
@@ -379,13 +379,13 @@ impl<'r, T: Count> Sweep<'r, T> {
         self.row_of[session as usize] = NO_ROW;
     }
 
-    /// Says whether a write is in a session's past.
+    /// Returns whether a write is in a session's past.
     #[inline]
     fn knows(&self, session: u32, write: At) -> bool {
         write.session == session || write.is_in(&self.clocks[session as usize * self.width..])
     }
 
-    /// Gives the clock of a write, and perhaps more behind it.
+    /// Returns the clock of a write, and perhaps more behind it.
     #[inline]
     fn row(&self, row: u32) -> &[T] {
         &self.rows[row as usize * self.width..]
@@ -394,7 +394,7 @@ impl<'r, T: Count> Sweep<'r, T> {
     /// Lists the conflicts with the writes that are nearest before a source, which stands at `slot`.
     fn look_around(&mut self, session: u32, key: KeyId, slot: u32, row: u32) {
         let source = self.writes.writes[slot as usize];
-        let first = slot.saturating_sub(NEAR).max(self.writes.starts[key.index()]);
+        let first = slot.saturating_sub(NEAR_WRITES).max(self.writes.starts[key.index()]);
         for slot in first..slot {
             let write = self.writes.writes[slot as usize];
             let known_to_source = write.session == source.session || write.is_in(self.row(row));
@@ -435,7 +435,7 @@ impl<'r, T: Count> Sweep<'r, T> {
         if !overwrote {
             self.swept.agrees = false;
             self.swept.list(op, source.0);
-        } else if self.swept.overwritten.len() < KEPT_BAD_READS {
+        } else if self.swept.overwritten.len() < MAX_BAD_READS {
             self.swept.overwritten.push(Overwritten { read, source, overwriter: op });
         }
     }
@@ -453,7 +453,7 @@ impl<'r, T: Count> Sweep<'r, T> {
 }
 
 impl At {
-    /// Says whether a clock of another session knows the operation.
+    /// Returns whether a clock of another session knows the operation.
     #[inline]
     fn is_in<T: Count>(self, clock: &[T]) -> bool {
         clock[self.session as usize] > T::new(self.place)
@@ -483,7 +483,7 @@ impl Lists {
 /// Lets the sessions take turns; `take` takes an operation or gives one that has to be taken first.
 fn take_all(registers: &Registers<'_>, mut take: impl FnMut(At, u32) -> Result<(), u32>) -> bool {
     let history = registers.history;
-    let turn = if history.len() < LARGE { 1 } else { LONG_TURN };
+    let turn = if history.len() < LONG_TURN_MIN_OPS { 1 } else { LONG_TURN_OPS };
     let starts: Vec<u32> = history.sessions().map(|session| history.op_at(session, 0).0).collect();
     let lengths: Vec<u32> =
         history.sessions().map(|session| history.session_ops(session).len() as u32).collect();

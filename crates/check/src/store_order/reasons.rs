@@ -9,13 +9,12 @@
 use consistory_order::ChainOrder;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::layers::PPO;
-use crate::registers::WR;
-use crate::saturation::{ASSUMED, FINAL, OTHER_LAYER, Saturation};
+use crate::reason::Reason;
+use crate::store_order::saturation::Saturation;
 
 /// Lists the assumed pairs, the earlier write first, that the contradiction just met rests on.
 pub(crate) fn assumptions(saturation: &Saturation<'_>) -> Vec<[u32; 2]> {
-    let mut reasons = Reasons { saturation, known: FxHashSet::default(), open: Vec::new() };
+    let mut reasons = AssumedReasons { saturation, known: FxHashSet::default(), open: Vec::new() };
     let at = saturation.cyclic;
     let edges = saturation.layers[at].layer.order.edges();
     let last = edges.len() - 1;
@@ -25,33 +24,33 @@ pub(crate) fn assumptions(saturation: &Saturation<'_>) -> Vec<[u32; 2]> {
     reasons.unfold()
 }
 
-struct Reasons<'s, 'a> {
+struct AssumedReasons<'s, 'a> {
     saturation: &'s Saturation<'a>,
     /// The edges that were met, by layer and place, and those of them to be unfolded.
     known: FxHashSet<(usize, u32)>,
     open: Vec<(usize, u32)>,
 }
 
-impl Reasons<'_, '_> {
+impl AssumedReasons<'_, '_> {
     fn unfold(mut self) -> Vec<[u32; 2]> {
         let mut assumed = Vec::new();
         while let Some((at, id)) = self.open.pop() {
             let saturated = &self.saturation.layers[at];
             let edge = saturated.layer.order.edges()[id as usize];
-            match edge.reason {
-                WR | PPO | FINAL => {}
-                ASSUMED => assumed.push([edge.from, edge.to]),
-                OTHER_LAYER => {
+            match Reason::of(&edge) {
+                Reason::Wr | Reason::Ppo | Reason::Final => {}
+                Reason::Assumed => assumed.push([edge.from, edge.to]),
+                Reason::OtherLayer => {
                     self.path(1 - at, saturated.seen_of_other[id as usize], edge.from, edge.to);
                 }
-                read if edge.from == read => {
+                Reason::Read(read) if edge.from == read => {
                     let registers = self.saturation.registers;
                     let source = registers.source[read as usize].get().expect("it is a read");
                     if !registers.history.is_initial(source) {
                         self.path(at, id, source.0, edge.to);
                     }
                 }
-                read => self.path(at, id, edge.from, read),
+                Reason::Read(read) => self.path(at, id, edge.from, read),
             }
         }
         assumed.sort_unstable();
@@ -120,11 +119,11 @@ mod tests {
     use consistory_verdict::Budget;
 
     use super::*;
-    use crate::layers::{Memory, layers};
     use crate::reads_from::candidates;
     use crate::registers::Registers;
-    use crate::saturation::Readers;
-    use crate::split::unordered_pair;
+    use crate::store_order::completion::split::unordered_pair;
+    use crate::store_order::layers::{Memory, layers};
+    use crate::store_order::saturation::Readers;
 
     /// Puts pairs in; says whether that ends in a contradiction.
     fn contradict(saturation: &mut Saturation<'_>, pairs: &[[u32; 2]]) -> bool {

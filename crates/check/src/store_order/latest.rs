@@ -122,7 +122,7 @@ impl Latest {
         writes
     }
 
-    /// Says whether a write of a key is among the nodes that a clock grew by, as far as it is known.
+    /// Returns whether a write of a key is among the nodes that a clock grew by, as far as it is known.
     #[inline]
     pub(crate) fn may_gain(&self, segments: &Segments, key: KeyId, growth: Growth) -> bool {
         let Some(number) = segments.in_column(key, growth.column) else { return true };
@@ -144,7 +144,7 @@ impl Latest {
 }
 
 impl Cursor {
-    /// Gives the place behind the segment's last write that has passed when so much of the chain has,
+    /// Returns the place behind the segment's last write that has passed when so much of the chain has,
     /// 0 if there is none.
     #[inline]
     fn behind_last(

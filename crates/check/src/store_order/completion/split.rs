@@ -12,10 +12,10 @@ use consistory_history::OpId;
 use consistory_order::topological_order;
 use consistory_verdict::{Budget, Certificate, Edge, Relation, Stopped};
 
-use crate::completion::{Complete, Completed};
-use crate::layers::Layer;
 use crate::registers::Registers;
-use crate::saturation::{Contradiction, Point, Saturation};
+use crate::store_order::completion::{Complete, Completed};
+use crate::store_order::layers::Layer;
+use crate::store_order::saturation::{Contradiction, Point, Saturation};
 
 /// The engine of this module.
 pub(crate) struct Split;
@@ -39,7 +39,7 @@ pub(crate) fn split_by(
     mut choose: impl FnMut(&Layer) -> Option<[u32; 2]>,
 ) -> Result<Completed, Stopped> {
     // The cases around the current one, outermost first.
-    let mut frames: Vec<Frame> = Vec::new();
+    let mut frames: Vec<SplitFrame> = Vec::new();
     let mut closed: Result<(), Contradiction> = Ok(());
     loop {
         budget.check()?;
@@ -50,7 +50,7 @@ pub(crate) fn split_by(
             let Some(writes) = choose(case.layer()) else {
                 return Ok(Completed::Order(extension(case.layer())));
             };
-            frames.push(Frame { writes, before: case.mark(), first: None });
+            frames.push(SplitFrame { writes, before: case.mark(), first: None });
             closed = case.put(writes[0], writes[1]);
             continue;
         }
@@ -84,7 +84,7 @@ pub(crate) struct Refutation {
     pub(crate) pattern: &'static str,
 }
 
-struct Frame {
+struct SplitFrame {
     writes: [u32; 2],
     /// Where the case was before the assumption.
     before: Point,
@@ -92,13 +92,13 @@ struct Frame {
     first: Option<Refutation>,
 }
 
-/// Gives the proof of a contradiction.
+/// Returns the proof of a contradiction.
 pub(crate) fn leaf(case: &Saturation<'_>) -> Refutation {
     let certificate = Certificate::Cycle { edges: case.explain(), observer: None, check: None };
     Refutation { certificate, pattern: case.pattern() }
 }
 
-/// Gives an order of all operations that a layer allows.
+/// Returns an order of all operations that a layer allows.
 pub(crate) fn extension(layer: &Layer) -> Vec<u32> {
     topological_order(layer.order.chains(), layer.order.edges()).expect("there is no contradiction")
 }
@@ -133,7 +133,7 @@ pub(crate) fn unordered_pair(registers: &Registers<'_>, layer: &Layer) -> Option
     best.map(|(_, pair)| pair)
 }
 
-/// Says whether a proof uses an assumed order of two writes.
+/// Returns whether a proof uses an assumed order of two writes.
 fn rests_on(certificate: &Certificate, (first, second): (u32, u32)) -> bool {
     let is_it =
         |edge: &Edge| edge.relation == Relation::Ww && edge.from.0 == first && edge.to.0 == second;

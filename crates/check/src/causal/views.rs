@@ -5,12 +5,12 @@
 //! `(w', w)` whenever the session reads x from w with another write w' of x before the read. What is
 //! outside the past of o never comes before one of its reads, so nothing is restricted to it here.
 //!
-//! The same is done in each relation that a memory keeps ([`crate::layers`]): a view belongs to a chain
+//! The same is done in each relation that a memory keeps ([`crate::store_order::layers`]): a view belongs to a chain
 //! that has reads. Under store buffers that is the chain of a session's reads and barriers, which is all
 //! that a later write of the session sees of its reads; and per variable, the session's chain of
 //! that variable.
 //!
-//! As for CM ([`crate::causal_memory`]) a view is saturated as one number an operation: its level is the
+//! As for CM ([`crate::causal::memory`]) a view is saturated as one number an operation: its level is the
 //! place of the first read or other operation of the chain that it is before, or that it is. A
 //! forced pair makes the level of w' at most that of w; what sinks takes its past with it, and
 //! earlier reads of the session may now have it before them.
@@ -23,8 +23,8 @@
 use consistory_order::Edge as OrderEdge;
 use rustc_hash::FxHashMap;
 
-use crate::layers::{Layer, is_given};
 use crate::registers::{Registers, passed};
+use crate::store_order::layers::{Layer, is_given};
 
 /// Before no operation of the chain.
 const OUTSIDE: u32 = u32::MAX;
@@ -116,7 +116,7 @@ impl<'a> Views<'a> {
         }
     }
 
-    /// Gives what the reads of a chain force.
+    /// Returns what the reads of a chain force.
     ///
     /// If that has a cycle, the pairs that close it are among them and others may be missing.
     pub(crate) fn saturate(&mut self, chain: u32) -> Forced {

@@ -27,10 +27,8 @@ use consistory_order::{Awaited, ChainOrder, Chains, Cyclic, Edge as OrderEdge, t
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashMap;
 
-use crate::registers::{Registers, Segments, WR};
-
-/// The reason of an edge of `ppo` between the chains of a session.
-pub(crate) const PPO: u32 = u32::MAX - 3;
+use crate::reason::Reason;
+use crate::registers::{Registers, Segments};
 
 /// What a memory keeps of program order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,7 +133,7 @@ pub(crate) fn layers(
     Ok(Ok(Layers { layers: wanted.into_iter().map(layer).collect(), order }))
 }
 
-/// Gives all operations in an order that extends `po | wr`, if there is one: the sessions take turns.
+/// Returns all operations in an order that extends `po | wr`, if there is one: the sessions take turns.
 fn as_they_come(registers: &Registers<'_>) -> Option<Vec<u32>> {
     let history = registers.history;
     let lengths: Vec<u32> =
@@ -167,7 +165,7 @@ struct Buffer {
     is_drained: bool,
 }
 
-/// Gives the chains of `ppo`, along some order, and the edges between those of a session.
+/// Returns the chains of `ppo`, along some order, and the edges between those of a session.
 fn buffers(registers: &Registers<'_>, memory: Memory, order: &[u32]) -> (Chains, Vec<OrderEdge>) {
     let history = registers.history;
     let mut chain_of = vec![u32::MAX; history.len()];
@@ -201,7 +199,7 @@ fn buffers(registers: &Registers<'_>, memory: Memory, order: &[u32]) -> (Chains,
                 let buffer = &mut buffers[buffer];
                 if buffer.follows < length {
                     buffer.follows = length;
-                    edges.push(OrderEdge { from: last_read, to: op, reason: PPO });
+                    edges.push(OrderEdge { from: last_read, to: op, reason: Reason::Ppo.pack() });
                 }
                 (buffer.last, buffer.is_drained) = (op, false);
                 *chain = buffer.chain;
@@ -211,7 +209,7 @@ fn buffers(registers: &Registers<'_>, memory: Memory, order: &[u32]) -> (Chains,
             if read.is_none() || registers.written_key(op).is_some() {
                 for buffer in buffers.iter_mut().filter(|buffer| !buffer.is_drained) {
                     buffer.is_drained = true;
-                    edges.push(OrderEdge { from: buffer.last, to: op, reason: PPO });
+                    edges.push(OrderEdge { from: buffer.last, to: op, reason: Reason::Ppo.pack() });
                 }
             }
             *chain = *reads.get_or_insert_with(&mut new_chain);
@@ -221,12 +219,12 @@ fn buffers(registers: &Registers<'_>, memory: Memory, order: &[u32]) -> (Chains,
     (along(order, &chain_of), edges)
 }
 
-/// Gives the chains of the operations of each variable; those of one session share a column.
+/// Returns the chains of the operations of each variable; those of one session share a column.
 pub(crate) fn variables(registers: &Registers<'_>) -> Chains {
     per_variable(registers, &[])
 }
 
-/// Gives the chains of `poloc`, along some order; those of one session share a column.
+/// Returns the chains of `poloc`, along some order; those of one session share a column.
 fn per_variable(registers: &Registers<'_>, order: &[u32]) -> Chains {
     let history = registers.history;
     let mut chain_of = vec![u32::MAX; history.len()];
@@ -264,7 +262,7 @@ fn along(order: &[u32], chain_of: &[u32]) -> Chains {
     }
 }
 
-/// Says whether an edge was there from the start.
+/// Returns whether an edge was there from the start.
 pub(crate) fn is_given(edge: &OrderEdge) -> bool {
-    matches!(edge.reason, WR | PPO)
+    matches!(Reason::of(edge), Reason::Wr | Reason::Ppo)
 }

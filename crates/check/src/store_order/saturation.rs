@@ -9,17 +9,16 @@
 //! ```
 //!
 //! A history is wSC if no cycle arises. The order is kept as chains and clocks and grows edge by
-//! edge. A rule looks, per session, only at the nearest write: the last one of x before r, whose
-//! earlier neighbours follow by program order; and for a write w' the last w of each session before
-//! it, since the readers of an earlier w are before that one by the same rule. The readers of a
-//! write whose clock grew by a write of its key, and the reads whose clock did, are looked at again. Of the
-//! nearest writes only those matter that are before no other of them: what is known of the others
-//! follows from what is known of these.
+//! edge. Per session, a rule looks only at the nearest write: the last one of x before r, since earlier
+//! ones follow by program order; and for a write w' the last w of each session before it, since the
+//! readers of an earlier w are before that one by the same rule. Only the maximal ones among the nearest
+//! writes matter; the rest follow by transitivity. An operation is looked at again when its clock grows
+//! by a write of its key.
 //!
-//! Operations come in one by one, in an order that extends what is given, and what is new is settled
-//! before the next one comes: a forced edge then changes only the clocks of what came in since, not
-//! those of the rest of the history. A read that comes in after a write that overwrites what it read
-//! is put before it then.
+//! Operations are admitted one by one, in an order that extends the given one, and each is saturated
+//! before the next is admitted: a forced edge then changes only the clocks of operations that were
+//! admitted already, not those of the rest of the history. A read that is admitted after a write that
+//! overwrites its source is put before that write at once.
 //!
 //! Every edge remembers the read that is its reason, and rests only on edges that are older, so a
 //! cycle unfolds into a proof.
@@ -27,7 +26,7 @@
 //! On top come edges that are assumed ([`Saturation::put`]): one case of a case split.
 //!
 //! # Store buffers
-//! wTSO (Definition 18) is the same with two layers ([`crate::layers`]), `whb_ppo` and `whb_poloc`. Each
+//! wTSO (Definition 18) is the same with two layers ([`crate::store_order::layers`]), `whb_ppo` and `whb_poloc`. Each
 //! is saturated by the two rules, and what one of them says of two writes of a variable goes into the
 //! other: for each write the last one of each chain before it. Such an edge rests on those of the
 //! other layer that were there when it was put in.
@@ -39,25 +38,20 @@ use consistory_order::{Edge as OrderEdge, Inserted, Mark, Paths, Step};
 use consistory_verdict::{Budget, Edge, Stopped};
 use rustc_hash::FxHashSet;
 
-use crate::agenda::Agenda;
-use crate::latest::Latest;
-use crate::layers::{Layer, Layers, PPO, is_given};
-use crate::registers::{Registers, WR};
+use crate::reason::Reason;
+use crate::registers::Registers;
+use crate::store_order::agenda::Agenda;
+use crate::store_order::latest::Latest;
+use crate::store_order::layers::{Layer, Layers, is_given};
 
-/// The reason of an edge between writes that a case assumes.
-pub(crate) const ASSUMED: u32 = u32::MAX - 1;
-
-/// The reason of an edge between writes that the other layer has.
-pub(crate) const OTHER_LAYER: u32 = u32::MAX - 2;
-
-/// The reason of an edge to a write whose value is the final one.
-pub(crate) const FINAL: u32 = u32::MAX - 4;
-
-/// How many steps the search for a shortest cycle may take before it settles for the best so far.
+/// Steps of the search for a shortest cycle before it settles for the best so far.
 const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
 
-/// How many operations are looked at between two looks at the budget.
-const STEPS_PER_CHECK: u32 = 4_096;
+/// Operations that are looked at between two looks at the budget.
+const OPS_PER_BUDGET_CHECK: u32 = 4_096;
+
+/// In debug builds, saturations of at most so many operations check their invariants.
+const MAX_CHECKED_OPS: usize = 16;
 
 /// The saturated order of a history.
 #[derive(Clone)]
@@ -153,7 +147,7 @@ impl Readers {
         successors(some(self.first[write as usize]), move |&read| some(self.next[read as usize]))
     }
 
-    /// Says whether an operation is the last read of a write in its session.
+    /// Returns whether an operation is the last read of a write in its session.
     fn is_last(&self, read: u32) -> bool {
         self.next[read as usize] != NOT_LAST
     }
@@ -179,7 +173,7 @@ impl<'a> Saturation<'a> {
         Saturation { registers, readers, layers, agenda, cyclic: 0 }
     }
 
-    /// Gives the layer of the whole program order.
+    /// Returns the layer of the whole program order.
     pub(crate) fn layer(&self) -> &Layer {
         &self.layers[0].layer
     }
@@ -192,19 +186,53 @@ impl<'a> Saturation<'a> {
         let mut steps = 0u32;
         loop {
             steps = steps.wrapping_add(1);
-            if steps.is_multiple_of(STEPS_PER_CHECK) {
+            if steps.is_multiple_of(OPS_PER_BUDGET_CHECK) {
                 budget.check()?;
             }
             let done = match self.agenda.take() {
                 Some((op, at)) => self.look_at(at, op),
                 None => match self.agenda.next() {
                     Some(op) => self.admit(op),
-                    None => return Ok(Ok(())),
+                    None => {
+                        if cfg!(debug_assertions) && self.registers.history.len() <= MAX_CHECKED_OPS
+                        {
+                            self.check_invariants();
+                        }
+                        return Ok(Ok(()));
+                    }
                 },
             };
             if let Err(contradiction) = done {
                 self.agenda.clear();
                 return Ok(Err(contradiction));
+            }
+        }
+    }
+
+    /// Panics unless the rules have nothing more to add.
+    ///
+    /// It looks at every read and every write of its key, where the rules look at the nearest writes
+    /// only.
+    pub(crate) fn check_invariants(&self) {
+        let Registers { history, source, .. } = self.registers;
+        for Saturated { layer: Layer { order, .. }, .. } in &self.layers {
+            for OpId(read) in history.ops() {
+                let Some(source) = source[read as usize].get() else { continue };
+                let key = self.registers.read_key(read);
+                let is_initial = history.is_initial(source);
+                let is_other = |&OpId(write): &OpId| {
+                    self.registers.written_key(write) == Some(key)
+                        && write != read
+                        && write != source.0
+                };
+                for OpId(write) in history.ops().filter(is_other) {
+                    if order.before(write, read) {
+                        assert!(!is_initial && order.before(write, source.0), "cf {write} {read}");
+                    }
+                    if is_initial || order.before(source.0, write) {
+                        assert!(order.before(read, write), "rw {read} {write}");
+                    }
+                }
             }
         }
     }
@@ -225,7 +253,7 @@ impl<'a> Saturation<'a> {
                 self.layers[at].overwritten.entries.get(next as usize)
             {
                 if by != op {
-                    self.insert(at, op, by, op)?;
+                    self.insert(at, op, by, Reason::Read(op))?;
                 }
                 next = following;
             }
@@ -236,7 +264,7 @@ impl<'a> Saturation<'a> {
     /// Puts a write before another of its key, if the order allows it.
     pub(crate) fn put(&mut self, first: u32, second: u32) -> Result<(), Contradiction> {
         (0..self.layers.len())
-            .try_for_each(|at| self.insert(at, first, second, ASSUMED))
+            .try_for_each(|at| self.insert(at, first, second, Reason::Assumed))
             .inspect_err(|_| self.agenda.clear())
     }
 
@@ -248,7 +276,7 @@ impl<'a> Saturation<'a> {
                 let segments = &self.layers[at].layer.segments;
                 let write = segments.writes(segments.of(key)[i]).last().copied();
                 if let Some(write) = write.filter(|&write| write != last)
-                    && let Err(contradiction) = self.insert(at, write, last, FINAL)
+                    && let Err(contradiction) = self.insert(at, write, last, Reason::Final)
                 {
                     self.agenda.clear();
                     return Err(contradiction);
@@ -322,9 +350,9 @@ impl<'a> Saturation<'a> {
             let write = self.layers[at].latest.writes[i];
             if source >= recorded {
                 // The initial write is before this one, and so is the read.
-                self.insert(at, read, write, read)?;
+                self.insert(at, read, write, Reason::Read(read))?;
             } else if write != source {
-                self.insert(at, write, source, read)?;
+                self.insert(at, write, source, Reason::Read(read))?;
             }
         }
         Ok(())
@@ -337,7 +365,7 @@ impl<'a> Saturation<'a> {
             let overwritten = self.layers[at].latest.writes[i];
             self.put_readers_before(at, overwritten, write)?;
             if self.layers.len() > 1 {
-                self.insert(1 - at, overwritten, write, OTHER_LAYER)?;
+                self.insert(1 - at, overwritten, write, Reason::OtherLayer)?;
             }
         }
         // The initial write is behind every write; what follows another write follows.
@@ -361,7 +389,7 @@ impl<'a> Saturation<'a> {
             if !self.layers[at].layer.order.is_admitted(read) {
                 are_all_here = false;
             } else if read != write {
-                self.insert(at, read, write, read)?;
+                self.insert(at, read, write, Reason::Read(read))?;
             }
         }
         if !are_all_here {
@@ -370,7 +398,13 @@ impl<'a> Saturation<'a> {
         Ok(())
     }
 
-    fn insert(&mut self, at: usize, from: u32, to: u32, reason: u32) -> Result<(), Contradiction> {
+    fn insert(
+        &mut self,
+        at: usize,
+        from: u32,
+        to: u32,
+        reason: Reason,
+    ) -> Result<(), Contradiction> {
         let others = match self.layers.len() {
             1 => 0,
             _ => self.layers[1 - at].layer.order.edges().len() as u32,
@@ -378,8 +412,9 @@ impl<'a> Saturation<'a> {
         let Saturated { layer: Layer { order, segments, .. }, seen_of_other, latest, .. } =
             &mut self.layers[at];
         let (agenda, registers) = (&mut self.agenda, self.registers);
+        let edge = OrderEdge { from, to, reason: reason.pack() };
         // An operation has to be looked at again if there is another write of its key before it.
-        let inserted = order.insert_and_tell(OrderEdge { from, to, reason }, |node, growth| {
+        let inserted = order.insert_and_tell(edge, |node, growth| {
             if let Some(key) = registers.accessed_key(node)
                 && growth.iter().any(|&growth| latest.may_gain(segments, key, growth))
             {
@@ -398,13 +433,13 @@ impl<'a> Saturation<'a> {
         }
     }
 
-    /// Gives the shortest cycle of a contradiction, every edge derived.
+    /// Returns the shortest cycle of a contradiction, every edge derived.
     pub(crate) fn explain(&self) -> Vec<Edge> {
         let order = &self.layers[self.cyclic].layer.order;
         let cycle = Paths::new(order.chains(), order.edges())
             .shortest_cycle(CYCLE_SEARCH_STEPS)
             .expect("a contradiction closes a cycle");
-        let mut proof = Proof { saturation: self, shown: FxHashSet::default() };
+        let mut proof = SaturationProof { saturation: self, shown: FxHashSet::default() };
         cycle.into_iter().map(|step| proof.edge(self.cyclic, step)).collect()
     }
 
@@ -414,13 +449,23 @@ impl<'a> Saturation<'a> {
     }
 }
 
+/// A rule that derives an edge from older ones.
+enum Rule {
+    /// The other layer has it.
+    OtherLayer,
+    /// The read comes before what overwrites its source.
+    Overwrites { read: u32 },
+    /// A write before the read comes before its source.
+    Conflicts { read: u32 },
+}
+
 /// Writes out derivations: an edge rests on older ones.
-struct Proof<'s> {
+struct SaturationProof<'s> {
     saturation: &'s Saturation<'s>,
     shown: FxHashSet<(usize, u32)>,
 }
 
-impl Proof<'_> {
+impl SaturationProof<'_> {
     fn edge(&mut self, at: usize, step: Step) -> Edge {
         let saturated = &self.saturation.layers[at];
         let Layer { order, names, .. } = &saturated.layer;
@@ -430,34 +475,34 @@ impl Proof<'_> {
         };
         let edge = order.edges()[id as usize];
         let (from, to) = (OpId(edge.from), OpId(edge.to));
-        let relation = match edge.reason {
-            WR => return Edge::given(from, to, names.wr),
-            PPO => return Edge::given(from, to, names.run),
-            ASSUMED => return Edge::given(from, to, "ww"),
-            FINAL => return Edge::given(from, to, "final"),
-            OTHER_LAYER => "ww",
-            read if edge.from == read => "rw",
-            _ => "cf",
+        let (relation, rule) = match Reason::of(&edge) {
+            Reason::Wr => return Edge::given(from, to, names.wr),
+            Reason::Ppo => return Edge::given(from, to, names.run),
+            Reason::Assumed => return Edge::given(from, to, "ww"),
+            Reason::Final => return Edge::given(from, to, "final"),
+            Reason::OtherLayer => ("ww", Rule::OtherLayer),
+            Reason::Read(read) if edge.from == read => ("rw", Rule::Overwrites { read }),
+            Reason::Read(read) => ("cf", Rule::Conflicts { read }),
         };
         if !self.shown.insert((at, id)) {
             return Edge::derived(from, to, relation, Vec::new());
         }
-        let because = match relation {
-            "ww" => {
+        let because = match rule {
+            Rule::OtherLayer => {
                 let known = saturated.seen_of_other[id as usize];
                 self.path(1 - at, known, edge.from, edge.to)
             }
-            "rw" => self.overwrites(at, id, edge.reason, edge.to),
-            _ => {
-                let mut because = self.path(at, id, edge.from, edge.reason);
-                because.push(Edge::given(to, OpId(edge.reason), "wr"));
+            Rule::Overwrites { read } => self.overwrites(at, id, read, edge.to),
+            Rule::Conflicts { read } => {
+                let mut because = self.path(at, id, edge.from, read);
+                because.push(Edge::given(to, OpId(read), "wr"));
                 because
             }
         };
         Edge::derived(from, to, relation, because)
     }
 
-    /// Gives the premises of a read before a write that overwrites what it read.
+    /// Returns the premises of a read before a write that overwrites what it read.
     fn overwrites(&mut self, at: usize, id: u32, read: u32, write: u32) -> Vec<Edge> {
         let registers = self.saturation.registers;
         let source = registers.source[read as usize].get().expect("the reason is a read");
@@ -471,7 +516,7 @@ impl Proof<'_> {
         because
     }
 
-    /// Gives a shortest path over the first edges of a layer.
+    /// Returns a shortest path over the first edges of a layer.
     fn path(&mut self, at: usize, edges: u32, from: u32, to: u32) -> Vec<Edge> {
         let order = &self.saturation.layers[at].layer.order;
         let steps = Paths::new(order.chains(), &order.edges()[..edges as usize])

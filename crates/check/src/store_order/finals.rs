@@ -3,7 +3,7 @@
 //! A final value binds the store order, as a read after everything would: the last write of the key
 //! has that value. Where one write has it, all others of the key come before that one, which goes
 //! into the saturated order like any forced pair. Where several have it, the search over choices
-//! ([`crate::choices`]) also chooses the last one, and a refutation has a case for each. Where none
+//! ([`crate::repeated_values::choices`]) also chooses the last one, and a refutation has a case for each. Where none
 //! has it, that is the refutation. The initial write is the first, so it is the last one only where
 //! there is no other.
 //!

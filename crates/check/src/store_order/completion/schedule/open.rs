@@ -20,22 +20,22 @@
 use consistory_history::{OpId, ValueId};
 use rustc_hash::FxHashSet;
 
-use super::{NEVER, Run, Wait};
+use super::{NEVER, ScheduleRun, Wait};
 use crate::reads_from::Source;
 use crate::registers::{Registers, Segment};
-use crate::saturation::Saturation;
+use crate::store_order::saturation::Saturation;
 
 /// What a wish for the next operation counts.
 const SOON: i64 = 1 << 10;
 
 /// How much of a preference is left to chance, at most.
-const CHANCE: u64 = 1 << 8;
+const RANDOM_PREFERENCE: u64 = 1 << 8;
 
 /// How far a run goes back first.
-const BACK: u64 = 16;
+const FIRST_RETURN_OPS: u64 = 16;
 
 /// How far a write may be that a read waits for.
-const NEAR: u32 = 12;
+const AWAITED_WRITE_OPS: u32 = 12;
 
 /// The open reads of a history, and what is known of them.
 #[derive(Default)]
@@ -108,40 +108,40 @@ impl Open {
         open
     }
 
-    /// Says whether no read is open.
+    /// Returns whether no read is open.
     pub(super) fn is_empty(&self) -> bool {
         self.own.is_empty()
     }
 
-    /// Gives the source of every read, once all have run.
+    /// Returns the source of every read, once all have run.
     pub(super) fn into_sources(self) -> Vec<Source> {
         self.sources
     }
 
-    /// Gives what chance adds to preferences: nothing until the run has gone back.
+    /// Returns what chance adds to preferences: nothing until the run has gone back.
     pub(super) fn noise(&mut self) -> impl FnMut() -> i64 + use<> {
         let is_wanted = self.random > 0;
         let mut number = self.random << 20;
         self.random += u64::from(is_wanted);
         move || {
             number += 1;
-            if is_wanted { (splitmix(number) % CHANCE) as i64 } else { 0 }
+            if is_wanted { (splitmix(number) % RANDOM_PREFERENCE) as i64 } else { 0 }
         }
     }
 
-    /// Gives the write that is reserved for an open read.
+    /// Returns the write that is reserved for an open read.
     #[inline]
     pub(super) fn reserved(&self, op: u32) -> Option<OpId> {
         self.reserved.get(op as usize).and_then(|source| source.get())
     }
 
-    /// Gives the reads that a write is reserved for.
+    /// Returns the reads that a write is reserved for.
     pub(super) fn reserved_for(&self, write: u32) -> impl Iterator<Item = u32> {
         let reads = self.reservations.iter().copied();
         reads.filter(move |&read| self.reserved(read) == Some(OpId(write)))
     }
 
-    /// Says whether an open read of a key has not run.
+    /// Returns whether an open read of a key has not run.
     pub(super) fn is_wanted(&self, key: usize) -> bool {
         self.left.get(key).is_some_and(|&left| left > 0)
     }
@@ -168,7 +168,7 @@ impl Open {
         }
     }
 
-    /// Gives the key and the value of an operation if it is an open read.
+    /// Returns the key and the value of an operation if it is an open read.
     fn wish(&self, registers: &Registers<'_>, op: u32) -> Option<(usize, ValueId)> {
         if self.is_empty() || registers.source[op as usize].get().is_some() {
             return None;
@@ -177,7 +177,7 @@ impl Open {
     }
 }
 
-impl Run<'_, '_> {
+impl ScheduleRun<'_, '_> {
     fn value(&self, write: u32) -> Option<ValueId> {
         self.registers.history.writes(OpId(write)).map(|(_, value)| value)
     }
@@ -186,17 +186,17 @@ impl Run<'_, '_> {
         self.when.get(op as usize).is_none_or(|&when| when != NEVER)
     }
 
-    /// Gives the write of its session that an open read would have to wait for, if there is one.
+    /// Returns the write of its session that an open read would have to wait for, if there is one.
     fn buffered(&self, read: u32) -> Option<u32> {
         Some(self.open.own[read as usize]).filter(|&own| own != NEVER && !self.has_run(own))
     }
 
-    /// Gives the write that an open read would take its value from now.
+    /// Returns the write that an open read would take its value from now.
     fn offered(&self, read: u32, key: usize) -> u32 {
         self.buffered(read).unwrap_or(self.memory[key])
     }
 
-    /// Gives the key of an open read that cannot run, as its value is not there.
+    /// Returns the key of an open read that cannot run, as its value is not there.
     pub(super) fn missed(&self, op: u32) -> Option<usize> {
         let (key, value) = self.open.wish(self.registers, op)?;
         let offered = self.offered(op, key);
@@ -252,7 +252,7 @@ impl Run<'_, '_> {
             {
                 let of = chains.chain_of(write);
                 let away = chains.place_of(write) - self.heads[of as usize];
-                if away < NEAR {
+                if away < AWAITED_WRITE_OPS {
                     demand[of as usize] += SOON / i64::from(1 + away);
                 }
             }
@@ -298,7 +298,7 @@ impl Run<'_, '_> {
         false
     }
 
-    /// Says whether a write that ran did so behind the last write of the read's own session, or is it.
+    /// Returns whether a write that ran did so behind the last write of the read's own session, or is it.
     fn is_behind_own(&self, read: u32, write: u32) -> bool {
         let when = |write: u32| self.when.get(write as usize).copied();
         match self.open.own[read as usize] {
@@ -307,7 +307,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Gives the next write that an open read could take its value from, or has to wait for.
+    /// Returns the next write that an open read could take its value from, or has to wait for.
     pub(super) fn to_come(&self, read: u32) -> Option<u32> {
         if let Some(own) = self.buffered(read) {
             return Some(own);
@@ -328,7 +328,7 @@ impl Run<'_, '_> {
         segments.of(key).iter().filter_map(nearest).min().map(|(_, write)| write)
     }
 
-    /// Gives up the newest reservation whose read has not run, or else goes back some way; says whether
+    /// Returns up the newest reservation whose read has not run, or else goes back some way; says whether
     /// there is something to give up.
     pub(super) fn give_up(&mut self) -> bool {
         if self.open.is_empty() {
@@ -362,7 +362,7 @@ impl Run<'_, '_> {
             self.open.returns = 0;
         }
         self.open.returns += 1;
-        let most = (BACK * u64::from(self.open.returns)).min(self.ran.len() as u64);
+        let most = (FIRST_RETURN_OPS * u64::from(self.open.returns)).min(self.ran.len() as u64);
         self.open.random += 1;
         let back = 1 + splitmix(self.open.random) % most.max(1);
         self.undo(self.ran.len().saturating_sub(back as usize));

@@ -2,17 +2,24 @@
 //!
 //! SC, TSO and PSO ask for some store order; deciding whether there is one is NP-complete (Gibbons and
 //! Korach 1997). Saturation leaves little open mostly, and the engines here start from it:
-//! [`crate::frontier`], [`crate::split`], [`crate::sat`], and [`crate::portfolio`], which runs them
+//! [`crate::store_order::completion::frontier`], [`crate::store_order::completion::split`], [`crate::store_order::completion::sat`], and [`crate::store_order::completion::portfolio`], which runs them
 //! side by side, all behind one trait.
+
+pub(crate) mod frontier;
+pub(crate) mod greedy;
+pub(crate) mod portfolio;
+pub(crate) mod sat;
+pub(crate) mod schedule;
+pub(crate) mod split;
 
 use consistory_verdict::{Budget, Stopped};
 
-use crate::frontier::Frontier;
-use crate::portfolio::Portfolio;
 use crate::registers::Registers;
-use crate::sat::Sat;
-use crate::saturation::Saturation;
-use crate::split::{Refutation, Split};
+use crate::store_order::completion::frontier::Frontier;
+use crate::store_order::completion::portfolio::Portfolio;
+use crate::store_order::completion::sat::Sat;
+use crate::store_order::completion::split::{Refutation, Split};
+use crate::store_order::saturation::Saturation;
 
 /// How what saturation leaves open is completed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -53,7 +60,7 @@ pub(crate) trait Complete {
 }
 
 impl Engine {
-    /// Gives the engine; a portfolio may use so many threads.
+    /// Returns the engine; a portfolio may use so many threads.
     pub(crate) fn on(self, threads: usize) -> Box<dyn Complete> {
         match self {
             Engine::Auto => Box::new(Portfolio { threads }),

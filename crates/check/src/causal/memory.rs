@@ -47,11 +47,11 @@ use crate::threads::{in_parallel, worthy};
 /// Not in the past of the session's operations.
 const OUTSIDE: u32 = u32::MAX;
 
-/// How many steps the search for a shortest cycle may take before it settles for the best so far.
+/// Steps of the search for a shortest cycle before it settles for the best so far.
 const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
 
 /// Up to how many operations every session that contradicts itself is explained.
-const SMALL: usize = 2_000;
+const EXPLAIN_ALL_MAX_OPS: usize = 2_000;
 
 /// For which operations o the relation `hb_o` is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -108,7 +108,7 @@ impl CausalMemory<'_> {
         }
         // Of a large history only the first session that contradicts itself is explained, and those
         // behind it need not be looked at; of a small one the shortest explanation is wanted.
-        let explain_all = self.registers.history.len() <= SMALL;
+        let explain_all = self.registers.history.len() <= EXPLAIN_ALL_MAX_OPS;
         let first_bad = AtomicU32::new(u32::MAX);
         let sessions = self.registers.history.session_count();
         let views = in_parallel(sessions, worthy(self.registers.history, jobs), |session| {
@@ -150,7 +150,7 @@ impl CausalMemory<'_> {
         Ok(Judgement::Consistent(Certificate::SessionOrders { orders, wr: wr.to_vec() }))
     }
 
-    /// Gives the order of one session's view, or the view and what is wrong with it.
+    /// Returns the order of one session's view, or the view and what is wrong with it.
     fn order_of_view(
         &self,
         session: u32,
@@ -175,7 +175,7 @@ impl CausalMemory<'_> {
 }
 
 impl View<'_> {
-    /// Gives each operation the first own operation that has it in its causal past.
+    /// Returns each operation the first own operation that has it in its causal past.
     fn fill_levels(&mut self) {
         let order = self.memory.order;
         let chains = order.chains();
@@ -405,7 +405,7 @@ impl View<'_> {
             first.entry((edge.from, edge.to)).or_insert(id);
         }
         let shown = FxHashSet::default();
-        let mut proof = Proof { view: self, edges: &edges, first, shown, last: 0 };
+        let mut proof = ViewProof { view: self, edges: &edges, first, shown, last: 0 };
         let (pattern, cycle) = match contradiction {
             Contradiction::InitialRead { read, write } => {
                 let source = self.memory.registers.source[read as usize];
@@ -439,7 +439,7 @@ struct OwnRead {
 ///
 /// Several reads may force a pair, the later ones by way of the pair itself. So a pair is derived
 /// as it was when it was found first, and never rests on itself.
-struct Proof<'a> {
+struct ViewProof<'a> {
     view: &'a View<'a>,
     /// `wr`, then the forced pairs in the order of discovery.
     edges: &'a [OrderEdge],
@@ -451,8 +451,8 @@ struct Proof<'a> {
     last: u32,
 }
 
-impl Proof<'_> {
-    /// Gives an edge of `po`, `wr` or `hb`, with premises where it is first used.
+impl ViewProof<'_> {
+    /// Returns an edge of `po`, `wr` or `hb`, with premises where it is first used.
     fn edge(&mut self, step: Step) -> Edge {
         let given = self.view.memory.order.edges().len();
         let Step::Edge(id) = step else { return co_edge(step, self.edges) };
@@ -472,7 +472,7 @@ impl Proof<'_> {
         Edge::derived(OpId(edge.from), OpId(edge.to), "hb", because)
     }
 
-    /// Gives a shortest causal path, or if there is none a shortest path that uses only the first
+    /// Returns a shortest causal path, or if there is none a shortest path that uses only the first
     /// edges of the list.
     fn path(&mut self, first_edges: usize, from: u32, to: u32) -> Vec<Edge> {
         let order = self.view.memory.order;

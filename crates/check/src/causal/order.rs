@@ -10,7 +10,7 @@
 //!   w and w' are concurrent     w' must come before w wherever r's view counts: cf(w', w)
 //! ```
 //!
-//! A sweep ([`crate::sweep`]) has shown before that the second does not happen. CM wants all
+//! A sweep ([`crate::causal::sweep`]) has shown before that the second does not happen. CM wants all
 //! conflicts, and so does CCv where those that the sweep has seen do not decide. Of each session only the
 //! last w' before r matters: an earlier one is before w' and proves nothing more. Of a session only
 //! what r knows and w does not is looked at, and the writes of x in it are found by bisection; that
@@ -27,7 +27,7 @@ use crate::registers::Registers;
 use crate::threads::{in_parallel, worthy};
 
 /// How many reads a thread looks at before it takes the next.
-const CHUNK: usize = 4_096;
+const READS_PER_PIECE: usize = 4_096;
 
 /// The causal order of a history in which it has no cycle.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl CausalOrder {
     ) -> Result<Vec<Vec<Edge>>, Stopped> {
         // Reads of one key after the other, so that the key's writes stay in the cache.
         let reads = registers.reads_by_key();
-        let chunks: Vec<&[u32]> = reads.chunks(CHUNK).collect();
+        let chunks: Vec<&[u32]> = reads.chunks(READS_PER_PIECE).collect();
         let found = in_parallel(chunks.len(), worthy(registers.history, jobs), |chunk| {
             budget.check()?;
             let mut found = Vec::new();

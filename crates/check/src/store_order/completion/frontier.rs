@@ -23,11 +23,11 @@ use consistory_history::OpId;
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashSet;
 
-use crate::completion::{Complete, Completed};
-use crate::layers::Layer;
 use crate::registers::Registers;
-use crate::saturation::{Point, Saturation};
-use crate::split::Split;
+use crate::store_order::completion::split::Split;
+use crate::store_order::completion::{Complete, Completed};
+use crate::store_order::layers::Layer;
+use crate::store_order::saturation::{Point, Saturation};
 
 /// About how many bytes a state takes besides the positions.
 const STATE_OVERHEAD: usize = 32;
@@ -66,10 +66,10 @@ pub(crate) fn search(
     saturation: &mut Saturation<'_>,
     budget: &Budget,
 ) -> Result<Found, Stopped> {
-    Search::new(registers, saturation).run(budget)
+    FrontierSearch::new(registers, saturation).run(budget)
 }
 
-struct Search<'s, 'a> {
+struct FrontierSearch<'s, 'a> {
     registers: &'s Registers<'s>,
     saturation: &'s mut Saturation<'a>,
     /// How much of the history is before each operation: a guess at when it ran.
@@ -86,13 +86,13 @@ struct Search<'s, 'a> {
 }
 
 /// A choice between writes: how far the run had come, and the chains that are left to try.
-struct Choice {
+struct FrontierChoice {
     ran: usize,
     mark: Point,
     chains: Vec<u32>,
 }
 
-impl<'s, 'a> Search<'s, 'a> {
+impl<'s, 'a> FrontierSearch<'s, 'a> {
     fn new(registers: &'s Registers<'s>, saturation: &'s mut Saturation<'a>) -> Self {
         let history = registers.history;
         let order = &saturation.layer().order;
@@ -104,7 +104,7 @@ impl<'s, 'a> Search<'s, 'a> {
         for source in registers.source.iter().filter_map(|source| source.get()) {
             unread[source.index()] += 1;
         }
-        Search {
+        FrontierSearch {
             registers,
             weight,
             heads,
@@ -119,7 +119,7 @@ impl<'s, 'a> Search<'s, 'a> {
 
     fn run(mut self, budget: &Budget) -> Result<Found, Stopped> {
         let start = self.saturation.mark();
-        let mut choices: Vec<Choice> = Vec::new();
+        let mut choices: Vec<FrontierChoice> = Vec::new();
         loop {
             budget.check()?;
             self.run_what_is_free();
@@ -139,7 +139,7 @@ impl<'s, 'a> Search<'s, 'a> {
                 });
             }
             let mark = self.saturation.mark();
-            choices.push(Choice { ran: self.ran.len(), mark, chains });
+            choices.push(FrontierChoice { ran: self.ran.len(), mark, chains });
             loop {
                 let Some(choice) = choices.last_mut() else { return Ok(Found::Nothing) };
                 let (ran, mark, next) = (choice.ran, choice.mark, choice.chains.pop());
@@ -175,7 +175,7 @@ impl<'s, 'a> Search<'s, 'a> {
         Ok(self.saturation.saturate(budget)?.is_ok())
     }
 
-    /// Gives the first write of a segment that has not run.
+    /// Returns the first write of a segment that has not run.
     fn next_write(&self, number: usize) -> Option<u32> {
         let segments = &self.saturation.layer().segments;
         let segment = segments.numbered(number);
@@ -203,7 +203,7 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    /// Says whether an operation is no write, or before all writes of its key that have not run.
+    /// Returns whether an operation is no write, or before all writes of its key that have not run.
     fn is_free(&self, op: u32) -> bool {
         let Some(key) = self.registers.written_key(op) else { return true };
         let Layer { order, segments, .. } = self.saturation.layer();
@@ -271,9 +271,9 @@ mod tests {
     use consistory_history::History;
 
     use super::*;
-    use crate::layers::{Memory, layers};
     use crate::reads_from::candidates;
-    use crate::saturation::Readers;
+    use crate::store_order::layers::{Memory, layers};
+    use crate::store_order::saturation::Readers;
 
     /// Compares what the search finds with what cases find, if anything is left to be found; says
     /// whether there is an order.

@@ -1,17 +1,25 @@
 //! Models with a store order: SC, TSO, PSO, and the weak wSC and wTSO, gradually.
 //!
-//! First the rules that are forced are applied until nothing changes ([`crate::saturation`]). A
+//! First the rules that are forced are applied until nothing changes ([`crate::store_order::saturation`]). A
 //! cycle refutes the weak model, and with it the strong one, by a proof of polynomial size; most
 //! histories that violate a model are refuted here. If there is none, the weak model holds, and what was
 //! added proves it: nothing more follows from it. For the strong model final values are put in
-//! ([`crate::finals`]), and the rest is completed ([`crate::completion`]).
+//! ([`crate::store_order::finals`]), and the rest is completed ([`crate::store_order::completion`]).
 //!
 //! Where values repeat, what a read reads from, and which write of a key is the last, may be open. First
-//! a schedule is tried that lets the reads take what comes by ([`crate::schedule`]); for what a
+//! a schedule is tried that lets the reads take what comes by ([`crate::store_order::completion::schedule`]); for what a
 //! memory really produced that is often an answer, with nothing decided at all. Otherwise a SAT solver
-//! chooses ([`crate::conflict_driven`]). What it finds impossible is written down by a search over the
-//! choices that matter ([`crate::choices`]), one by one; the same search decides what the solver does not
+//! chooses ([`crate::repeated_values::conflict_driven`]). What it finds impossible is written down by a search over the
+//! choices that matter ([`crate::repeated_values::choices`]), one by one; the same search decides what the solver does not
 //! take.
+
+pub(crate) mod agenda;
+pub(crate) mod completion;
+pub(crate) mod finals;
+pub(crate) mod latest;
+pub(crate) mod layers;
+pub(crate) mod reasons;
+pub(crate) mod saturation;
 
 use std::cmp::Reverse;
 
@@ -22,19 +30,20 @@ use consistory_verdict::{Budget, Certificate, Edge, Pattern, Stopped};
 use rustc_hash::FxHashMap;
 
 use crate::causal::{future_read, violation};
-use crate::choices::{self, Choice};
-use crate::completion::{Complete, Completed};
-use crate::conflict_driven::{self, Chosen, Core, Search};
-use crate::finals::Finals;
-use crate::layers::{CyclicLayer, Memory, PPO, layers};
 use crate::reads_from::Candidates;
-use crate::registers::{Registers, WR};
-use crate::replay::{self, replay};
-use crate::saturation::{Readers, Saturation};
-use crate::schedule::{Scheduled, schedule_all};
-use crate::split::{Refutation, leaf};
+use crate::reason::Reason;
+use crate::registers::Registers;
+use crate::repeated_values::choices::{self, Choice};
+use crate::repeated_values::conflict_driven::{self, Chosen, Core, SourceSearch};
+use crate::repeated_values::replay::{self, replay};
+use crate::store_order::completion::schedule::{Scheduled, schedule_all};
+use crate::store_order::completion::split::{Refutation, leaf};
+use crate::store_order::completion::{Complete, Completed};
+use crate::store_order::finals::Finals;
+use crate::store_order::layers::{CyclicLayer, Memory, layers};
+use crate::store_order::saturation::{Readers, Saturation};
 
-/// How many steps the search for a shortest cycle may take before it settles for the best so far.
+/// Steps of the search for a shortest cycle before it settles for the best so far.
 const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
 
 /// A model with a store order.
@@ -53,7 +62,7 @@ pub enum StoreModel {
 }
 
 impl StoreModel {
-    /// Gives the name that the catalogue has for it.
+    /// Returns the name that the catalogue has for it.
     pub(crate) fn id(self) -> &'static str {
         match self {
             StoreModel::Wsc => "wsc",
@@ -99,13 +108,13 @@ pub(crate) fn decide(
         let certificate = Certificate::SplitLast { key, branches: Vec::new() };
         return Ok(Judgement::Violation { pattern: Pattern::FinalValue, certificate });
     }
-    let court = Court { history, finals, model, engine, budget, effort: Effort::Complete };
+    let court = ChoiceCourt { history, finals, model, engine, budget, effort: Effort::Complete };
     if candidates.ambiguous.is_empty() && finals.open.is_empty() {
         let choice = Choice { source: &candidates.source, wr: &[], last: &[], is_total: true };
         let judgement = court.judge(choice)?;
         return Ok(judgement.expect("a total choice is decided"));
     }
-    let search = |court: Court<'_>, candidates: &Candidates, finals: &Finals, weights| {
+    let search = |court: ChoiceCourt<'_>, candidates: &Candidates, finals: &Finals, weights| {
         let guess = || replay(history, candidates, replay::Memory::Single);
         let judge = |choice: Choice<'_>| court.judge(choice);
         choices::search_from(history, candidates, &finals.open, guess, weights, budget, judge)
@@ -121,7 +130,7 @@ pub(crate) fn decide(
     needed.ambiguous.retain(|(read, _)| core.reads.contains_key(read));
     let mut ends = finals.clone();
     ends.open.retain(|(key, _)| core.keys.contains(key));
-    let court = Court { finals: &ends, effort: Effort::Refute, ..court };
+    let court = ChoiceCourt { finals: &ends, effort: Effort::Refute, ..court };
     search(court, &needed, &ends, &core.reads)
 }
 
@@ -137,7 +146,7 @@ enum Effort {
 }
 
 /// What a choice is judged by.
-struct Court<'c> {
+struct ChoiceCourt<'c> {
     history: &'c History,
     finals: &'c Finals,
     model: StoreModel,
@@ -146,19 +155,20 @@ struct Court<'c> {
     effort: Effort,
 }
 
-impl Court<'_> {
+impl ChoiceCourt<'_> {
     /// Chooses all that is open; if nothing can be chosen, says which choices a refutation needs.
     fn choose(&self, candidates: &Candidates) -> Result<Result<Judgement, Core>, Stopped> {
-        let Court { history, finals, model, budget, .. } = *self;
+        let ChoiceCourt { history, finals, model, budget, .. } = *self;
         let nothing = Choice { source: &candidates.source, wr: &[], last: &[], is_total: false };
-        let court = Court { effort: Effort::Guess, ..*self };
+        let court = ChoiceCourt { effort: Effort::Guess, ..*self };
         if let Some(judgement) = court.judge(nothing)? {
             return Ok(Ok(judgement));
         }
         let registers = &Registers::new(history, &candidates.source);
         let layers = layers(registers, model.memory(), budget)?;
         let layers = layers.map_err(|_| ()).expect("it was judged");
-        let search = Search::new(registers, model.memory(), layers, candidates, finals, budget)?;
+        let search =
+            SourceSearch::new(registers, model.memory(), layers, candidates, finals, budget)?;
         let mut search = search.expect("what is settled was judged");
         while let Some(Chosen { source, last }) = search.next(budget)? {
             let wr = &choices::chosen(candidates, &source);
@@ -176,7 +186,7 @@ impl Court<'_> {
 
     /// Decides a choice; gives nothing if it is a partial one and nothing is known against it.
     fn judge(&self, choice: Choice<'_>) -> Result<Option<Judgement>, Stopped> {
-        let Court { history, finals, model, engine, budget, effort } = *self;
+        let ChoiceCourt { history, finals, model, engine, budget, effort } = *self;
         let registers = &Registers::new(history, choice.source);
         if let Some(judgement) = future_read(registers) {
             return Ok(Some(judgement));
@@ -305,7 +315,7 @@ impl Court<'_> {
     }
 }
 
-/// Gives the order of the writes that a certificate is about, as a certificate for a model that asks
+/// Returns the order of the writes that a certificate is about, as a certificate for a model that asks
 /// for less of it.
 pub(crate) fn witness(history: &History, certificate: &Certificate) -> Option<Certificate> {
     match certificate {
@@ -325,7 +335,7 @@ fn sequential(registers: &Registers<'_>, order: &[u32], wr: &[(OpId, OpId)]) -> 
     Judgement::Consistent(Certificate::Order { order, wr: wr.to_vec() })
 }
 
-/// Gives the writes of each key in the order of a run, initial write first.
+/// Returns the writes of each key in the order of a run, initial write first.
 fn store_order(history: &History, run: impl Iterator<Item = OpId>) -> Vec<(KeyId, Vec<OpId>)> {
     let mut ww: Vec<(KeyId, Vec<OpId>)> =
         history.keys().map(|key| (key, vec![history.initial_write(key)])).collect();
@@ -352,9 +362,9 @@ pub(crate) fn cyclic_from_the_start((cyclic, names): &CyclicLayer) -> Judgement 
         Step::Run { from, to } => Edge::given(OpId(from), OpId(to), names.run),
         Step::Edge(id) => {
             let edge = edges[id as usize];
-            let relation = match edge.reason {
-                PPO => names.run,
-                WR => names.wr,
+            let relation = match Reason::of(&edge) {
+                Reason::Ppo => names.run,
+                Reason::Wr => names.wr,
                 _ => unreachable!("nothing is derived yet"),
             };
             Edge::given(OpId(edge.from), OpId(edge.to), relation)

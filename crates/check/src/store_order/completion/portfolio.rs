@@ -3,8 +3,8 @@
 //! Which engine is fastest is not to be seen from a history: the frontier search bounds its states
 //! where there are few sessions, the SAT engine learns where there are many, cases refute soon what
 //! few cases refute. Most histories are easy though. For SC an order is looked for before anything is
-//! saturated ([`crate::greedy`]), which costs little and often suffices where there are few sessions.
-//! From the saturated order a schedule is made ([`crate::schedule`]), which does for most of what a
+//! saturated ([`crate::store_order::completion::greedy`]), which costs little and often suffices where there are few sessions.
+//! From the saturated order a schedule is made ([`crate::store_order::completion::schedule`]), which does for most of what a
 //! memory really produced.
 //!
 //! For the rest the SAT engine starts alone, since what threads cost would show, and the others join
@@ -21,17 +21,17 @@ use std::thread;
 
 use consistory_verdict::{Budget, Stopped};
 
-use crate::completion::{Complete, Completed};
-use crate::frontier::Frontier;
-use crate::greedy::sequential_order;
 use crate::registers::Registers;
-use crate::sat::Search;
-use crate::saturation::Saturation;
-use crate::schedule::schedule;
-use crate::split::Split;
+use crate::store_order::completion::frontier::Frontier;
+use crate::store_order::completion::greedy::sequential_order;
+use crate::store_order::completion::sat::SatSearch;
+use crate::store_order::completion::schedule::schedule;
+use crate::store_order::completion::split::Split;
+use crate::store_order::completion::{Complete, Completed};
+use crate::store_order::saturation::Saturation;
 
 /// How many dead ends the SAT engine meets before the others join it.
-const ALONE: usize = 32;
+const SAT_ALONE_DEAD_ENDS: usize = 32;
 
 /// All engines, on so many threads at most.
 pub(crate) struct Portfolio {
@@ -52,11 +52,11 @@ impl Complete for Portfolio {
         if let Some(order) = schedule(registers, saturation, budget)? {
             return Ok(Completed::Order(order));
         }
-        let mut search = Search::new(registers, saturation);
+        let mut search = SatSearch::new(registers, saturation);
         if self.threads < 2 {
             return search.complete(budget);
         }
-        if let Some(completed) = search.run(ALONE, budget)? {
+        if let Some(completed) = search.run(SAT_ALONE_DEAD_ENDS, budget)? {
             return Ok(completed);
         }
         let others: [&(dyn Complete + Sync); 2] = [&Frontier, &Split];

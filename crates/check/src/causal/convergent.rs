@@ -2,7 +2,7 @@
 //!
 //! CCM (Zennou et al., CAV 2019, section 3.2) puts the views of all sessions together, `hb = (union of
 //! all hb_o)+`, and asks that `po | wr | pww | rw[pww]` have no cycle, where `pww = (hb_WW | cf[hb])+`.
-//! Nothing of this is a fixpoint but the views ([`crate::views`]), and each step is one look at every
+//! Nothing of this is a fixpoint but the views ([`crate::causal::views`]), and each step is one look at every
 //! operation:
 //!
 //! 1. `hb` is built from the causal order and the pairs that the views force.
@@ -15,7 +15,7 @@
 //! only the last of each session.
 //!
 //! # Store buffers
-//! wCCM (section 4.1) has two layers ([`crate::layers`]), each with views, `hb` and `cf` of its own, and
+//! wCCM (section 4.1) has two layers ([`crate::store_order::layers`]), each with views, `hb` and `cf` of its own, and
 //! one `wpww`: the pairs of writes in `whb`, the transitive union of both, and `cf` of either layer
 //! by reads of another session. Among paths that end in a write `poloc` adds nothing to `ppo`, which keeps
 //! everything before a write; so `whb` is built as `ppo`, `wre` and the pairs of both layers. Then
@@ -34,21 +34,22 @@ use consistory_order::{ChainOrder, Cyclic, Edge as OrderEdge, Paths, Step, topol
 use consistory_verdict::{Budget, Certificate, Edge, Stopped, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::causal::views::{Forced, Incoming, Views};
 use crate::causal::{future_read, violation};
-use crate::latest::Latest;
-use crate::layers::{Layer, Memory, Names, PPO, layers};
 use crate::reads_from::Source;
-use crate::registers::{Registers, Segments, WR};
-use crate::saturation::Readers;
-use crate::stored::cyclic_from_the_start;
+use crate::reason::Reason;
+use crate::registers::{Registers, Segments};
+use crate::store_order::cyclic_from_the_start;
+use crate::store_order::latest::Latest;
+use crate::store_order::layers::{Layer, Memory, Names, layers};
+use crate::store_order::saturation::Readers;
 use crate::threads::{in_parallel, worthy};
-use crate::views::{Forced, Incoming, Views};
 
-/// How many steps the search for a shortest cycle may take before it settles for the best so far.
+/// Steps of the search for a shortest cycle before it settles for the best so far.
 const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
 
 /// How many operations are looked at before the next look at the budget.
-const CHUNK: usize = 4_096;
+const OPS_PER_BUDGET_CHECK: usize = 4_096;
 
 /// A model that puts the views of all sessions together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,7 +89,7 @@ pub(crate) fn judge(
     Convergent { registers, readers: Readers::new(registers), layers: seen }.judge(jobs, budget, wr)
 }
 
-/// Gives CCM's `hb`, unless it has a cycle.
+/// Returns CCM's `hb`, unless it has a cycle.
 pub(crate) fn happens_before(
     registers: &Registers<'_>,
     layer: Layer,
@@ -252,13 +253,13 @@ impl Convergent<'_> {
         let union = union.as_ref().unwrap_or(&happens_before[0]);
         let mut conflicts = Vec::new();
         for (at, order) in happens_before.iter().enumerate() {
-            let look = |latest: &mut Look<'_>, op, derived: &mut Derived| {
+            let look = |latest: &mut LatestLook<'_>, op, derived: &mut Derived| {
                 self.look_at_read(latest, op, derived);
             };
             let derived = self.look(at, order, jobs, budget, look)?;
             conflicts.push(derived.conflicts);
         }
-        let look = |latest: &mut Look<'_>, op, derived: &mut Derived| {
+        let look = |latest: &mut LatestLook<'_>, op, derived: &mut Derived| {
             self.look_at_write(latest, op, derived);
         };
         let mut derived = self.look(0, union, jobs, budget, look)?;
@@ -306,18 +307,18 @@ impl Convergent<'_> {
         order: &ChainOrder,
         jobs: usize,
         budget: &Budget,
-        look: impl Fn(&mut Look<'_>, u32, &mut Derived) + Sync,
+        look: impl Fn(&mut LatestLook<'_>, u32, &mut Derived) + Sync,
     ) -> Result<Derived, Stopped> {
         let size = self.registers.history.len();
         let layer = &self.layers[at].layer;
         // No shorter than what is set up for each.
-        let length = CHUNK.max(layer.segments.len());
+        let length = OPS_PER_BUDGET_CHECK.max(layer.segments.len());
         let pieces =
             in_parallel(size.div_ceil(length), worthy(self.registers.history, jobs), |chunk| {
                 budget.check()?;
                 let keys = self.registers.history.key_count();
                 let latest = Latest::new(order.chains(), &layer.segments, keys);
-                let mut latest = Look { order, segments: &layer.segments, latest };
+                let mut latest = LatestLook { order, segments: &layer.segments, latest };
                 let mut derived = Derived::default();
                 for op in chunk * length..((chunk + 1) * length).min(size) {
                     look(&mut latest, op as u32, &mut derived);
@@ -334,7 +335,7 @@ impl Convergent<'_> {
     }
 
     /// Puts the latest writes before a read before the one that it reads from.
-    fn look_at_read(&self, latest: &mut Look<'_>, read: u32, derived: &mut Derived) {
+    fn look_at_read(&self, latest: &mut LatestLook<'_>, read: u32, derived: &mut Derived) {
         let history = self.registers.history;
         let Some(source) = self.registers.source[read as usize].get() else { return };
         // What is before a read of the initial value closes a cycle anyway.
@@ -353,7 +354,7 @@ impl Convergent<'_> {
     }
 
     /// Puts the readers of the latest writes before a write before it.
-    fn look_at_write(&self, latest: &mut Look<'_>, write: u32, derived: &mut Derived) {
+    fn look_at_write(&self, latest: &mut LatestLook<'_>, write: u32, derived: &mut Derived) {
         let Some(key) = self.registers.written_key(write) else { return };
         let found = latest.find(key, write);
         for &overwritten in found {
@@ -386,7 +387,7 @@ impl Convergent<'_> {
         }));
     }
 
-    /// Gives the pairs of a layer's views that do not follow from others, and those that the view
+    /// Returns the pairs of a layer's views that do not follow from others, and those that the view
     /// itself needs.
     fn certificate(&self, at: usize) -> Vec<View> {
         let Seen { layer, views, .. } = &self.layers[at];
@@ -412,12 +413,12 @@ impl Convergent<'_> {
         certificate
     }
 
-    /// Gives a shortest cycle, every edge derived.
+    /// Returns a shortest cycle, every edge derived.
     fn explain(&self, at: usize, edges: &Edges, happens_before: &[ChainOrder]) -> Judgement {
         let cycle = Paths::new(self.chains(at), &edges.edges)
             .shortest_cycle(CYCLE_SEARCH_STEPS)
             .expect("what has no topological order has a cycle");
-        let mut proof = Proof { of: self, happens_before, shown: FxHashSet::default() };
+        let mut proof = ConvergentProof { of: self, happens_before, shown: FxHashSet::default() };
         let cycle = cycle.into_iter().map(|step| proof.step(at, step, edges)).collect();
         let pattern = match self.layers.len() {
             1 => "CyclicPWW",
@@ -427,32 +428,32 @@ impl Convergent<'_> {
     }
 }
 
-/// Gives an edge that a layer has from the start.
+/// Returns an edge that a layer has from the start.
 fn given_edge(edge: OrderEdge, names: &Names) -> Edge {
-    let relation = match edge.reason {
-        PPO => names.run,
-        WR => names.wr,
+    let relation = match Reason::of(&edge) {
+        Reason::Ppo => names.run,
+        Reason::Wr => names.wr,
         _ => unreachable!("nothing is derived from the start"),
     };
     Edge::given(OpId(edge.from), OpId(edge.to), relation)
 }
 
 /// A look at the latest writes of an order.
-struct Look<'a> {
+struct LatestLook<'a> {
     order: &'a ChainOrder,
     segments: &'a Segments,
     latest: Latest,
 }
 
-impl Look<'_> {
-    /// Gives the latest writes of a key before an operation.
+impl LatestLook<'_> {
+    /// Returns the latest writes of a key before an operation.
     fn find(&mut self, key: KeyId, op: u32) -> &[u32] {
         self.latest.find(self.order, self.segments, key, op)
     }
 }
 
 /// Writes out derivations.
-struct Proof<'a> {
+struct ConvergentProof<'a> {
     of: &'a Convergent<'a>,
     /// The `hb` of each layer, if they have no cycle.
     happens_before: &'a [ChainOrder],
@@ -460,8 +461,8 @@ struct Proof<'a> {
     shown: FxHashSet<(usize, u32)>,
 }
 
-impl Proof<'_> {
-    /// Gives a step of a path over some edges in the chains of a layer.
+impl ConvergentProof<'_> {
+    /// Returns a step of a path over some edges in the chains of a layer.
     fn step(&mut self, at: usize, step: Step, edges: &Edges) -> Edge {
         let names = self.of.layers[at].layer.names;
         match step {
@@ -484,7 +485,7 @@ impl Proof<'_> {
         }
     }
 
-    /// Gives a pair that a view forces, resting on the causal order and on older pairs of the view.
+    /// Returns a pair that a view forces, resting on the causal order and on older pairs of the view.
     ///
     /// Several reads may force a pair, the later ones by way of the pair itself. So a pair is
     /// derived as it was when it was found first, and never rests on itself.
@@ -547,7 +548,7 @@ impl Proof<'_> {
         }
     }
 
-    /// Gives a write before another because a read had it before it in `hb`.
+    /// Returns a write before another because a read had it before it in `hb`.
     fn conflict(&mut self, layer: usize, edge: OrderEdge) -> Edge {
         let edges = Edges::of(&self.of.layers, layer);
         let mut because = self.path(layer, edge.from, edge.reason, &edges);
@@ -555,7 +556,7 @@ impl Proof<'_> {
         Edge::derived(OpId(edge.from), OpId(edge.to), "cf", because)
     }
 
-    /// Gives a read before a write that overwrites what it read.
+    /// Returns a read before a write that overwrites what it read.
     fn overwritten(&mut self, at: usize, edge: OrderEdge) -> Edge {
         let registers = self.of.registers;
         let source = registers.source[edge.from as usize].get().expect("it starts at a read");
@@ -574,7 +575,7 @@ impl Proof<'_> {
         Edge::derived(OpId(edge.from), OpId(edge.to), "rw", because)
     }
 
-    /// Gives a path in the union of the layers' `hb`.
+    /// Returns a path in the union of the layers' `hb`.
     fn union_path(&mut self, from: u32, to: u32) -> Vec<Edge> {
         let mut edges = Edges::of(&self.of.layers, 0);
         if self.of.layers.len() > 1 {

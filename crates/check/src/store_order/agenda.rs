@@ -31,7 +31,7 @@ impl Agenda {
         Agenda { layers, rank, order, came: 0, words, filled: (usize::MAX, 0) }
     }
 
-    /// Gives the next operation that comes in.
+    /// Returns the next operation that comes in.
     pub(crate) fn next(&mut self) -> Option<u32> {
         let op = *self.order.get(self.came)?;
         self.came += 1;

@@ -1,16 +1,22 @@
 //! CC, CCv and CM of a history whose `wr` is settled, as far as it is settled.
 //!
-//! The three models share a sweep along all operations ([`crate::sweep`]), which decides CC. CCv
+//! The three models share a sweep along all operations ([`crate::causal::sweep`]), which decides CC. CCv
 //! mostly needs no more than to line the operations up anew; CM, and explanations, need the causal
-//! order with all its clocks ([`crate::causal_order`]), which is built when it is first asked for. With a partial `wr` a violation stands whatever the rest of `wr`
+//! order with all its clocks ([`crate::causal::order`]), which is built when it is first asked for. With a partial `wr` a violation stands whatever the rest of `wr`
 //! is, because every relation here only grows with `wr`; that is what lets
-//! [`crate::choices`] cut a branch short.
+//! [`crate::repeated_values::choices`] cut a branch short.
 //!
 //! # Soundness and completeness
 //! The verdicts are exact for the definitions in `models/` (compared with the reference evaluator
 //! on every small history and on random ones). Bad patterns are named after Bouajjani et al.
 //! (POPL 2017) and Zennou's thesis; a history may hold several, and the one that is reported is the
 //! first that applies in the order of the thesis's table.
+
+pub(crate) mod convergent;
+pub(crate) mod memory;
+pub(crate) mod order;
+pub(crate) mod sweep;
+pub(crate) mod views;
 
 use std::cell::OnceCell;
 
@@ -19,20 +25,21 @@ use consistory_history::{History, OpId};
 use consistory_order::{Edge as OrderEdge, Paths, Step, topological_order};
 use consistory_verdict::{Budget, Certificate, Edge, Stopped};
 
-use crate::causal_memory::{self, Scope};
-use crate::causal_order::CausalOrder;
+use crate::causal::memory::{self, Scope};
+use crate::causal::order::CausalOrder;
+use crate::causal::sweep::{Arbitration, Look, Overwritten, Swept, sweep};
 use crate::reads_from::Source;
-use crate::registers::{Registers, WR};
-use crate::sweep::{Arbitration, Look, Overwritten, Swept, sweep};
+use crate::reason::Reason;
+use crate::registers::Registers;
 
-/// How many steps the search for a shortest cycle may take before it settles for the best so far.
+/// Steps of the search for a shortest cycle before it settles for the best so far.
 const CYCLE_SEARCH_STEPS: u64 = 20_000_000;
 
 /// How many overwriters of a session are tried for one bad read.
 const TRIED_OVERWRITERS: usize = 32;
 
 /// Up to how many operations an explanation looks at all conflicts instead of the last per session.
-const SMALL: usize = 2_000;
+const EXPLAIN_ALL_MAX_OPS: usize = 2_000;
 
 /// A causal model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,7 +126,7 @@ impl<'h> Causal<'h> {
         }
     }
 
-    /// Gives the causal order.
+    /// Returns the causal order.
     fn order(&self) -> Result<&CausalOrder, Stopped> {
         if let Some(order) = self.order.get() {
             return Ok(order);
@@ -145,7 +152,7 @@ impl<'h> Causal<'h> {
         }
     }
 
-    /// Gives the edges of `wr`, then those of `cf` between concurrent writes.
+    /// Returns the edges of `wr`, then those of `cf` between concurrent writes.
     fn cf_edges(&self) -> Result<Vec<OrderEdge>, Stopped> {
         let order = self.order()?;
         let mut edges = order.order.edges().to_vec();
@@ -159,7 +166,7 @@ impl<'h> Causal<'h> {
         let order = self.order()?;
         let chains = order.order.chains();
         let mut edges = self.cf_edges()?;
-        if self.registers.history.len() <= SMALL {
+        if self.registers.history.len() <= EXPLAIN_ALL_MAX_OPS {
             self.add_all_conflicts(order, &mut edges);
         }
         let given = order.order.edges().len();
@@ -286,7 +293,7 @@ pub(crate) fn co_edge(step: Step, edges: &[OrderEdge]) -> Edge {
         Step::Run { from, to } => Edge::given(OpId(from), OpId(to), "po"),
         Step::Edge(id) => {
             let edge = edges[id as usize];
-            debug_assert_eq!(edge.reason, WR);
+            debug_assert_eq!(Reason::of(&edge), Reason::Wr);
             Edge::given(OpId(edge.from), OpId(edge.to), "wr")
         }
     }
