@@ -121,7 +121,7 @@ fn find_kernel(
     let engine = &*options.tuning.engine.on(options.jobs);
     let refuted = || -> Result<Kernel, NoKernel> {
         let (finals, sc) = (&Finals::default(), StoreModel::Sc);
-        let judgement = stored::decide(history, candidates, finals, sc, engine, budget)?;
+        let judgement = store_order::decide(history, candidates, finals, sc, engine, budget)?;
         Err(NoKernel::Violation(judgement))
     };
     let Ok(layers) = layers(registers, Memory::Sequential, budget)? else { return refuted() };

@@ -25,7 +25,7 @@ use consistory_history::{History, OpId};
 use consistory_order::{Edge as OrderEdge, Paths, Step, topological_order};
 use consistory_verdict::{Budget, Certificate, Edge, Stopped};
 
-use crate::causal::memory::{self, Scope};
+use crate::causal::memory::Scope;
 use crate::causal::order::CausalOrder;
 use crate::causal::sweep::{Arbitration, Look, Overwritten, Swept, sweep};
 use crate::reads_from::Source;
@@ -114,7 +114,7 @@ impl<'h> Causal<'h> {
                 // The arbitration order agrees with most of what CM asks for, if there is one.
                 let arbitration = self.arbitration(swept)?;
                 let order = self.order()?;
-                let memory = causal_memory::CausalMemory {
+                let memory = memory::CausalMemory {
                     registers: &self.registers,
                     order: &order.order,
                     conflicts: &order.conflicts(&self.registers, self.jobs, self.budget)?,
