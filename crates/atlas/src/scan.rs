@@ -19,6 +19,7 @@ use consistory_check::Model;
 use consistory_history::{Action, History, HistoryBuilder};
 use consistory_models::implies;
 use consistory_verdict::{Budget, Stopped};
+use consistory_work::on_threads;
 
 use crate::compile::{Code, compile};
 use crate::reduce::Reduction;
@@ -125,12 +126,7 @@ pub(crate) fn scan_reduced(
                     stopped: Mutex::new(None),
                 };
                 let jobs = options.jobs.clamp(1, skeletons.len().max(1));
-                std::thread::scope(|scope| {
-                    for _ in 1..jobs {
-                        scope.spawn(|| group.work());
-                    }
-                    group.work();
-                });
+                on_threads(jobs, || group.work());
                 scan.histories += group.histories();
                 let mut found = group.found.into_inner().expect("no thread panicked");
                 found.sort_by_key(|&(_, skeleton, _)| skeleton);

@@ -20,12 +20,13 @@ use consistory_models::{
     self as models, Definition, DoesNotApply, EvaluateOptions, evaluate, implies,
 };
 use consistory_verdict::Stopped;
+use consistory_work::side_by_side;
 
 use crate::causal::CausalModel;
-use crate::convergent::ConvergentModel;
-use crate::stored::{StoreModel, witness};
-use crate::threads::{side_by_side, worthy};
-use crate::{Options, Ruling, decide_convergent, decide_for, decide_stored};
+use crate::causal::convergent::ConvergentModel;
+use crate::store_order::{StoreModel, witness};
+use crate::threads::worthy;
+use crate::{Options, Ruling, decide_convergent, decide_for, decide_stored, impossible_read};
 
 /// A model to judge by.
 #[derive(Clone, Debug)]
@@ -42,7 +43,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// Gives the name that reports use.
+    /// Returns the name that reports use.
     pub fn id(&self) -> &str {
         match self {
             Model::Catalogued(model) => model.id,
@@ -50,7 +51,7 @@ impl Model {
         }
     }
 
-    /// Gives the definition.
+    /// Returns the definition.
     pub fn definition(&self) -> &Definition {
         match self {
             Model::Catalogued(model) => &model.definition,
@@ -58,22 +59,22 @@ impl Model {
         }
     }
 
-    /// Gives the causal model that it is.
+    /// Returns the causal model that it is.
     pub fn causal(&self) -> Option<CausalModel> {
         CAUSAL.into_iter().find(|(id, _)| self.is_catalogued(id)).map(|(_, model)| model)
     }
 
-    /// Gives the model with a store order that it is.
+    /// Returns the model with a store order that it is.
     pub fn stored(&self) -> Option<StoreModel> {
         STORED.into_iter().find(|(id, _)| self.is_catalogued(id)).map(|(_, model)| model)
     }
 
-    /// Gives the model of sessions' views put together that it is.
+    /// Returns the model of sessions' views put together that it is.
     pub fn convergent(&self) -> Option<ConvergentModel> {
         CONVERGENT.into_iter().find(|(id, _)| self.is_catalogued(id)).map(|(_, model)| model)
     }
 
-    /// Says whether it has a decider of its own for a history, whose certificates have rules of
+    /// Returns whether it has a decider of its own for a history, whose certificates have rules of
     /// their own; of final values only those of models with a store order know something.
     pub fn has_decider(&self, history: &History) -> bool {
         let stored = self.stored();
@@ -82,7 +83,7 @@ impl Model {
         is_known && (knows_finals || history.finals().is_empty())
     }
 
-    /// Says whether it is at least as strong as a model of the catalogue, by proof.
+    /// Returns whether it is at least as strong as a model of the catalogue, by proof.
     pub fn settles(&self, weaker: &str) -> bool {
         match self {
             Model::Catalogued(model) => model.id == weaker || implies(model.id, weaker).is_some(),
@@ -153,10 +154,13 @@ pub fn judge(
         let budget = options.budget.renewed();
         let evaluation = EvaluateOptions { budget, ..EvaluateOptions::default() };
         let judgement = evaluate(model.definition(), history, &evaluation)?;
-        if let Judgement::Undecided(Stopped::Size { .. }) = judgement
-            && let Some((id, judgement)) = by_a_stronger_model(history, model, options)
-        {
-            return Ok(Ruling { judgement, via: Some(id), time: started.elapsed() });
+        if let Judgement::Undecided(Stopped::Size { .. }) = judgement {
+            if let Some(judgement) = impossible_read(history) {
+                return Ok(Ruling::own(judgement, started.elapsed()));
+            }
+            if let Some((id, judgement)) = by_a_stronger_model(history, model, options) {
+                return Ok(Ruling { judgement, via: Some(id), time: started.elapsed() });
+            }
         }
         Ok(Ruling::own(judgement, started.elapsed()))
     };

@@ -4,11 +4,11 @@
 //! thesis, section 4.2.2). Saturation finds a part of it: CCM's `pww` some, wSC's order almost all.
 //! Whether the rest can be found in polynomial time is open; here it is asked for:
 //!
-//! 1. The history is saturated ([`crate::saturation`]); what is forced is in the kernel.
+//! 1. The history is saturated ([`crate::store_order::saturation`]); what is forced is in the kernel.
 //! 2. A witness is found. Of each pair of writes that is not forced it says an order, and only that
 //!    order can be in the kernel.
 //! 3. Is there a witness with the pair the other way round? Saturation may say no at once, or the search
-//!    does ([`crate::completion`]): then the pair is in the kernel, is forced from now on, and what it forces
+//!    does ([`crate::store_order::completion`]): then the pair is in the kernel, is forced from now on, and what it forces
 //!    is too. Or there is one, and every pair that it orders unlike the others is not in the kernel.
 //!
 //! One witness settles many pairs: before it is searched for, all other open pairs are turned round
@@ -23,15 +23,15 @@ use consistory_models::{DoesNotApply, find};
 use consistory_order::{ChainOrder, Edge as OrderEdge};
 use consistory_verdict::{Budget, Stopped};
 
-use crate::completion::{Complete, Completed};
-use crate::convergent::happens_before;
-use crate::finals::Finals;
-use crate::latest::Latest;
-use crate::layers::{Layer, Memory, layers, variables};
+use crate::causal::convergent::happens_before;
 use crate::reads_from::{self, Candidates};
 use crate::registers::{Registers, Segments};
-use crate::saturation::{Readers, Saturation};
-use crate::stored::{self, StoreModel};
+use crate::store_order::completion::{Complete, Completed};
+use crate::store_order::finals::Finals;
+use crate::store_order::latest::Latest;
+use crate::store_order::layers::{Layer, Memory, layers, variables};
+use crate::store_order::saturation::{Readers, Saturation};
+use crate::store_order::{self, StoreModel};
 use crate::{Options, thin_air_read};
 
 /// The kernel of a history, as far as it was found.
@@ -121,7 +121,7 @@ fn find_kernel(
     let engine = &*options.tuning.engine.on(options.jobs);
     let refuted = || -> Result<Kernel, NoKernel> {
         let (finals, sc) = (&Finals::default(), StoreModel::Sc);
-        let judgement = stored::decide(history, candidates, finals, sc, engine, budget)?;
+        let judgement = store_order::decide(history, candidates, finals, sc, engine, budget)?;
         Err(NoKernel::Violation(judgement))
     };
     let Ok(layers) = layers(registers, Memory::Sequential, budget)? else { return refuted() };
@@ -254,7 +254,7 @@ impl Order {
     }
 }
 
-/// Gives when each operation runs.
+/// Returns when each operation runs.
 fn ranks(witness: &[u32]) -> Vec<u32> {
     let mut rank = vec![0; witness.len()];
     for (at, &op) in (0u32..).zip(witness) {
@@ -263,7 +263,7 @@ fn ranks(witness: &[u32]) -> Vec<u32> {
     rank
 }
 
-/// Gives `(R_WW | cf[R])+` for an order R, as an order of the writes of each key.
+/// Returns `(R_WW | cf[R])+` for an order R, as an order of the writes of each key.
 fn order_of_writes(registers: &Registers<'_>, layer: &Layer, order: &ChainOrder) -> Order {
     let segments = &layer.segments;
     let keys = registers.history.key_count();

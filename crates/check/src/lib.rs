@@ -24,69 +24,51 @@
 //! assert_eq!(pattern, "WriteCOInitRead");
 //! ```
 //!
-//! The modules, in reading order: `reads_from` finds what each read may have read from,
-//! `registers` prepares a history, `sweep` goes along it once, `causal_order` builds the causal order,
-//! `causal` decides CC and CCv, `causal_memory` CM; `stored` decides the models with a store order, by
-//! way of `layers`, `saturation` (with its `agenda` and the `latest` writes) and `completion`, whose
-//! engines are `frontier`, `split` and `sat` (which learns from `reasons`), all of them in a
-//! `portfolio`, which first tries to be `greedy`, then to make a `schedule`; `convergent` decides CCM and wCCM from the `views` of the sessions, and `kernel` finds
-//! what all witnesses of SC agree on; `finals` says which writes must be last; `choices` searches when values repeat,
-//! `replay` guesses for it, and `conflict_driven` does the same with a SAT solver for models with a store order;
-//! `court` judges by any models, and `shrink` makes a violating history minimal.
+//! | where | what is decided |
+//! | --- | --- |
+//! | `reads_from`, `registers` | the writes that each read may have read from, and a history prepared for the deciders |
+//! | `causal/` | CC, CCv and CM in one sweep; CCM and wCCM from the views of the sessions |
+//! | `store_order/` | wSC and wTSO by saturation; SC, TSO and PSO by completing the saturated order, with one engine per file in `completion/` |
+//! | `repeated_values/` | the choice of sources where values repeat |
+//! | `kernel` | the pairs that all witnesses of SC order alike |
+//! | `court`, `shrink` | any models at once, gradually; minimal violating histories |
+//!
+//! Start with `causal/mod.rs`, then `store_order/mod.rs`.
 
-mod agenda;
 mod causal;
-mod causal_memory;
-mod causal_order;
-mod choices;
-mod completion;
-mod conflict_driven;
-mod convergent;
 mod court;
-mod finals;
-mod frontier;
-mod greedy;
 mod kernel;
-mod latest;
-mod layers;
-mod portfolio;
 mod reads_from;
-mod reasons;
+mod reason;
 mod registers;
-mod replay;
-mod sat;
-mod saturation;
-mod schedule;
+mod repeated_values;
 mod shrink;
-mod split;
-mod stored;
-mod sweep;
+mod store_order;
 mod threads;
-mod views;
 
 use std::time::Instant;
 
 use consistory_history::{History, OpId};
 use consistory_models::find;
-use consistory_verdict::{Certificate, Pattern, Stopped};
+use consistory_verdict::{Budget, Certificate, Pattern, Stopped};
 
 pub use causal::CausalModel;
-pub use causal_memory::Scope;
-pub use completion::Engine;
-pub use convergent::ConvergentModel;
+pub use causal::convergent::ConvergentModel;
+pub use causal::memory::Scope;
 pub use court::{Model, judge};
 pub use kernel::{Finder, Kernel, NoKernel, kernel};
 pub use shrink::{shrink, subset};
-pub use stored::StoreModel;
+pub use store_order::StoreModel;
+pub use store_order::completion::Engine;
 
 use crate::causal::Causal;
-use crate::finals::Finals;
+use crate::causal::sweep::Look;
 use crate::reads_from::Candidates;
-use crate::replay::Memory;
-use crate::sweep::Look;
+use crate::repeated_values::replay::Memory;
+use crate::store_order::finals::Finals;
 
 /// Which part of the budget a search takes that is not asked for.
-const ASIDE: u32 = 50;
+const UNASKED_BUDGET_SHARE: u32 = 50;
 
 /// A judgement by a model of registers.
 pub type Judgement = consistory_verdict::Judgement<Certificate>;
@@ -129,7 +111,7 @@ fn decide_for(
         timed(started, models, |model| {
             let budget = &match asked.contains(&model) {
                 true => budget.renewed(),
-                false => budget.share(ASIDE),
+                false => budget.share(UNASKED_BUDGET_SHARE),
             };
             let own = match model {
                 CausalModel::Cc => Memory::Causal,
@@ -137,36 +119,77 @@ fn decide_for(
                 CausalModel::Cm => Memory::PerSession,
             };
             let memories = [own, Memory::Single];
-            choices::search(history, &candidates, &memories, budget, |source, wr| {
-                Causal::prepare(history, source, look(&[model]), *jobs, budget)?
-                    .judge(model, *scope, wr)
-            })
+            repeated_values::choices::search(
+                history,
+                &candidates,
+                &memories,
+                budget,
+                |source, wr| {
+                    Causal::prepare(history, source, look(&[model]), *jobs, budget)?
+                        .judge(model, *scope, wr)
+                },
+            )
         })
     }
 }
 
 /// Decides a register history of single operations for a model with a store order.
 ///
-/// Final values count for SC, TSO and PSO, if these apply to the history.
+/// Final values count for SC, TSO and PSO, if these apply to the history. Every engine but
+/// [`Engine::Auto`] runs alone. `Auto` leaves half of the time for stronger models: an order of the
+/// writes that shows SC shows TSO and PSO, and is sometimes found sooner.
 pub fn decide_stored(history: &History, model: StoreModel, options: &Options) -> Ruling {
     let started = Instant::now();
     let candidates = reads_from::candidates(history);
-    let budget = &options.budget.renewed();
+    let stronger = match options.tuning.engine {
+        Engine::Auto => model.stronger(),
+        _ => &[],
+    };
     let applies = || {
         let known = find(model.id()).expect("the catalogue has every model with a store order");
         known.definition.applies(history).is_ok()
     };
     let ends = !model.is_weak() && !history.finals().is_empty() && applies();
     let finals = if ends { Finals::of(history) } else { Finals::default() };
-    let judgement = match candidates.thin_air {
+    let decide = |model: StoreModel, budget: &Budget| match candidates.thin_air {
         Some(read) => thin_air_read(read),
         None => {
             let engine = options.tuning.engine.on(options.jobs);
-            stored::decide(history, &candidates, &finals, model, engine.as_ref(), budget)
+            store_order::decide(history, &candidates, &finals, model, engine.as_ref(), budget)
                 .unwrap_or_else(Judgement::Undecided)
         }
     };
+    let own_budget =
+        if stronger.is_empty() { options.budget.renewed() } else { options.budget.share(2) };
+    let mut judgement = decide(model, &own_budget);
+    for &other in stronger {
+        if !matches!(judgement, Judgement::Undecided(Stopped::Time { .. })) {
+            break;
+        }
+        let budget = options.budget.share(2 * stronger.len() as u32);
+        if let Judgement::Consistent(certificate) = decide(other, &budget)
+            && let Some(certificate) = store_order::witness(history, &certificate)
+        {
+            judgement = Judgement::Consistent(certificate);
+        }
+    }
+    if let Judgement::Undecided(Stopped::Time { limit }) = &mut judgement
+        && !stronger.is_empty()
+    {
+        // All of the time was used, not only the half of the model itself.
+        *limit *= 2;
+    }
     Ruling::own(judgement, started.elapsed())
+}
+
+/// Finds a read that no model allows: of a value that nothing wrote, or that only its own session
+/// wrote, later.
+fn impossible_read(history: &History) -> Option<Judgement> {
+    let candidates = reads_from::candidates(history);
+    if let Some(read) = candidates.thin_air {
+        return Some(thin_air_read(read));
+    }
+    causal::future_read(&registers::Registers::new(history, &candidates.source))
 }
 
 /// Decides a register history of single operations, without final values, for a model that puts the
@@ -176,14 +199,14 @@ pub fn decide_convergent(history: &History, model: ConvergentModel, options: &Op
     let candidates = reads_from::candidates(history);
     let budget = &options.budget.renewed();
     let judge = |source: &[_], wr: &[_]| {
-        convergent::judge(history, source, model, options.jobs, budget, wr)
+        causal::convergent::judge(history, source, model, options.jobs, budget, wr)
     };
     let judgement = if let Some(read) = candidates.thin_air {
         Ok(thin_air_read(read))
     } else if candidates.ambiguous.is_empty() {
         judge(&candidates.source, &[])
     } else {
-        choices::search(history, &candidates, &[Memory::Single], budget, judge)
+        repeated_values::choices::search(history, &candidates, &[Memory::Single], budget, judge)
     };
     let judgement = judgement.unwrap_or_else(Judgement::Undecided);
     Ruling::own(judgement, started.elapsed())

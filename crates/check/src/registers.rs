@@ -7,9 +7,7 @@ use consistory_history::{Action, History, KeyId, OpId};
 use consistory_order::{Chains, Edge};
 
 use crate::reads_from::Source;
-
-/// The `reason` of an edge of `wr`; any other reason is a read's number.
-pub(crate) const WR: u32 = u32::MAX;
+use crate::reason::Reason;
 
 /// The key of an operation that has none, or does not count.
 const NO_KEY: u32 = u32::MAX;
@@ -100,12 +98,12 @@ impl<'h> Registers<'h> {
         Registers { history, source, keys, starts, by_session: OnceLock::new() }
     }
 
-    /// Gives the sessions as chains.
+    /// Returns the sessions as chains.
     pub(crate) fn chains(&self) -> Chains {
         Chains::consecutive(self.history.sessions().map(|s| self.history.session_ops(s).len()))
     }
 
-    /// Gives the edges of `wr` between recorded operations.
+    /// Returns the edges of `wr` between recorded operations.
     pub(crate) fn wr_edges(&self) -> Vec<Edge> {
         let recorded = self.history.len() as u32;
         self.source
@@ -113,7 +111,7 @@ impl<'h> Registers<'h> {
             .enumerate()
             .filter_map(|(read, source)| Some((read as u32, source.get()?.0)))
             .filter(|&(_, write)| write < recorded)
-            .map(|(read, write)| Edge { from: write, to: read, reason: WR })
+            .map(|(read, write)| Edge { from: write, to: read, reason: Reason::Wr.pack() })
             .collect()
     }
 
@@ -122,14 +120,14 @@ impl<'h> Registers<'h> {
         &self.starts
     }
 
-    /// Gives the key that an operation counts as writing.
+    /// Returns the key that an operation counts as writing.
     #[inline]
     pub(crate) fn written_key(&self, op: u32) -> Option<KeyId> {
         let key = self.keys[op as usize];
         (key < ONLY_READ).then_some(KeyId(key))
     }
 
-    /// Gives the key that an operation reads, as far as its source is known, or writes.
+    /// Returns the key that an operation reads, as far as its source is known, or writes.
     #[inline]
     pub(crate) fn accessed_key(&self, op: u32) -> Option<KeyId> {
         match self.source[op as usize].get() {
@@ -138,7 +136,7 @@ impl<'h> Registers<'h> {
         }
     }
 
-    /// Gives the key of a read.
+    /// Returns the key of a read.
     #[inline]
     pub(crate) fn read_key(&self, read: u32) -> KeyId {
         KeyId(self.keys[read as usize] & !ONLY_READ)
@@ -164,7 +162,7 @@ impl<'h> Registers<'h> {
         sorted
     }
 
-    /// Says whether an operation counts for anything.
+    /// Returns whether an operation counts for anything.
     pub(crate) fn counts(&self, op: u32) -> bool {
         self.history.is_certain(OpId(op)) || self.written_key(op).is_some()
     }
@@ -180,25 +178,25 @@ impl<'h> Registers<'h> {
         })
     }
 
-    /// Gives the segments of a key, one for each session that writes it.
+    /// Returns the segments of a key, one for each session that writes it.
     #[inline]
     pub(crate) fn segments(&self, key: KeyId) -> &[Segment] {
         self.by_session().of(key)
     }
 
-    /// Gives the writes of a segment in program order.
+    /// Returns the writes of a segment in program order.
     #[inline]
     pub(crate) fn writes(&self, segment: Segment) -> &[u32] {
         self.by_session().writes(segment)
     }
 
-    /// Gives the places of a segment's writes in their session.
+    /// Returns the places of a segment's writes in their session.
     #[inline]
     pub(crate) fn places(&self, segment: Segment) -> &[u32] {
         self.by_session().places(segment)
     }
 
-    /// Gives the writes of each key by the chains of an order other than program order.
+    /// Returns the writes of each key by the chains of an order other than program order.
     pub(crate) fn segments_by(&self, chains: &Chains) -> Segments {
         let (chain_of, place_of) = (|op| chains.chain_of(op), |op| chains.place_of(op));
         Segments::new(&self.starts, &self.keys, chain_of, place_of).by_column(chains)
@@ -274,7 +272,7 @@ impl Segments {
         self
     }
 
-    /// Gives the number of a key's segment in a column of a clock, if there is one, and if that is
+    /// Returns the number of a key's segment in a column of a clock, if there is one, and if that is
     /// known.
     #[inline]
     pub(crate) fn in_column(&self, key: KeyId, column: u32) -> Option<Option<usize>> {
@@ -282,14 +280,14 @@ impl Segments {
         Some((number != NONE).then_some(number as usize))
     }
 
-    /// Gives the place of the next write of a write's segment, if these are the segments of an order;
+    /// Returns the place of the next write of a write's segment, if these are the segments of an order;
     /// `u32::MAX` if there is none.
     #[inline]
     pub(crate) fn next_place(&self, write: u32) -> u32 {
         self.next_places[write as usize]
     }
 
-    /// Gives the segments of a key, one for each chain that writes it.
+    /// Returns the segments of a key, one for each chain that writes it.
     #[inline]
     pub(crate) fn of(&self, key: KeyId) -> &[Segment] {
         &self.segments[self.numbers(key)]
@@ -300,26 +298,26 @@ impl Segments {
         self.segments.len()
     }
 
-    /// Gives the numbers of the segments of a key.
+    /// Returns the numbers of the segments of a key.
     #[inline]
     pub(crate) fn numbers(&self, key: KeyId) -> Range<usize> {
         let (start, end) = (self.segment_starts[key.index()], self.segment_starts[key.index() + 1]);
         start as usize..end as usize
     }
 
-    /// Gives a segment by its number.
+    /// Returns a segment by its number.
     #[inline]
     pub(crate) fn numbered(&self, number: usize) -> Segment {
         self.segments[number]
     }
 
-    /// Gives the writes of a segment in the order of its chain.
+    /// Returns the writes of a segment in the order of its chain.
     #[inline]
     pub(crate) fn writes(&self, segment: Segment) -> &[u32] {
         &self.writes[segment.start as usize..segment.end as usize]
     }
 
-    /// Gives the places of a segment's writes in their chain.
+    /// Returns the places of a segment's writes in their chain.
     #[inline]
     pub(crate) fn places(&self, segment: Segment) -> &[u32] {
         &self.places[segment.start as usize..segment.end as usize]

@@ -97,7 +97,7 @@ fn mentioned(certificate: &Certificate, history: &History) -> Vec<bool> {
     keep
 }
 
-/// Gives the history of the operations that are kept; sessions and keys without any are dropped,
+/// Returns the history of the operations that are kept; sessions and keys without any are dropped,
 /// final values of such keys included.
 pub fn subset(history: &History, keep: &[bool]) -> History {
     let mut b = HistoryBuilder::new();
@@ -134,7 +134,7 @@ pub fn subset(history: &History, keep: &[bool]) -> History {
     b.finish().expect("a part of a history is a history")
 }
 
-/// Gives the key that an operation is about.
+/// Returns the key that an operation is about.
 fn accesses(history: &History, op: OpId) -> Option<KeyId> {
     history.key_of(op)
 }

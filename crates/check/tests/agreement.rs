@@ -7,7 +7,7 @@ use consistory_check::{CausalModel, Options, Scope, Tuning, decide};
 use consistory_history::History;
 use consistory_models::{EvaluateOptions, evaluate};
 use consistory_verdict::{Judgement, Verdict};
-use support::{Random, Shape, every_history, executions, holds, random_history, text};
+use support::{Random, Shape, every_history, executions, holds, random_history, rounds, text};
 
 const MODELS: [(CausalModel, &str); 3] =
     [(CausalModel::Cc, "cc"), (CausalModel::Ccv, "ccv"), (CausalModel::Cm, "cm")];
@@ -88,7 +88,7 @@ fn random_agrees(seeds: std::ops::Range<u64>, shape: Shape) {
 #[test]
 fn random_differentiated_histories() {
     let shape = Shape { sessions: 4, operations: 12, keys: 3, duplicates: false, mixed: false };
-    random_agrees(0..120_000, shape);
+    random_agrees(0..rounds(30_000, 120_000), shape);
 }
 
 #[test]

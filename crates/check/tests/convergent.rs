@@ -11,7 +11,7 @@ use consistory_generate::{Memory, Workload, generate};
 use consistory_history::{History, OpId};
 use consistory_models::{EvaluateOptions, evaluate, find};
 use consistory_verdict::{Certificate, Edge, Judgement, Verdict, View};
-use support::{Random, Shape, every_history, executions, random_history, text};
+use support::{Random, Shape, every_history, executions, random_history, rounds, text};
 
 const MODELS: [(&str, ConvergentModel); 2] =
     [("ccm", ConvergentModel::Ccm), ("wccm", ConvergentModel::Wccm)];
@@ -49,7 +49,7 @@ fn every_small_history() {
 #[test]
 fn random_histories() {
     let mut tally = Tally::default();
-    for seed in 0..20_000 {
+    for seed in 0..rounds(4_000, 20_000) {
         let shape = Shape {
             sessions: 2 + seed as usize % 4,
             operations: 8 + seed as usize % 7,
@@ -59,7 +59,7 @@ fn random_histories() {
         };
         assert_agrees(&random_history(&mut Random(seed), shape), &mut tally);
     }
-    assert!(tally.iter().flatten().all(|&n| n > 1_000), "{tally:?}");
+    assert!(tally.iter().flatten().all(|&n| n > 100), "{tally:?}");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn executions_of_simulated_memories() {
 #[test]
 fn no_views_are_accepted_where_the_model_is_violated() {
     let mut offered = 0;
-    for seed in 0..4_000 {
+    for seed in 0..rounds(1_000, 4_000) {
         let shape =
             Shape { sessions: 3, operations: 9, keys: 2, duplicates: false, mixed: seed % 2 == 0 };
         let mut random = Random(seed);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use consistory_check::{Engine, Finder, NoKernel, Options, Tuning, kernel};
 use consistory_generate::{Memory, Workload, generate};
 use consistory_history::{History, OpId};
-use support::{Random, Shape, every_history, random_history, text};
+use support::{Random, Shape, every_history, random_history, rounds, text};
 
 type Pairs = BTreeSet<(OpId, OpId)>;
 
@@ -216,20 +216,20 @@ fn every_small_history() {
 #[test]
 fn random_histories() {
     let mut tally = Tally::default();
-    for seed in 0..30_000 {
+    for seed in 0..rounds(4_000, 30_000) {
         let shape =
             Shape { sessions: 4, operations: 10, keys: 2, duplicates: false, mixed: seed % 2 == 0 };
         let engine = if seed % 3 == 0 { Engine::Split } else { Engine::Auto };
         let history = random_history(&mut Random(seed), shape);
         assert_is_kernel(&history, engine, &mut tally);
     }
-    assert!(tally.kernels > 5_000 && tally.found[..3].iter().all(|&n| n > 10), "{tally:?}");
+    assert!(tally.kernels > 500 && tally.found[..3].iter().all(|&n| n > 0), "{tally:?}");
 }
 
 #[test]
 fn runs_of_a_sequential_memory() {
     let mut tally = Tally::default();
-    for seed in 0..1_500 {
+    for seed in 0..rounds(300, 1_500) {
         let workload = Workload {
             sessions: 3 + seed as u32 % 2,
             operations: 11,
@@ -241,7 +241,7 @@ fn runs_of_a_sequential_memory() {
         };
         assert_is_kernel(&generate(&workload, Memory::Sc), Engine::Auto, &mut tally);
     }
-    assert!(tally.without == 0 && tally.found[2] > 10 && tally.unordered > 1_000, "{tally:?}");
+    assert!(tally.without == 0 && tally.found[2] > 1 && tally.unordered > 100, "{tally:?}");
 }
 
 #[test]

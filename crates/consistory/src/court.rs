@@ -14,6 +14,7 @@ use consistory_history::History;
 use consistory_objects::{Inference, Levels, infer_levels};
 use consistory_spec::{Level, Object, ObjectModel, parse_axioms, parse_levels};
 use consistory_verdict::{Budget, Family, Options, Ruling, Stopped};
+use consistory_work::{catch_panic, pipeline};
 
 use crate::held::Held;
 use crate::model::{Model, Rejection};
@@ -22,7 +23,7 @@ use crate::progress::{Observer, Stage};
 use crate::report::{Place, Report};
 use crate::select::{Choice, all_object_models, all_register_models, choose};
 use crate::verdict::Verdict;
-use crate::{Case, Error, objects, pipeline, registers};
+use crate::{Case, Error, objects, registers};
 
 /// Time that a court gives each model, unless told otherwise.
 pub const DEFAULT_BUDGET: Duration = Duration::from_secs(60);
@@ -358,7 +359,9 @@ impl Court {
     pub fn judge_case(&self, case: Case) -> Result<Report<'static>, Error> {
         let Case { source, number, index, history } = case;
         let place = Place { source: Arc::clone(&source), number, index };
-        self.hear(Held::Shared(history), place).map_err(|error| error.at(&source, index))
+        catch_panic(|| self.hear(Held::Shared(history), place))
+            .unwrap_or_else(|panicked| Err(Error::Internal(panicked)))
+            .map_err(|error| error.at(&source, index))
     }
 
     /// Judges many histories on all threads, and reports on them in the order in which they come.

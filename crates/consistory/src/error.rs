@@ -8,6 +8,7 @@ use consistory_diagnostic::{Diagnostics, Style};
 use consistory_formats::ReadError;
 use consistory_models::{DoesNotApply, table};
 use consistory_verdict::Family;
+use consistory_work::Panicked;
 
 /// Why a history could not be read or judged.
 #[derive(Debug)]
@@ -84,6 +85,8 @@ pub enum Error {
         /// Why the last of them does not.
         reason: DoesNotApply,
     },
+    /// Judging a history panicked, which is a defect of Consistory.
+    Internal(Panicked),
     /// Judging a history of a named source failed.
     At {
         /// The name of the source.
@@ -127,6 +130,9 @@ impl Error {
                 "say which with `--object`, or with a line `# object: NAME` in the file".to_owned()
             }
             Error::Misfit { hint, .. } => return hint.clone(),
+            Error::Internal(_) => {
+                "this is a defect of consistory, not of your history; please report it".to_owned()
+            }
             Error::At { error, .. } => return error.hint(),
             Error::Read(_)
             | Error::Text(_)
@@ -179,6 +185,7 @@ impl fmt::Display for Error {
             Error::NoneApplies { reason } => {
                 write!(f, "none of the models applies: {reason}")
             }
+            Error::Internal(panicked) => write!(f, "{panicked}"),
             Error::At { source, index, error } => write!(f, "{source} [{index}]: {error}"),
         }
     }
@@ -189,6 +196,7 @@ impl std::error::Error for Error {
         match self {
             Error::Read(error) => Some(error),
             Error::File { error, .. } => Some(error),
+            Error::Internal(panicked) => Some(panicked),
             Error::At { error, .. } => Some(error),
             _ => None,
         }

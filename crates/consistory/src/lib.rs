@@ -47,8 +47,6 @@ mod held;
 mod json;
 mod model;
 mod objects;
-#[doc(hidden)]
-pub mod pipeline;
 mod progress;
 mod read;
 mod registers;
@@ -97,6 +95,8 @@ pub use consistory_check::Engine;
 pub use consistory_formats::Format;
 pub use consistory_history::History;
 pub use consistory_verdict::{Budget, Family, Judgement, Proof, Stopped, Verdict as Outcome};
+#[doc(hidden)]
+pub use consistory_work::pipeline;
 
 pub use court::{Court, DEFAULT_BUDGET, DEFAULT_MEMORY, Reports};
 pub use error::Error;

@@ -14,12 +14,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use consistory_verdict::Budget;
+use consistory_work::on_threads;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::enumerate::{Bound, Redundant, Shape, shapes};
 use crate::program::{Outcomes, Program};
 use crate::semantics::{OutcomesError, Semantics};
 use crate::table::{Forwarding, Order, Table};
+
+/// Levels with fewer programs are run by one thread.
+const MIN_PARALLEL_PROGRAMS: usize = 64;
 
 /// How two models are contrasted.
 #[derive(Clone, Debug)]
@@ -128,17 +132,8 @@ fn level_differences(
             }
         }
     };
-    if options.jobs <= 1 || level.len() < 64 {
-        work()?;
-    } else {
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..options.jobs).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().try_for_each(|worker| match worker.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
-        })?;
-    }
+    let threads = if level.len() < MIN_PARALLEL_PROGRAMS { 1 } else { options.jobs };
+    on_threads(threads, work).into_iter().collect::<Result<(), OutcomesError>>()?;
     let mut found = found.into_inner().unwrap_or_else(|e| e.into_inner());
     found.sort_by_key(|&(at, _)| at);
     let mut run = level.len();

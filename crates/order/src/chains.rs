@@ -9,7 +9,7 @@ use std::ops::Range;
 /// of each session.
 #[derive(Clone, Debug)]
 pub struct Chains {
-    /// Where each chain's members start in `members`, and behind the last where they end.
+    /// Index in `members` at which each chain starts, and one more entry for the end of the last.
     starts: Vec<u32>,
     members: Vec<u32>,
     /// Where each node stands; whoever asks for its chain mostly asks for its place too.
@@ -71,7 +71,7 @@ impl Chains {
         Chains { starts, members, spots, columns: vec![], width: 0 }.with_own_columns()
     }
 
-    /// Gives each chain a column of the clocks.
+    /// Returns each chain a column of the clocks.
     ///
     /// Chains may share a column if no edge ever relates them, directly or through others: an order
     /// that falls apart into many small ones, such as one a variable, has narrow clocks that way.
@@ -94,7 +94,7 @@ impl Chains {
         self.width
     }
 
-    /// Gives the column of a chain.
+    /// Returns the column of a chain.
     #[inline]
     pub fn column_of(&self, chain: u32) -> u32 {
         self.columns[chain as usize]
@@ -110,24 +110,24 @@ impl Chains {
         self.starts.len() - 1
     }
 
-    /// Says whether there is no chain.
+    /// Returns whether there is no chain.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Gives the chain of a node.
+    /// Returns the chain of a node.
     #[inline]
     pub fn chain_of(&self, node: u32) -> u32 {
         self.spots[node as usize].chain
     }
 
-    /// Gives the place of a node in its chain, counting from 0.
+    /// Returns the place of a node in its chain, counting from 0.
     #[inline]
     pub fn place_of(&self, node: u32) -> u32 {
         self.spots[node as usize].place
     }
 
-    /// Gives the members of a chain in order.
+    /// Returns the members of a chain in order.
     #[inline]
     pub fn members(&self, chain: u32) -> &[u32] {
         &self.members[self.range(chain)]

@@ -13,7 +13,7 @@
 //! A node that no edge enters has the clock of its predecessor in the chain but for its own place,
 //! so rows are kept only for the nodes that an edge enters. Building costs nodes plus rows times k.
 //!
-//! [`ChainOrder::insert`] adds an edge and propagates: rows behind the edge's end are joined with
+//! [`ChainOrder::insert`] adds an edge and propagates: rows after the edge's end are joined with
 //! the new clock, along chains and edges, and the wave stops where the edge's start is known. Clocks only
 //! grow, so a saturation that adds edges until a fixpoint pays for each entry at most as often as
 //! it grows.
@@ -34,8 +34,11 @@ use crate::edges::{Adjacency, Edge, visit_in_order};
 const NO_ROW: u32 = u32::MAX;
 const NO_EDGE: u32 = u32::MAX;
 
-/// How many columns of two clocks are compared at once.
-const AT_ONCE: usize = 8;
+/// Columns of two clocks that are compared at once.
+const COLUMNS_AT_ONCE: usize = 8;
+
+/// In debug builds, orders of at most so many nodes check their invariants after each change.
+const MAX_CHECKED_NODES: usize = 24;
 
 /// What became of an edge that was offered to the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,16 +71,16 @@ pub struct ChainOrder {
     /// Rows of one entry a chain: how many of that chain's nodes come before the row's node. The
     /// entry of the node's own chain is not used: the node's place says it.
     rows: Vec<u32>,
-    /// How many nodes of each chain have come in.
+    /// Number of admitted nodes of each chain.
     admitted: Vec<u32>,
-    /// Where the edges that enter each node start among the first edges, and where they end behind
-    /// the last, if nodes come in.
+    /// For an order whose nodes are admitted one by one: index of the first edge that enters each
+    /// node, among the edges sorted by their ends, and one more entry for the end of the list.
     incoming: Vec<u32>,
     /// The edges that leave each node as linked lists, made at the first insertion.
     outgoing: Option<Outgoing>,
-    /// What insertions changed, newest last, once it is wanted.
+    /// Changes made by insertions, newest last; `None` before the first mark.
     trail: Option<Vec<Change>>,
-    /// Room for the nodes that an insertion still has to tell, and for what grew.
+    /// Buffers of an insertion: nodes still to be told, and the columns that grew.
     scratch: (Vec<u32>, Vec<Growth>),
 }
 
@@ -90,7 +93,7 @@ enum Change {
     Row { node: u32, shared: u32 },
 }
 
-/// That a clock grew in one column.
+/// The growth of a clock in one column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Growth {
     /// The column.
@@ -196,23 +199,23 @@ impl ChainOrder {
         admit(chains, row_of, rows, node, sources);
     }
 
-    /// Says whether a node has been admitted.
+    /// Returns whether a node has been admitted.
     #[inline]
     pub fn is_admitted(&self, node: u32) -> bool {
         self.chains.place_of(node) < self.admitted[self.chains.chain_of(node) as usize]
     }
 
-    /// Gives the members of a chain that have been admitted.
+    /// Returns the members of a chain that have been admitted.
     fn present(&self, chain: u32) -> &[u32] {
         &self.chains.members(chain)[..self.admitted[chain as usize] as usize]
     }
 
-    /// Gives the chains.
+    /// Returns the chains.
     pub fn chains(&self) -> &Chains {
         &self.chains
     }
 
-    /// Gives all edges, oldest first, those that closed a cycle included.
+    /// Returns all edges, oldest first, those that closed a cycle included.
     pub fn edges(&self) -> &[Edge] {
         &self.edges
     }
@@ -232,13 +235,13 @@ impl ChainOrder {
         }
     }
 
-    /// Says whether `a` comes before `b`.
+    /// Returns whether `a` comes before `b`.
     #[inline]
     pub fn before(&self, a: u32, b: u32) -> bool {
         a != b && self.count_until(b, self.chains.chain_of(a)) > self.chains.place_of(a)
     }
 
-    /// Gives the whole clock of a node by columns, but for its own chain, whose entry means nothing;
+    /// Returns the whole clock of a node by columns, but for its own chain, whose entry means nothing;
     /// `None` stands for all zero.
     #[inline]
     pub fn row(&self, node: u32) -> Option<&[u32]> {
@@ -271,10 +274,11 @@ impl ChainOrder {
             return Inserted::Cycle;
         }
         self.propagate(edge, grew);
+        self.debug_check();
         Inserted::New
     }
 
-    /// Gives the edges that leave a node, newest first, by their places in the list; none before the
+    /// Returns the edges that leave a node, newest first, by their places in the list; none before the
     /// first mark.
     pub fn edges_from(&self, node: u32) -> impl Iterator<Item = u32> {
         let outgoing = self.outgoing.as_ref();
@@ -315,11 +319,63 @@ impl ChainOrder {
                 }
             }
         }
+        self.debug_check();
     }
 
-    /// Tells `edge.to` and all that is behind it of `edge.from` and what is before that.
+    fn debug_check(&self) {
+        if cfg!(debug_assertions) && self.chains.nodes() <= MAX_CHECKED_NODES {
+            self.check_invariants();
+        }
+    }
+
+    /// Panics unless the clocks contain everything that chains and edges imply.
     ///
-    /// A node that knows `from` already knows the rest, and so does what is behind it.
+    /// Along a chain clocks only grow, and the end of an edge knows its start and all that its start
+    /// knows. Edges that close a cycle are left out. Tests compare the
+    /// clocks with a closure computed otherwise, which shows that they contain nothing else.
+    pub fn check_invariants(&self) {
+        let column = |node: u32| self.chains.column_of(self.chains.chain_of(node));
+        let knows_as_much = |later: u32, earlier: u32| {
+            let Some(known) = self.row(earlier) else { return true };
+            (0..).zip(known).all(|(at, &known)| {
+                let is_own = at == column(later) || at == column(earlier);
+                is_own || self.row(later).is_some_and(|row| row[at as usize] >= known)
+            })
+        };
+        for chain in 0..self.chains.len() as u32 {
+            for pair in self.present(chain).windows(2) {
+                assert!(
+                    knows_as_much(pair[1], pair[0]),
+                    "{} forgets what {} knows",
+                    pair[1],
+                    pair[0]
+                );
+            }
+        }
+        for &Edge { from, to, .. } in &self.edges {
+            let is_known = self.is_admitted(from) && self.is_admitted(to);
+            if !is_known || from == to || self.before(to, from) {
+                continue;
+            }
+            if column(from) != column(to) {
+                assert!(self.before(from, to), "{to} does not know of {from}");
+                assert!(knows_as_much(to, from), "{to} does not know all that {from} knows");
+            }
+        }
+        if let Some(outgoing) = &self.outgoing {
+            let is_listed = |id: usize| {
+                let from = self.edges[id].from;
+                self.edges_from(from).any(|other| other as usize == id)
+                    || !self.is_admitted(self.edges[id].to)
+            };
+            assert_eq!(outgoing.next.len(), self.edges.len());
+            assert!((0..self.edges.len()).all(is_listed), "an edge is not listed where it starts");
+        }
+    }
+
+    /// Tells `edge.to` and everything after it about `edge.from` and everything before that.
+    ///
+    /// A node that knows `from` already knows the rest, and so do the nodes after it.
     fn propagate(&mut self, edge: Edge, mut grew: impl FnMut(u32, &[Growth])) {
         let (source, at) = (self.chains.chain_of(edge.from), self.chains.place_of(edge.from));
         let (mut told, mut growth) = std::mem::take(&mut self.scratch);
@@ -367,12 +423,12 @@ impl ChainOrder {
                     }
                 }
             };
-            let (pieces, rest) = into.as_chunks_mut::<AT_ONCE>();
-            let (joined_pieces, joined_rest) = joined.as_chunks::<AT_ONCE>();
-            let starts = (0u32..).step_by(AT_ONCE);
+            let (pieces, rest) = into.as_chunks_mut::<COLUMNS_AT_ONCE>();
+            let (joined_pieces, joined_rest) = joined.as_chunks::<COLUMNS_AT_ONCE>();
+            let starts = (0u32..).step_by(COLUMNS_AT_ONCE);
             for (start, (into, joined)) in starts.zip(pieces.iter_mut().zip(joined_pieces)) {
                 // Mostly nothing grows in a piece, which is soon seen.
-                if (0..AT_ONCE).fold(false, |some, i| some | (joined[i] > into[i])) {
+                if (0..COLUMNS_AT_ONCE).fold(false, |some, i| some | (joined[i] > into[i])) {
                     grow(start, into, joined);
                 }
             }
@@ -391,7 +447,7 @@ impl ChainOrder {
         }
     }
 
-    /// Gives the row of a node alone, making one if it shares its predecessor's.
+    /// Returns the row of a node alone, making one if it shares its predecessor's.
     fn own_row(&mut self, node: u32) -> u32 {
         let chain = self.chains.chain_of(node);
         let place = self.chains.place_of(node) as usize;
@@ -443,7 +499,7 @@ impl Outgoing {
     }
 }
 
-/// Gives a node its clock: that of its predecessor in the chain and those of the nodes whose edges
+/// Returns a node its clock: that of its predecessor in the chain and those of the nodes whose edges
 /// enter it.
 fn admit(
     chains: &Chains,
@@ -498,7 +554,7 @@ fn join_row(rows: &mut [u32], k: usize, into: u32, from: u32) {
     }
 }
 
-/// Gives two different rows, the first to be changed.
+/// Returns two different rows, the first to be changed.
 fn two_rows(rows: &mut [u32], k: usize, into: u32, from: u32) -> (&mut [u32], &[u32]) {
     let (into, from) = (into as usize * k, from as usize * k);
     if into < from {

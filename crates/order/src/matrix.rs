@@ -43,12 +43,12 @@ impl Set {
         self.words[element / BITS] |= 1 << (element % BITS);
     }
 
-    /// Says whether an element is in the set.
+    /// Returns whether an element is in the set.
     pub fn contains(&self, element: usize) -> bool {
         self.words[element / BITS] & (1 << (element % BITS)) != 0
     }
 
-    /// Says whether no element is in the set.
+    /// Returns whether no element is in the set.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }
@@ -99,7 +99,7 @@ impl Matrix {
         matrix
     }
 
-    /// Gives the size of the universe.
+    /// Returns the size of the universe.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -110,12 +110,12 @@ impl Matrix {
         self.words[from * self.stride + to / BITS] |= 1 << (to % BITS);
     }
 
-    /// Says whether a pair is in the relation.
+    /// Returns whether a pair is in the relation.
     pub fn contains(&self, from: usize, to: usize) -> bool {
         self.words[from * self.stride + to / BITS] & (1 << (to % BITS)) != 0
     }
 
-    /// Says whether no pair is in the relation.
+    /// Returns whether no pair is in the relation.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }
@@ -145,7 +145,7 @@ impl Matrix {
         combine(&mut self.words, &other.words, |a, b| a & !b);
     }
 
-    /// Gives the pairs that lead through both relations, this one first.
+    /// Returns the pairs that lead through both relations, this one first.
     pub fn compose(&self, other: &Matrix) -> Matrix {
         let mut result = Matrix::empty(self.size);
         for i in 0..self.size {
@@ -156,7 +156,7 @@ impl Matrix {
         result
     }
 
-    /// Gives the relation read backwards.
+    /// Returns the relation read backwards.
     pub fn inverse(&self) -> Matrix {
         let mut result = Matrix::empty(self.size);
         for (i, j) in self.pairs() {
@@ -188,7 +188,7 @@ impl Matrix {
         }
     }
 
-    /// Gives the elements that are related to some element.
+    /// Returns the elements that are related to some element.
     pub fn domain(&self) -> Set {
         let mut set = Set::empty(self.size);
         for i in (0..self.size).filter(|&i| self.row(i).iter().any(|&word| word != 0)) {
@@ -197,7 +197,7 @@ impl Matrix {
         set
     }
 
-    /// Gives the elements that some element is related to.
+    /// Returns the elements that some element is related to.
     pub fn range(&self) -> Set {
         let mut set = Set::empty(self.size);
         for i in 0..self.size {
@@ -211,7 +211,7 @@ impl Matrix {
         (0..self.size).find(|&i| self.contains(i, i))
     }
 
-    /// Gives the elements in an order that extends the relation, or nothing if it has a cycle.
+    /// Returns the elements in an order that extends the relation, or nothing if it has a cycle.
     pub fn topological_order(&self) -> Option<Vec<usize>> {
         let mut before = vec![0u32; self.size];
         for (_, j) in self.pairs() {
@@ -231,7 +231,7 @@ impl Matrix {
         (order.len() == self.size).then_some(order)
     }
 
-    /// Says whether the relation has no cycle, by a depth-first walk with its own stack.
+    /// Returns whether the relation has no cycle, by a depth-first walk with its own stack.
     pub fn is_acyclic(&self) -> bool {
         let mut unfinished = vec![u64::MAX; self.stride];
         let mut on_path = Set::empty(self.size);

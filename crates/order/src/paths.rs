@@ -236,7 +236,7 @@ impl Search {
     }
 }
 
-/// Gives each node the number of its strongly connected component (Tarjan 1972, iterative).
+/// Returns each node the number of its strongly connected component (Tarjan 1972, iterative).
 fn components(chains: &Chains, edges: &[Edge]) -> Vec<u32> {
     const UNSEEN: u32 = u32::MAX;
     let n = chains.nodes();

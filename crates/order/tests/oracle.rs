@@ -2,19 +2,7 @@
 //! reachability, breadth-first search in an explicit graph for lengths.
 
 use consistory_order::{ChainOrder, Chains, Edge, Inserted, Paths, Step, topological_order};
-
-/// A small generator of random numbers (splitmix64), enough for shapes of graphs.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % n as u64) as usize
-    }
-}
+use consistory_testkit::Random;
 
 /// Chains of random lengths over shuffled or consecutive nodes.
 fn random_chains(random: &mut Random) -> Chains {

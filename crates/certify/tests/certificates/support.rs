@@ -2,6 +2,7 @@
 
 use consistory_certify::{Rejection, certify};
 use consistory_history::{Action, Details, History, HistoryBuilder, Status};
+pub(crate) use consistory_testkit::Random;
 use consistory_verdict::{Certificate, Verdict, read_certificate, write_certificate};
 
 /// The models with rules.
@@ -140,22 +141,6 @@ pub(crate) fn cycle_json(cycle: &str) -> String {
         }
     }
     format!(r#"{{"kind":"cycle","edges":[{out}]{observer}}}"#)
-}
-
-/// A small generator of numbers that look random.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 20) as usize % bound
-    }
-
-    pub(crate) fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
 }
 
 /// What random histories are like.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use consistory_formats::{Format, parse_str};
 use consistory_history::{History, OpId};
 use consistory_models::{Definition, EvaluateOptions, catalogue, evaluate, load};
+pub(crate) use consistory_testkit::Random;
 use consistory_verdict::{Certificate, Judgement, Verdict, read_certificate, write_certificate};
 
 pub(crate) fn history(text: &str) -> History {
@@ -232,16 +233,6 @@ pub(crate) fn corpus() -> Vec<(String, History)> {
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));
     found
-}
-
-/// A linear congruential generator: tests need no better one, and a failure prints its seed.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as usize % bound
-    }
 }
 
 /// What random histories are made of.

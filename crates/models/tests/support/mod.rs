@@ -9,6 +9,7 @@ pub(crate) mod plain;
 
 use consistory_history::{Action, Details, History, HistoryBuilder, Status};
 use consistory_models::{Definition, EvaluateOptions, evaluate};
+pub(crate) use consistory_testkit::Random;
 use consistory_verdict::{Certificate, Judgement, Verdict};
 
 pub(crate) fn history(text: &str) -> History {
@@ -61,16 +62,6 @@ pub(crate) fn judge(definition: &Definition, history: &History) -> Judgement<Cer
 
 pub(crate) fn verdict(definition: &Definition, history: &History) -> Verdict {
     judge(definition, history).verdict()
-}
-
-/// A linear congruential generator: tests need no better one, and a failure prints its seed.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as usize % bound
-    }
 }
 
 /// What random histories are made of.

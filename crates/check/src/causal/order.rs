@@ -1,0 +1,101 @@
+//! The causal order as chains and clocks, and all conflicts in it: what CM and explanations need.
+//!
+//! For a read r of x from w and another write w' of x that is causally before r there are three
+//! cases:
+//!
+//! ```text
+//!   w' is w or before w         nothing to say
+//!   w before w' before r        r reads what was overwritten in its causal past (WriteCORead,
+//!                               or WriteCOInitRead if w is the initial write)
+//!   w and w' are concurrent     w' must come before w wherever r's view counts: cf(w', w)
+//! ```
+//!
+//! A sweep ([`crate::causal::sweep`]) has shown before that the second does not happen. CM wants all
+//! conflicts, and so does CCv where those that the sweep has seen do not decide. Of each session only the
+//! last w' before r matters: an earlier one is before w' and proves nothing more. Of a session only
+//! what r knows and w does not is looked at, and the writes of x in it are found by bisection; that
+//! is operations times sessions, but for a logarithm, as in AWDIT (Møldrup and Pavlogiannis, 2025)
+//! for causal consistency of transactions.
+//!
+//! Each read is looked at by itself, so threads share them.
+
+use consistory_history::OpId;
+use consistory_order::{ChainOrder, Edge};
+use consistory_verdict::{Budget, Stopped};
+
+use crate::registers::Registers;
+use crate::threads::{in_parallel, worthy};
+
+/// How many reads a thread looks at before it takes the next.
+const READS_PER_PIECE: usize = 4_096;
+
+/// The causal order of a history in which it has no cycle.
+#[derive(Debug)]
+pub(crate) struct CausalOrder {
+    pub(crate) order: ChainOrder,
+}
+
+impl CausalOrder {
+    /// Builds the causal order of a history in which `po | wr` is not cyclic.
+    pub(crate) fn build(registers: &Registers<'_>, budget: &Budget) -> Result<Self, Stopped> {
+        let history = registers.history;
+        let edges = registers.wr_edges();
+        let crosses =
+            |e: &&Edge| history.session_of(OpId(e.from)) != history.session_of(OpId(e.to));
+        let rows = edges.iter().filter(crosses).count();
+        budget.reserve(4 * rows as u64 * history.session_count() as u64)?;
+        budget.check()?;
+        let order = ChainOrder::build(registers.chains(), edges).expect("`po | wr` has no cycle");
+        Ok(CausalOrder { order })
+    }
+
+    /// Looks at every read, session by session, and gives the conflicts by the read's session.
+    ///
+    /// There must be no read of what was overwritten.
+    pub(crate) fn conflicts(
+        &self,
+        registers: &Registers<'_>,
+        jobs: usize,
+        budget: &Budget,
+    ) -> Result<Vec<Vec<Edge>>, Stopped> {
+        // Reads of one key after the other, so that the key's writes stay in the cache.
+        let reads = registers.reads_by_key();
+        let chunks: Vec<&[u32]> = reads.chunks(READS_PER_PIECE).collect();
+        let found = in_parallel(chunks.len(), worthy(registers.history, jobs), |chunk| {
+            budget.check()?;
+            let mut found = Vec::new();
+            chunks[chunk].iter().for_each(|&read| self.look_at(registers, read, &mut found));
+            Ok(found)
+        })?;
+        let mut conflicts = vec![Vec::new(); registers.history.session_count()];
+        for edge in found.into_iter().flatten() {
+            conflicts[self.order.chains().chain_of(edge.reason) as usize].push(edge);
+        }
+        Ok(conflicts)
+    }
+
+    /// Lists the conflicts of one read, the last of each session.
+    fn look_at(&self, registers: &Registers<'_>, read: u32, conflicts: &mut Vec<Edge>) {
+        let chains = self.order.chains();
+        let Some(source) = registers.source[read as usize].get() else { return };
+        if registers.history.is_initial(source) {
+            return;
+        }
+        let (read_row, source_row) = (self.order.row(read), self.order.row(source.0));
+        let (session, place) = (chains.chain_of(read), chains.place_of(read));
+        for &segment in registers.segments(registers.read_key(read)) {
+            let entry = |row: Option<&[u32]>| row.map_or(0, |row| row[segment.chain as usize]);
+            let known = if segment.chain == session { place } else { entry(read_row) };
+            let known_to_source = entry(source_row);
+            if known <= known_to_source || segment.chain == chains.chain_of(source.0) {
+                continue;
+            }
+            let places = registers.places(segment);
+            let passed = places.partition_point(|&place| place < known);
+            if passed > 0 && places[passed - 1] >= known_to_source {
+                let last = registers.writes(segment)[passed - 1];
+                conflicts.push(Edge { from: last, to: source.0, reason: read });
+            }
+        }
+    }
+}
