@@ -70,6 +70,7 @@ mod levels;
 mod memory;
 
 pub use catalogue::{Model, UnknownModel, catalogue, find, load};
+pub use consistory_definition::ClientOrder;
 pub use consistory_definition::{
     Base, Check, CheckKind, CheckView, Claim, Definition, DoesNotApply, Function, FunctionId,
     Group, Kind, LitmusBase, Program, Standing, Term, TermId, Variable, VariableId, applies,
@@ -80,4 +81,3 @@ pub use lattice::{
 pub use levels::{SingleOperations, find_level, levels, on_single_operations};
 pub use memory::{MemoryModel, find_memory_model, load_memory_model, memory_models};
 pub use search::{EvaluateOptions, evaluate};
-pub use transactions::ClientOrder;
