@@ -20,7 +20,8 @@
 //! The modules, in reading order: `shape` generates histories without what their reads read,
 //! `sources` adds that, `reduce` leaves out what has no effect; `relation` is small relations,
 //! `compile` makes code over them out of a definition, `run` runs it; `scan` puts all of it
-//! together, and `contrast` and `survey` are what it is for.
+//! together, and `contrast` and `survey` are what it is for. `levels` does the same for isolation
+//! levels, by the reference evaluator.
 
 mod shape;
 
@@ -36,9 +37,11 @@ mod run;
 mod scan;
 
 mod contrast;
+mod levels;
 mod survey;
 
 pub use contrast::{Contrast, Side, contrast};
+pub use levels::{contrast_levels, scan_levels};
 pub use scan::{Question, Scan, ScanOptions, scan};
 pub use shape::Space;
 pub use survey::{Answer, Bounds, Pair, Survey, survey};

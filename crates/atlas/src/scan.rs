@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use consistory_check::Model;
-use consistory_history::{Action, History, HistoryBuilder};
+use consistory_history::{Action, Details, History, HistoryBuilder};
 use consistory_models::implies;
 use consistory_verdict::{Budget, Stopped};
 use consistory_work::on_threads;
@@ -435,6 +435,20 @@ impl Outline {
     /// Writes the history with some sources down: sessions t0, t1, ..., variables x, y, z, ...,
     /// each variable's values 1, 2, ... in the order of the writes.
     pub(crate) fn history(&self, sources: &[Source]) -> History {
+        self.build(sources, None)
+    }
+
+    /// Writes the history down with transactions; `is_joined` says whether an operation is in the
+    /// transaction of the one before it. Single operations have no brackets.
+    pub(crate) fn transactions(
+        &self,
+        sources: &[Source],
+        is_joined: impl Fn(usize) -> bool,
+    ) -> History {
+        self.build(sources, Some(&is_joined))
+    }
+
+    fn build(&self, sources: &[Source], is_joined: Option<&dyn Fn(usize) -> bool>) -> History {
         const NAMES: [&str; 16] =
             ["x", "y", "z", "a", "b", "c", "d", "e", "g", "h", "i", "j", "k", "l", "m", "n"];
         let mut builder = HistoryBuilder::new();
@@ -448,24 +462,31 @@ impl Outline {
                 _ => 0,
             })
             .collect();
+        let joins = |at: usize| {
+            let of_session = |at: &usize| self.sessions.get(*at) == self.sessions.get(at - 1);
+            at > 0 && of_session(&at) && is_joined.is_some_and(|is_joined| is_joined(at))
+        };
+        let mut transaction = None;
         for (at, &kind) in self.kinds.iter().enumerate() {
             let session = builder.session(&format!("t{}", self.sessions[at]));
+            if !joins(at) {
+                transaction = joins(at + 1).then(|| builder.begin_transaction());
+            }
+            let details = Details { transaction, ..Details::default() };
             let Some(variable) = self.variables[at] else {
-                builder.push(session, Action::Fence);
+                builder.push_with(session, Action::Fence, details);
                 continue;
             };
             let key = builder.key(NAMES[variable]);
             let source = sources.iter().find(|source| source.read == at);
             let found = source.and_then(|source| source.write).map_or(0, |write| values[write]);
             let (own, found) = (builder.int(values[at]), builder.int(found));
-            builder.push(
-                session,
-                match kind {
-                    Kind::Read => Action::Read { key, value: found },
-                    Kind::Rmw => Action::Rmw { key, read: found, write: own },
-                    Kind::Write | Kind::Fence => Action::Write { key, value: own },
-                },
-            );
+            let action = match kind {
+                Kind::Read => Action::Read { key, value: found },
+                Kind::Rmw => Action::Rmw { key, read: found, write: own },
+                Kind::Write | Kind::Fence => Action::Write { key, value: own },
+            };
+            builder.push_with(session, action, details);
         }
         builder.finish().expect("single operations are a history")
     }

@@ -17,11 +17,12 @@
 mod choice;
 mod evaluate;
 mod pairs;
+mod project;
 mod refute;
 mod walk;
 
-use consistory_definition::Definition;
-use consistory_history::{Action, History, KeyId, OpId};
+use consistory_definition::{ClientOrder, Definition, levels_apply};
+use consistory_history::{Action, History, KeyId, OpId, Value};
 use consistory_verdict::{Certificate, Verdict};
 
 use crate::finals::Finals;
@@ -30,6 +31,7 @@ use crate::replay::Cursor;
 use crate::{Rejection, name};
 use choice::{Choice, po};
 use evaluate::{Evaluator, holds};
+pub(crate) use project::Projection;
 
 /// How many operations, initial writes included, a history may have whose relations are computed.
 const MOST_OPERATIONS: usize = 2048;
@@ -45,22 +47,61 @@ pub fn certify_definition(
     claim: Verdict,
     certificate: &Certificate,
 ) -> Result<(), Rejection> {
-    applies(history, definition)?;
-    let candidates = Candidates::new(history);
+    certify_ordered_definition(history, definition, ClientOrder::default(), claim, certificate)
+}
+
+/// Accepts a certificate as [`certify_definition`] does; in a definition about transactions `so`
+/// stands for `order`.
+///
+/// Definitions that choose a commit order are refused.
+pub fn certify_ordered_definition(
+    history: &History,
+    definition: &Definition,
+    order: ClientOrder,
+    claim: Verdict,
+    certificate: &Certificate,
+) -> Result<(), Rejection> {
+    if !definition.is_transactional() {
+        applies(history, definition)?;
+        return certify_choice(&Candidates::new(history), definition, claim, certificate);
+    }
+    levels_apply(history).map_err(|_| Rejection::Unsupported { what: "this history" })?;
+    if definition.program().commit_order.is_some() {
+        return Err(Rejection::Unsupported { what: "commit orders" });
+    }
+    let is_null = |op| match history.action(op) {
+        Action::Append { value, .. } => *history.value(value) == Value::Null,
+        _ => false,
+    };
+    if history.ops().any(is_null) {
+        return Err(Rejection::Unsupported { what: "lists that hold null" });
+    }
+    let projection = Projection::new(history, order);
+    let candidates = Candidates::of_transactions(&projection);
+    certify_choice(&candidates, definition, claim, certificate)
+}
+
+/// Accepts a certificate about a history of single operations.
+fn certify_choice(
+    candidates: &Candidates<'_>,
+    definition: &Definition,
+    claim: Verdict,
+    certificate: &Certificate,
+) -> Result<(), Rejection> {
     match (claim, certificate) {
         (Verdict::Undecided, _) => Err(Rejection::NoClaim),
-        (Verdict::Violation, _) => refute::refute(&candidates, definition, certificate),
+        (Verdict::Violation, _) => refute::refute(candidates, definition, certificate),
         (Verdict::Consistent, Certificate::Witness { ww, wr }) => {
-            let wr = ReadsFrom::chosen(&candidates, wr)?;
+            let wr = ReadsFrom::chosen(candidates, wr)?;
             if !definition.has_store_order() && !ww.is_empty() {
                 return Err(Rejection::NoStoreOrder { part: "ww".into() });
             }
-            satisfies(&candidates, definition, &wr, ww)
+            satisfies(candidates, definition, &wr, ww)
         }
         (Verdict::Consistent, Certificate::Order { order, wr }) => {
-            let wr = ReadsFrom::chosen(&candidates, wr)?;
+            let wr = ReadsFrom::chosen(candidates, wr)?;
             let ww = store_order(&wr, order)?;
-            satisfies(&candidates, definition, &wr, &ww)
+            satisfies(candidates, definition, &wr, &ww)
         }
         (Verdict::Consistent, _) => {
             Err(Rejection::Kind { kind: certificate.kind(), claim: claim.as_str() })
@@ -72,9 +113,6 @@ pub fn certify_definition(
 fn applies(history: &History, definition: &Definition) -> Result<(), Rejection> {
     if history.ops().any(|op| matches!(history.action(op), Action::Call(_))) {
         return Err(Rejection::Unsupported { what: "objects' calls" });
-    }
-    if definition.is_transactional() {
-        return Err(Rejection::Unsupported { what: "definitions about transactions" });
     }
     if history.first_append().is_some() {
         return Err(Rejection::Unsupported { what: "appends to lists" });
@@ -113,6 +151,7 @@ fn satisfies(
     let history = wr.history;
     for read in history.ops() {
         if let Some(write) = wr.source(read)
+            && candidates.transactions.is_none()
             && po(history, read, write)
         {
             let (read, write) = (name(history, read), name(history, write));
@@ -124,7 +163,16 @@ fn satisfies(
         are_store_orders(wr, ww)?;
     }
     let before = ww.iter().flat_map(|(_, writes)| writes.windows(2).map(|pair| (pair[0], pair[1])));
-    let mut evaluator = Evaluator::new(history, definition, Choice::new(candidates, wr, before));
+    let choice = Choice::new(candidates, wr, before);
+    for &(first, second) in candidates.transactions.iter().flat_map(|t| &t.listed) {
+        let is_kept = !wr.counts(first)
+            || !wr.counts(second)
+            || choice.ww.contains(first.index(), second.index());
+        if !is_kept {
+            return Err(Rejection::BadStoreOrder { part: "ww".into(), op: name(history, second) });
+        }
+    }
+    let mut evaluator = Evaluator::new(history, candidates.transactions, definition, choice);
     evaluator.bind_globals()?;
     for (check, shown) in definition.program().checks.iter().zip(definition.checks()) {
         let observers: Vec<Option<usize>> = match &check.forall {

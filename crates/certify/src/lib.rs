@@ -59,7 +59,7 @@ mod views;
 use consistory_history::{History, KeyId, OpId};
 use consistory_verdict::{Certificate, Verdict};
 
-pub use definition::certify_definition;
+pub use definition::{certify_definition, certify_ordered_definition};
 use finals::Finals;
 pub use objects::{ObjectRejection, certify_object};
 use reads_from::{Candidates, ReadsFrom};

@@ -3,6 +3,7 @@
 use consistory_history::{History, KeyId, OpId, ValueId};
 use rustc_hash::FxHashMap;
 
+use crate::definition::Projection;
 use crate::{Rejection, exists, name};
 
 /// The writes that each read can have taken its value from.
@@ -12,6 +13,8 @@ pub(crate) struct Candidates<'a> {
     latest: FxHashMap<(KeyId, ValueId), OpId>,
     /// For each write the one with the next smaller id that writes the same value to the same key.
     earlier: Vec<Option<OpId>>,
+    /// Transactions of the operations, for definitions about transactions.
+    pub(crate) transactions: Option<&'a Projection>,
 }
 
 impl<'a> Candidates<'a> {
@@ -21,20 +24,33 @@ impl<'a> Candidates<'a> {
         let earlier = (0..ids)
             .map(|id| history.writes(OpId(id)).and_then(|write| latest.insert(write, OpId(id))))
             .collect();
-        Candidates { history, latest, earlier }
+        Candidates { history, latest, earlier, transactions: None }
+    }
+
+    /// Returns the candidates of a history of transactions: no transaction reads from itself.
+    pub(crate) fn of_transactions(projection: &'a Projection) -> Self {
+        Candidates { transactions: Some(projection), ..Candidates::new(&projection.history) }
+    }
+
+    /// Checks whether two operations are of one transaction.
+    fn is_internal(&self, read: OpId, write: OpId) -> bool {
+        self.transactions.is_some_and(|t| t.units[read.index()] == t.units[write.index()])
     }
 
     /// Iterates over the candidates of a read; what does not count as a read has none.
     pub(crate) fn of(&self, read: OpId) -> impl Iterator<Item = OpId> {
         let latest = self.history.reads(read).and_then(|found| self.latest.get(&found).copied());
         std::iter::successors(latest, |write| self.earlier[write.index()])
-            .filter(move |&write| write != read)
+            .filter(move |&write| write != read && !self.is_internal(read, write))
     }
 
     /// Says whether a write is a candidate of a read.
     fn has(&self, read: OpId, write: OpId) -> bool {
         let found = self.history.reads(read);
-        found.is_some() && found == self.history.writes(write) && read != write
+        found.is_some()
+            && found == self.history.writes(write)
+            && read != write
+            && !self.is_internal(read, write)
     }
 }
 
@@ -43,8 +59,9 @@ pub(crate) struct ReadsFrom<'a> {
     pub(crate) history: &'a History,
     /// For each recorded operation what it is known to read from.
     source: Vec<Option<OpId>>,
-    /// For each write how many operations are known to read from it.
+    /// For each write, or for each transaction, how many operations are known to read from it.
     readers: Vec<u32>,
+    transactions: Option<&'a Projection>,
 }
 
 impl<'a> ReadsFrom<'a> {
@@ -54,7 +71,8 @@ impl<'a> ReadsFrom<'a> {
         let mut wr = ReadsFrom {
             history,
             source: vec![None; history.len()],
-            readers: vec![0; history.len() + history.key_count()],
+            readers: vec![0; history.len() + history.key_count() + 1],
+            transactions: candidates.transactions,
         };
         for read in history.ops() {
             let mut writes = candidates.of(read);
@@ -106,10 +124,12 @@ impl<'a> ReadsFrom<'a> {
     pub(crate) fn set(&mut self, read: OpId, write: Option<OpId>) -> Option<OpId> {
         let before = std::mem::replace(&mut self.source[read.index()], write);
         if let Some(write) = before {
-            self.readers[write.index()] -= 1;
+            let at = self.counted_as(write);
+            self.readers[at] -= 1;
         }
         if let Some(write) = write {
-            self.readers[write.index()] += 1;
+            let at = self.counted_as(write);
+            self.readers[at] += 1;
         }
         before
     }
@@ -117,7 +137,18 @@ impl<'a> ReadsFrom<'a> {
     /// Says whether an operation counts: it took effect, or something reads from it.
     #[inline]
     pub(crate) fn counts(&self, op: OpId) -> bool {
-        self.history.is_certain(op) || self.readers[op.index()] > 0
+        self.history.is_certain(op)
+            || (self.readers[self.counted_as(op)] > 0
+                && (self.transactions.is_none() || self.history.writes(op).is_some()))
+    }
+
+    /// Returns where the readers of a write are counted: at itself, or at its transaction.
+    #[inline]
+    fn counted_as(&self, write: OpId) -> usize {
+        match self.transactions {
+            Some(transactions) => transactions.units[write.index()] as usize,
+            None => write.index(),
+        }
     }
 
     /// Gives the key that an operation writes, if it counts.

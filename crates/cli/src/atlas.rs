@@ -9,13 +9,14 @@ use consistory_check::{Model, Options, judge};
 use consistory_draw::{LatticeCard, LatticeEdge, LatticeNode, lattice_with_cards_svg};
 use consistory_formats::read;
 use consistory_history::{Action, History};
-use consistory_models::{Implication, catalogue, lattice};
+use consistory_models::{Implication, catalogue, find, lattice};
 use consistory_verdict::{Budget, Judgement};
 
 use crate::args::{AtlasArgs, AtlasFormat};
 use crate::contrast::shown;
 use crate::convert::find_inputs;
 use crate::error::{CliError, OK, UNDECIDED, report};
+use crate::level_contrast::atlas_section;
 use crate::output::{Output, write_file};
 use crate::report::{counted, quoted};
 
@@ -48,7 +49,7 @@ pub(crate) fn atlas(args: &AtlasArgs) -> Result<u8, CliError> {
     }
     let text = match args.format {
         AtlasFormat::Text => text(&survey, &sheets),
-        AtlasFormat::Markdown => markdown(&survey, &sheets),
+        AtlasFormat::Markdown => markdown(&survey, &sheets, &options),
         AtlasFormat::Svg => svg(&survey, &sheets),
         AtlasFormat::Json => json(&survey),
     };
@@ -227,7 +228,7 @@ const SLIPS: &str = "
 Two of the papers' separating examples do not do what is said of them ([slips 3 and 4](models.md#slips-in-the-papers)): independent reads of independent writes ([iriw.hist](../corpus/histories/iriw.hist)) satisfy neither CCM nor wCCM, so they tell those from nothing stronger; and the history of the thesis's Figure 5.6a already violates CCv and wTSO. With variables of their own for each side the latter tells wSC from SC and wTSO from TSO ([weak-tso-not-tso.hist](../corpus/histories/weak-tso-not-tso.hist)), and with fences wSC and wTSO from PSO and RMO ([weak-sc-not-pso.hist](../corpus/histories/weak-sc-not-pso.hist)).
 ";
 
-fn markdown(survey: &Survey, sheets: &[Sheet]) -> String {
+fn markdown(survey: &Survey, sheets: &[Sheet], options: &ScanOptions) -> String {
     let Bounds { plain, extended } = survey.bounds;
     let mut page = format!(
         "# Atlas\n\n\
@@ -287,6 +288,7 @@ fn markdown(survey: &Survey, sheets: &[Sheet]) -> String {
             sheet.text
         );
     }
+    page += &atlas_section(options);
     page
 }
 
@@ -324,7 +326,8 @@ fn open_pairs(survey: &Survey) -> String {
 /// Lists the implications that the others follow from, and how each is known.
 fn proofs() -> String {
     let mut lines = String::new();
-    for Implication { from, to, standing } in &lattice().edges {
+    let is_register = |implication: &&Implication| find(implication.from).is_ok();
+    for Implication { from, to, standing } in lattice().edges.iter().filter(is_register) {
         let _ = writeln!(lines, "- **{from}** ⇒ **{to}**, {standing}");
     }
     lines
@@ -332,7 +335,8 @@ fn proofs() -> String {
 
 /// Draws the lattice; an edge says which history the weaker model allows and the stronger forbids.
 fn svg(survey: &Survey, sheets: &[Sheet]) -> String {
-    let lattice = lattice();
+    let mut lattice = lattice();
+    lattice.nodes.retain(|(id, _)| find(id).is_ok());
     let place = |id: &str| lattice.nodes.iter().position(|(node, _)| *node == id);
     let top = lattice.nodes.iter().map(|(_, rank)| *rank).max().unwrap_or(0);
     let nodes: Vec<LatticeNode> = lattice

@@ -12,11 +12,15 @@ use consistory_verdict::Budget;
 
 use crate::args::{ContrastArgs, OutputFormat};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
+use crate::level_contrast;
 use crate::output::{Output, write_file};
 use crate::report::{counted, quoted};
 
 /// Looks for histories that one of two models allows and the other forbids.
 pub(crate) fn contrast(args: &ContrastArgs) -> Result<u8, CliError> {
+    if let Some(code) = level_contrast::contrast(args)? {
+        return Ok(code);
+    }
     let models = [register_model(&args.first)?, register_model(&args.second)?];
     if models[0].id() == models[1].id() {
         return Err(CliError::usage("name two different models, by id or by path"));

@@ -12,6 +12,7 @@ mod generate;
 mod infer;
 mod interrupt;
 mod kernel;
+mod level_contrast;
 mod litmus;
 mod man;
 mod models;

@@ -6,7 +6,8 @@ use std::path::Path;
 use consistory::{Model, is_path, load_definition};
 use consistory_draw::{LatticeEdge, LatticeNode, lattice_svg, table};
 use consistory_models::{
-    catalogue, find, find_memory_model, lattice, lattice_dot, lattice_text, memory_models,
+    catalogue, find, find_level, find_memory_model, lattice, lattice_dot, lattice_text, levels,
+    memory_models,
 };
 use consistory_spec::{NAMED, ObjectModel, object_model_implies};
 
@@ -33,6 +34,12 @@ fn list() -> String {
         .collect();
     let mut text = "Models of registers, for `check`, `contrast` and `atlas`\n".to_owned();
     text += &table(&["id", "model", "source"], &rows);
+    let rows: Vec<Vec<String>> = levels()
+        .iter()
+        .map(|level| vec![level.id.to_owned(), level.title.clone(), level.source.clone()])
+        .collect();
+    text += "\nIsolation levels of transactions, for `check` and `contrast`, each with `--order`\n";
+    text += &table(&["id", "level", "source"], &rows);
     let rows: Vec<Vec<String>> = NAMED
         .iter()
         .filter_map(|id| ObjectModel::named(id))
@@ -100,6 +107,9 @@ fn show(model: &str) -> Result<String, CliError> {
         });
     }
     let model = &*model.to_ascii_lowercase();
+    if let Some(level) = find_level(model) {
+        return Ok(level.text.to_owned());
+    }
     match find(model) {
         Ok(model) => Ok(model.text.to_owned()),
         Err(_) => {
@@ -120,7 +130,8 @@ fn svg() -> String {
         .nodes
         .iter()
         .map(|&(id, rank)| {
-            let title = find(id).map(|model| model.title.clone()).unwrap_or_default();
+            let model = find(id).ok().or_else(|| find_level(id));
+            let title = model.map(|model| model.title.clone()).unwrap_or_default();
             LatticeNode { id: id.to_owned(), title, level: top - rank, note: String::new() }
         })
         .collect();

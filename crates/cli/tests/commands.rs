@@ -115,7 +115,9 @@ fn a_stream_and_a_history_are_the_same_events() {
 fn the_catalogue_is_listed_shown_and_drawn() {
     let folder = Folder::new();
     let list = folder.run("models").out;
-    for id in ["cc", "ccv", "cm", "ccm", "wsc", "sc", "wccm", "wtso", "tso", "pso", "rmo"] {
+    let levels = ["rc", "ra", "tcc", "pc", "psi", "si", "ser"];
+    let models = ["cc", "ccv", "cm", "ccm", "wsc", "sc", "wccm", "wtso", "tso", "pso", "rmo"];
+    for id in models.into_iter().chain(levels) {
         assert!(list.lines().any(|line| line.starts_with(&format!("{id} "))), "{id}");
         let shown = folder.run(&format!("models show {id}"));
         assert_eq!(shown.code, 0);

@@ -29,6 +29,11 @@ fn a_difference_is_found_judged_and_drawn() {
 #[test]
 fn exit_codes_say_what_was_found() {
     let folder = Folder::new();
+    folder.write(
+        "visible.cat",
+        "\"No sessions\" include \"transactions.cat\" with ww from store-orders \
+         acyclic causes | lift(ww) | forced(lift(wr)) as Fractured",
+    );
     folder.write("same.cat", "\"SC again\"\ninclude \"sc.cat\"\n");
     folder.write("nof.cat", "\"no fences\"\nempty [F] as NoF\n");
     folder.write("bad.cat", "\"bad\"\nacyclic nothing\n");
@@ -43,6 +48,15 @@ fn exit_codes_say_what_was_found() {
         ("contrast tso sc --bound 1 --fences", 0, "sc forbids, up to 1 operation, with fences."),
         ("contrast tso sc --bound 2 --sessions 1", 0, "up to 2 operations, 1 session."),
         ("contrast wsc sc --bound 12 --budget 50ms", 3, "larger ones are undecided"),
+        ("contrast si ser --bound 4", 1, "t0: [ w(x,1) r(y,0) ]\n    t1: [ w(y,1) r(x,0) ]\n"),
+        ("contrast si ser", 1, "ser allows nothing that si forbids (proved"),
+        (
+            "contrast SER si --order none --bound 3",
+            0,
+            "si allows nothing that ser forbids, up to 3",
+        ),
+        ("contrast visible.cat ra --bound 4", 1, "visible.cat allows and ra forbids"),
+        ("contrast si ser --format json", 1, "\"pattern\":\"CyclicSER\""),
     ] {
         let ran = folder.run(command);
         assert_eq!(ran.code, code, "{command}: {}{}", ran.out, ran.err);
@@ -53,6 +67,8 @@ fn exit_codes_say_what_was_found() {
         "contrast sc bad.cat",
         "contrast sc nosuch",
         "contrast sc tso --bound 99",
+        "contrast ser sc",
+        "contrast ser ser",
     ] {
         let ran = folder.run(command);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{command}");
@@ -117,6 +133,15 @@ fn the_atlas_of_the_documentation_is_current() {
         {
             shown.push((from.to_owned(), to.to_owned(), history.clone()));
         }
+    }
+    let written = Folder::new().run("atlas --bound 1 --extended 1 --format markdown").out;
+    let heading = "\n## Isolation levels";
+    let levels = &written[written.find(heading).expect("what is written has the levels")..];
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        let before = page.find(heading).map_or(&*page, |at| &page[..at]);
+        std::fs::write(root.join("docs/atlas.md"), format!("{before}{levels}")).unwrap();
+    } else {
+        assert!(page.ends_with(levels), "UPDATE_EXPECT=1 rewrites the page\n{levels}");
     }
     const BOUND: usize = 5;
     let operations = |history: &str| history.matches('(').count();

@@ -60,6 +60,19 @@ pub enum DoesNotApply {
     },
 }
 
+/// The order between transactions that the clients bring: what `so` stands for in a definition about
+/// transactions.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum ClientOrder {
+    /// None: only the initial transaction comes before all others.
+    None,
+    /// The order of each session.
+    #[default]
+    Session,
+    /// The order of each session, and a transaction before another that began after it ended.
+    Realtime,
+}
+
 /// Checks that models of registers apply to a history: it holds no calls of objects, and no
 /// transaction that may have taken effect has more than one operation.
 pub fn applies(history: &History) -> Result<(), DoesNotApply> {

@@ -13,7 +13,7 @@ mod definition;
 mod program;
 
 pub use analysis::{Analysis, Pruning};
-pub use applies::{DoesNotApply, applies, levels_apply};
+pub use applies::{ClientOrder, DoesNotApply, applies, levels_apply};
 pub use definition::{CheckView, Claim, Definition, Metadata, SourceFile, Standing};
 pub use program::{
     Base, Check, CheckKind, Function, FunctionId, Group, Kind, LitmusBase, Program, Span, Term,

@@ -7,7 +7,8 @@
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-use crate::catalogue::catalogue;
+use crate::catalogue::{Model, catalogue};
+use crate::levels::{levels, on_single_operations};
 use consistory_definition::Standing;
 
 /// That every history that satisfies one model satisfies another.
@@ -32,9 +33,8 @@ pub struct Lattice {
 }
 
 static IMPLICATIONS: LazyLock<Vec<Implication>> = LazyLock::new(|| {
-    let known = |id: &str| catalogue().iter().find(|model| model.id == id).map(|model| model.id);
-    catalogue()
-        .iter()
+    let known = |id: &str| models().find(|model| model.id == id).map(|model| model.id);
+    models()
         .flat_map(|model| {
             model.definition.implies().iter().filter_map(move |claim| {
                 let to = known(&claim.implied)?;
@@ -44,17 +44,22 @@ static IMPLICATIONS: LazyLock<Vec<Implication>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Gives the implications as the definitions claim them.
+/// Iterates over the models of registers and the isolation levels.
+fn models() -> impl Iterator<Item = &'static Model> {
+    catalogue().iter().chain(levels())
+}
+
+/// Returns the implications as the definitions claim them.
 pub fn implications() -> &'static [Implication] {
     &IMPLICATIONS
 }
 
-/// Says how it is known that the first model implies the second, if it is proved.
+/// Returns how it is known that the first model implies the second, if it is proved.
 ///
 /// A model implies itself by definition. What follows by transitivity is proved by its steps.
 pub fn implies(from: &str, to: &str) -> Option<Standing> {
     if from == to {
-        return catalogue().iter().any(|model| model.id == from).then_some(Standing::Definition);
+        return models().any(|model| model.id == from).then_some(Standing::Definition);
     }
     let path = path(from, to, &[])?;
     if let [step] = path[..] {
@@ -67,7 +72,7 @@ pub fn implies(from: &str, to: &str) -> Option<Standing> {
     Some(Standing::Proved { by: steps.join(", ") })
 }
 
-/// Keeps of some models those that no other of them implies.
+/// Returns those of some models that no other of them implies.
 pub fn strongest<'a>(ids: &[&'a str]) -> Vec<&'a str> {
     ids.iter()
         .enumerate()
@@ -81,15 +86,14 @@ pub fn strongest<'a>(ids: &[&'a str]) -> Vec<&'a str> {
         .collect()
 }
 
-/// Gives the lattice without what follows from the rest.
+/// Returns the lattice without implications that follow from others.
 pub fn lattice() -> Lattice {
     let edges: Vec<Implication> = implications()
         .iter()
         .filter(|edge| path(edge.from, edge.to, &[edge]).is_none())
         .cloned()
         .collect();
-    let mut nodes: Vec<(&'static str, usize)> =
-        catalogue().iter().map(|model| (model.id, 0)).collect();
+    let mut nodes: Vec<(&'static str, usize)> = models().map(|model| (model.id, 0)).collect();
     // As many rounds as there are models settle every rank, as implication has no cycle.
     for _ in 0..nodes.len() {
         for edge in &edges {
@@ -103,7 +107,7 @@ pub fn lattice() -> Lattice {
     Lattice { nodes, edges }
 }
 
-/// Shows the lattice as text, a line an implication, strong models first.
+/// Returns the lattice as text, one line per implication, strong models first.
 pub fn lattice_text() -> String {
     let Lattice { mut nodes, edges } = lattice();
     nodes.sort_by_key(|&(_, rank)| std::cmp::Reverse(rank));
@@ -114,15 +118,22 @@ pub fn lattice_text() -> String {
             let _ = writeln!(text, "{:<5} {arrow} {:<5} {}", edge.from, edge.to, edge.standing);
         }
     }
+    for same in on_single_operations() {
+        let _ = writeln!(
+            text,
+            "{:<5} =  {:<5} where every transaction is one operation, {}",
+            same.level, same.model, same.standing
+        );
+    }
     text
 }
 
-/// Shows the lattice as a Graphviz graph; what is not proved is dashed.
+/// Returns the lattice as a Graphviz graph; implications that are not proved are dashed.
 pub fn lattice_dot() -> String {
     let Lattice { nodes, edges } = lattice();
     let mut text = String::from("digraph models {\n  rankdir=TB;\n  node [shape=box];\n");
     for (id, _) in nodes {
-        let name = catalogue().iter().find(|model| model.id == id).map_or(id, |model| &model.name);
+        let name = models().find(|model| model.id == id).map_or(id, |model| &model.name);
         let _ = writeln!(text, "  {id} [label=\"{name}\"];");
     }
     for edge in edges {

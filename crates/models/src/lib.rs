@@ -71,6 +71,7 @@ mod memory;
 mod table;
 
 pub use catalogue::{Model, UnknownModel, catalogue, find, load};
+pub use consistory_definition::ClientOrder;
 pub use consistory_definition::{
     Base, Check, CheckKind, CheckView, Claim, Definition, DoesNotApply, Function, FunctionId,
     Group, Kind, LitmusBase, Program, Standing, Term, TermId, Variable, VariableId, applies,
@@ -82,4 +83,3 @@ pub use levels::{SingleOperations, find_level, levels, on_single_operations};
 pub use memory::{MemoryModel, find_memory_model, load_memory_model, memory_models};
 pub use search::{EvaluateOptions, evaluate};
 pub use table::{Row, find_row, table};
-pub use transactions::ClientOrder;

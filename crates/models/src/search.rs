@@ -38,12 +38,11 @@ use crate::finals::{FINAL_VALUE, Finals};
 use crate::interpret::{Evaluated, Interpreter, Stage};
 use crate::ordering::contains_order;
 use crate::register::{BadRead, Register};
-use crate::transactions::ClientOrder;
 use consistory_definition::CheckKind;
 use consistory_definition::Definition;
 use consistory_definition::DoesNotApply;
 use consistory_definition::Pruning;
-use consistory_definition::TermId;
+use consistory_definition::{ClientOrder, TermId};
 use consistory_order::Matrix;
 
 /// How [`evaluate`] goes about its work.

@@ -13,21 +13,10 @@
 //! before it, and that everybody else's appends come later. Two lists that disagree, or that tear
 //! the appends of a transaction apart, have an `IncompatibleOrder`.
 
+use consistory_definition::ClientOrder;
 use consistory_history::{Action, History, Interval, KeyId, KeyKind, OpId, Status, Value, ValueId};
 
 use crate::register::{BadRead, Register, Role};
-
-/// The order between transactions that the clients bring: what `so` stands for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum ClientOrder {
-    /// None: only the initial transaction comes before all others.
-    None,
-    /// The order of each session.
-    #[default]
-    Session,
-    /// The order of each session, and a transaction before another that began after it ended.
-    Realtime,
-}
 
 /// The unit of the initial writes.
 const INITIAL: usize = 0;

@@ -557,7 +557,7 @@ fn the_guide_is_true() {
             _ => {}
         }
     }
-    assert_eq!(seen, [2, 2]);
+    assert_eq!(seen, [5, 2]);
     assert!(
         include_str!("../../../models/relations.cat").contains(
             guide.split("```cat-fragment\n").nth(1).unwrap().split("```").next().unwrap()

@@ -31,6 +31,7 @@ use consistory_history::{Action, History, OpId};
 
 use super::choice::{Choice, key, po, same_session};
 use super::pairs::Pairs;
+use super::project::Projection;
 use crate::Rejection;
 
 /// How many words may be looked at to check one certificate; that takes some ten seconds.
@@ -80,6 +81,8 @@ impl Facts {
 /// A definition under one choice after another.
 pub(super) struct Evaluator<'a> {
     history: &'a History,
+    /// Transactions of the operations, for definitions about transactions.
+    transactions: Option<&'a Projection>,
     program: &'a Program,
     choice: Choice,
     /// The predefined names, those that were used.
@@ -92,10 +95,16 @@ pub(super) struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn new(history: &'a History, definition: &'a Definition, choice: Choice) -> Self {
+    pub(super) fn new(
+        history: &'a History,
+        transactions: Option<&'a Projection>,
+        definition: &'a Definition,
+        choice: Choice,
+    ) -> Self {
         let program = definition.program();
         Evaluator {
             history,
+            transactions,
             program,
             choice,
             bases: Vec::new(),
@@ -375,6 +384,8 @@ impl<'a> Evaluator<'a> {
             set
         };
         let (reads, writes) = (|op| h.reads(op).is_some(), |op| h.writes(op).is_some());
+        let transactions = self.transactions;
+        let unit = |at: usize| transactions.map_or(at as u32, |t| t.units[at]);
         let internal = |a: usize, b: usize| a == b || same_session(h, op(a), op(b));
         let (kind, found) = match base {
             Base::Everything => (Kind::Set, set(&|_| true)),
@@ -396,8 +407,20 @@ impl<'a> Evaluator<'a> {
             Base::Ext => (Kind::Relation, pairs(&|a, b| !internal(a, b))),
             Base::Wr => (Kind::Relation, choice.wr.clone()),
             Base::Ww => (Kind::Relation, choice.ww.clone()),
-            Base::Transaction | Base::ClientOrder | Base::RealTime | Base::CommitOrder => {
-                unreachable!("definitions about transactions are refused before they are evaluated")
+            Base::Transaction => (Kind::Relation, pairs(&|a, b| unit(a) == unit(b))),
+            Base::ClientOrder => {
+                let ordered = |a, b| {
+                    transactions.is_some_and(|t| t.client_order.contains(&(unit(a), unit(b))))
+                };
+                (Kind::Relation, pairs(&ordered))
+            }
+            Base::RealTime => {
+                let ordered =
+                    |a, b| transactions.is_some_and(|t| t.real_time.contains(&(unit(a), unit(b))));
+                (Kind::Relation, pairs(&ordered))
+            }
+            Base::CommitOrder => {
+                unreachable!("commit orders are refused before they are evaluated")
             }
             Base::Litmus(_) => unreachable!("{NOT_A_HISTORY}"),
         };
@@ -436,7 +459,7 @@ mod tests {
         let wr = ReadsFrom::unambiguous(&candidates);
         let choice = Choice::new(&candidates, &wr, std::iter::empty());
         let definition = &find("ccm").unwrap().definition;
-        let mut evaluator = Evaluator::new(&history, definition, choice);
+        let mut evaluator = Evaluator::new(&history, None, definition, choice);
         assert_eq!(evaluator.bind_globals(), Ok(()));
         evaluator.globals.fill(None);
         evaluator.work = MOST_WORK - 100;

@@ -105,7 +105,11 @@ impl<'a> Proof<'a> {
         let (read, write) = (there.from, there.to);
         let history = cases.wr.history;
         let flawed = |edge: &Edge| rejected(history, edge, cases.part("edges"), Flaw::NotGiven);
-        if !exists(history, read) || !exists(history, write) || !po(history, read, write) {
+        let is_future = cases.candidates.transactions.is_none()
+            && exists(history, read)
+            && exists(history, write)
+            && po(history, read, write);
+        if !is_future {
             return Err(flawed(there));
         }
         if cases.wr.source(read) != Some(write) {
@@ -190,6 +194,9 @@ impl<'a> Proof<'a> {
         };
         let before = cases.ww.iter().copied();
         let before = before.chain(self.finals.before.iter().copied());
+        let listed = cases.candidates.transactions.iter().flat_map(|t| &t.listed).copied();
+        let counts = |&(a, b): &(OpId, OpId)| cases.wr.counts(a) && cases.wr.counts(b);
+        let before = before.chain(listed.filter(counts));
         let before = before.chain(history.ops().filter_map(initial));
         let choice = Choice::new(cases.candidates, &cases.wr, before);
         let mut evaluator = match self.evaluator.take() {
@@ -197,7 +204,7 @@ impl<'a> Proof<'a> {
                 evaluator.choose(choice)?;
                 evaluator
             }
-            None => Evaluator::new(history, self.definition, choice),
+            None => Evaluator::new(history, cases.candidates.transactions, self.definition, choice),
         };
         evaluator.spend(cases.ww.len() as u64)?;
         evaluator.bind_globals()?;

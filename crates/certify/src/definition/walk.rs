@@ -93,6 +93,8 @@ impl<'a> Labels<'a> {
             ("po", Meaning::Base(Base::Po)),
             ("wr", Meaning::Base(Base::Wr)),
             ("ww", Meaning::Base(Base::Ww)),
+            ("so", Meaning::Base(Base::ClientOrder)),
+            ("rt", Meaning::Base(Base::RealTime)),
             ("final", Meaning::Final),
         ] {
             // A name that the definition binds again may stand for either.

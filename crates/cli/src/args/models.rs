@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use consistory_models::ClientOrder;
 
 use super::{JobsArgs, OutputFormat};
 use crate::units;
@@ -29,7 +30,7 @@ Exit code: 0 done, 2 bad usage, 3 the budget ran out.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ContrastArgs {
-    /// A model's id, or a path to a definition file.
+    /// The id of a model of registers or of an isolation level, or a path to a definition file.
     #[arg(value_name = "A")]
     pub(crate) first: String,
     /// Another.
@@ -50,6 +51,9 @@ pub(crate) struct ContrastArgs {
     /// Have read-modify-writes.
     #[arg(long)]
     pub(crate) rmws: bool,
+    /// The order of transactions that isolation levels respect: none, session or realtime.
+    #[arg(long, value_enum, default_value_t = OrderArg::Session)]
+    pub(crate) order: OrderArg,
     /// How to print what is found.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
@@ -61,6 +65,27 @@ pub(crate) struct ContrastArgs {
     /// Draw each violation as SVG into this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) draw: Option<PathBuf>,
+}
+
+/// The order of transactions that the clients bring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum OrderArg {
+    /// None but that of the initial transaction.
+    None,
+    /// The order of each session.
+    Session,
+    /// The order of each session, and real time.
+    Realtime,
+}
+
+impl From<OrderArg> for ClientOrder {
+    fn from(order: OrderArg) -> ClientOrder {
+        match order {
+            OrderArg::None => ClientOrder::None,
+            OrderArg::Session => ClientOrder::Session,
+            OrderArg::Realtime => ClientOrder::Realtime,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
