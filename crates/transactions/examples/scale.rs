@@ -53,7 +53,7 @@ fn generate(
             } else {
                 random(&mut state) as usize % keys
             };
-            plan.push((k, random(&mut state) % 2 == 0));
+            plan.push((k, random(&mut state).is_multiple_of(2)));
         }
         if snapshots {
             // First committer wins: take the newest state if there is a conflict.

@@ -270,7 +270,7 @@ impl<'p, 't> Graph<'p, 't> {
         let mut changed = std::mem::take(&mut self.past_changed);
         changed.resize(self.events(), false);
         for (i, &event) in self.order.iter().enumerate() {
-            if i % EVENTS_PER_CHECK == 0 {
+            if i.is_multiple_of(EVENTS_PER_CHECK) {
                 budget.check()?;
             }
             let (chain, place) = self.spot(event);
@@ -308,7 +308,7 @@ impl<'p, 't> Graph<'p, 't> {
         let mut changed = std::mem::take(&mut self.future_changed);
         changed.resize(self.events(), false);
         for (i, &event) in self.order.iter().rev().enumerate() {
-            if i % EVENTS_PER_CHECK == 0 {
+            if i.is_multiple_of(EVENTS_PER_CHECK) {
                 budget.check()?;
             }
             let (chain, place) = self.spot(event);

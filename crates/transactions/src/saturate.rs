@@ -134,7 +134,7 @@ impl<'p, 't> Saturation<'p, 't> {
     /// Applies the rules once to all transactions whose clocks changed.
     fn derive(&mut self, budget: &Budget) -> Result<Option<(u32, u32)>, Stopped> {
         for node in 0..self.graph.problem.tx.len() as u32 {
-            if node as usize % NODES_PER_CHECK == 0 {
+            if (node as usize).is_multiple_of(NODES_PER_CHECK) {
                 budget.check()?;
             }
             if let Some(found) = self.derive_known(node) {

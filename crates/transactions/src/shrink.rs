@@ -149,14 +149,12 @@ fn part(history: &History, keep: &[bool], keep_bad: bool) -> History {
         }
         let bad: FxHashSet<u32> = tx.bad_reads().iter().map(|bad| bad.read.0).collect();
         // The operations of the part are the kept ones, in the same order.
-        let mut at = 0;
         let mut removed = false;
-        for kept in keep.iter_mut().filter(|kept| **kept) {
+        for (kept, at) in keep.iter_mut().filter(|kept| **kept).zip(0u32..) {
             if bad.contains(&at) {
                 *kept = false;
                 removed = true;
             }
-            at += 1;
         }
         if !removed {
             return part;

@@ -38,14 +38,14 @@ pub(crate) fn decide<'p, 't>(
         Level::Causal => causal(&mut graph, budget)?,
         Level::ReadAtomic => {
             let mut forced = Forced::new(problem);
-            forced.from_reads(level, budget)?;
-            forced.from_sessions(budget)?;
-            forced.from_real_time(budget)?;
+            forced.by_reads(level, budget)?;
+            forced.by_sessions(budget)?;
+            forced.by_real_time(budget)?;
             forced.finish(&mut graph)
         }
         _ => {
             let mut forced = Forced::new(problem);
-            forced.from_reads(level, budget)?;
+            forced.by_reads(level, budget)?;
             forced.finish(&mut graph)
         }
     };
@@ -65,7 +65,7 @@ fn causal(graph: &mut Saturation<'_, '_>, budget: &Budget) -> Result<Saturated, 
     budget.reserve(graph.graph.clock_bytes() / 2)?;
     graph.graph.sweep_past(budget)?;
     for node in 0..graph.graph.problem.tx.len() as u32 {
-        if node as usize % NODES_PER_CHECK == 0 {
+        if (node as usize).is_multiple_of(NODES_PER_CHECK) {
             budget.check()?;
         }
         if let Some((read, writer)) = graph.derive_known(node) {
@@ -99,7 +99,7 @@ impl<'p, 't> Forced<'p, 't> {
     }
 
     /// Goes through what transactions know by reading from it.
-    fn from_reads(&mut self, level: Level, budget: &Budget) -> Result<(), Stopped> {
+    fn by_reads(&mut self, level: Level, budget: &Budget) -> Result<(), Stopped> {
         let problem = self.problem;
         let tx = problem.tx;
         // The latest read of each key within the transaction, and the one before it.
@@ -107,7 +107,7 @@ impl<'p, 't> Forced<'p, 't> {
         let mut earlier: Vec<u32> = Vec::new();
         let mut sources: Vec<(u32, u32)> = Vec::new();
         for node in 0..tx.len() as u32 {
-            if node as usize % NODES_PER_CHECK == 0 {
+            if (node as usize).is_multiple_of(NODES_PER_CHECK) {
                 budget.check()?;
             }
             let reads = tx.reads_of(node);
@@ -147,7 +147,7 @@ impl<'p, 't> Forced<'p, 't> {
     }
 
     /// Goes through what transactions know by session order.
-    fn from_sessions(&mut self, budget: &Budget) -> Result<(), Stopped> {
+    fn by_sessions(&mut self, budget: &Budget) -> Result<(), Stopped> {
         let problem = self.problem;
         if problem.order == ClientOrder::None {
             return Ok(());
@@ -155,7 +155,7 @@ impl<'p, 't> Forced<'p, 't> {
         let tx = problem.tx;
         let mut latest = vec![(NONE, NONE); tx.history().key_count()];
         for node in 0..tx.len() as u32 {
-            if node as usize % NODES_PER_CHECK == 0 {
+            if (node as usize).is_multiple_of(NODES_PER_CHECK) {
                 budget.check()?;
             }
             let session = tx.session_of(node);
@@ -173,7 +173,7 @@ impl<'p, 't> Forced<'p, 't> {
     }
 
     /// Goes through what transactions know because it ended before they began.
-    fn from_real_time(&mut self, budget: &Budget) -> Result<(), Stopped> {
+    fn by_real_time(&mut self, budget: &Budget) -> Result<(), Stopped> {
         let problem = self.problem;
         if problem.order != ClientOrder::Realtime {
             return Ok(());
@@ -186,7 +186,7 @@ impl<'p, 't> Forced<'p, 't> {
             .map(|chain| problem.members(chain).iter().map(|&node| start(node)).is_sorted())
             .collect();
         for node in 0..tx.len() as u32 {
-            if node as usize % NODES_PER_CHECK == 0 {
+            if (node as usize).is_multiple_of(NODES_PER_CHECK) {
                 budget.check()?;
             }
             let Some(began) = start(node) else { continue };
