@@ -87,6 +87,11 @@ pub enum Error {
     },
     /// Judging a history panicked, which is a defect of Consistory.
     Internal(Panicked),
+    /// Isolation levels say nothing about a history.
+    NoTransactions {
+        /// The reason.
+        reason: String,
+    },
     /// Judging a history of a named source failed.
     At {
         /// The name of the source.
@@ -138,7 +143,8 @@ impl Error {
             | Error::Text(_)
             | Error::File { .. }
             | Error::DoesNotApply { .. }
-            | Error::NoneApplies { .. } => return None,
+            | Error::NoneApplies { .. }
+            | Error::NoTransactions { .. } => return None,
         })
     }
 
@@ -186,6 +192,9 @@ impl fmt::Display for Error {
                 write!(f, "none of the models applies: {reason}")
             }
             Error::Internal(panicked) => write!(f, "{panicked}"),
+            Error::NoTransactions { reason } => {
+                write!(f, "isolation levels do not apply: {reason}")
+            }
             Error::At { source, index, error } => write!(f, "{source} [{index}]: {error}"),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use consistory_check::Model as RegisterModel;
 use consistory_models::{Definition, UnknownModel, catalogue, find, find_row};
 use consistory_spec::{NAMED, ObjectModel};
-use consistory_verdict::Family;
+use consistory_verdict::{Family, Level};
 
 use crate::Error;
 
@@ -14,6 +14,7 @@ use crate::Error;
 pub(crate) enum Choice {
     Register(RegisterModel),
     Object(ObjectModel),
+    Isolation(Level),
     /// Every model that applies to a history.
     All,
     /// The same, with the strongest satisfied ones reported.
@@ -30,6 +31,9 @@ pub(crate) fn choose(name: &str) -> Result<Choice, Error> {
         "all" => return Ok(Choice::All),
         "strongest" => return Ok(Choice::Strongest),
         _ => {}
+    }
+    if let Some(level) = Level::find(&id) {
+        return Ok(Choice::Isolation(level));
     }
     match ObjectModel::named(&id) {
         Some(model) => Ok(Choice::Object(model)),
