@@ -75,14 +75,13 @@ pub use consistory_litmus as litmus;
 /// Coherence protocols in Murphi: every run explored, sequential consistency proved.
 ///
 /// ```
-/// use consistory::Budget;
-/// use consistory::protocol::{Model, Options, Sequential, verify};
+/// use consistory::protocol::{Explorer, Model, Options, Outcome};
 ///
 /// let text = std::fs::read_to_string("../../corpus/protocols/serial.m").unwrap();
 /// let system = Model::parse("serial.m", &text).unwrap().tracked().unwrap();
 /// let options = Options { deadlock: false, ..Options::default() };
-/// let proof = verify(&system, &options, &Budget::unlimited(), &mut |_| {}).unwrap();
-/// assert!(matches!(proof.outcome, Sequential::Proved));
+/// let explored = Explorer::new(&system).options(options).run().unwrap();
+/// assert!(matches!(explored.outcome, Outcome::Holds));
 /// ```
 #[cfg(feature = "protocol")]
 pub use consistory_protocol as protocol;
