@@ -54,6 +54,7 @@ mod refute;
 mod rejection;
 mod replay;
 mod store_order;
+mod transactions;
 mod views;
 
 use consistory_history::{History, KeyId, OpId};
@@ -65,6 +66,7 @@ pub use objects::{ObjectRejection, certify_object};
 use reads_from::{Candidates, ReadsFrom};
 pub use rejection::{Flaw, Rejection};
 use store_order::Memory;
+pub use transactions::{TransactionRejection, certify_transactions};
 
 /// Accepts a certificate if it proves the claim that a history satisfies or violates a model.
 ///

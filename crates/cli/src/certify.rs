@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use consistory::{Model, NamedObject, Outcome, Proof};
+use consistory::{ClientOrder, Family, Model, NamedObject, Outcome, Proof};
 use consistory_formats::{Histories, Input, read};
-use consistory_history::History;
+use consistory_history::{History, is_of_transaction_calls, transactions_of_calls};
 use consistory_verdict::{Budget, MAX_DEPTH};
 use serde_json::Value;
 
@@ -206,11 +206,21 @@ fn check_result(
         }
         None => json,
     };
-    let known = match object {
-        Some(object) => Model::of_object(object.clone(), &model),
-        None => Model::register(&model),
+    let order = result.get("order").and_then(Value::as_str).and_then(ClientOrder::find);
+    let isolation = Model::isolation(&model, order.unwrap_or_default());
+    let known = match (object, isolation) {
+        (None, Some(isolation)) => Ok(isolation),
+        (Some(object), _) => Model::of_object(object.clone(), &model),
+        (None, None) => Model::register(&model),
     };
     let known = known.map_err(|error| error.to_string())?;
+    let transactions;
+    let history = if known.family() == Family::Transactions && is_of_transaction_calls(history) {
+        transactions = transactions_of_calls(history).map_err(|error| error.to_string())?;
+        &transactions
+    } else {
+        history
+    };
     // A certificate that cannot be read, since it names an operation that is not in the history,
     // say, proves nothing.
     let accepted = Proof::read(history, known.family(), json)

@@ -13,9 +13,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::args::{CheckArgs, InputArgs, OutputFormat};
 use crate::digest::{Detail, Digest, Page, page};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
-use crate::infer;
 use crate::output::{StandardOutput, write_file};
 use crate::report::counted;
+use crate::{anomalies, infer};
 
 /// What to print of an item.
 struct Done {
@@ -35,6 +35,10 @@ enum Text {
 pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
     if args.objects.infer_levels {
         return infer::infer(args);
+    }
+    if args.anomalies {
+        refuse_terminal(&args.input)?;
+        return anomalies::list(args);
     }
     let progress = match args.verbosity.quiet {
         true => ProgressBar::hidden(),
@@ -88,7 +92,7 @@ fn court(args: &CheckArgs) -> Result<Court, CliError> {
         Some(object) => Court::object(object)?,
         None => Court::new(),
     };
-    court = court.models(&args.model)?;
+    court = court.models(&args.model)?.order(args.order.into());
     for axioms in &args.objects.axioms {
         court = court.axioms(axioms)?;
     }

@@ -3,6 +3,7 @@
 //! A verdict leaves the court only after the independent checker has accepted its certificate. One
 //! that the checker rejects becomes undecided, and says so ([`Verdict::rejection`]).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -13,7 +14,9 @@ use consistory_check::{Engine, Model as RegisterModel, Tuning};
 use consistory_history::History;
 use consistory_objects::{Inference, Levels, infer_levels};
 use consistory_spec::{Level, Object, ObjectModel, parse_axioms, parse_levels};
-use consistory_verdict::{Budget, Family, Options, Ruling, Stopped};
+use consistory_verdict::{
+    Budget, ClientOrder, Family, Level as IsolationLevel, Options, Ruling, Stopped,
+};
 
 use crate::held::Held;
 use crate::model::{Model, Rejection};
@@ -21,8 +24,9 @@ use crate::objects::{NamedObject, of_history};
 use crate::progress::{Observer, Stage};
 use crate::report::{Place, Report};
 use crate::select::{Choice, all_object_models, all_register_models, choose};
+use crate::transactions::{as_transactions, is_of_transactions};
 use crate::verdict::Verdict;
-use crate::{Case, Error, objects, pipeline, registers};
+use crate::{Case, Error, objects, pipeline, registers, transactions};
 
 /// Time that a court gives each model, unless told otherwise.
 pub const DEFAULT_BUDGET: Duration = Duration::from_secs(60);
@@ -43,6 +47,8 @@ pub struct Court {
     registers: Arc<[RegisterModel]>,
     /// Models of objects that were named, then those of a group.
     objects: Arc<[ObjectModel]>,
+    /// Isolation levels that were named.
+    isolation: Arc<[IsolationLevel]>,
     /// Numbers of models, of registers and of objects, that were named.
     named: [usize; 2],
     /// Visibility levels of methods, and that of the other methods.
@@ -80,6 +86,7 @@ pub(crate) struct Settings {
     interrupt: Option<Arc<AtomicBool>>,
     certify: Certify,
     observer: Option<Observer>,
+    pub(crate) order: ClientOrder,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -163,6 +170,7 @@ impl Court {
             subject,
             registers: Arc::default(),
             objects: Arc::default(),
+            isolation: Arc::default(),
             named: [0, 0],
             levels: None,
             group: None,
@@ -174,6 +182,7 @@ impl Court {
                 interrupt: None,
                 certify: Certify::Every,
                 observer: None,
+                order: ClientOrder::default(),
             },
             at_work: Arc::default(),
         }
@@ -190,6 +199,7 @@ impl Court {
                 named: [0, 1],
                 ..Court::on(Subject::Object(object))
             },
+            Model::Isolation { level, .. } => Court { isolation: [level].into(), ..Court::new() },
         };
         Court { settings, ..court }
     }
@@ -203,6 +213,7 @@ impl Court {
             match choose(name.as_ref())? {
                 Choice::Register(model) => self.add_register_model(model)?,
                 Choice::Object(model) => self.add_object_model(model)?,
+                Choice::Isolation(level) => self.add_level(level)?,
                 Choice::All => {
                     self.group.get_or_insert(Group::All);
                 }
@@ -271,6 +282,10 @@ impl Court {
     }
 
     fn add_register_model(&mut self, model: RegisterModel) -> Result<(), Error> {
+        if !self.isolation.is_empty() {
+            let expected = Family::Transactions;
+            return Err(Error::WrongFamily { id: model.id().into(), expected });
+        }
         if matches!(self.subject, Subject::Object(_)) || self.named[1] > 0 {
             return Err(Error::WrongFamily { id: model.id().into(), expected: Family::Objects });
         }
@@ -282,6 +297,10 @@ impl Court {
     }
 
     fn add_object_model(&mut self, model: ObjectModel) -> Result<(), Error> {
+        if !self.isolation.is_empty() {
+            let expected = Family::Transactions;
+            return Err(Error::WrongFamily { id: model.id.into(), expected });
+        }
         if matches!(self.subject, Subject::Registers) || self.named[0] > 0 {
             return Err(Error::WrongFamily { id: model.id.into(), expected: Family::Registers });
         }
@@ -290,6 +309,30 @@ impl Court {
             self.named[1] += 1;
         }
         Ok(())
+    }
+
+    fn add_level(&mut self, level: IsolationLevel) -> Result<(), Error> {
+        let expected = match &self.subject {
+            Subject::Registers => Some(Family::Registers),
+            Subject::Object(_) => Some(Family::Objects),
+            Subject::Any if self.named[0] > 0 => Some(Family::Registers),
+            Subject::Any if self.named[1] > 0 => Some(Family::Objects),
+            Subject::Any => None,
+        };
+        if let Some(expected) = expected {
+            return Err(Error::WrongFamily { id: level.id().into(), expected });
+        }
+        if !self.isolation.contains(&level) {
+            self.isolation = self.isolation.iter().copied().chain([level]).collect();
+        }
+        Ok(())
+    }
+
+    /// Sets the order between transactions that isolation levels have to respect.
+    #[must_use]
+    pub fn order(mut self, order: ClientOrder) -> Self {
+        self.settings.order = order;
+        self
     }
 
     /// Limits the time for each model.
@@ -400,8 +443,10 @@ impl Court {
         match &self.subject {
             Subject::Registers => Family::Registers,
             Subject::Object(_) => Family::Objects,
+            Subject::Any if !self.isolation.is_empty() => Family::Transactions,
             Subject::Any if self.named[0] > 0 => Family::Registers,
             Subject::Any if self.named[1] > 0 || history.has_calls() => Family::Objects,
+            Subject::Any if is_of_transactions(history) => Family::Transactions,
             Subject::Any => Family::Registers,
         }
     }
@@ -413,6 +458,7 @@ impl Court {
         match self.family(&history) {
             Family::Registers => self.hear_registers(history, place, jobs),
             Family::Objects => self.hear_calls(history, place, jobs),
+            Family::Transactions => self.hear_transactions(history, place, jobs),
         }
     }
 
@@ -486,6 +532,31 @@ impl Court {
             .map(|(model, ruling)| (Model::Object { object: named.clone(), model }, ruling))
             .collect();
         Ok(self.report(history, place, Some(named), ruled, group, jobs))
+    }
+
+    fn hear_transactions<'h>(
+        &self,
+        history: Held<'h>,
+        place: Place,
+        jobs: usize,
+    ) -> Result<Report<'h>, Error> {
+        let converted = match as_transactions(&history)? {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(converted) => Some(converted),
+        };
+        let history = converted.map_or(history, |history| Held::Shared(Arc::new(history)));
+        let group = self.group(self.isolation.len());
+        let mut levels: Vec<IsolationLevel> = self.isolation.to_vec();
+        if group.is_some() {
+            let rest = IsolationLevel::ALL.into_iter();
+            levels.extend(rest.filter(|level| !self.isolation.contains(level)));
+        }
+        let order = self.settings.order;
+        let rulings = transactions::judge(&history, order, &levels, &self.settings.budget())?;
+        let ruled = levels.into_iter().zip(rulings);
+        let ruled =
+            ruled.map(|(level, ruling)| (Model::Isolation { level, order }, ruling)).collect();
+        Ok(self.report(history, place, None, ruled, group, jobs))
     }
 
     /// Returns the group that is asked for; without any model that is the strongest.
@@ -566,7 +637,12 @@ fn strongest(verdicts: &[Verdict<'_>]) -> Vec<String> {
     };
     let registers = consistory_models::strongest(&satisfied(Family::Registers));
     let objects = objects::strongest(&satisfied(Family::Objects));
-    registers.into_iter().chain(objects).map(ToOwned::to_owned).collect()
+    let levels: Vec<IsolationLevel> =
+        satisfied(Family::Transactions).into_iter().filter_map(IsolationLevel::find).collect();
+    let is_implied =
+        |level: IsolationLevel| levels.iter().any(|other| *other != level && other.implies(level));
+    let levels = levels.iter().filter(|level| !is_implied(**level)).map(|level| level.id());
+    registers.into_iter().chain(objects).chain(levels).map(ToOwned::to_owned).collect()
 }
 
 /// A history's share of the threads, while it is judged.

@@ -85,6 +85,11 @@ pub enum Error {
         /// Why the last of them does not.
         reason: DoesNotApply,
     },
+    /// Isolation levels say nothing about a history.
+    NoTransactions {
+        /// The reason.
+        reason: String,
+    },
     /// Judging a history of a named source failed.
     At {
         /// The name of the source.
@@ -119,6 +124,9 @@ impl Error {
                 let ids: Vec<&str> = catalogue().iter().map(|model| model.id).collect();
                 format!("models of registers are {}", ids.join(", "))
             }
+            Error::WrongFamily { expected: Family::Transactions, .. } => {
+                "models of transactions are rc, ra, tcc, pc, psi, si and ser".to_owned()
+            }
             Error::UnknownObject { .. } => {
                 "a path to an object file has a slash or ends in .object".to_owned()
             }
@@ -135,7 +143,8 @@ impl Error {
             | Error::Text(_)
             | Error::File { .. }
             | Error::DoesNotApply { .. }
-            | Error::NoneApplies { .. } => return None,
+            | Error::NoneApplies { .. }
+            | Error::NoTransactions { .. } => return None,
         })
     }
 
@@ -181,6 +190,9 @@ impl fmt::Display for Error {
             }
             Error::NoneApplies { reason } => {
                 write!(f, "none of the models applies: {reason}")
+            }
+            Error::NoTransactions { reason } => {
+                write!(f, "isolation levels do not apply: {reason}")
             }
             Error::At { source, index, error } => write!(f, "{source} [{index}]: {error}"),
         }

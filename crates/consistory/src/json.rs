@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use consistory_verdict::Proof;
 
-use crate::{Report, Verdict};
+use crate::{Model, Report, Verdict};
 
 /// The largest certificate that is printed, in operations and edges.
 pub const MAX_PRINTED_CERTIFICATE: usize = 10_000;
@@ -38,6 +38,9 @@ impl Verdict<'_> {
     fn write_json(&self, attached: &Attachments, out: &mut Vec<u8>) -> io::Result<()> {
         let (model, verdict) = (quoted(self.model().id()), self.outcome().as_str());
         write!(out, "{{\"model\":{model},\"verdict\":\"{verdict}\"")?;
+        if let Model::Isolation { order, .. } = self.model() {
+            write!(out, ",\"order\":\"{}\"", order.id())?;
+        }
         if let Some(pattern) = self.pattern() {
             write!(out, ",\"pattern\":{}", quoted(&pattern))?;
         }

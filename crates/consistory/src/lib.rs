@@ -34,6 +34,7 @@
 //! | models of | ids |
 //! | --- | --- |
 //! | registers | `cc ccv cm ccm wsc sc wccm wtso tso pso rmo`, or the path of a definition file |
+//! | transactions | `rc ra tcc pc psi si ser`, with the order that the clients observed ([`Court::order`]) |
 //! | objects | `linearizability return-value read-my-writes monotonic-reads causal-convergence happens-before-visibility` |
 //!
 //! `all` stands for every model that applies to a history, and `strongest` for the same with
@@ -54,6 +55,7 @@ mod read;
 mod registers;
 mod report;
 mod select;
+mod transactions;
 mod verdict;
 
 /// Litmus tests: small programs, and the outcomes that memory models allow them.
@@ -96,7 +98,9 @@ pub mod spec {
 pub use consistory_check::Engine;
 pub use consistory_formats::Format;
 pub use consistory_history::History;
-pub use consistory_verdict::{Budget, Family, Judgement, Proof, Stopped, Verdict as Outcome};
+pub use consistory_verdict::{
+    Budget, ClientOrder, Family, Judgement, Level, Proof, Stopped, Verdict as Outcome,
+};
 
 pub use court::{Court, DEFAULT_BUDGET, DEFAULT_MEMORY, Reports};
 pub use error::Error;
@@ -107,6 +111,7 @@ pub use progress::Stage;
 pub use read::{Case, Cases, parse, read, read_all};
 pub use report::Report;
 pub use select::{is_path, load_definition};
+pub use transactions::{FoundAnomaly, anomalies};
 pub use verdict::{Shrunk, Verdict};
 
 /// Decides whether a history satisfies a model.

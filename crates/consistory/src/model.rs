@@ -1,17 +1,19 @@
 //! Models of every family, and the rule by which a certificate for each is accepted.
 //!
 //! A family is a variant of [`Model`] and a module that judges, accepts and shrinks for it:
-//! `registers`, `objects`. Everything else in this crate is the same for all of them.
+//! `registers`, `objects`, `transactions`. Everything else in this crate is the same for all of them.
 
 use std::fmt;
 
 use consistory_history::History;
 use consistory_spec::ObjectModel;
-use consistory_verdict::{Budget, Family, Judgement, Proof, Ruling, Stopped, Verdict as Outcome};
+use consistory_verdict::{
+    Budget, ClientOrder, Family, Judgement, Level, Proof, Ruling, Stopped, Verdict as Outcome,
+};
 
 use crate::court::Settings;
 use crate::objects::NamedObject;
-use crate::{Error, objects, registers, select};
+use crate::{Error, objects, registers, select, transactions};
 
 /// A consistency model.
 #[derive(Clone, Debug)]
@@ -25,12 +27,24 @@ pub enum Model {
         /// The axioms.
         model: ObjectModel,
     },
+    /// An isolation level of transactions.
+    Isolation {
+        /// The level.
+        level: Level,
+        /// The order that the clients observed.
+        order: ClientOrder,
+    },
 }
 
 impl Model {
     /// Finds a model of registers by its id, in any case, or by the path of its definition file.
     pub fn register(id: &str) -> Result<Model, Error> {
         Ok(Model::Register(select::register_model(id)?))
+    }
+
+    /// Finds an isolation level by its id, in any case.
+    pub fn isolation(id: &str, order: ClientOrder) -> Option<Model> {
+        Level::find(id).map(|level| Model::Isolation { level, order })
     }
 
     /// Finds a model of an object: a named one, levels, or axioms.
@@ -44,6 +58,7 @@ impl Model {
         match self {
             Model::Register(model) => model.id(),
             Model::Object { model, .. } => &model.id,
+            Model::Isolation { level, .. } => level.id(),
         }
     }
 
@@ -52,6 +67,7 @@ impl Model {
         match self {
             Model::Register(_) => Family::Registers,
             Model::Object { .. } => Family::Objects,
+            Model::Isolation { .. } => Family::Transactions,
         }
     }
 
@@ -72,6 +88,9 @@ impl Model {
             }
             (Model::Object { object, model }, Proof::Object(certificate)) => {
                 objects::accept(history, &**object.object(), model, via, claim, certificate, budget)
+            }
+            (Model::Isolation { level, order }, Proof::Transactions(certificate)) => {
+                transactions::accept(history, *level, *order, claim, certificate)
             }
             _ => {
                 let reason = format!("a {} does not prove anything about it", proof.kind());
@@ -123,6 +142,9 @@ impl Model {
                 violation,
                 &settings.object_options(settings.jobs),
             ),
+            Model::Isolation { level, order } => {
+                Ok(transactions::shrink(history, *level, *order, violation, &settings.budget()))
+            }
         }
     }
 }

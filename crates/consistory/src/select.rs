@@ -6,6 +6,7 @@ use std::sync::Arc;
 use consistory_check::Model as RegisterModel;
 use consistory_models::{Definition, catalogue, find};
 use consistory_spec::{NAMED, ObjectModel};
+use consistory_verdict::Level;
 
 use crate::Error;
 
@@ -13,6 +14,7 @@ use crate::Error;
 pub(crate) enum Choice {
     Register(RegisterModel),
     Object(ObjectModel),
+    Isolation(Level),
     /// Every model that applies to a history.
     All,
     /// The same, with the strongest satisfied ones reported.
@@ -30,6 +32,9 @@ pub(crate) fn choose(name: &str) -> Result<Choice, Error> {
         "strongest" => return Ok(Choice::Strongest),
         _ => {}
     }
+    if let Some(level) = Level::find(&id) {
+        return Ok(Choice::Isolation(level));
+    }
     match ObjectModel::named(&id) {
         Some(model) => Ok(Choice::Object(model)),
         None => register_model(name).map(Choice::Register),
@@ -45,7 +50,7 @@ pub(crate) fn register_model(name: &str) -> Result<RegisterModel, Error> {
     let known = find(&name.to_ascii_lowercase());
     known.map(RegisterModel::Catalogued).map_err(|error| {
         let hint = format!(
-            "{}; of objects there are {}; a path to a definition file has a slash or ends in .cat",
+            "{}; of objects there are {}; of transactions rc, ra, tcc, pc, psi, si, ser; a path to a definition file has a slash or ends in .cat",
             error.hint,
             NAMED.join(", ")
         );

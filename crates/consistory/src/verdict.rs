@@ -175,7 +175,7 @@ impl<'h> Verdict<'h> {
             Model::Object { object, model } => {
                 objects::instead(&self.history, &object, &model, &self.ruling.judgement)
             }
-            Model::Register(_) => Vec::new(),
+            Model::Register(_) | Model::Isolation { .. } => Vec::new(),
         }
     }
 }

@@ -9,6 +9,8 @@ use crate::calls_scene::{calls_scene, calls_svg};
 use crate::narrative::explain_registers;
 use crate::registers_scene::{DrawOptions, registers_scenes, registers_svg};
 use crate::summary::explain_registers_line;
+use crate::transactions::{TransactionJudgement, explain_transactions, explain_transactions_line};
+use crate::transactions_scene::{transactions_scenes, transactions_svg};
 
 /// A judgement on reads and writes.
 pub(crate) type RegisterJudgement<'a> = Judgement<&'a Certificate>;
@@ -17,6 +19,7 @@ pub(crate) type RegisterJudgement<'a> = Judgement<&'a Certificate>;
 enum ByFamily<'a> {
     Registers(RegisterJudgement<'a>),
     Calls(CallProof<'a>),
+    Transactions(TransactionJudgement<'a>),
 }
 
 fn by_family<'a>(history: &History, judgement: &'a Judgement) -> ByFamily<'a> {
@@ -30,6 +33,13 @@ fn by_family<'a>(history: &History, judgement: &'a Judgement) -> ByFamily<'a> {
         Judgement::Consistent(Proof::Object(certificate))
         | Judgement::Violation { certificate: Proof::Object(certificate), .. } => {
             ByFamily::Calls(Ok(certificate))
+        }
+        Judgement::Consistent(Proof::Transactions(certificate)) => {
+            ByFamily::Transactions(Judgement::Consistent(certificate))
+        }
+        Judgement::Violation { pattern, certificate: Proof::Transactions(certificate) } => {
+            let pattern = pattern.clone();
+            ByFamily::Transactions(Judgement::Violation { pattern, certificate })
         }
         Judgement::Undecided(stopped) if history.has_calls() => ByFamily::Calls(Err(stopped)),
         Judgement::Undecided(stopped) => ByFamily::Registers(Judgement::Undecided(stopped.clone())),
@@ -49,6 +59,7 @@ pub fn explain(
     match by_family(history, judgement) {
         ByFamily::Registers(judgement) => explain_registers(history, model, &judgement),
         ByFamily::Calls(proof) => explain_calls(history, model, proof, instead),
+        ByFamily::Transactions(judgement) => explain_transactions(history, model, &judgement),
     }
 }
 
@@ -57,6 +68,7 @@ pub fn explain_line(history: &History, model: &str, judgement: &Judgement) -> St
     match by_family(history, judgement) {
         ByFamily::Registers(judgement) => explain_registers_line(history, model, &judgement),
         ByFamily::Calls(proof) => explain_calls_line(history, proof),
+        ByFamily::Transactions(judgement) => explain_transactions_line(history, &judgement),
     }
 }
 
@@ -65,11 +77,13 @@ pub fn explain_line(history: &History, model: &str, judgement: &Judgement) -> St
 /// Reads and writes are drawn in one lane per session: the edges of a cycle are arrows in the colour
 /// of their relation, dashed where a rule derives them, with thin premises; a proof by cases has one
 /// panel per case; without a cycle the arrows show which write each read takes its value from. An
-/// object's calls are drawn as bars over time, with the linearization as numbered points.
+/// object's calls are drawn as bars over time, with the linearization as numbered points, and
+/// transactions as boxes with their operations, the dependencies of a cycle between them.
 pub fn history_svg(history: &History, judgement: &Judgement, options: &DrawOptions) -> String {
     match by_family(history, judgement) {
         ByFamily::Registers(judgement) => registers_svg(history, &judgement, options),
         ByFamily::Calls(proof) => calls_svg(history, &options.model, proof),
+        ByFamily::Transactions(judgement) => transactions_svg(history, &judgement, options),
     }
 }
 
@@ -84,5 +98,6 @@ pub fn history_scenes(
     match by_family(history, judgement) {
         ByFamily::Registers(judgement) => registers_scenes(history, &judgement, options),
         ByFamily::Calls(proof) => vec![calls_scene(history, &options.model, proof)],
+        ByFamily::Transactions(judgement) => transactions_scenes(history, &judgement, options),
     }
 }

@@ -46,6 +46,9 @@ mod calls_scene;
 mod intervals;
 mod svg_execution;
 
+mod transactions;
+mod transactions_scene;
+
 mod svg_lattice;
 mod svg_plot;
 mod svg_scatter;

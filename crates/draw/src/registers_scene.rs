@@ -286,7 +286,7 @@ impl Built {
         };
         let relation = match arrow.role {
             Role::Skipped(count) => format!("{} more edges", grouped(count)),
-            _ => clean(&arrow.relation.to_string(), 24),
+            _ => clean(arrow.relation, 24),
         };
         let role = match arrow.role {
             Role::Premise => consistory_scene::Role::Premise,

@@ -4,14 +4,15 @@
 //! with the reason why the search [`Stopped`]. A verdict without a certificate cannot be expressed.
 //!
 //! The types are the same for every family of models. A decider works with the certificates of its
-//! own family ([`Certificate`] for registers, [`ObjectCertificate`] for an object's calls); a
-//! [`Proof`] is a certificate of any family. [`Options`] bound a search, and a [`Ruling`] is a
+//! own family ([`Certificate`] for registers, [`ObjectCertificate`] for an object's calls,
+//! [`TransactionCertificate`] for isolation levels); a [`Proof`] is a certificate of any family. [`Options`] bound a search, and a [`Ruling`] is a
 //! judgement with its time.
 //!
 //! This crate holds types, and the JSON form of certificates. Deciders produce certificates
 //! (`consistory-check`, `consistory-objects`, `consistory-models`), and `consistory-certify`, which
 //! shares no code with the deciders, accepts or rejects them.
 
+mod anomaly;
 mod budget;
 mod certificate;
 mod json;
@@ -21,9 +22,12 @@ mod options;
 mod pattern;
 mod proof;
 mod relation;
+mod transactions;
+mod transactions_json;
 
 use std::fmt;
 
+pub use anomaly::Anomaly;
 pub use budget::{Budget, Stopped};
 pub use certificate::{Certificate, Edge, View};
 pub use json::{CertificateError, MAX_DEPTH, read_certificate, write_certificate};
@@ -36,6 +40,8 @@ pub use options::Options;
 pub use pattern::Pattern;
 pub use proof::{Family, Proof};
 pub use relation::Relation;
+pub use transactions::{BadRead, ClientOrder, Dependency, Level, Relates, TransactionCertificate};
+pub use transactions_json::{read_transaction_certificate, write_transaction_certificate};
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

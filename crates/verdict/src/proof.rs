@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::json::{CertificateError, read_certificate, write_certificate};
 use crate::objects::{read_object_certificate, write_object_certificate};
-use crate::{Certificate, ObjectCertificate};
+use crate::transactions_json::{read_transaction_certificate, write_transaction_certificate};
+use crate::{Certificate, ObjectCertificate, TransactionCertificate};
 
 /// A family of models: what their histories consist of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -17,6 +18,8 @@ pub enum Family {
     Registers,
     /// Calls of an object.
     Objects,
+    /// Transactions.
+    Transactions,
 }
 
 impl fmt::Display for Family {
@@ -24,6 +27,7 @@ impl fmt::Display for Family {
         f.write_str(match self {
             Family::Registers => "registers",
             Family::Objects => "objects",
+            Family::Transactions => "transactions",
         })
     }
 }
@@ -35,6 +39,8 @@ pub enum Proof {
     Registers(Certificate),
     /// A certificate for a model of objects.
     Object(ObjectCertificate),
+    /// A certificate for an isolation level.
+    Transactions(TransactionCertificate),
 }
 
 impl From<Certificate> for Proof {
@@ -49,12 +55,19 @@ impl From<ObjectCertificate> for Proof {
     }
 }
 
+impl From<TransactionCertificate> for Proof {
+    fn from(certificate: TransactionCertificate) -> Self {
+        Proof::Transactions(certificate)
+    }
+}
+
 impl Proof {
     /// Returns the family of the models that it is about.
     pub fn family(&self) -> Family {
         match self {
             Proof::Registers(_) => Family::Registers,
             Proof::Object(_) => Family::Objects,
+            Proof::Transactions(_) => Family::Transactions,
         }
     }
 
@@ -63,6 +76,7 @@ impl Proof {
         match self {
             Proof::Registers(certificate) => certificate.kind(),
             Proof::Object(certificate) => certificate.kind(),
+            Proof::Transactions(certificate) => certificate.kind(),
         }
     }
 
@@ -71,6 +85,7 @@ impl Proof {
         match self {
             Proof::Registers(certificate) => certificate.size(),
             Proof::Object(certificate) => certificate.size(),
+            Proof::Transactions(certificate) => certificate.size(),
         }
     }
 
@@ -79,6 +94,9 @@ impl Proof {
         match self {
             Proof::Registers(certificate) => write_certificate(history, certificate, out),
             Proof::Object(certificate) => write_object_certificate(history, certificate, out),
+            Proof::Transactions(certificate) => {
+                write_transaction_certificate(history, certificate, out)
+            }
         }
     }
 
@@ -91,6 +109,9 @@ impl Proof {
         Ok(match family {
             Family::Registers => Proof::Registers(read_certificate(history, json)?),
             Family::Objects => Proof::Object(read_object_certificate(history, json)?),
+            Family::Transactions => {
+                Proof::Transactions(read_transaction_certificate(history, json)?)
+            }
         })
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use consistory::ClientOrder;
 use consistory_check::Engine;
 use consistory_formats::Format;
 
@@ -16,6 +17,8 @@ Examples:
   consistory check runs/
   zcat big.jsonl.gz | consistory check - --model ccv --format json
   consistory check trace.hist --model my-model.cat --shrink
+  consistory check transactions.hist --model si,ser --order realtime
+  consistory check transactions.hist --anomalies
   consistory check calls.jsonl --object map --model linearizability --draw pictures
   consistory check calls.jsonl --object map --axioms 'vis >= po; vis >= vis ; vis'
 
@@ -61,6 +64,12 @@ pub(crate) struct CheckArgs {
     /// `strongest` (the default).
     #[arg(long, short, value_name = "MODEL", value_delimiter = ',')]
     pub(crate) model: Vec<String>,
+    /// The order between transactions that isolation levels have to respect.
+    #[arg(long, value_enum, default_value_t = OrderName::Session)]
+    pub(crate) order: OrderName,
+    /// List every class of anomaly in histories of transactions, with an example each.
+    #[arg(long, conflicts_with_all = ["model", "object", "shrink", "draw"])]
+    pub(crate) anomalies: bool,
     #[command(flatten)]
     pub(crate) objects: ObjectArgs,
     /// How to print verdicts.
@@ -114,6 +123,27 @@ pub(crate) struct KernelArgs {
     pub(crate) engine: EngineName,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
+}
+
+/// What the clients of transactions observed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum OrderName {
+    /// Nothing: the plain levels of Adya.
+    None,
+    /// The order of each session.
+    Session,
+    /// The order of each session, and of transactions that do not overlap in time.
+    Realtime,
+}
+
+impl From<OrderName> for ClientOrder {
+    fn from(name: OrderName) -> Self {
+        match name {
+            OrderName::None => ClientOrder::None,
+            OrderName::Session => ClientOrder::Session,
+            OrderName::Realtime => ClientOrder::Realtime,
+        }
+    }
 }
 
 /// An engine that completes what saturation leaves open.

@@ -1,0 +1,152 @@
+//! Certificates about isolation levels.
+//!
+//! A commit order is replayed: it must hold every transaction that counts once, extend what the
+//! clients observed and the reads-from relation, agree with every list that was read, and give each
+//! read the last version of what its transaction knows at the level. A violation is a cycle of
+//! dependencies; every edge is checked against the history or against its premises, and the cycle
+//! must be one that the level forbids:
+//!
+//! With B = `so | rt | wr`, all levels forbid the cycles of B and `ww`; further
+//!
+//! | level | cycles with `rw` that it forbids |
+//! | --- | --- |
+//! | `rc` | one `rw` after one `wr` whose read comes first in its transaction |
+//! | `ra` | one `rw` and one edge of B |
+//! | `tcc` | one `rw`, all others in B |
+//! | `psi` | one `rw` |
+//! | `pc` | an edge of B before every `rw` |
+//! | `si` | no two `rw` in a row |
+//! | `ser` | all |
+//!
+//! This shares types with the deciders of `consistory-transactions` and nothing else: how a history
+//! becomes transactions and reads, and how orders and cycles are checked, is written here again.
+
+mod order;
+mod refute;
+mod view;
+
+use consistory_history::{History, KeyKind, OpId};
+use consistory_verdict::{ClientOrder, Level, TransactionCertificate, Verdict};
+
+use view::View;
+
+/// Why a certificate about an isolation level is not accepted.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TransactionRejection {
+    /// The levels do not apply to the history.
+    #[error("isolation levels do not apply to {what}")]
+    Unsupported {
+        /// The part of the history that they do not apply to.
+        what: &'static str,
+    },
+    /// An undecided verdict proves nothing, and a certificate of one kind nothing of the other.
+    #[error("the certificate does not support the claim")]
+    Claim,
+    /// A read is of a kind that no level allows.
+    #[error("{read} reads what no level allows")]
+    BadRead {
+        /// The read.
+        read: String,
+    },
+    /// The claimed bad read is allowed, or is bad for another reason.
+    #[error("{read} is not a read of the claimed kind")]
+    GoodRead {
+        /// The read.
+        read: String,
+    },
+    /// An operation does not name a transaction that counts, or is listed twice.
+    #[error("{op} is not the first operation of a transaction that has a place there")]
+    Misplaced {
+        /// The operation.
+        op: String,
+    },
+    /// A transaction that counts is not in the order.
+    #[error("the transaction of {op} is not in the order")]
+    Missing {
+        /// Its first operation.
+        op: String,
+    },
+    /// The choice of what a read reads from is missing or not among the candidates.
+    #[error("{read} has no source, or one that it cannot have")]
+    Source {
+        /// The read.
+        read: String,
+    },
+    /// The order contradicts what the clients observed, or a list that was read.
+    #[error("the order puts {op} before something that precedes it")]
+    Order {
+        /// The first operation of the transaction.
+        op: String,
+    },
+    /// Under the order a read does not find its source.
+    #[error("under the order {read} does not take its value from the last version that it knows")]
+    Read {
+        /// The read.
+        read: String,
+    },
+    /// A snapshot is longer than the order before it, or misses a write that conflicts.
+    #[error("the snapshot of {op} does not fit")]
+    Snapshot {
+        /// The first operation of the transaction.
+        op: String,
+    },
+    /// An edge does not hold.
+    #[error("the edge {relation} from {from} to {to} does not follow")]
+    Edge {
+        /// Where it starts.
+        from: String,
+        /// Where it ends.
+        to: String,
+        /// The relation.
+        relation: &'static str,
+    },
+    /// Edges do not close, or close a cycle that the level allows.
+    #[error("the edges from {from} do not form a cycle that the level forbids")]
+    Cycle {
+        /// Where the first one starts.
+        from: String,
+    },
+    /// The cases do not cover everything.
+    #[error("the cases of {op} do not cover everything")]
+    Cases {
+        /// The read or the first writer that is split on.
+        op: String,
+    },
+}
+
+/// Accepts a certificate if it proves the claim that a history satisfies or violates a level.
+pub fn certify_transactions(
+    history: &History,
+    level: Level,
+    order: ClientOrder,
+    claim: Verdict,
+    certificate: &TransactionCertificate,
+) -> Result<(), TransactionRejection> {
+    let unsupported = |what| Err(TransactionRejection::Unsupported { what });
+    if history.has_calls() {
+        return unsupported("objects' calls");
+    }
+    if !history.finals().is_empty() {
+        return unsupported("final values");
+    }
+    if history.keys().any(|key| history.key_kind(key) == KeyKind::Mixed) {
+        return unsupported("keys that are both written and appended to");
+    }
+    let Some(view) = View::new(history) else {
+        return unsupported("lists to which a value is appended twice");
+    };
+    match (claim, certificate) {
+        (Verdict::Consistent, TransactionCertificate::Order { order: commits, snapshots, wr }) => {
+            order::replay(&view, level, order, commits, snapshots, wr)
+        }
+        (Verdict::Violation, TransactionCertificate::Order { .. }) => {
+            Err(TransactionRejection::Claim)
+        }
+        (Verdict::Violation, certificate) => refute::refute(&view, level, order, certificate),
+        _ => Err(TransactionRejection::Claim),
+    }
+}
+
+fn name(history: &History, op: OpId) -> String {
+    history.reference(op).to_string()
+}

@@ -1,0 +1,110 @@
+//! Isolation levels: judging, accepting, shrinking.
+
+use std::borrow::Cow;
+
+use consistory_certify::certify_transactions;
+use consistory_history::{History, is_of_transaction_calls, transactions_of_calls};
+use consistory_transactions::{anomalies as list_anomalies, judge as decide, shrink as reduce};
+use consistory_verdict::{
+    Anomaly, Budget, ClientOrder, Judgement, Level, Proof, Ruling, TransactionCertificate,
+    Verdict as Outcome,
+};
+
+use crate::Error;
+use crate::model::{Minimal, Rejection};
+
+/// Returns the history with calls of `txn` turned into transactions.
+pub(crate) fn as_transactions(history: &History) -> Result<Cow<'_, History>, Error> {
+    if !is_of_transaction_calls(history) {
+        return Ok(Cow::Borrowed(history));
+    }
+    let converted = transactions_of_calls(history)
+        .map_err(|error| Error::NoTransactions { reason: error.to_string() })?;
+    Ok(Cow::Owned(converted))
+}
+
+/// Checks whether a history is one of transactions rather than of single operations.
+pub(crate) fn is_of_transactions(history: &History) -> bool {
+    history.first_long_transaction().is_some() || history.has_lists()
+}
+
+/// Judges a history by each of the levels.
+pub(crate) fn judge(
+    history: &History,
+    order: ClientOrder,
+    levels: &[Level],
+    budget: &Budget,
+) -> Result<Vec<Ruling>, Error> {
+    let rulings = decide(history, order, levels, budget).map_err(does_not_apply)?;
+    Ok(rulings.into_iter().map(|ruling| ruling.map(Proof::from)).collect())
+}
+
+fn does_not_apply(reason: consistory_transactions::DoesNotApply) -> Error {
+    Error::NoTransactions { reason: reason.to_string() }
+}
+
+/// Has the independent checker accept a certificate; `via` needs no regard, since a proof for a level
+/// that settles this one is a proof for this one.
+pub(crate) fn accept(
+    history: &History,
+    level: Level,
+    order: ClientOrder,
+    claim: Outcome,
+    certificate: &TransactionCertificate,
+) -> Result<(), Rejection> {
+    certify_transactions(history, level, order, claim, certificate)
+        .map_err(|rejection| Rejection::Unproved { reason: rejection.to_string() })
+}
+
+/// Shrinks a violating history until nothing can be left out.
+pub(crate) fn shrink(
+    history: &History,
+    level: Level,
+    order: ClientOrder,
+    violation: &Judgement,
+    budget: &Budget,
+) -> (History, Minimal) {
+    let Judgement::Violation { certificate: Proof::Transactions(certificate), .. } = violation
+    else {
+        return (history.clone(), Minimal::Unknown);
+    };
+    let shrunk = reduce(history, level, order, certificate, budget);
+    let minimal = if shrunk.is_minimal { Minimal::Yes } else { Minimal::Unknown };
+    (shrunk.history, minimal)
+}
+
+/// Lists the classes of anomalies in a history of transactions, each with the weakest level that
+/// forbids it and an explained example that the independent checker has accepted.
+pub fn anomalies(
+    history: &History,
+    order: ClientOrder,
+    budget: &Budget,
+) -> Result<Vec<FoundAnomaly>, Error> {
+    let history = as_transactions(history)?;
+    let found = list_anomalies(&history, order, budget).map_err(does_not_apply)?;
+    let mut listed = Vec::new();
+    for (class, certificate) in found {
+        let level = Level::ALL.into_iter().find(|&level| {
+            accept(&history, level, order, Outcome::Violation, &certificate).is_ok()
+        });
+        let Some(level) = level else { continue };
+        let judgement = Judgement::Violation {
+            pattern: class.name().into(),
+            certificate: Proof::Transactions(certificate),
+        };
+        let explanation = consistory_draw::explain(&history, level.id(), &judgement, &[]);
+        listed.push(FoundAnomaly { class, level, explanation });
+    }
+    Ok(listed)
+}
+
+/// A class of anomalies that a history shows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FoundAnomaly {
+    /// The class.
+    pub class: Anomaly,
+    /// The weakest level that the example violates.
+    pub level: Level,
+    /// The example in sentences.
+    pub explanation: String,
+}

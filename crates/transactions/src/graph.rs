@@ -1,0 +1,425 @@
+//! The graph of events that a level orders, and its clocks.
+//!
+//! A transaction is one event or, for `pc` and `si`, two: its snapshot, at which it reads, and its
+//! commit, at which it writes. Events of one chain are ordered; real time is a further chain, of the
+//! moments at which transactions ended. All else is an edge, with the reason why it holds.
+//!
+//! ```text
+//!   session 0    s0 ── c0 ── s1 ── c1         s: snapshot, c: commit
+//!                        ╲ end      ╱ start
+//!   real time      ─────── e0 ───────
+//! ```
+//!
+//! Every event has two clocks: for each chain, how many of its events come before, and which is the
+//! first that comes after. They are recomputed in one sweep over the events each way; from one sweep
+//! to the next they only grow (or shrink), and events whose clocks stayed the same are told apart.
+
+use consistory_history::KeyId;
+use consistory_verdict::{Budget, ClientOrder, Stopped};
+
+use crate::problem::Problem;
+
+/// How many events a sweep handles between two looks at the budget.
+const EVENTS_PER_CHECK: usize = 4096;
+
+/// Why an edge is in the graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Why {
+    /// The transaction at the end reads from the one at the start.
+    ReadsFrom { read: u32 },
+    /// A transaction ends: an edge into the chain of real time.
+    Ends,
+    /// A transaction starts: an edge out of the chain of real time.
+    Starts,
+    /// `ww`: a list that was read shows it.
+    List { key: KeyId },
+    /// `ww`: the reader knows the start, but reads from the end.
+    Known { read: u32 },
+    /// `ww`: both write the key, and the other way round there is a cycle.
+    Writers { key: KeyId },
+    /// `rw`: the read returned a version that the end overwrote.
+    Overwrites { read: u32 },
+    /// `ww`, in the case that is being looked at.
+    Assumed { key: KeyId },
+}
+
+/// An edge between two events.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Link {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    pub(crate) why: Why,
+}
+
+/// How transactions become events.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shape {
+    /// One event per transaction.
+    Whole,
+    /// A snapshot and a commit per transaction.
+    Split,
+}
+
+/// Events, edges and clocks.
+#[derive(Debug)]
+pub(crate) struct Graph<'p, 't> {
+    pub(crate) problem: &'p Problem<'t>,
+    pub(crate) shape: Shape,
+    pub(crate) links: Vec<Link>,
+    /// The events of real time come after those of transactions.
+    first_moment: u32,
+    moments: u32,
+    /// Columns of a clock: the chains, and real time.
+    pub(crate) width: usize,
+    /// For each event and chain, how many of the chain's events come before it, or are it.
+    pub(crate) past: Vec<u32>,
+    /// For each event and chain, the first of the chain's events that comes after it, or is it.
+    pub(crate) future: Vec<u32>,
+    /// Whether the last sweep changed the clocks of each event.
+    pub(crate) past_changed: Vec<bool>,
+    pub(crate) future_changed: Vec<bool>,
+    /// The events in an order that extends the graph's, of the last sweep.
+    pub(crate) order: Vec<u32>,
+}
+
+/// Whether the events could be ordered along the edges.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sorted {
+    Acyclic,
+    Cyclic,
+}
+
+impl<'p, 't> Graph<'p, 't> {
+    /// Builds the graph of sessions, reads-from, real time and the version orders of lists.
+    pub(crate) fn new(problem: &'p Problem<'t>, shape: Shape) -> Self {
+        let events = problem.tx.len() as u32 * shape.events();
+        let mut graph = Graph {
+            problem,
+            shape,
+            links: Vec::new(),
+            first_moment: events,
+            moments: 0,
+            width: problem.chain_count(),
+            past: Vec::new(),
+            future: Vec::new(),
+            past_changed: Vec::new(),
+            future_changed: Vec::new(),
+            order: Vec::new(),
+        };
+        for node in 0..problem.tx.len() as u32 {
+            let mut last = u32::MAX;
+            for (read, source) in problem.read_sources(node) {
+                let is_chained = problem.links.get(node as usize) == Some(&read);
+                if source != last && !is_chained {
+                    let (from, to) = (graph.commit(source), graph.snapshot(node));
+                    graph.links.push(Link { from, to, why: Why::ReadsFrom { read } });
+                }
+                last = source;
+            }
+        }
+        if problem.order == ClientOrder::Realtime {
+            graph.add_real_time();
+        }
+        graph
+    }
+
+    fn add_real_time(&mut self) {
+        let tx = self.problem.tx;
+        let nodes = || (0..tx.len() as u32).filter_map(|node| Some((node, tx.time(node)?)));
+        let mut ends: Vec<i64> = nodes().filter_map(|(_, (_, end))| end).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        // Moments at which nothing starts before the next end matter to nobody, but are few.
+        self.moments = ends.len() as u32;
+        self.width += 1;
+        for (node, (start, end)) in nodes() {
+            if let Some(end) = end {
+                let at = ends.partition_point(|&e| e < end) as u32;
+                let link =
+                    Link { from: self.commit(node), to: self.first_moment + at, why: Why::Ends };
+                self.links.push(link);
+            }
+            let before = ends.partition_point(|&e| e < start) as u32;
+            if before > 0 {
+                let link = Link {
+                    from: self.first_moment + before - 1,
+                    to: self.snapshot(node),
+                    why: Why::Starts,
+                };
+                self.links.push(link);
+            }
+        }
+    }
+
+    /// Returns the event at which a transaction reads.
+    #[inline]
+    pub(crate) fn snapshot(&self, node: u32) -> u32 {
+        node * self.shape.events()
+    }
+
+    /// Returns the event at which a transaction writes.
+    #[inline]
+    pub(crate) fn commit(&self, node: u32) -> u32 {
+        node * self.shape.events() + self.shape.events() - 1
+    }
+
+    /// Returns the transaction of an event, or `None` for a moment of real time.
+    #[inline]
+    pub(crate) fn node(&self, event: u32) -> Option<u32> {
+        (event < self.first_moment).then(|| event / self.shape.events())
+    }
+
+    /// Returns the place of a commit in its chain.
+    #[inline]
+    pub(crate) fn commit_place(&self, node: u32) -> u32 {
+        (self.problem.place_of[node as usize] + 1) * self.shape.events() - 1
+    }
+
+    /// Returns the place of a snapshot in its chain.
+    #[inline]
+    pub(crate) fn snapshot_place(&self, node: u32) -> u32 {
+        self.problem.place_of[node as usize] * self.shape.events()
+    }
+
+    /// Counts the events.
+    pub(crate) fn events(&self) -> usize {
+        (self.first_moment + self.moments) as usize
+    }
+
+    /// Returns the chain and place of an event.
+    pub(crate) fn spot(&self, event: u32) -> (u32, u32) {
+        match self.node(event) {
+            Some(node) => {
+                let within = event % self.shape.events();
+                let place = self.problem.place_of[node as usize] * self.shape.events() + within;
+                (self.problem.chain_of[node as usize], place)
+            }
+            None => (self.width as u32 - 1, event - self.first_moment),
+        }
+    }
+
+    /// Returns the event right before another in its chain.
+    pub(crate) fn predecessor(&self, event: u32) -> Option<u32> {
+        match self.node(event) {
+            Some(_) if event % self.shape.events() == 1 => Some(event - 1),
+            Some(node) => {
+                let place = self.problem.place_of[node as usize];
+                let members = self.problem.members(self.problem.chain_of[node as usize]);
+                place.checked_sub(1).map(|before| self.commit(members[before as usize]))
+            }
+            None => (event > self.first_moment).then(|| event - 1),
+        }
+    }
+
+    /// Returns the events chain by chain, and the number of each event's chain.
+    pub(crate) fn chains(&self) -> consistory_order::Chains {
+        let chain_of: Vec<u32> =
+            (0..self.events() as u32).map(|event| self.spot(event).0).collect();
+        let events = self.problem.nodes_by_chain().iter();
+        let events = events.flat_map(|&node| self.snapshot(node)..=self.commit(node));
+        let moments = self.first_moment..self.first_moment + self.moments;
+        consistory_order::Chains::along(events.chain(moments), &chain_of)
+    }
+
+    /// Counts the bytes that both clocks of all events take.
+    pub(crate) fn clock_bytes(&self) -> u64 {
+        self.events() as u64 * self.width as u64 * 8
+    }
+
+    /// Orders the events along the edges, or finds that there is a cycle.
+    pub(crate) fn sort(&mut self, budget: &Budget) -> Result<Sorted, Stopped> {
+        budget.check()?;
+        let events = self.events();
+        let mut waits = vec![0u32; events];
+        for link in &self.links {
+            waits[link.to as usize] += 1;
+        }
+        let outgoing = Adjacency::new(events, &self.links, |link| (link.from, link.to));
+        let mut follower = vec![u32::MAX; events];
+        for event in 0..events as u32 {
+            if let Some(before) = self.predecessor(event) {
+                follower[before as usize] = event;
+                waits[event as usize] += 1;
+            }
+        }
+        let mut order: Vec<u32> = Vec::with_capacity(events);
+        order.extend((0..events as u32).filter(|&event| waits[event as usize] == 0));
+        let mut at = 0;
+        while at < order.len() {
+            let event = order[at];
+            at += 1;
+            let next = follower[event as usize];
+            let next = if next == u32::MAX { &[][..] } else { std::slice::from_ref(&next) };
+            for &to in outgoing.at(event).iter().chain(next) {
+                waits[to as usize] -= 1;
+                if waits[to as usize] == 0 {
+                    order.push(to);
+                }
+            }
+        }
+        let acyclic = order.len() == events;
+        self.order = order;
+        Ok(if acyclic { Sorted::Acyclic } else { Sorted::Cyclic })
+    }
+
+    /// Recomputes the clocks of the past along the order of the last sort.
+    pub(crate) fn sweep_past(&mut self, budget: &Budget) -> Result<(), Stopped> {
+        let incoming = Adjacency::new(self.events(), &self.links, |link| (link.to, link.from));
+        let mut past = std::mem::take(&mut self.past);
+        past.resize(self.events() * self.width, 0);
+        let mut changed = std::mem::take(&mut self.past_changed);
+        changed.resize(self.events(), false);
+        for (i, &event) in self.order.iter().enumerate() {
+            if i.is_multiple_of(EVENTS_PER_CHECK) {
+                budget.check()?;
+            }
+            let (chain, place) = self.spot(event);
+            let mut grew = false;
+            let own = &mut past[event as usize * self.width + chain as usize];
+            if *own != place + 1 {
+                *own = place + 1;
+                grew = true;
+            }
+            let before = self.predecessor(event);
+            for &from in incoming.at(event).iter().chain(&before) {
+                let [into, other] = rows(&mut past, self.width, event, from);
+                for (a, &b) in into.iter_mut().zip(other.iter()) {
+                    grew |= b > *a;
+                    *a = (*a).max(b);
+                }
+            }
+            changed[event as usize] = grew;
+        }
+        (self.past, self.past_changed) = (past, changed);
+        Ok(())
+    }
+
+    /// Recomputes the clocks of the future along the order of the last sort.
+    pub(crate) fn sweep_future(&mut self, budget: &Budget) -> Result<(), Stopped> {
+        let outgoing = Adjacency::new(self.events(), &self.links, |link| (link.from, link.to));
+        let mut follower = vec![u32::MAX; self.events()];
+        for event in 0..self.events() as u32 {
+            if let Some(before) = self.predecessor(event) {
+                follower[before as usize] = event;
+            }
+        }
+        let mut future = std::mem::take(&mut self.future);
+        future.resize(self.events() * self.width, u32::MAX);
+        let mut changed = std::mem::take(&mut self.future_changed);
+        changed.resize(self.events(), false);
+        for (i, &event) in self.order.iter().rev().enumerate() {
+            if i.is_multiple_of(EVENTS_PER_CHECK) {
+                budget.check()?;
+            }
+            let (chain, place) = self.spot(event);
+            let mut shrank = false;
+            let own = &mut future[event as usize * self.width + chain as usize];
+            if *own != place {
+                *own = place;
+                shrank = true;
+            }
+            let next = follower[event as usize];
+            let next = (next != u32::MAX).then_some(next);
+            for &to in outgoing.at(event).iter().chain(&next) {
+                let [into, other] = rows(&mut future, self.width, event, to);
+                for (a, &b) in into.iter_mut().zip(other.iter()) {
+                    shrank |= b < *a;
+                    *a = (*a).min(b);
+                }
+            }
+            changed[event as usize] = shrank;
+        }
+        (self.future, self.future_changed) = (future, changed);
+        Ok(())
+    }
+
+    /// Returns the clock of an event's past.
+    #[inline]
+    pub(crate) fn past_of(&self, event: u32) -> &[u32] {
+        &self.past[event as usize * self.width..][..self.width]
+    }
+
+    /// Returns the clock of an event's future.
+    #[inline]
+    pub(crate) fn future_of(&self, event: u32) -> &[u32] {
+        &self.future[event as usize * self.width..][..self.width]
+    }
+
+    /// Forgets the clocks: edges were taken back.
+    pub(crate) fn forget_clocks(&mut self) {
+        self.past.fill(0);
+        self.future.fill(u32::MAX);
+    }
+}
+
+impl Shape {
+    /// Returns how many events a transaction has.
+    #[inline]
+    pub(crate) fn events(self) -> u32 {
+        match self {
+            Shape::Whole => 1,
+            Shape::Split => 2,
+        }
+    }
+}
+
+/// Returns the row of an event for change and that of another.
+#[inline]
+fn rows(table: &mut [u32], width: usize, event: u32, other: u32) -> [&mut [u32]; 2] {
+    let (a, b) = (event as usize * width, other as usize * width);
+    if a < b {
+        let (left, right) = table.split_at_mut(b);
+        [&mut left[a..a + width], &mut right[..width]]
+    } else {
+        let (left, right) = table.split_at_mut(a);
+        [&mut right[..width], &mut left[b..b + width]]
+    }
+}
+
+/// The other ends of the edges at each event.
+#[derive(Debug)]
+pub(crate) struct Adjacency {
+    starts: Vec<u32>,
+    ends: Vec<u32>,
+}
+
+impl Adjacency {
+    pub(crate) fn new(
+        events: usize,
+        links: &[Link],
+        ends_of: impl Fn(&Link) -> (u32, u32) + Clone,
+    ) -> Self {
+        Self::group(events, links.iter().map(ends_of))
+    }
+
+    /// Groups the second members of pairs by the first.
+    pub(crate) fn of_pairs(groups: usize, pairs: &[(u32, u32)]) -> Self {
+        Self::group(groups, pairs.iter().copied())
+    }
+
+    fn group(groups: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
+        let mut starts = vec![0u32; groups + 1];
+        let mut count = 0;
+        for (at, _) in pairs.clone() {
+            starts[at as usize + 1] += 1;
+            count += 1;
+        }
+        for group in 0..groups {
+            starts[group + 1] += starts[group];
+        }
+        let mut next = starts.clone();
+        let mut ends = vec![0u32; count];
+        for (at, end) in pairs {
+            let slot = &mut next[at as usize];
+            ends[*slot as usize] = end;
+            *slot += 1;
+        }
+        Adjacency { starts, ends }
+    }
+
+    #[inline]
+    pub(crate) fn at(&self, event: u32) -> &[u32] {
+        let event = event as usize;
+        &self.ends[self.starts[event] as usize..self.starts[event + 1] as usize]
+    }
+}

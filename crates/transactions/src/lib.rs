@@ -1,0 +1,42 @@
+//! Isolation levels of transactions: which ones does a history satisfy, and why not the others?
+//!
+//! A history of transactions is read as a graph of dependencies: session order (`so`), real time
+//! (`rt`), reads from (`wr`), version orders (`ww`) and anti-dependencies (`rw`). Each level forbids
+//! certain cycles; it holds if the versions of every key can be ordered so that none of them is there.
+//! [`judge`] decides the seven levels of [`Level`](consistory_verdict::Level) with any of the three
+//! orders of [`ClientOrder`](consistory_verdict::ClientOrder), and proves every verdict: by a commit
+//! order, or by a cycle whose edges carry their evidence.
+//!
+//! - **Soundness.** Every certificate is checked by `consistory-certify`, which shares no code with
+//!   this crate.
+//! - **Completeness.** `rc`, `ra` and `tcc` are always decided. `psi`, `pc`, `si` and `ser` are
+//!   decided by a search that is exponential at worst and stops when its budget is used up.
+//! - **Choices.** Where a register value was written more than once, a level holds if it holds for
+//!   some choice of the write that each read took it from. Lists must not repeat values.
+//!
+//! The modules in reading order: `view` (transactions, reads and their sources), `writes` and `lists`
+//! below it, `problem` (chains and writers), `graph` (events, edges, clocks), `weak` (`rc`, `ra`,
+//! `tcc`), `saturate`, `schedule`, `extension` and `search` (`psi`, `pc`, `si`, `ser`), `choices`
+//! (repeated values), `proof` (cycles with evidence), `judge`, `anomalies`, `shrink`.
+
+mod anomalies;
+mod choices;
+mod extension;
+mod graph;
+mod judge;
+mod lists;
+mod problem;
+mod proof;
+mod saturate;
+mod schedule;
+mod search;
+mod shrink;
+mod view;
+mod weak;
+mod writes;
+
+pub use anomalies::anomalies;
+pub use judge::judge;
+pub use lists::{Lists, UNREAD};
+pub use shrink::{Shrunk, shrink};
+pub use view::{Ambiguous, DoesNotApply, FoundBadRead, INITIAL, OPEN, Read, Transactions, Write};

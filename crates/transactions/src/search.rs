@@ -1,0 +1,212 @@
+//! Deciding `psi`, `pc`, `si` and `ser`: saturation, a schedule, and cases where both leave a choice.
+//!
+//! The forced edges are derived ([`crate::saturate`]). If they form a cycle, that is the violation.
+//! Otherwise a schedule along them is tried ([`crate::schedule`], for `psi` an arbitrary extension);
+//! if it reaches the end, that is the commit order. If not, it names two transactions that wrote the
+//! same key and whose versions could stand either way. Both ways are tried, each with the forced
+//! edges that follow from it. A case whose refutation does not mention the assumption refutes the
+//! other case too, so that case is skipped.
+//!
+//! When no pair is left open, the forced edges order all versions and any extension of them is a
+//! commit order; so the search is complete, and exponential at worst.
+
+use consistory_history::KeyId;
+use consistory_verdict::{Budget, Dependency, Level, Relates, Stopped, TransactionCertificate};
+
+use crate::extension::{Extended, extend};
+use crate::graph::{Graph, Shape, Why};
+use crate::problem::Problem;
+use crate::proof;
+use crate::saturate::{Saturated, Saturation};
+use crate::schedule::{Scheduled, schedule};
+
+/// How many guesses the first schedule may turn round, and those inside cases.
+const MAX_TURNS: usize = 2_000;
+const MAX_TURNS_IN_CASES: usize = 50;
+
+/// A commit order of nodes, with the lengths of snapshots for `pc` and `si`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct CommitOrder {
+    pub(crate) order: Vec<u32>,
+    pub(crate) snapshots: Vec<u32>,
+}
+
+/// Whether a level holds, with the proof.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Decision {
+    Consistent(CommitOrder),
+    Violation(TransactionCertificate),
+}
+
+/// A choice between two orders of versions.
+struct Case {
+    links: usize,
+    rounds: usize,
+    key: KeyId,
+    pair: [u32; 2],
+    /// The refutation of the first case, once the second is looked at.
+    first: Option<TransactionCertificate>,
+}
+
+/// Decides `psi`, `pc`, `si` or `ser`.
+pub(crate) fn decide(
+    problem: &Problem<'_>,
+    level: Level,
+    budget: &Budget,
+) -> Result<Decision, Stopped> {
+    let mut saturation = Saturation::new(problem, level);
+    let mut cases: Vec<Case> = Vec::new();
+    loop {
+        let found = saturation.run(budget)?;
+        if found == Saturated::Closed {
+            let max_turns = if cases.is_empty() { MAX_TURNS } else { MAX_TURNS_IN_CASES };
+            match attempt(&saturation, max_turns, budget)? {
+                Attempt::Done(order) => return Ok(Decision::Consistent(order)),
+                Attempt::Open { key, pair } => {
+                    cases.push(Case {
+                        links: saturation.graph.links.len(),
+                        rounds: saturation.rounds.len(),
+                        key,
+                        pair,
+                        first: None,
+                    });
+                    let [first, second] = pair;
+                    saturation.push_version(first, second, Why::Assumed { key });
+                }
+            }
+            continue;
+        }
+        budget.check()?;
+        let Some(mut refutation) = proof::refutation(&saturation, found) else {
+            unreachable!("a cyclic graph has a cycle");
+        };
+        // Close cases until one is left whose other side is open.
+        loop {
+            let Some(mut case) = cases.pop() else { return Ok(Decision::Violation(refutation)) };
+            let tx = problem.tx;
+            let writers = case.pair.map(|node| tx.first_op(node));
+            let is_second = case.first.is_some();
+            let (from, to) = match is_second {
+                false => (writers[0], writers[1]),
+                true => (writers[1], writers[0]),
+            };
+            if !mentions(&refutation, from, to, case.key) {
+                continue;
+            }
+            if let Some(first) = case.first {
+                let branches = Box::new([first, refutation]);
+                let key = case.key;
+                refutation = TransactionCertificate::SplitOrder { key, writers, branches };
+                continue;
+            }
+            case.first = Some(refutation);
+            saturation.graph.links.truncate(case.links);
+            saturation.rounds.truncate(case.rounds);
+            saturation.graph.forget_clocks();
+            let [first, second] = case.pair;
+            saturation.push_version(second, first, Why::Assumed { key: case.key });
+            cases.push(case);
+            break;
+        }
+    }
+}
+
+enum Attempt {
+    Done(CommitOrder),
+    Open { key: KeyId, pair: [u32; 2] },
+}
+
+/// Tries to find a commit order of a closed saturation, or two versions to look at both ways; the
+/// order that is more promising comes first.
+fn attempt(
+    saturation: &Saturation<'_, '_>,
+    max_turns: usize,
+    budget: &Budget,
+) -> Result<Attempt, Stopped> {
+    let graph = &saturation.graph;
+    if saturation.level == Level::ParallelSnapshot {
+        return Ok(match extend(graph, budget)? {
+            Extended::Complete(events) => Attempt::Done(commit_order(graph, &events)),
+            Extended::Conflict { key, first, second } => {
+                Attempt::Open { key, pair: [first, second] }
+            }
+        });
+    }
+    match schedule(saturation, max_turns, budget)? {
+        Scheduled::Complete(events) => return Ok(Attempt::Done(commit_order(graph, &events))),
+        Scheduled::Stuck { key, first, second } => {
+            return Ok(Attempt::Open { key, pair: [second, first] });
+        }
+        Scheduled::Lost => {}
+    }
+    Ok(match open_pair(graph) {
+        Some((key, pair)) => Attempt::Open { key, pair },
+        None => Attempt::Done(commit_order(graph, &graph.order)),
+    })
+}
+
+/// Finds two writers of a key whose versions could stand either way.
+fn open_pair(graph: &Graph<'_, '_>) -> Option<(KeyId, [u32; 2])> {
+    let problem = graph.problem;
+    for key in problem.tx.history().keys() {
+        let writers: Vec<u32> = problem.writers_of(key).collect();
+        for (i, &a) in writers.iter().enumerate() {
+            for &b in &writers[i + 1..] {
+                if !are_ordered(graph, a, b) && !are_ordered(graph, b, a) {
+                    return Some((key, [a, b]));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Checks whether the commit of a transaction is forced before that of another.
+pub(crate) fn are_ordered(graph: &Graph<'_, '_>, first: u32, second: u32) -> bool {
+    let chain = graph.problem.chain_of[first as usize] as usize;
+    graph.past_of(graph.commit(second))[chain] > graph.commit_place(first)
+}
+
+/// Turns an order of events into a commit order.
+pub(crate) fn commit_order(graph: &Graph<'_, '_>, events: &[u32]) -> CommitOrder {
+    let problem = graph.problem;
+    let mut order = Vec::new();
+    let mut seen = vec![0u32; if graph.shape == Shape::Split { problem.tx.len() } else { 0 }];
+    for &event in events {
+        let Some(node) = graph.node(event) else { continue };
+        if !problem.counts[node as usize] {
+            continue;
+        }
+        if graph.shape == Shape::Split && event == graph.snapshot(node) {
+            seen[node as usize] = order.len() as u32;
+        }
+        if event == graph.commit(node) {
+            order.push(node);
+        }
+    }
+    let snapshots = match graph.shape {
+        Shape::Whole => Vec::new(),
+        Shape::Split => order.iter().map(|&node| seen[node as usize]).collect(),
+    };
+    CommitOrder { order, snapshots }
+}
+
+/// Checks whether a refutation may rest on the assumption that one transaction wrote an earlier
+/// version of a key than another.
+fn mentions(
+    refutation: &TransactionCertificate,
+    from: consistory_history::OpId,
+    to: consistory_history::OpId,
+    key: KeyId,
+) -> bool {
+    let mut open: Vec<&Dependency> = refutation.cycles().flatten().collect();
+    while let Some(edge) = open.pop() {
+        let is_given = edge.because.is_empty() && edge.list.is_none();
+        if is_given && edge.relation == (Relates::Ww { key }) && (edge.from, edge.to) == (from, to)
+        {
+            return true;
+        }
+        open.extend(&edge.because);
+    }
+    false
+}

@@ -1,0 +1,181 @@
+//! The names of anomalies: what the literature calls a cycle of dependencies.
+
+use crate::transactions::{BadRead, Dependency, Level, Relates, TransactionCertificate};
+
+/// A class of anomalies.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Anomaly {
+    /// A read that no level allows.
+    BadRead(BadRead),
+    /// Versions were written in a circle (G0, dirty write).
+    DirtyWrite,
+    /// Transactions depend on each other in a circle (G1c).
+    CircularDependency,
+    /// A transaction reads from another and afterwards an older version of a key that it wrote.
+    NonMonotonicRead,
+    /// A transaction sees some of another's writes and misses others.
+    FracturedRead,
+    /// A transaction misses a write of its own session.
+    SessionMiss,
+    /// A transaction misses a write that had ended before it began.
+    StaleRead,
+    /// A transaction misses a write that it depends on through others.
+    CausalityViolation,
+    /// Two transactions read the same version and both overwrite it.
+    LostUpdate,
+    /// A transaction sees one state for one key and an earlier one for another (G-single).
+    ReadSkew,
+    /// Two readers see two writes in opposite orders.
+    LongFork,
+    /// A cycle with several anti-dependencies, no two of them in a row (G-nonadjacent).
+    NonAdjacent,
+    /// Two transactions each miss the other's write (G2-item).
+    WriteSkew,
+    /// A cycle with two anti-dependencies in a row (G2-item).
+    AntiDependencyCycle,
+}
+
+impl Anomaly {
+    /// Names a cycle of dependencies.
+    pub fn of_cycle(cycle: &[Dependency]) -> Anomaly {
+        let is_rw = |edge: &Dependency| matches!(edge.relation, Relates::Rw { .. });
+        let is_ww = |edge: &Dependency| matches!(edge.relation, Relates::Ww { .. });
+        let is_wr = |edge: &Dependency| matches!(edge.relation, Relates::Wr { .. });
+        let anti = cycle.iter().filter(|edge| is_rw(edge)).count();
+        let others = || cycle.iter().filter(|edge| !is_rw(edge));
+        let before = |at: usize| &cycle[(at + cycle.len() - 1) % cycle.len()];
+        let preceded = |fits: &dyn Fn(&Dependency) -> bool| {
+            (0..cycle.len()).all(|at| !is_rw(&cycle[at]) || fits(before(at)))
+        };
+        match anti {
+            0 if cycle.iter().all(is_ww) => Anomaly::DirtyWrite,
+            0 => Anomaly::CircularDependency,
+            1 if cycle.len() == 2 => {
+                let other = others().next().map(|edge| edge.relation);
+                let rw = cycle.iter().find(|edge| is_rw(edge)).map(|edge| edge.relation);
+                match (other, rw) {
+                    (Some(Relates::Wr { read }), Some(Relates::Rw { read: later })) => {
+                        if read < later {
+                            Anomaly::NonMonotonicRead
+                        } else {
+                            Anomaly::FracturedRead
+                        }
+                    }
+                    (Some(Relates::So), _) => Anomaly::SessionMiss,
+                    (Some(Relates::Rt), _) => Anomaly::StaleRead,
+                    _ => Anomaly::LostUpdate,
+                }
+            }
+            1 if !others().any(is_ww) => Anomaly::CausalityViolation,
+            1 => Anomaly::ReadSkew,
+            2 if cycle.len() == 4 && preceded(&is_wr) => Anomaly::LongFork,
+            2 if cycle.len() == 2 => Anomaly::WriteSkew,
+            _ if preceded(&|edge| !is_rw(edge)) => Anomaly::NonAdjacent,
+            _ => Anomaly::AntiDependencyCycle,
+        }
+    }
+
+    /// Names a violation by the anomaly of its first case.
+    pub fn of_certificate(certificate: &TransactionCertificate) -> Option<Anomaly> {
+        match certificate {
+            TransactionCertificate::Order { .. } => None,
+            TransactionCertificate::BadRead { kind, .. } => Some(Anomaly::BadRead(*kind)),
+            other => other.cycles().next().map(Anomaly::of_cycle),
+        }
+    }
+
+    /// Returns the name that reports use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Anomaly::BadRead(kind) => kind.name(),
+            Anomaly::DirtyWrite => "G0",
+            Anomaly::CircularDependency => "G1c",
+            Anomaly::NonMonotonicRead => "NonMonotonicRead",
+            Anomaly::FracturedRead => "FracturedRead",
+            Anomaly::SessionMiss => "SessionMiss",
+            Anomaly::StaleRead => "StaleRead",
+            Anomaly::CausalityViolation => "CausalityViolation",
+            Anomaly::LostUpdate => "LostUpdate",
+            Anomaly::ReadSkew => "G-single",
+            Anomaly::LongFork => "LongFork",
+            Anomaly::NonAdjacent => "G-nonadjacent",
+            Anomaly::WriteSkew => "WriteSkew",
+            Anomaly::AntiDependencyCycle => "G2-item",
+        }
+    }
+
+    /// Returns one sentence that says what happened.
+    pub fn description(self) -> &'static str {
+        match self {
+            Anomaly::BadRead(BadRead::Internal) => {
+                "internal read: a transaction does not see its own write"
+            }
+            Anomaly::BadRead(BadRead::Aborted) => {
+                "aborted read (G1a): a transaction reads what an aborted one wrote"
+            }
+            Anomaly::BadRead(BadRead::Intermediate) => {
+                "intermediate read (G1b): a transaction reads a value that its writer overwrote"
+            }
+            Anomaly::BadRead(BadRead::Future) => {
+                "future read: a transaction reads what it writes only later"
+            }
+            Anomaly::BadRead(BadRead::ThinAir) => {
+                "thin-air read: a transaction reads a value that nobody wrote"
+            }
+            Anomaly::BadRead(BadRead::IncompatibleOrder) => {
+                "incompatible orders: lists that were read do not fit into one version order"
+            }
+            Anomaly::DirtyWrite => "dirty write (G0): versions overwrite each other in a circle",
+            Anomaly::CircularDependency => {
+                "circular information flow (G1c): transactions depend on each other in a circle"
+            }
+            Anomaly::NonMonotonicRead => {
+                "non-monotonic read: after reading from a transaction, an older version is read"
+            }
+            Anomaly::FracturedRead => {
+                "fractured read: a transaction sees part of another's writes and misses the rest"
+            }
+            Anomaly::SessionMiss => {
+                "lost session order: a transaction misses an earlier write of its own session"
+            }
+            Anomaly::StaleRead => {
+                "stale read: a transaction misses a write that had ended before it began"
+            }
+            Anomaly::CausalityViolation => {
+                "causality violation: a transaction misses a write that it depends on"
+            }
+            Anomaly::LostUpdate => {
+                "lost update: a transaction overwrites a version that it did not see"
+            }
+            Anomaly::ReadSkew => {
+                "read skew (G-single): a transaction misses a write that is before it"
+            }
+            Anomaly::LongFork => "long fork: two readers see two writes in opposite orders",
+            Anomaly::NonAdjacent => {
+                "G-nonadjacent: a cycle with several missed writes, no two in a row"
+            }
+            Anomaly::WriteSkew => {
+                "write skew (G2-item): two transactions each miss what the other writes"
+            }
+            Anomaly::AntiDependencyCycle => {
+                "anti-dependency cycle (G2-item): transactions miss each other's writes in a circle"
+            }
+        }
+    }
+
+    /// Returns the weakest level that rules the anomaly out.
+    pub fn weakest_violated(self) -> Level {
+        match self {
+            Anomaly::BadRead(_)
+            | Anomaly::DirtyWrite
+            | Anomaly::CircularDependency
+            | Anomaly::NonMonotonicRead => Level::ReadCommitted,
+            Anomaly::FracturedRead | Anomaly::SessionMiss | Anomaly::StaleRead => Level::ReadAtomic,
+            Anomaly::CausalityViolation => Level::Causal,
+            Anomaly::LostUpdate | Anomaly::ReadSkew => Level::ParallelSnapshot,
+            Anomaly::LongFork => Level::Prefix,
+            Anomaly::NonAdjacent => Level::Snapshot,
+            Anomaly::WriteSkew | Anomaly::AntiDependencyCycle => Level::Serializable,
+        }
+    }
+}
