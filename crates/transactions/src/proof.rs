@@ -84,7 +84,7 @@ impl<'a> Prover<'a, '_, '_> {
         let graph = &self.saturation.graph;
         let first = hops.iter().position(|hop| graph.node(hop.from).is_some())?;
         hops.rotate_left(first);
-        Some(self.dependencies(&hops))
+        Some(as_missed_write(self.dependencies(&hops)))
     }
 
     fn overwritten(&mut self, read: u32, writer: u32) -> Option<Vec<Dependency>> {
@@ -254,4 +254,32 @@ impl<'a> Prover<'a, '_, '_> {
         self.proven.insert((from, to, key));
         found
     }
+}
+
+/// Rewrites a contradiction between two orders of versions as the missed write that it comes from.
+///
+/// If a reader knows t2 but reads from t1, then t2 wrote the earlier version; if t1 is known to have
+/// written the earlier one, the reader simply misses t2.
+fn as_missed_write(cycle: Vec<Dependency>) -> Vec<Dependency> {
+    let is_missed = |edge: &Dependency| {
+        matches!(edge.because.last().map(|last| last.relation), Some(Relates::Rw { .. }))
+    };
+    let [first, second] = &cycle[..] else { return cycle };
+    let are_versions = matches!(first.relation, Relates::Ww { .. })
+        && first.relation == second.relation
+        && (first.from, first.to) == (second.to, second.from);
+    // Premises are written out where they are first used, so the order of the two must stay, unless
+    // the other one has none.
+    let (known, other) = if are_versions && is_missed(first) {
+        (first, second)
+    } else if are_versions && is_missed(second) && first.list.is_some() {
+        (second, first)
+    } else {
+        return cycle;
+    };
+    let mut missed = known.because.clone();
+    if let Some(last) = missed.last_mut() {
+        last.because = vec![other.clone()];
+    }
+    missed
 }
