@@ -5,7 +5,7 @@
 //! `docs/live.md` was made by it. `databases galera-thesis [RUNS]` repeats the experiment of the thesis
 //! on Galera instead: 4 sessions of 25 to 150 operations on 15 variables.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -84,7 +84,7 @@ fn run(
 
 /// Prints one line per row, with three seeds each.
 fn levels(
-    binary: &PathBuf,
+    binary: &Path,
     folder: &Path,
     filter: Option<&str>,
 ) -> Result<(), Box<dyn std::error::Error>> {
@@ -149,7 +149,7 @@ fn levels(
 }
 
 /// Prints how many histories of the thesis's shape violate which model.
-fn thesis(binary: &PathBuf, folder: &Path, runs: u32) -> Result<(), Box<dyn std::error::Error>> {
+fn thesis(binary: &Path, folder: &Path, runs: u32) -> Result<(), Box<dyn std::error::Error>> {
     println!("| configuration | runs | operations | violations | judged in |");
     println!("| --- | --- | --- | --- | --- |");
     for (name, settings) in [

@@ -92,9 +92,9 @@ pub(crate) enum Command {
     /// Judge an object's calls as they come, and stop at the first that nothing explains.
     #[command(after_help = WATCH_HELP)]
     Watch(WatchArgs),
-    /// Run random client programs of a real collection, and judge and shrink what they did.
+    /// Test a database under faults, or a collection, and judge and shrink what it did.
     #[command(after_help = TEST_HELP)]
-    Test(TestArgs),
+    Test(Box<TestArgs>),
     /// Prove that every run of a coherence protocol is sequentially consistent.
     #[command(after_help = VERIFY_HELP)]
     Verify(VerifyArgs),
