@@ -18,6 +18,7 @@ mod models;
 mod output;
 mod record;
 mod report;
+mod resume;
 mod run;
 mod simulate;
 mod test;

@@ -98,7 +98,7 @@ pub use consistory_formats::Format;
 pub use consistory_history::History;
 pub use consistory_verdict::{Budget, Family, Judgement, Proof, Stopped, Verdict as Outcome};
 
-pub use court::{Court, DEFAULT_BUDGET, DEFAULT_MEMORY, Reports};
+pub use court::{Court, DEFAULT_BUDGET, DEFAULT_MEMORY, Reports, strongest_of};
 pub use error::Error;
 pub use json::{Attachments, MAX_PRINTED_CERTIFICATE};
 pub use model::{Model, Rejection};

@@ -28,12 +28,15 @@
 //! reading and writing them.
 
 mod builder;
+mod digest;
+mod escape;
 mod history;
 mod ids;
 mod txn_calls;
 mod value;
 
 pub use builder::{Details, HistoryBuilder, HistoryError, OpenTransaction};
+pub use escape::{escaped, is_unruly};
 pub use history::{Action, Call, History, Interval, KeyKind, Reference, Show, Status, Transaction};
 pub use ids::{CallId, KeyId, OpId, SessionId, TxnId, ValueId};
 pub use txn_calls::{
