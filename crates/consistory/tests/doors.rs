@@ -66,6 +66,7 @@ fn initial_values_of_calls_are_obeyed() {
     assert_judged(&read(4), false, "transactions");
     let read = hist("init: x=5\nt0: read() => 5 @1..2 write(6) => ? @3..4");
     assert_judged(&read, true, "register");
+    assert_judged(&hist("init: x=5\nt0: read() => 5 @1..2"), true, "register");
     let stale = hist("init: x=5\nt0: read() => 4 @1..2 write(6) => ? @3..4");
     assert_judged(&stale, false, "register");
     assert_refused(&hist("init: x=5\nt0: enqueue(1) @1..2 dequeue() => 1 @3..4"), "initial value");

@@ -4,7 +4,7 @@
 //! arguments, and if every argument and every recorded return value is of the kind that the method
 //! has. Nothing is guessed beyond that: if several objects fit, somebody has to say which it is.
 
-use consistory_history::{Action, Call, History, Value};
+use consistory_history::{Action, Call, History, KeyId, Value};
 
 use crate::catalogue::{catalogue, find};
 use crate::specification::{Object, Returns};
@@ -32,6 +32,12 @@ pub fn fitting_object(history: &History) -> Fit {
         .collect();
     if names.iter().any(|name| name == "register") {
         names.retain(|name| name != "cas-register");
+    }
+    // From one integer on, a counter and a register treat alike the calls that both have.
+    let starts_alike = history.key_count() == 1
+        && matches!(history.value(history.initial_value(KeyId(0))), Value::Int(_));
+    if starts_alike && names.iter().any(|name| name.ends_with("register")) {
+        names.retain(|name| name != "counter");
     }
     for name in names.iter_mut().filter(|name| *name == "kv") {
         match unwritten(history) {
