@@ -2,16 +2,17 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use consistory::{ClientOrder, Family, Model, NamedObject, Outcome, Proof};
-use consistory_formats::{Histories, Input, read};
-use consistory_history::{History, is_of_transaction_calls, transactions_of_calls};
+use consistory::{ClientOrder, Family, Model, NamedObject, Outcome, Proof, strongest_of};
+use consistory_formats::{Histories, Input, inputs, read, source_path};
+use consistory_history::{History, escaped, is_of_transaction_calls, transactions_of_calls};
 use consistory_verdict::{Budget, MAX_DEPTH};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::args::CertifyArgs;
-use crate::error::{CliError, OK, UNREADABLE, VIOLATION, report};
+use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::output::Output;
 
 #[derive(Default)]
@@ -68,6 +69,8 @@ fn certify_all(args: &CertifyArgs) -> Result<u8, CliError> {
     out.finish()?;
     Ok(match code {
         OK if tally.rejected > 0 => VIOLATION,
+        // Nothing was proved, so nothing may look as if it were.
+        OK if tally.accepted == 0 => UNDECIDED,
         code => code,
     })
 }
@@ -114,6 +117,10 @@ impl Docket<'_> {
         let index = line.get("index").and_then(Value::as_u64);
         let index =
             index.ok_or_else(|| "the field \"index\" is missing or no number".to_owned())?;
+        let digest = text(&line, "digest").map_err(|_| {
+            "the field \"digest\" is missing, so nothing ties the verdicts to a history; judge again"
+                .to_owned()
+        })?;
         let results = line.get("results").and_then(Value::as_array);
         let results = results.ok_or_else(|| "the field \"results\" is missing".to_owned())?;
         let folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
@@ -129,17 +136,42 @@ impl Docket<'_> {
             object = Some(named);
         }
         let mut problem = Ok(());
+        if let Err(why) = describes(&line, &digest, history) {
+            tally.rejected += results.len() as u64;
+            rejections.push(format!("{} [{index}]: rejected: {why}", escaped(&source)));
+            return Ok(());
+        }
+        let mut satisfied = Vec::new();
         for result in results {
             let checked = check_result(history, object.as_ref(), &folder, result);
             match checked {
                 Ok(Checked::Undecided) => tally.undecided += 1,
-                Ok(Checked::Accepted) => tally.accepted += 1,
+                Ok(Checked::Accepted(model, claim)) => {
+                    tally.accepted += 1;
+                    satisfied.extend((claim == Outcome::Consistent).then_some(model));
+                }
                 Ok(Checked::Rejected { model, why }) => {
                     tally.rejected += 1;
+                    let (source, model) = (escaped(&source), escaped(&model));
                     rejections.push(format!("{source} [{index}] {model}: rejected: {why}"));
                 }
                 // The verdicts on other models are looked at all the same.
                 Err(found) => problem = problem.and(Err(found)),
+            }
+        }
+        if let Some(claimed) = line.get("strongest") {
+            let mut found = strongest_of(satisfied.iter());
+            let claimed = claimed.as_array().map(|ids| ids.iter().filter_map(Value::as_str));
+            let mut claimed: Vec<String> = claimed.into_iter().flatten().map(Into::into).collect();
+            found.sort();
+            claimed.sort();
+            if found != claimed {
+                tally.rejected += 1;
+                let (source, found) = (escaped(&source), found.join(", "));
+                rejections.push(format!(
+                    "{source} [{index}]: rejected: the strongest models are {found}, not what the \
+                     line says"
+                ));
             }
         }
         problem
@@ -155,13 +187,18 @@ impl Docket<'_> {
                 skip(open, histories, at + 1, index)?
             }
             _ => {
-                let path = self.args.history.clone().unwrap_or_else(|| PathBuf::from(source));
+                let path = self.args.history.clone().unwrap_or_else(|| source_path(source));
                 if path.as_os_str() == "<stdin>" {
                     return Err(
                         "the history came from standard input; name a file with --history".into()
                     );
                 }
-                let histories = read(&Input::File(path), self.args.from);
+                // A folder may be one history.
+                let input = match inputs(std::slice::from_ref(&path)) {
+                    Ok(mut found) if found.len() == 1 => found.remove(0),
+                    _ => Input::File(path),
+                };
+                let histories = read(&input, self.args.from);
                 skip(source.to_owned(), histories, 0, index)?
             }
         };
@@ -169,9 +206,59 @@ impl Docket<'_> {
     }
 }
 
+/// Checks whether a line is about a history: its digest, its name and its counts.
+fn describes(line: &Value, digest: &str, history: &History) -> Result<(), String> {
+    if *digest != history.digest() {
+        return Err("the verdicts are about another history (the digests differ)".to_owned());
+    }
+    let counts = [("sessions", history.session_count()), ("operations", history.len())];
+    for (field, count) in counts {
+        let claimed = line.get(field).and_then(Value::as_u64);
+        if claimed != Some(count as u64) {
+            return Err(format!("the history has {count} {field}, not what the line says"));
+        }
+    }
+    if line.get("name").and_then(Value::as_str) != history.name() {
+        return Err("the history has another name".to_owned());
+    }
+    Ok(())
+}
+
+/// Checks whether a pattern is one that a certificate shows.
+fn pattern_fits(pattern: Option<&str>, claim: Outcome, json: &Value) -> Result<(), String> {
+    let Some(pattern) = pattern else {
+        return match claim {
+            Outcome::Violation => Err("a violation has a pattern".to_owned()),
+            _ => Ok(()),
+        };
+    };
+    if claim != Outcome::Violation {
+        return Err("only a violation has a pattern".to_owned());
+    }
+    let kind = json.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let edges = json.get("edges").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let has = |names: &[&str]| {
+        edges.iter().any(|edge| {
+            let relation = edge.get("relation").and_then(Value::as_str).unwrap_or_default();
+            names.contains(&relation)
+        })
+    };
+    let is_causal = !has(&["rw", "cf", "hb", "ww"]);
+    let fits = match (pattern, kind) {
+        ("ThinAirRead", kind) => kind == "thin-air-read",
+        (_, "thin-air-read") => false,
+        ("FutureRead", "cycle") => is_causal && edges.len() == 2,
+        ("CyclicCO", "cycle") => is_causal,
+        ("WriteCOInitRead" | "WriteCORead", "cycle") => has(&["rw"]) && !has(&["cf", "hb"]),
+        ("CyclicCF", "cycle") => has(&["cf"]),
+        _ => true,
+    };
+    if fits { Ok(()) } else { Err(format!("the certificate does not show {pattern}")) }
+}
+
 /// What became of a verdict.
 enum Checked {
-    Accepted,
+    Accepted(Model, Outcome),
     Rejected { model: String, why: String },
     Undecided,
 }
@@ -223,14 +310,16 @@ fn check_result(
     };
     // A certificate that cannot be read, since it names an operation that is not in the history,
     // say, proves nothing.
+    let pattern = result.get("pattern").and_then(Value::as_str);
     let accepted = Proof::read(history, known.family(), json)
         .map_err(|error| error.to_string())
+        .and_then(|proof| pattern_fits(pattern, claim, json).map(|()| proof))
         .and_then(|proof| {
             let accepted = known.accept(history, via, claim, &proof, &Budget::unlimited());
             accepted.map_err(|rejection| rejection.to_string())
         });
     Ok(match accepted {
-        Ok(()) => Checked::Accepted,
+        Ok(()) => Checked::Accepted(known, claim),
         Err(why) => Checked::Rejected { model, why },
     })
 }
@@ -271,12 +360,74 @@ fn parse(text: &[u8]) -> Result<Value, String> {
     }
     let mut parser = serde_json::Deserializer::from_slice(text);
     parser.disable_recursion_limit();
-    let mut values = parser.into_iter::<Value>();
+    let mut values = parser.into_iter::<Unambiguous>();
     match (values.next(), values.next()) {
-        (Some(Ok(value)), None) => Ok(value),
+        (Some(Ok(Unambiguous(value))), None) => Ok(value),
         (Some(Err(error)), _) | (_, Some(Err(error))) => Err(error.to_string()),
         (Some(Ok(_)), Some(Ok(_))) => Err("there is more than one value".to_owned()),
         (None, _) => Err("there is no value".to_owned()),
+    }
+}
+
+/// JSON in which no object has a key twice: which of the two counts would depend on the reader.
+struct Unambiguous(Value);
+
+impl<'de> Deserialize<'de> for Unambiguous {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UnambiguousVisitor).map(Unambiguous)
+    }
+}
+
+struct UnambiguousVisitor;
+
+impl<'de> Visitor<'de> for UnambiguousVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Unambiguous(item)) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
+        let mut object = serde_json::Map::new();
+        while let Some((key, Unambiguous(value))) = fields.next_entry::<String, Unambiguous>()? {
+            if object.contains_key(&key) {
+                return Err(A::Error::custom(format!("the key {key:?} occurs twice")));
+            }
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
     }
 }
 

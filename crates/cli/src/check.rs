@@ -1,5 +1,6 @@
 //! `consistory check`: judge histories and print the verdicts.
 
+use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +16,7 @@ use crate::digest::{Detail, Digest, Page, page};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::output::{StandardOutput, write_file};
 use crate::report::counted;
+use crate::resume::{Resumed, resume};
 use crate::{anomalies, infer};
 
 /// What to print of an item.
@@ -47,13 +49,29 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
     let court = court(args)?.on_progress(shown_stage(&progress));
     refuse_terminal(&args.input)?;
     create_folders(args)?;
-    let mut out = StandardOutput::open()?;
+    let (mut out, judged, mut code) = match &args.resume {
+        None => (StandardOutput::open()?, HashSet::new(), OK),
+        Some(_) if args.format != OutputFormat::Json => {
+            return Err(CliError::usage("--resume needs --format json"));
+        }
+        Some(path) => {
+            let Resumed { file, judged, code } = resume(path)?;
+            (StandardOutput::appending(file), judged, code)
+        }
+    };
     let mut digest = Digest::default();
-    let mut code = OK;
+    let is_written = !args.verbosity.quiet || args.resume.is_some();
     let mut broken = None;
     pipeline::run(
         args.jobs.count(),
-        |push| produce(&args.input, push),
+        |push| {
+            produce(&args.input, &mut |case, operations| {
+                let is_judged = case.as_ref().is_ok_and(|case| {
+                    !judged.is_empty() && judged.contains(&(case.source.to_string(), case.index))
+                });
+                is_judged || push(case, operations)
+            });
+        },
         |case| match case.and_then(|case| court.judge_case(case)) {
             Ok(report) => done(args, &report),
             Err(error) => Done {
@@ -70,14 +88,14 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
             };
             code = worse(code, new);
             progress.suspend(|| complaints.iter().for_each(report));
-            if !args.verbosity.quiet {
+            if is_written {
                 broken = progress.suspend(|| out.write(&text, args.format)).err();
             }
             broken.is_none()
         },
     );
     progress.finish_and_clear();
-    if broken.is_none() && !args.verbosity.quiet {
+    if broken.is_none() && is_written {
         broken = out.write(&digest.finish(), args.format).err();
     }
     match broken {

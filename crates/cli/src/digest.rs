@@ -3,6 +3,7 @@
 
 use consistory::{Attachments, Judgement, Outcome, Report, Verdict};
 use consistory_draw::table;
+use consistory_history::escaped;
 
 use crate::report::{coloured, heading};
 use crate::units::shown_duration;
@@ -130,7 +131,7 @@ pub(crate) fn page(report: &Report<'_>, attached: &[Attachments], detail: Detail
 fn headed(report: &Report<'_>) -> String {
     let mut line = heading(report.source(), report.index(), report.history()).trim_end().to_owned();
     if let Some(object) = report.object() {
-        line += &format!(", calls of {}", object.name());
+        line += &format!(", calls of {}", escaped(object.name()));
     }
     line
 }

@@ -63,18 +63,25 @@ impl CliError {
         const LABEL: &str = "\u{1b}[1;31merror\u{1b}[0m\u{1b}[1m:\u{1b}[0m";
         match self {
             CliError::Usage { message, hint: Some(hint) } => {
-                format!("{LABEL} {message}\n  = help: {hint}\n")
+                format!("{LABEL} {}\n  = help: {}\n", shown(message), shown(hint))
             }
             CliError::Malformed(diagnostics) => diagnostics.render(Style::Styled),
             CliError::Judge(error) => match (error.render(Style::Styled), error.hint()) {
                 (Some(text), _) => text,
-                (None, Some(hint)) => format!("{LABEL} {error}\n  = help: {hint}\n"),
-                (None, None) => format!("{LABEL} {error}\n"),
+                (None, Some(hint)) => {
+                    format!("{LABEL} {}\n  = help: {}\n", shown(&error.to_string()), shown(&hint))
+                }
+                (None, None) => format!("{LABEL} {}\n", shown(&error.to_string())),
             },
             CliError::Closed => String::new(),
-            other => format!("{LABEL} {other}\n"),
+            other => format!("{LABEL} {}\n", shown(&other.to_string())),
         }
     }
+}
+
+/// Escapes the names in a message of one line.
+fn shown(message: &str) -> std::borrow::Cow<'_, str> {
+    consistory_history::escaped(message)
 }
 
 impl From<Diagnostics> for CliError {

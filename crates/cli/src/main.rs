@@ -20,6 +20,7 @@ mod models;
 mod output;
 mod record;
 mod report;
+mod resume;
 mod run;
 mod simulate;
 mod test;

@@ -100,12 +100,31 @@ impl StandardOutput {
         Ok(StandardOutput { file, is_terminal })
     }
 
+    /// Wraps a file that lines are appended to.
+    pub(crate) fn appending(file: File) -> Self {
+        StandardOutput { file, is_terminal: false }
+    }
+
     pub(crate) fn write(&mut self, text: &[u8], format: OutputFormat) -> io::Result<()> {
         if format == OutputFormat::Json || self.is_terminal {
-            return self.file.write_all(text);
+            return self.write_whole(text);
         }
         let mut plain = anstream::StripStream::new(Vec::new());
         plain.write_all(text)?;
-        self.file.write_all(&plain.into_inner())
+        self.write_whole(&plain.into_inner())
+    }
+
+    /// Writes all of a text, or nothing of it if the output is a file that cannot take all, as on a
+    /// full disk.
+    fn write_whole(&mut self, text: &[u8]) -> io::Result<()> {
+        let length = self.file.metadata().ok().filter(|data| data.is_file()).map(|data| data.len());
+        let written = self.file.write_all(text);
+        if let (Err(_), Some(length)) = (&written, length)
+            && self.file.metadata().is_ok_and(|data| data.len() > length)
+        {
+            // Only what was added here is taken back.
+            let _ = self.file.set_len(length);
+        }
+        written
     }
 }

@@ -1,6 +1,6 @@
 //! Pieces of the pages and lines that commands print.
 
-use consistory_history::History;
+use consistory_history::{History, escaped};
 
 /// Writes a text as a JSON string.
 pub(crate) fn quoted(text: &str) -> String {
@@ -9,9 +9,9 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// Returns the line above the verdicts.
 pub(crate) fn heading(source: &str, index: u64, history: &History) -> String {
-    let mut page = format!("\u{1b}[1m{source}\u{1b}[0m");
+    let mut page = format!("\u{1b}[1m{}\u{1b}[0m", escaped(source));
     match (history.name(), index) {
-        (Some(name), _) => page += &format!(" [{name}]"),
+        (Some(name), _) => page += &format!(" [{}]", escaped(name)),
         (None, 0) => {}
         (None, index) => page += &format!(" [{index}]"),
     }

@@ -53,6 +53,8 @@ fn the_json_is_what_the_contract_says() {
     let mut line = folder.run("check lost.hist --model cc --format json").lines().remove(0);
     assert!(line["results"][0]["millis"].as_f64().is_some());
     line["results"][0]["millis"] = json!(0);
+    let digest = line.as_object_mut().unwrap().remove("digest").unwrap();
+    assert_eq!(digest.as_str().map(str::len), Some(64), "{digest}");
     let explanation = line["results"][0]["explanation"].take();
     assert!(explanation.as_str().unwrap().contains("t0:0"));
     let expected = json!({
@@ -332,13 +334,19 @@ fn many_histories_take_a_line_each_and_a_table() {
 fn proofs_that_are_nested_deep_are_read_again() {
     let folder = Folder::new();
     folder.write("lost.hist", LOST);
+    let judged = folder.run("check lost.hist --model cc --format json").lines().remove(0);
+    let digest = judged["digest"].as_str().unwrap().to_owned();
     // Each premise rests on another that says the same, which proves nothing.
     let edge = r#"{"from":"t0:0","to":"t0:1","relation":"po""#;
     let line = |depth: usize| {
         let (open, close) = (format!("{edge},\"because\":[").repeat(depth), "]}".repeat(depth));
         let cycle = format!(r#"{{"kind":"cycle","edges":[{open}{edge}}}{close}]}}"#);
-        let result = format!(r#"{{"model":"cc","verdict":"violation","certificate":{cycle}}}"#);
-        format!(r#"{{"source":"lost.hist","index":0,"results":[{result}]}}"#)
+        let result = format!(
+            r#"{{"model":"cc","verdict":"violation","pattern":"CyclicCO","certificate":{cycle}}}"#
+        );
+        format!(
+            r#"{{"source":"lost.hist","index":0,"digest":"{digest}","sessions":2,"operations":4,"results":[{result}]}}"#
+        )
     };
     folder.write("deep.jsonl", line(5_000));
     let ran = folder.run("certify deep.jsonl");

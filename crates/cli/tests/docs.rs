@@ -272,12 +272,15 @@ fn without_times(line: &str) -> String {
     words.join(" ")
 }
 
-/// Reads one or more JSON values, without their times.
+/// Reads one or more JSON values, without their times and the digests of histories.
 fn json(text: &str) -> Option<Vec<Value>> {
     let values: Result<Vec<Value>, _> =
         serde_json::Deserializer::from_str(text).into_iter().collect();
     let mut values = values.ok().filter(|values| !values.is_empty())?;
     for value in &mut values {
+        if let Some(fields) = value.as_object_mut() {
+            fields.remove("digest");
+        }
         if let Some(millis) = value.get_mut("millis") {
             *millis = Value::Null;
         }

@@ -212,8 +212,6 @@ fn connections_are_taken_and_each_line_is_answered() {
 fn a_unix_socket_is_listened_at_and_removed() {
     use std::os::unix::net::{UnixListener, UnixStream};
     let folder = Folder::new();
-    // Somebody listened there and is gone.
-    drop(UnixListener::bind(folder.path().join("watch.socket")).unwrap());
     let args = "watch --listen ./watch.socket --object queue --until-idle 300ms";
     let (child, _errors, address) = listening(&folder, args);
     assert_eq!(address, "./watch.socket");
@@ -224,4 +222,37 @@ fn a_unix_socket_is_listened_at_and_removed() {
     assert_eq!(output.status.code(), Some(0), "{shown}");
     assert!(shown.starts_with("consistent: 3 operations in 6 lines"), "{shown}");
     assert!(!folder.path().join("watch.socket").exists());
+    // Nothing that was there before is removed: a file, or a socket that somebody left.
+    folder.write("file.txt", "mine");
+    drop(UnixListener::bind(folder.path().join("old.socket")).unwrap());
+    for name in ["file.txt", "old.socket"] {
+        let ran = folder.run(&format!("watch --listen ./{name} --object queue"));
+        assert_eq!(ran.code, 2, "{name}");
+        assert!(ran.err.contains("there is something already"), "{}", ran.err);
+        assert!(std::fs::symlink_metadata(folder.path().join(name)).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn a_client_that_crashes_ends_its_own_lines_only() {
+    let folder = Folder::new();
+    let args = "watch --listen 127.0.0.1:0 --object queue --until-idle 1s";
+    let (child, _errors, address) = listening(&folder, args);
+    let say = |stream: &mut TcpStream, line: &str| {
+        writeln!(stream, "{line}").unwrap();
+        let mut answer = [0; 3];
+        std::io::Read::read_exact(stream, &mut answer).unwrap();
+    };
+    let invoke = r#"{"type":"invoke","session":"t0","call":"enqueue","args":[1]}"#;
+    let mut crashing = TcpStream::connect(&address).unwrap();
+    say(&mut crashing, invoke);
+    crashing.write_all(b"{\"type\":\"ok\",\"ses").unwrap();
+    drop(crashing);
+    let mut other = TcpStream::connect(&address).unwrap();
+    say(&mut other, r#"{"type":"invoke","session":"t1","call":"dequeue"}"#);
+    say(&mut other, r#"{"type":"ok","session":"t1","returns":1}"#);
+    let output = child.wait_with_output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    assert!(shown.starts_with("consistent: 2 operations"), "{shown}");
 }

@@ -642,9 +642,15 @@ impl Court {
 
 /// Returns the satisfied models that no other satisfied one implies.
 fn strongest(verdicts: &[Verdict<'_>]) -> Vec<String> {
+    let satisfied = verdicts.iter().filter(|verdict| verdict.is_consistent());
+    strongest_of(satisfied.map(|verdict| &verdict.model))
+}
+
+/// Returns the ids of the models that no other one of them implies.
+pub fn strongest_of<'a>(models: impl Iterator<Item = &'a Model>) -> Vec<String> {
+    let models: Vec<&Model> = models.collect();
     let satisfied = |family: Family| -> Vec<&str> {
-        let is_satisfied = |v: &&Verdict<'_>| v.is_consistent() && v.model.family() == family;
-        verdicts.iter().filter(is_satisfied).map(|v| v.model.id()).collect()
+        models.iter().filter(|model| model.family() == family).map(|model| model.id()).collect()
     };
     let registers = consistory_models::strongest(&satisfied(Family::Registers));
     let objects = objects::strongest(&satisfied(Family::Objects));

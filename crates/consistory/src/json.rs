@@ -104,6 +104,7 @@ impl Report<'_> {
         if let Some(name) = history.name() {
             write!(out, ",\"name\":{}", quoted(name))?;
         }
+        write!(out, ",\"digest\":\"{}\"", history.digest())?;
         let (sessions, operations) = (history.session_count(), history.len());
         write!(out, ",\"sessions\":{sessions},\"operations\":{operations}")?;
         if let Some(object) = self.object() {

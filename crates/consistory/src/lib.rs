@@ -101,7 +101,7 @@ pub use consistory_verdict::{
 #[doc(hidden)]
 pub use consistory_work::pipeline;
 
-pub use court::{Court, DEFAULT_BUDGET, DEFAULT_MEMORY, Reports};
+pub use court::{Court, DEFAULT_BUDGET, DEFAULT_MEMORY, Reports, strongest_of};
 pub use error::Error;
 pub use json::{Attachments, MAX_PRINTED_CERTIFICATE};
 pub use model::{Model, Rejection};

@@ -4,7 +4,8 @@
 //! which: session 0, v0. References stay as the certificate has them.
 
 use consistory_history::{
-    Action, History, KeyId, OpId, SessionId, Status, ValueId, is_plain_word, write_quoted,
+    Action, History, KeyId, OpId, SessionId, Status, ValueId, is_plain_word, is_unruly,
+    write_quoted,
 };
 
 /// How many columns the name of a session, key or value may take.
@@ -189,11 +190,6 @@ pub(crate) fn key_name(history: &History, key: KeyId) -> String {
 
 fn is_number(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit())
-}
-
-fn is_unruly(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FFFE}' | '\u{FFFF}')
 }
 
 fn char_width(c: char) -> usize {

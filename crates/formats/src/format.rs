@@ -147,7 +147,7 @@ impl Format {
                 return Some(found);
             }
         }
-        if beginning.lines().take(100).any(|line| line.contains(gem5::MARKER)) {
+        if beginning.lines().take(100).any(gem5::is_trace_line) {
             return Some(Format::Gem5);
         }
         beginning.lines().find_map(|line| sniff_line(line.trim()))
@@ -365,10 +365,8 @@ mod tests {
             ("{\"type\":\"ok\",\"f\":\"txn\",\"value\":[]}\n", Some(Format::JepsenJson)),
             ("[\n {\"tid\":1,\"sid\":2,\"ops\":[]}]\n", Some(Format::TimeKiller)),
             ("{\"value\": [[\"r\", 1, 2, true]]}\n", Some(Format::Viper)),
-            (
-                "  0: global: Adding\n 95: system.cpu: completed request for proc: 1 addr: 0x3\n",
-                Some(Format::Gem5),
-            ),
+            ("      0: global: Adding false sharing checks\n", Some(Format::Gem5)),
+            (" 95: system.cpu: completed request for proc: 1 addr: 0x3\n", Some(Format::Gem5)),
             ("[x:=1 y==2]\n", Some(Format::DbcopText)),
             ("// session 0\n[x:=1]\n", Some(Format::DbcopText)),
             ("---\n[x:=1]\n", Some(Format::DbcopText)),

@@ -16,7 +16,16 @@ use consistory_history::{Action, HistoryBuilder};
 use crate::parse::{Cursor, Fault, Line, Parse, Sink};
 
 /// The words with which a request is completed.
-pub(crate) const MARKER: &str = "completed request for proc:";
+const MARKER: &str = "completed request for proc:";
+
+/// Checks whether a line is one of gem5's: a tick, the part of the system, and a message.
+pub(crate) fn is_trace_line(line: &str) -> bool {
+    let Some((tick, rest)) = line.trim_start().split_once(": ") else { return false };
+    let is_tick = !tick.is_empty() && tick.bytes().all(|byte| byte.is_ascii_digit());
+    let is_part =
+        rest.starts_with("global: ") || (rest.starts_with("system.") && rest.contains(": "));
+    is_tick && is_part
+}
 
 /// The parser of these logs.
 #[derive(Default)]

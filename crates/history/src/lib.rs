@@ -28,15 +28,19 @@
 //! reading and writing them.
 
 mod builder;
+mod digest;
+mod escape;
 mod history;
 mod ids;
 mod txn_calls;
 mod value;
 
 pub use builder::{Details, HistoryBuilder, HistoryError, OpenTransaction};
+pub use escape::{escaped, is_unruly};
 pub use history::{Action, Call, History, Interval, KeyKind, Reference, Show, Status, Transaction};
 pub use ids::{CallId, KeyId, OpId, SessionId, TxnId, ValueId};
 pub use txn_calls::{
-    NotATransaction, calls_of_transactions, is_of_transaction_calls, transactions_of_calls,
+    NotATransaction, calls_of_transactions, is_of_transaction_calls, transaction_calls,
+    transactions_of_calls,
 };
 pub use value::{Value, Values, is_plain_word, write_quoted};

@@ -248,6 +248,83 @@ pub fn calls_of_transactions(history: &History) -> Option<History> {
     builder.finish().ok()
 }
 
+/// Builds the calls of `txn` that a history stands for, with nothing left open: keys are texts, and
+/// reads return the initial value where `null` was recorded for it.
+///
+/// Of a history of transactions these are its [`calls_of_transactions`]. A history of calls keeps
+/// its calls, one by one. Either way the result has the initial values of all keys.
+pub fn transaction_calls(history: &History) -> Result<History, NotATransaction> {
+    if !history.has_calls() {
+        return calls_of_transactions(history).ok_or_else(|| NotATransaction {
+            op: "the history".into(),
+            reason: "it holds operations that are not reads, writes or appends".into(),
+        });
+    }
+    let transactions = transactions_of_calls(history)?;
+    let mut builder = HistoryBuilder::new();
+    if let Some(name) = history.name() {
+        builder.set_name(name);
+    }
+    for session in history.sessions() {
+        builder.session(history.session_name(session));
+    }
+    for key in transactions.keys() {
+        let same = builder.key(transactions.key_name(key));
+        let initial = transactions.value(transactions.initial_value(key)).clone();
+        let initial = builder.value(initial);
+        builder.set_initial(same, initial);
+    }
+    for &(key, value) in history.finals() {
+        let (key, value) = (history.key_name(key), history.value(value).clone());
+        let (key, value) = (builder.key(key), builder.value(value));
+        builder.set_final(key, value);
+    }
+    for op in history.ops() {
+        let Action::Call(call) = history.action(op) else { continue };
+        let call = history.call(call);
+        let mut plain = |id, fill_in: bool| {
+            let value = plain_steps(history.value(id), &transactions, fill_in);
+            builder.value(value)
+        };
+        let args = call.args.iter().map(|&arg| plain(arg, false)).collect();
+        let returns = call.returns.map(|id| plain(id, true));
+        let call = builder.call(Call { method: "txn".into(), args, returns });
+        let (status, time) = (history.own_status(op), history.time(op));
+        let details = Details { status, time, transaction: None };
+        builder.push_with(history.session_of(op), Action::Call(call), details);
+    }
+    builder
+        .finish()
+        .map_err(|error| NotATransaction { op: "the history".into(), reason: error.to_string() })
+}
+
+/// Writes the keys of steps as texts, and fills in the initial values that reads found.
+fn plain_steps(steps: &Value, transactions: &History, fill_in: bool) -> Value {
+    let Value::List(steps) = steps else { return steps.clone() };
+    let plain = |step: &Value| {
+        let Value::List(parts) = step else { return step.clone() };
+        let [Value::Str(kind), key, value] = &parts[..] else { return step.clone() };
+        let name: Box<str> = match key {
+            Value::Str(name) => name.clone(),
+            other => other.to_string().into(),
+        };
+        let (kind, is_read) = match &**kind {
+            "r" | "read" => ("r", true),
+            "w" | "write" => ("w", false),
+            other => (other, false),
+        };
+        let initial = transactions
+            .find_key(&name)
+            .map(|key| transactions.value(transactions.initial_value(key)).clone());
+        let value = match (value, initial) {
+            (Value::Null, Some(initial)) if is_read && fill_in => initial,
+            (value, _) => value.clone(),
+        };
+        Value::List(vec![Value::Str(kind.into()), Value::Str(name), value])
+    };
+    Value::List(steps.iter().map(plain).collect())
+}
+
 /// Returns the steps of a transaction as they were asked for, and as they were found.
 fn steps_of(history: &History, transaction: &Transaction) -> Option<(Vec<Value>, Vec<Value>)> {
     let (mut asked, mut found) = (Vec::new(), Vec::new());
@@ -346,6 +423,24 @@ mod tests {
         let seven = again.find_key("7").unwrap();
         assert_eq!(again.value(again.initial_value(seven)), &Value::Int(0));
         assert_eq!(again.time(OpId(3)), Some(Interval { start: 20, end: Some(25) }));
+    }
+
+    #[test]
+    fn an_empty_list_and_null_are_the_same_in_calls_too() {
+        let x = text("x");
+        let read = |value: Value| {
+            (
+                vec![step("r", x.clone(), Value::Null)],
+                Some(vec![step("r", x.clone(), value)]),
+                Status::Ok,
+            )
+        };
+        let history = calls(vec![read(Value::Null), read(list(&[])), (vec![], None, Status::Ok)]);
+        let plain = transaction_calls(&history).unwrap();
+        assert_eq!(plain.len(), 3, "every call stays");
+        let shown: Vec<String> = plain.ops().map(|op| plain.show(op).to_string()).collect();
+        assert_eq!(shown[0], "txn([[r,x,null]]) => [[r,x,[]]]");
+        assert_eq!(shown[0], shown[1]);
     }
 
     #[test]

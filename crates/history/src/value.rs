@@ -4,6 +4,7 @@ use std::fmt;
 
 use rustc_hash::FxHashMap;
 
+use crate::escape::is_unruly;
 use crate::ids::ValueId;
 
 /// A value that is written, read, passed or returned.
@@ -55,7 +56,7 @@ fn write_word(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if is_plain_word(text) { f.write_str(text) } else { write_quoted(text, f) }
 }
 
-/// Writes `text` in double quotes, escaped as JSON escapes it.
+/// Writes `text` in double quotes, escaped as in JSON; whatever a terminal would not show is escaped.
 pub fn write_quoted(text: &str, f: &mut impl fmt::Write) -> fmt::Result {
     f.write_char('"')?;
     for c in text.chars() {
@@ -65,7 +66,12 @@ pub fn write_quoted(text: &str, f: &mut impl fmt::Write) -> fmt::Result {
             '\n' => f.write_str("\\n")?,
             '\r' => f.write_str("\\r")?,
             '\t' => f.write_str("\\t")?,
-            c if (c as u32) < 0x20 => write!(f, "\\u{:04x}", c as u32)?,
+            c if is_unruly(c) => {
+                let mut units = [0; 2];
+                for unit in c.encode_utf16(&mut units) {
+                    write!(f, "\\u{unit:04x}")?;
+                }
+            }
             c => f.write_char(c)?,
         }
     }

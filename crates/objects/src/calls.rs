@@ -81,6 +81,12 @@ pub enum CallsError {
         /// The operation's reference.
         op: String,
     },
+    /// The history says what a key holds in the end, which models of objects do not look at.
+    #[error("the history gives the final value of {key}, which models of objects do not look at")]
+    FinalValue {
+        /// The key.
+        key: String,
+    },
     /// A transaction brackets several calls.
     #[error("{op} is in a transaction of several calls, which no object has")]
     InTransaction {
@@ -103,6 +109,9 @@ impl<'h> Calls<'h> {
     pub fn new(history: &'h History) -> Result<Self, CallsError> {
         let reference = |op| history.reference(op).to_string();
         let is_timed = history.ops().any(|op| history.time(op).is_some());
+        if let Some(&(key, _)) = history.finals().first() {
+            return Err(CallsError::FinalValue { key: history.key_name(key).to_owned() });
+        }
         if let Some(txn) = history.first_long_transaction() {
             let op = reference(OpId(history.transaction(txn).ops.start));
             return Err(CallsError::InTransaction { op });

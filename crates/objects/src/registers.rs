@@ -15,6 +15,9 @@ pub fn calls_of_registers(history: &History, keyed: bool) -> Result<History, Cal
     if let Some(name) = history.name() {
         builder.set_name(name);
     }
+    if let Some(&(key, _)) = history.finals().first() {
+        return Err(CallsError::FinalValue { key: history.key_name(key).to_owned() });
+    }
     let reference = |op: OpId| history.reference(op).to_string();
     if let Some(txn) = history.first_long_transaction() {
         let op = reference(OpId(history.transaction(txn).ops.start));

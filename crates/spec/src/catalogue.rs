@@ -5,8 +5,8 @@ use std::sync::Arc;
 use consistory_history::Value;
 
 use crate::ready::{
-    CasRegister, Counter, Deque, KeyValue, List, Lock, Log, Map, PriorityOrder, PriorityQueue,
-    Queue, Register, Set, Stack, Transactions,
+    Bank, CasRegister, Counter, Deque, KeyValue, List, Lock, Log, Map, PriorityOrder,
+    PriorityQueue, Queue, Register, Set, Stack, Transactions,
 };
 use crate::specification::Object;
 
@@ -53,7 +53,7 @@ fn takes(what: &Option<&'static str>) -> String {
     }
 }
 
-static CATALOGUE: [Entry; 14] = [
+static CATALOGUE: [Entry; 15] = [
     Entry {
         name: "register",
         parameter: Some("its initial value, null by default"),
@@ -143,7 +143,16 @@ static CATALOGUE: [Entry; 14] = [
         name: "transactions",
         parameter: None,
         about: "a call reads and writes several keys at once",
-        make: |p| p.is_none().then(|| Arc::new(Transactions) as _),
+        make: |p| p.is_none().then(|| Arc::new(Transactions::default()) as _),
+    },
+    Entry {
+        name: "bank",
+        parameter: Some("the balances, `0=10 1=20`, or `8*10` for eight accounts with 10 each"),
+        about: "transfers between accounts, and reads of all balances",
+        make: |p| match p {
+            Some(balances) => Some(Arc::new(Bank::parse(balances)?)),
+            None => Some(Arc::new(Bank::default())),
+        },
     },
 ];
 

@@ -22,12 +22,14 @@
 
 // Objects.
 mod catalogue;
+mod fit;
 mod footprint;
 mod lexicon;
 mod ready;
 mod script;
 mod signatures;
 mod specification;
+mod start;
 
 // Models.
 mod axioms;
@@ -35,15 +37,17 @@ mod model;
 
 pub use axioms::{Atom, Axiom, Left, parse_axioms};
 pub use catalogue::{Entry, ObjectError, catalogue, find};
+pub use fit::{Fit, fits, fitting_object};
 pub use footprint::value_footprint;
 pub use lexicon::Lexicon;
 pub use model::{Level, NAMED, ObjectModel, object_model_implies, parse_levels};
 pub use ready::{
-    CasRegister, Counter, Deque, KeyValue, List, Lock, Log, Map, PriorityOrder, PriorityQueue,
-    Queue, Register, Set, Stack, Transactions,
+    Bank, CasRegister, Counter, Deque, KeyValue, List, Lock, Log, Map, PriorityOrder,
+    PriorityQueue, Queue, Register, Set, Stack, StartedKeyValue, Transactions,
 };
 pub use script::{ScriptObject, parse_object};
 pub use specification::{
     CallError, CallRef, Effect, Family, Goal, Method, Object, Operation, Returns, Specification,
     State,
 };
+pub use start::{StartError, started};

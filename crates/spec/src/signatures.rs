@@ -1,8 +1,9 @@
 //! The methods of the ready objects, written as a table a person can read.
 //!
 //! A line is `[read] name(parameters) [-> result] [as alias, alias]`. Without `->` the method
-//! returns nothing and whatever is recorded is ignored; `-> unordered` returns a list whose order
-//! means nothing.
+//! returns nothing and a recorded return value is ignored; `-> unordered` returns a list whose order
+//! means nothing. Some words say of which kind a value is: `bool`, `count`, `integer`, `delta`,
+//! `index`, `elements`, `unordered`.
 
 use crate::specification::{Effect, Method, Returns};
 
@@ -24,6 +25,7 @@ fn signature(line: &str) -> Method {
         parameters: names(parameters.trim_end().trim_end_matches(')')),
         aliases: names(aliases),
         effect,
+        result: result.trim().into(),
         returns: match result.trim() {
             "" => Returns::Nothing,
             "unordered" => Returns::Unordered,

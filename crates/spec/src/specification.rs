@@ -211,6 +211,8 @@ pub struct Method {
     pub effect: Effect,
     /// What it returns.
     pub returns: Returns,
+    /// The word for its result, such as `bool`, `count` or `elements`; empty if it has none.
+    pub result: Box<str>,
 }
 
 /// Why a call is none that an object has.

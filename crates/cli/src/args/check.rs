@@ -43,7 +43,8 @@ Examples:
   consistory check runs/ --model sc --format json > verdicts.jsonl
   consistory certify verdicts.jsonl
 
-Exit code: 0 all certificates accepted, 1 some rejected, 2 bad usage or unreadable input.";
+Exit code: 0 all certificates accepted, 1 some rejected, 2 bad usage or unreadable input,
+3 nothing was checked.";
 
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
@@ -51,7 +52,8 @@ pub(crate) struct InputArgs {
     #[arg(value_name = "PATH", default_value = "-")]
     pub(crate) paths: Vec<PathBuf>,
     /// The format of the inputs, instead of detecting it: hist, jsonl, axe, dbcop, dbcop-json,
-    /// plume, awdit, edn, jepsen, limo, fastlin, fptlin.
+    /// plume, awdit, edn, jepsen-json, jepsen, limo, fastlin, fptlin, dbcop-binary, cobra, viper,
+    /// timekiller, gem5.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<Format>,
 }
@@ -60,6 +62,10 @@ pub(crate) struct InputArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
+    /// Go on with a batch that was interrupted: histories that have a line in this file are not
+    /// judged again, and new lines are appended to it. Needs `--format json`.
+    #[arg(long, value_name = "OUT")]
+    pub(crate) resume: Option<PathBuf>,
     /// Models: ids from `consistory models`, in any case, paths to definition files, `all`, or
     /// `strongest` (the default).
     #[arg(long, short, value_name = "MODEL", value_delimiter = ',')]

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 #[cfg(unix)]
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -18,11 +18,12 @@ use std::time::{Duration, Instant};
 use crate::args::WatchArgs;
 use crate::error::CliError;
 
-/// A line, where it came from and its number there.
-pub(crate) struct Incoming {
-    pub(crate) source: Arc<str>,
-    pub(crate) number: u64,
-    pub(crate) text: String,
+/// What comes in.
+pub(crate) enum Incoming {
+    /// A line, where it came from and its number there.
+    Line { source: Arc<str>, number: u64, text: String },
+    /// The end of a connection.
+    Closed { source: Arc<str> },
 }
 
 /// How often a file is looked at again.
@@ -75,7 +76,14 @@ impl<R: BufRead> Growing<R> {
         Growing { input, source, number: 0, partial: Vec::new(), taken: 0, follow, until_idle }
     }
 
-    /// Reads on, and says whether a line is complete.
+    /// Returns the line that was read.
+    fn take_line(&mut self) -> Result<Incoming, CliError> {
+        self.number += 1;
+        let bytes = std::mem::take(&mut self.partial);
+        incoming(&self.source, self.number, bytes)
+    }
+
+    /// Reads on, and returns whether a line is complete.
     fn read(&mut self) -> Result<bool, CliError> {
         let idle_since = Instant::now();
         loop {
@@ -119,11 +127,7 @@ impl<R: BufRead> Iterator for Growing<R> {
         match self.read() {
             Ok(false) => None,
             Err(error) => Some(Err(error)),
-            Ok(true) => {
-                self.number += 1;
-                let bytes = std::mem::take(&mut self.partial);
-                Some(incoming(&self.source, self.number, bytes))
-            }
+            Ok(true) => Some(self.take_line()),
         }
     }
 }
@@ -136,7 +140,7 @@ fn incoming(source: &Arc<str>, number: u64, bytes: Vec<u8>) -> Result<Incoming, 
     match String::from_utf8(bytes) {
         Ok(text) => {
             let text = text.trim_end_matches(['\n', '\r']).to_owned();
-            Ok(Incoming { source: Arc::clone(source), number, text })
+            Ok(Incoming::Line { source: Arc::clone(source), number, text })
         }
         Err(_) => Err(CliError::usage(format!("{source}:{number}: this line is not UTF-8"))),
     }
@@ -149,8 +153,18 @@ fn listen(address: &str, until_idle: Option<Duration>) -> Result<Lines, CliError
     let (sender, receiver) = sync_channel(WAITING);
     let failed = |error| CliError::Io { what: format!("cannot listen at {address}"), error };
     // A path has a slash, which an address has not.
+    let mut socket = None;
     if address.contains('/') {
-        listen_unix(Path::new(address), sender).map_err(failed)?;
+        let path = Path::new(address);
+        // Nothing is removed that was there before, not even a socket that nobody listens at.
+        if std::fs::symlink_metadata(path).is_ok() {
+            return Err(CliError::with_hint(
+                format!("cannot listen at {address}: there is something already"),
+                "choose another path, or remove what is there",
+            ));
+        }
+        listen_unix(path, sender).map_err(failed)?;
+        socket = Socket::created(path);
         announce(address);
     } else {
         let listener = TcpListener::bind(address).map_err(failed)?;
@@ -162,23 +176,12 @@ fn listen(address: &str, until_idle: Option<Duration>) -> Result<Lines, CliError
             }
         });
     }
-    Ok(Box::new(Received { receiver, until_idle, socket: Socket(PathBuf::from(address)) }))
+    Ok(Box::new(Received { receiver, until_idle, socket }))
 }
 
 #[cfg(unix)]
 fn listen_unix(path: &Path, sender: Sender) -> io::Result<()> {
-    let listener = match UnixListener::bind(path) {
-        // Who listened there is gone and left the file behind.
-        Err(error)
-            if error.kind() == io::ErrorKind::AddrInUse
-                && UnixStream::connect(path)
-                    .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) =>
-        {
-            std::fs::remove_file(path)?;
-            UnixListener::bind(path)?
-        }
-        listener => listener?,
-    };
+    let listener = UnixListener::bind(path)?;
     std::thread::spawn(move || {
         for (i, stream) in listener.incoming().flatten().enumerate() {
             let Ok(answers) = stream.try_clone() else { continue };
@@ -208,23 +211,60 @@ fn serve(
 ) {
     std::thread::spawn(move || {
         let source: Arc<str> = format!("connection {connection}").into();
-        for line in Growing::new(BufReader::new(lines), source, None, None) {
+        let mut connection = Growing::new(BufReader::new(lines), Arc::clone(&source), None, None);
+        let mut has_reader = true;
+        loop {
+            // A client that crashes resets its connection, or leaves a line unfinished: that is the
+            // end of its lines, and nobody else's.
+            match connection.read() {
+                Ok(true) if connection.partial.ends_with(b"\n") => {}
+                Err(error @ CliError::Usage { .. }) => {
+                    let _ = sender.send(Err(error));
+                    return;
+                }
+                Ok(_) | Err(_) => break,
+            }
+            let line = connection.take_line();
             let is_wrong = line.is_err();
-            if sender.send(line).is_err() || is_wrong || answers.write_all(b"ok\n").is_err() {
+            if sender.send(line).is_err() || is_wrong {
                 return;
             }
+            // A client need not wait for answers.
+            has_reader = has_reader && answers.write_all(b"ok\n").is_ok();
         }
+        let _ = sender.send(Ok(Incoming::Closed { source }));
     });
 }
 
-/// A Unix socket's file, which goes with its listener.
-struct Socket(PathBuf);
+/// The file of the Unix socket that was created here, which is removed with its listener.
+struct Socket {
+    path: PathBuf,
+    /// Device and number of the file.
+    identity: (u64, u64),
+}
+
+#[cfg(unix)]
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(_: &Path) -> Option<(u64, u64)> {
+    None
+}
+
+impl Socket {
+    fn created(path: &Path) -> Option<Self> {
+        Some(Socket { path: path.to_owned(), identity: identity(path)? })
+    }
+}
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if self.0.to_string_lossy().contains('/') {
-            // Whoever removed it before has done the same.
-            let _ = std::fs::remove_file(&self.0);
+        // Somebody may have removed it, and put something else there.
+        if identity(&self.path) == Some(self.identity) {
+            let _ = std::fs::remove_file(&self.path);
         }
     }
 }
@@ -233,8 +273,8 @@ impl Drop for Socket {
 struct Received {
     receiver: Receiver<Result<Incoming, CliError>>,
     until_idle: Option<Duration>,
-    #[expect(dead_code, reason = "it is kept for when it goes")]
-    socket: Socket,
+    #[expect(dead_code, reason = "dropped last, removes the socket")]
+    socket: Option<Socket>,
 }
 
 impl Iterator for Received {

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use consistory::NamedObject;
-use consistory_history::Value;
+use consistory_history::{Value, escaped};
 use consistory_objects::{Online, OnlineOptions};
 
 use crate::args::{OutputFormat, WatchArgs};
@@ -28,9 +28,13 @@ pub(crate) fn watch(args: &WatchArgs) -> Result<u8, CliError> {
     let mut watcher = Watcher::new(Online::new(object, options), args.window);
     let mut finding = None;
     for incoming in lines(args)? {
-        let Incoming { source, number, text } = incoming?;
-        let source: Arc<str> = source;
-        finding = watcher.line(&text, number, &source)?;
+        finding = match incoming? {
+            Incoming::Line { source, number, text } => watcher.line(&text, number, &source)?,
+            Incoming::Closed { source } => {
+                watcher.closed(&source)?;
+                None
+            }
+        };
         if finding.is_some() {
             break;
         }
@@ -75,19 +79,21 @@ fn page(finding: Option<&Finding>, summary: &Summary) -> String {
             text
         }
         Some(Finding::Undecided { operation, reason }) => {
-            format!("undecided at {operation}: {reason}\n({seen})\n")
+            format!("undecided at {}: {}\n({seen})\n", escaped(operation), escaped(reason))
         }
         Some(Finding::Violation { operation, call, line, possible, running, explained }) => {
             let mut text = format!(
-                "violation: {operation} {call} is not linearizable\n\
-                 Line {line} is its return; nothing that happened before explains it.\n"
+                "violation: {} {} is not linearizable\n\
+                 Line {line} is its return; nothing that happened before explains it.\n",
+                escaped(operation),
+                escaped(call)
             );
             let shown: Vec<String> = possible.iter().map(ToString::to_string).collect();
             if !shown.is_empty() {
                 text += &format!("It could have returned {}.\n", shown.join(" or "));
             }
             if !running.is_empty() {
-                text += &format!("Running at that time: {}.\n", running.join(", "));
+                text += &format!("Running at that time: {}.\n", escaped(&running.join(", ")));
             }
             text + &match explained {
                 // Calls were judged without configurations.

@@ -57,6 +57,8 @@ struct Running {
     /// Its reference, and what it calls.
     operation: String,
     call: String,
+    /// Where the line of its invocation came from.
+    source: Arc<str>,
 }
 
 /// What comes next of calls that were recorded whole: a time, what happens, and which call.
@@ -157,7 +159,8 @@ impl Watcher {
                          with {\"type\":\"info\"}",
                     ));
                 }
-                let running = self.invoke(&session, &method, args, &place)?;
+                let mut running = self.invoke(&session, &method, args, &place)?;
+                running.source = Arc::clone(source);
                 let (slot, _) = self.sessions.entry(session).or_default();
                 *slot = Some(running);
                 Ok(None)
@@ -293,7 +296,18 @@ impl Watcher {
         let operation = format!("{session}:{count}");
         *count += 1;
         self.operations += 1;
-        Ok(Running { id, operation, call })
+        Ok(Running { id, operation, call, source: "".into() })
+    }
+
+    /// Takes note that a connection is closed: nobody will say what became of the calls that were
+    /// announced there.
+    pub(crate) fn closed(&mut self, source: &str) -> Result<(), CliError> {
+        for (slot, _) in self.sessions.values_mut() {
+            if let Some(running) = slot.take_if(|running| *running.source == *source) {
+                self.online.abandon(running.id).map_err(|error| broken(source, &error))?;
+            }
+        }
+        Ok(())
     }
 
     fn take_running(&mut self, session: &str, place: &str) -> Result<Running, CliError> {
@@ -312,7 +326,7 @@ impl Watcher {
         returns: Option<Value>,
         line: u64,
     ) -> Result<Option<Finding>, CliError> {
-        let Running { id, operation, call } = running;
+        let Running { id, operation, call, .. } = running;
         let call = match &returns {
             Some(value) => format!("{call} => {value}"),
             None => call,

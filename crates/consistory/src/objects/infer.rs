@@ -1,58 +1,33 @@
-//! The object that a history of calls belongs to: its file names it, or only one has its methods.
+//! The object that a history of calls belongs to: its file names it, or no other object fits.
 
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 
-use consistory_history::{Action, History};
-use consistory_spec::{Method, Object, catalogue, find};
+use consistory_formats::source_path;
+use consistory_history::History;
+use consistory_spec::{Fit, catalogue, fitting_object};
 
 use super::NamedObject;
 use crate::Error;
 
-/// Finds the object of a history: a comment at the start of its file names it, or only one ready
-/// object has its methods.
+/// Finds the object of a history: a comment at the start of its file names it, or it is the only
+/// ready object that fits every call and every return value.
 pub(crate) fn of_history(source: &str, history: &History) -> Result<NamedObject, Error> {
-    if let Some(name) = object_in_comment(Path::new(source)) {
+    if let Some(name) = object_in_comment(&source_path(source)) {
         return NamedObject::load(&name);
     }
     if !history.has_calls() {
-        return NamedObject::load(if history.key_count() > 1 { "kv" } else { "cas-register" });
+        let is_of_transactions = history.first_long_transaction().is_some() || history.has_lists();
+        return NamedObject::load(match history.key_count() {
+            _ if is_of_transactions => "transactions",
+            0 | 1 => "cas-register",
+            _ => "kv",
+        });
     }
-    let has_all = |object: &dyn Object| {
-        history.ops().all(|op| match history.action(op) {
-            Action::Call(id) => {
-                let call = history.call(id);
-                object.resolve(&call.method, call.args.len()).is_ok()
-            }
-            _ => false,
-        })
-    };
-    // Of the objects that have all the methods, those that know most of them by these names.
-    let known = |object: &dyn Object| {
-        let is_called = |method: &&Method| {
-            history.ops().any(|op| match history.action(op) {
-                Action::Call(id) => history.call(id).method == method.name,
-                _ => false,
-            })
-        };
-        object.methods().iter().filter(is_called).count()
-    };
-    let fitting: Vec<(&str, usize)> = catalogue()
-        .iter()
-        .filter_map(|entry| Some((entry.name, find(entry.name).ok()?)))
-        .filter(|(_, object)| has_all(&**object))
-        .map(|(name, object)| (name, known(&*object)))
-        .collect();
-    let most = fitting.iter().map(|&(_, known)| known).max();
-    let fitting: Vec<&str> =
-        fitting.iter().filter(|(_, n)| Some(*n) == most).map(|&(name, _)| name).collect();
-    match fitting[..] {
-        // `cas-register` has all methods of `register`, and they do the same.
-        [one] | [one @ "register", "cas-register"] => NamedObject::load(one),
-        [] => Err(Error::NoObject),
-        _ => Err(Error::AmbiguousObject {
-            candidates: fitting.iter().map(ToString::to_string).collect(),
-        }),
+    match fitting_object(history) {
+        Fit::One(name) => NamedObject::load(&name),
+        Fit::None => Err(Error::NoObject),
+        Fit::Several(candidates) => Err(Error::AmbiguousObject { candidates }),
     }
 }
 

@@ -4,9 +4,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use consistory_history::{History, Value};
+use consistory_history::{History, transaction_calls};
 use consistory_objects::calls_of_registers;
-use consistory_spec::{CasRegister, KeyValue, Method, Object, Register, find};
+use consistory_spec::{Method, Object, StartError, find, started};
 
 use crate::Error;
 
@@ -69,22 +69,44 @@ impl NamedObject {
         }
     }
 
-    /// Makes calls of a history of reads and writes; its registers start with the history's initial
-    /// values, unless the object's name has a parameter.
+    /// Makes calls of a history of reads, writes and transactions, and lets the object start with the
+    /// history's initial values.
     ///
     /// Returns `None` for the history if it consists of calls already.
     pub fn as_calls(self, history: &History) -> Result<(Option<History>, NamedObject), Error> {
         let named = self;
-        let kind = named.name.split('(').next().unwrap_or_default();
-        let is_keyed = kind == "kv";
-        if history.has_calls() || history.is_empty() {
-            return Ok((None, named));
-        }
+        let kind = named.name.split('(').next().unwrap_or_default().trim();
         let misfit = |reason: String, hint: Option<&str>| Error::Misfit {
             object: named.name.to_string(),
             reason,
             hint: hint.map(str::to_owned),
         };
+        let started = |history: &History| {
+            started(&named.name, &named.object, history).map_err(|error| {
+                let hint = match error {
+                    StartError::Unknown { .. } => {
+                        Some("say it with `init: 0=10 1=10`, or with `--object 'bank(8*10)'`")
+                    }
+                    StartError::Twice { .. } => Some("leave one of them out"),
+                    _ => None,
+                };
+                misfit(error.to_string(), hint)
+            })
+        };
+        if history.is_empty() {
+            return Ok((None, named));
+        }
+        if kind == "transactions" {
+            let calls =
+                transaction_calls(history).map_err(|error| misfit(error.to_string(), None))?;
+            let object = started(&calls)?;
+            return Ok((Some(calls), NamedObject { object, ..named }));
+        }
+        if history.has_calls() {
+            let object = started(history)?;
+            return Ok((None, NamedObject { object, ..named }));
+        }
+        let is_keyed = kind == "kv";
         if !is_keyed && !matches!(kind, "register" | "cas-register") {
             return Err(misfit(
                 format!("these are reads and writes, not calls of `{}`", named.name),
@@ -100,21 +122,9 @@ impl NamedObject {
                 Some("judge them all with `--object kv`"),
             ));
         }
-        let mut initial: Vec<&Value> =
-            history.keys().map(|key| history.value(history.initial_value(key))).collect();
-        initial.dedup();
         let calls = calls_of_registers(history, is_keyed)
             .map_err(|error| misfit(error.to_string(), None))?;
-        let object: Arc<dyn Object> = match (kind, &initial[..]) {
-            _ if *named.name != *kind => named.object,
-            (_, []) => named.object,
-            ("register", [initial, ..]) => Arc::new(Register { initial: (*initial).clone() }),
-            ("cas-register", [initial, ..]) => {
-                Arc::new(CasRegister { initial: (*initial).clone() })
-            }
-            (_, [initial]) => Arc::new(KeyValue { initial: (*initial).clone() }),
-            _ => return Err(misfit("the registers start with different values".to_owned(), None)),
-        };
+        let object = started(history)?;
         Ok((Some(calls), NamedObject { object, ..named }))
     }
 }

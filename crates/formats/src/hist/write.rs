@@ -4,7 +4,8 @@ use std::fmt::{self, Write as _};
 use std::io;
 
 use consistory_history::{
-    Action, History, KeyId, OpId, SessionId, Status, ValueId, is_plain_word, write_quoted,
+    Action, History, KeyId, OpId, SessionId, Status, ValueId, is_plain_word, is_unruly,
+    write_quoted,
 };
 
 use super::looks_like_register;
@@ -29,7 +30,7 @@ pub(crate) fn write_separator(name: Option<&str>, out: &mut dyn io::Write) -> io
     let is_plain = !name.is_empty()
         && name.trim() == name
         && !name.starts_with('"')
-        && !name.contains(|c: char| c == '#' || c.is_control());
+        && !name.contains(|c: char| c == '#' || is_unruly(c));
     if is_plain {
         return writeln!(out, "--- {name}");
     }

@@ -10,22 +10,22 @@ use crate::specification::{Family, Method, Specification};
 static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     signatures(
         "
-        read get() -> value as read, load, sum, intValue, longValue, value
-        set(value) as store, write
+        read get() -> integer as read, load, sum, intValue, longValue, value
+        set(integer) as store
         add(delta)
         subtract(delta) as sub
         increment() as inc
         decrement() as dec
-        getAndAdd(delta) -> old as fetch_add, fetchAndAdd
-        getAndSubtract(delta) -> old as fetch_sub
-        addAndGet(delta) -> new
-        incrementAndGet() -> new
-        decrementAndGet() -> new
-        getAndIncrement() -> old
-        getAndDecrement() -> old
-        getAndSet(value) -> old as swap
-        compareAndSet(expected, new) -> bool as cas, compare_and_set
-        sumThenReset() -> old
+        getAndAdd(delta) -> integer as fetch_add, fetchAndAdd
+        getAndSubtract(delta) -> integer as fetch_sub
+        addAndGet(delta) -> integer
+        incrementAndGet() -> integer
+        decrementAndGet() -> integer
+        getAndIncrement() -> integer
+        getAndDecrement() -> integer
+        getAndSet(integer) -> integer as swap
+        compareAndSet(integer, integer) -> bool as compare_and_set
+        sumThenReset() -> integer
         reset()
         ",
     )

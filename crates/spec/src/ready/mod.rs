@@ -1,5 +1,6 @@
 //! The ready objects, one file a kind.
 
+mod bank;
 mod counter;
 mod keyed;
 mod list;
@@ -10,9 +11,11 @@ mod priority;
 mod register;
 mod sequence;
 mod set;
+mod started;
 mod text;
 mod transactions;
 
+pub use bank::Bank;
 pub use counter::Counter;
 pub use keyed::KeyValue;
 pub use list::List;
@@ -23,6 +26,7 @@ pub use priority::{PriorityOrder, PriorityQueue};
 pub use register::{CasRegister, Register};
 pub use sequence::{Deque, Queue, Stack};
 pub use set::Set;
+pub use started::StartedKeyValue;
 pub use transactions::Transactions;
 
 use consistory_history::Value;

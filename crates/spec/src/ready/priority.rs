@@ -13,9 +13,9 @@ use crate::specification::{Family, Method, Operation, Specification};
 static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     signatures(
         "
-        insert(element) as put, push, enqueue
+        insert(element) as put, push
         offer(element) -> bool as add
-        poll() -> element as pop, remove, dequeue, extract, extractMin, extractMax, deleteMin
+        poll() -> element as pop, remove, extract, extractMin, extractMax, deleteMin
         take() -> element
         remove(element) -> bool
         drainTo() -> elements as drain

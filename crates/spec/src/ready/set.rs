@@ -23,7 +23,7 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
         read size() -> count as len
         read isEmpty() -> bool as is_empty
         clear()
-        read toArray() -> unordered as elements, iter, iterator
+        read toArray() -> unordered as elements, iter, iterator, read
         read first() -> element
         read last() -> element
         pollFirst() -> element as pop_front

@@ -21,15 +21,18 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
 ///
 /// The argument lists the steps: `[r,key,null]` reads, `[w,key,value]` writes, `[append,key,value]`
 /// appends to the key's list. It returns the same list with each `null` of a read replaced by what
-/// was found; an unwritten key holds `null`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Transactions;
+/// was found; a key that was never written and has no initial value holds `null`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Transactions {
+    /// What keys hold before the first call.
+    pub initial: BTreeMap<Value, Value>,
+}
 
 impl Specification for Transactions {
     type State = BTreeMap<Value, Value>;
 
     fn initial(&self) -> Self::State {
-        BTreeMap::new()
+        self.initial.clone()
     }
 
     fn invoke(&self, store: &mut Self::State, method: &str, args: &[Value]) -> Option<Value> {

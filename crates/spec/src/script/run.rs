@@ -23,6 +23,7 @@ impl ScriptObject {
                 true => Effect::Writes,
                 false => Effect::Reads,
             },
+            result: "".into(),
             returns: if definition.returns { Returns::Value } else { Returns::Nothing },
         };
         ScriptObject { methods: program.methods.iter().map(method).collect(), program }

@@ -1,0 +1,136 @@
+//! Which ready objects a history of calls may belong to.
+//!
+//! An object fits if it has every method that is called, by one of its names and with as many
+//! arguments, and if every argument and every recorded return value is of the kind that the method
+//! has. Nothing is guessed beyond that: if several objects fit, somebody has to say which it is.
+
+use consistory_history::{Action, Call, History, KeyId, Value};
+
+use crate::catalogue::{catalogue, find};
+use crate::specification::{Object, Returns};
+
+/// The ready objects that a history of calls fits.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fit {
+    /// Only this object, or only objects that treat these calls alike.
+    One(String),
+    /// Several objects, which may give different verdicts.
+    Several(Vec<String>),
+    /// No ready object.
+    None,
+}
+
+/// Finds the ready objects that every call of a history fits.
+///
+/// `register` stands for both registers if only methods that they share are called. A store whose
+/// unwritten keys were read as `null` is `kv(null)`.
+pub fn fitting_object(history: &History) -> Fit {
+    let mut names: Vec<String> = catalogue()
+        .iter()
+        .filter(|entry| find(entry.name).is_ok_and(|object| fits(&*object, history)))
+        .map(|entry| entry.name.to_owned())
+        .collect();
+    if names.iter().any(|name| name == "register") {
+        names.retain(|name| name != "cas-register");
+    }
+    // From one integer on, a counter and a register treat alike the calls that both have.
+    let starts_alike = history.key_count() == 1
+        && matches!(history.value(history.initial_value(KeyId(0))), Value::Int(_));
+    if starts_alike && names.iter().any(|name| name.ends_with("register")) {
+        names.retain(|name| name != "counter");
+    }
+    for name in names.iter_mut().filter(|name| *name == "kv") {
+        match unwritten(history) {
+            Unwritten::Null => *name = "kv(null)".to_owned(),
+            Unwritten::Text => {}
+            Unwritten::Both => return Fit::Several(vec!["kv".into(), "kv(null)".into()]),
+        }
+    }
+    match names.len() {
+        0 => Fit::None,
+        1 => Fit::One(names.remove(0)),
+        _ => Fit::Several(names),
+    }
+}
+
+/// Checks whether every call of a history is one of an object's, as far as kinds of values go.
+pub fn fits(object: &dyn Object, history: &History) -> bool {
+    history.has_calls()
+        && history.ops().all(|op| match history.action(op) {
+            Action::Call(id) => fits_call(object, history, history.call(id)),
+            _ => false,
+        })
+}
+
+fn fits_call(object: &dyn Object, history: &History, call: &Call) -> bool {
+    // An object without a list of methods takes any.
+    let Ok(method) = object.resolve(&call.method, call.args.len()) else { return false };
+    let Some(method) = method else { return true };
+    let args = method.parameters.iter().zip(&call.args);
+    let is_of_kind = |word: &str, value: &Value| match word {
+        "delta" | "integer" | "index" | "amount" => matches!(value, Value::Int(_)),
+        "count" => matches!(value, Value::Int(0..)),
+        "bool" => matches!(value, Value::Bool(_)),
+        "elements" | "unordered" => matches!(value, Value::List(_)),
+        "steps" => is_steps(value),
+        "transfer" => is_transfer(value),
+        _ => true,
+    };
+    let fits_arguments = args.into_iter().all(|(word, &arg)| is_of_kind(word, history.value(arg)));
+    let fits_return = match call.returns.map(|id| history.value(id)) {
+        None => true,
+        Some(value) if method.returns == Returns::Nothing => *value == Value::Null,
+        Some(value) => is_of_kind(&method.result, value),
+    };
+    fits_arguments && fits_return
+}
+
+/// Checks whether a value lists the steps of a transaction.
+fn is_steps(value: &Value) -> bool {
+    let is_step = |step: &Value| match step {
+        Value::List(parts) => {
+            matches!(&parts[..], [Value::Str(kind), _, _] if matches!(&**kind, "r" | "w" | "append"))
+        }
+        _ => false,
+    };
+    matches!(value, Value::List(steps) if steps.iter().all(is_step))
+}
+
+/// Checks whether a value is a map with the fields of a transfer.
+fn is_transfer(value: &Value) -> bool {
+    let Value::List(pairs) = value else { return false };
+    let has = |name: &str| {
+        pairs.iter().any(|pair| {
+            matches!(pair, Value::List(pair)
+                if matches!(&pair[..], [Value::Str(key), _] if **key == *name))
+        })
+    };
+    ["from", "to", "amount"].into_iter().all(has)
+}
+
+/// What reads of a store returned for keys that nobody wrote.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unwritten {
+    Null,
+    Text,
+    Both,
+}
+
+/// Tells whether the unwritten keys of a store were read as `null` or as the empty text.
+fn unwritten(history: &History) -> Unwritten {
+    let returned = |wanted: Value| {
+        history.ops().any(|op| match history.action(op) {
+            Action::Call(id) => {
+                let call = history.call(id);
+                let is_read = matches!(&*call.method, "get" | "read");
+                is_read && call.returns.is_some_and(|id| *history.value(id) == wanted)
+            }
+            _ => false,
+        })
+    };
+    match (returned(Value::Null), returned(Value::Str("".into()))) {
+        (true, true) => Unwritten::Both,
+        (true, false) => Unwritten::Null,
+        _ => Unwritten::Text,
+    }
+}

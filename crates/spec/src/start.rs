@@ -1,0 +1,151 @@
+//! How an object starts that a history gives initial values for.
+//!
+//! `init: x=5` in a history of calls names a key and its value. A register or counter has one value,
+//! so one key is its value; a store, transactions and a bank have keys of their own. Any other object
+//! starts empty, and initial values are refused rather than ignored.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use consistory_history::{History, Value};
+
+use crate::ready::{Bank, CasRegister, Counter, KeyValue, Register, StartedKeyValue, Transactions};
+use crate::specification::Object;
+
+/// Why an object cannot start with a history's initial values.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum StartError {
+    /// The object has no values to start with.
+    #[error("the history gives the initial value of {key}, and `{object}` has none")]
+    NoValues {
+        /// The object.
+        object: String,
+        /// A key that the history gives.
+        key: String,
+    },
+    /// The object has one value, and the history gives several.
+    #[error("the history gives initial values of {keys} keys, and `{object}` has one value")]
+    SeveralValues {
+        /// The object.
+        object: String,
+        /// How many keys the history gives.
+        keys: usize,
+    },
+    /// The value is not of the object's kind.
+    #[error("`{object}` cannot start with {value}, the initial value of {key}")]
+    Kind {
+        /// The object.
+        object: String,
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+    },
+    /// The object's name says how it starts, and so does the history.
+    #[error("`{object}` says how it starts, and the history says how {key} starts")]
+    Twice {
+        /// The object, with its parameter.
+        object: String,
+        /// A key that the history gives.
+        key: String,
+    },
+    /// Nothing says how the object starts, and there is no default.
+    #[error("nothing says how `{object}` starts")]
+    Unknown {
+        /// The object.
+        object: String,
+    },
+}
+
+/// Returns the object that a history's initial values make of a ready object: the same object if
+/// the history gives none.
+///
+/// `name` is what the object is called, with its parameter. A history of reads and writes gives the
+/// initial values of all its keys, a history of calls those of its `init:` lines.
+pub fn started(
+    name: &str,
+    object: &Arc<dyn Object>,
+    history: &History,
+) -> Result<Arc<dyn Object>, StartError> {
+    let (kind, parameter) = match name.split_once('(') {
+        Some((kind, _)) => (kind.trim(), true),
+        None => (name.trim(), false),
+    };
+    let given: Vec<(&str, &Value)> = history
+        .keys()
+        .map(|key| (history.key_name(key), history.value(history.initial_value(key))))
+        .collect();
+    let owned = || name.to_owned();
+    let Some(&(first, value)) = given.first() else {
+        return match kind {
+            "bank" if !parameter => Err(StartError::Unknown { object: owned() }),
+            _ => Ok(Arc::clone(object)),
+        };
+    };
+    if parameter {
+        // Keys that are read and written start with 0 if nobody gave them a value.
+        let said = given.iter().find(|(_, v)| history.has_calls() || **v != Value::Int(0));
+        return match said {
+            Some((key, _)) => Err(StartError::Twice { object: owned(), key: (*key).to_owned() }),
+            None => Ok(Arc::clone(object)),
+        };
+    }
+    let wrong_kind = |key: &str, value: &Value| StartError::Kind {
+        object: owned(),
+        key: key.to_owned(),
+        value: value.to_string(),
+    };
+    let has_one = || match given.len() {
+        1 => Ok(value.clone()),
+        keys => Err(StartError::SeveralValues { object: owned(), keys }),
+    };
+    Ok(match kind {
+        "register" => Arc::new(Register { initial: has_one()? }),
+        "cas-register" => Arc::new(CasRegister { initial: has_one()? }),
+        "counter" => match has_one()? {
+            Value::Int(initial) => Arc::new(Counter { initial }),
+            other => return Err(wrong_kind(first, &other)),
+        },
+        "kv" => {
+            let of_registers = !history.has_calls();
+            if of_registers && given.iter().all(|(_, other)| *other == value) {
+                return Ok(Arc::new(KeyValue { initial: value.clone() }));
+            }
+            let starts = given.iter().flat_map(|&(key, value)| by_name(key, value, of_registers));
+            let store = KeyValue { initial: Value::Str("".into()) };
+            Arc::new(StartedKeyValue { store, starts: starts.collect() })
+        }
+        "transactions" => {
+            let starts = given.iter().flat_map(|&(key, value)| by_name(key, value, false));
+            Arc::new(Transactions { initial: starts.collect() })
+        }
+        "bank" => {
+            let mut initial = BTreeMap::new();
+            for &(account, balance) in &given {
+                let &Value::Int(amount) = balance else {
+                    return Err(wrong_kind(account, balance));
+                };
+                let account = match account.parse() {
+                    Ok(number) => Value::Int(number),
+                    Err(_) => Value::Str(account.into()),
+                };
+                initial.insert(account, amount);
+            }
+            Arc::new(Bank { initial })
+        }
+        _ => return Err(StartError::NoValues { object: owned(), key: first.to_owned() }),
+    })
+}
+
+/// Returns the values that a key of this name may have in calls: the text, and the number if it is
+/// one; `init: 1=5` is about the key that calls write as `1` and as `"1"`.
+fn by_name(key: &str, value: &Value, is_text: bool) -> Vec<(Value, Value)> {
+    let mut found = vec![(Value::Str(key.into()), value.clone())];
+    if let Ok(number) = key.parse::<i64>()
+        && !is_text
+        && number.to_string() == key
+    {
+        found.push((Value::Int(number), value.clone()));
+    }
+    found
+}

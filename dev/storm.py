@@ -1,0 +1,337 @@
+#!/usr/bin/env python3
+"""Throws damaged inputs, forged verdicts and signals at the `consistory` binary, and counts.
+
+    cargo build --release && dev/storm.py target/release/consistory
+    dev/storm.py BINARY --inputs 100000 --forgeries 10000 --kills 1000 --seed 7
+
+Inputs: files of the corpus in every format are damaged (bytes, lines, pieces of other files) and given
+to `check`, `convert`, `watch`, `certify`, `litmus` and `verify`. No run may panic, hang, take more than
+its memory limit allows, end with an undocumented exit code, or print half a line.
+
+Forgeries: lines of `check --format json` are changed so that they claim something else: another verdict,
+another history, other counts, another strongest model, a certificate with another operation. `certify`
+must accept none whose claim is false; where a change may leave a proof valid, `recheck.py` decides.
+
+Kills: `check` of many histories is interrupted or killed at a random moment. Every line that it wrote
+must be whole.
+
+Prints the counts, and exits with 1 if anything was found.
+"""
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+sys.path.insert(0, HERE)
+import recheck  # noqa: E402
+
+CODES = {0, 1, 2, 3, 4, 141}
+MEMORY = 256 << 20
+HANG = 120
+FORMATS = ["hist", "jsonl", "axe", "dbcop", "dbcop-json", "plume", "awdit", "edn", "jepsen-json",
+           "limo", "fastlin", "fptlin", "dbcop-binary"]
+
+
+class Storm:
+    def __init__(self, binary, seed):
+        self.binary, self.random = os.path.abspath(binary), random.Random(seed)
+        self.found, self.counts = [], {}
+        self.folder = tempfile.mkdtemp(prefix="consistory-storm-")
+
+    def count(self, what, number=1):
+        self.counts[what] = self.counts.get(what, 0) + number
+
+    def report(self, what, detail, keep=()):
+        self.found.append(what)
+        kept = os.path.join(self.folder, f"found-{len(self.found)}")
+        os.makedirs(kept, exist_ok=True)
+        for path in keep:
+            (shutil.copytree if os.path.isdir(path) else shutil.copy)(path, os.path.join(kept, os.path.basename(path)))
+        print(f"FOUND: {what}: {detail} (kept in {kept})", flush=True)
+
+    def run(self, args, keep=(), limit=None, stdin=b""):
+        """Runs a command; reports a panic, a hang, a strange exit code and too much memory."""
+        errors = tempfile.TemporaryFile()
+        output = tempfile.TemporaryFile()
+        given = tempfile.TemporaryFile()
+        given.write(stdin)
+        given.seek(0)
+        child = subprocess.Popen([self.binary, *args], stdin=given, stdout=output, stderr=errors)
+        deadline = time.monotonic() + HANG
+        while True:
+            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() > deadline:
+                child.kill()
+                os.wait4(child.pid, 0)
+                self.report("hang", " ".join(args), keep)
+                return None, b"", b""
+            time.sleep(0.005)
+        child.returncode = code = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        errors.seek(0)
+        out, err = output.read(), errors.read()
+        if code not in CODES or b"panicked" in err or b"RUST_BACKTRACE" in err:
+            self.report("crash", f"exit {code}: {' '.join(args)}: {err[-300:]!r}", keep)
+        if limit and usage.ru_maxrss * 1024 > 1.2 * limit + (64 << 20):
+            self.report("memory", f"{usage.ru_maxrss >> 10} MiB: {' '.join(args)}", keep)
+        return code, out, err
+
+    # Damaged inputs -------------------------------------------------------------------------------
+
+    def damage(self, data, others):
+        data = bytearray(data)
+        for _ in range(self.random.choice([1, 1, 1, 2, 3, 8])):
+            kind = self.random.randrange(8)
+            at = self.random.randrange(len(data) + 1)
+            if kind == 0 and data:
+                data[at % len(data)] = self.random.choice(b'"[](){},:=@?!#\n 09-x\\\xff\x00;')
+            elif kind == 1:
+                data[at:at] = bytes(self.random.choice(b'"[](){},:=@?!#\n 09-x\\')
+                                    for _ in range(self.random.choice([1, 2, 40])))
+            elif kind == 2:
+                del data[at:at + self.random.choice([1, 3, 20, 200])]
+            elif kind == 3:
+                del data[at:]
+            elif kind == 4:
+                lines = data.split(b"\n")
+                i, j = self.random.randrange(len(lines)), self.random.randrange(len(lines))
+                lines[i], lines[j] = lines[j], lines[i]
+                data = bytearray(b"\n".join(lines))
+            elif kind == 5:
+                lines = data.split(b"\n")
+                i = self.random.randrange(len(lines))
+                lines[i:i] = [lines[i]] * self.random.choice([1, 2, 30])
+                data = bytearray(b"\n".join(lines))
+            elif kind == 6:
+                other = self.random.choice(others)
+                start = self.random.randrange(len(other) + 1)
+                data[at:at] = other[start:start + 60]
+            else:
+                digits = [i for i, b in enumerate(data) if 48 <= b <= 57]
+                if digits:
+                    i = self.random.choice(digits)
+                    data[i:i + 1] = self.random.choice(
+                        [b"0", b"-1", b"99999999999999999999", b"9223372036854775807", b"1e9", b"null"])
+        return bytes(data)
+
+    def inputs(self, number):
+        groups = {"histories": [], "litmus": [], "protocols": []}
+        for folder, group in (("formats/valid", "histories"), ("histories", "histories"),
+                              ("objects", "histories"), ("litmus", "litmus"), ("protocols", "protocols")):
+            for base, _, names in os.walk(os.path.join(ROOT, "corpus", folder)):
+                for name in sorted(names):
+                    path = os.path.join(base, name)
+                    if not name.endswith((".expected", ".md")) and os.path.getsize(path) < 20_000:
+                        with open(path, "rb") as file:
+                            groups[group].append((name, file.read()))
+        histories = [data for _, data in groups["histories"]]
+        done = 0
+        while done < number:
+            batch = os.path.join(self.folder, "batch")
+            shutil.rmtree(batch, ignore_errors=True)
+            os.makedirs(batch)
+            group = self.random.choice(["histories"] * 14 + ["litmus", "protocols"])
+            size = {"histories": 100, "litmus": 20, "protocols": 4}[group]
+            for i in range(size):
+                name, data = self.random.choice(groups[group])
+                with open(os.path.join(batch, f"{i:03}-{name}"), "wb") as file:
+                    file.write(self.damage(data, histories))
+            files = [os.path.join(batch, name) for name in sorted(os.listdir(batch))]
+            if group == "litmus":
+                for path in files:
+                    self.run(["litmus", "outcomes", path, "--model", "sc,tso"], [path])
+            elif group == "protocols":
+                for path in files:
+                    self.run(["verify", path, "--budget", "1s", "--memory", "256MiB"], [path], MEMORY)
+            else:
+                self.batch_of_histories(batch, files)
+            done += size
+            self.count(f"damaged {group}", size)
+
+    def batch_of_histories(self, batch, files):
+        kind = self.random.randrange(6)
+        limits = ["--budget", "100ms", "--memory", "256MiB"]
+        if kind <= 1:
+            model = self.random.choice(["strongest", "cc,ccv,cm,sc,tso", "linearizability"])
+            code, out, _ = self.run(["check", *files, "--model", model, "--format", "json", *limits],
+                                    [batch], MEMORY)
+            self.lines_are_whole(out, [batch])
+            if code in (0, 1, 3) and kind == 0 and out:
+                verdicts = os.path.join(self.folder, "verdicts.jsonl")
+                with open(verdicts, "wb") as file:
+                    file.write(self.damage(out, [out]))
+                self.run(["certify", verdicts], [batch, verdicts])
+        elif kind == 2:
+            self.run(["check", *files, "--model", "cc,sc", *limits], [batch], MEMORY)
+        elif kind == 3:
+            for path in self.random.sample(files, 5):
+                self.run(["watch", path, "--object", self.random.choice(["queue", "register", "kv"])], [path])
+        else:
+            path = self.random.choice(files)
+            target = self.random.choice(FORMATS)
+            code, out, _ = self.run(["convert", path, "--to", target], [path], MEMORY)
+            if code == 0 and out:
+                again = os.path.join(self.folder, "again")
+                with open(again, "wb") as file:
+                    file.write(out)
+                code, _, err = self.run(["convert", again, "--from", target, "--to", "hist"], [path, again], MEMORY)
+                if code != 0:
+                    self.report("unreadable", f"what was written as {target} is not read: {err[-200:]!r}", [path, again])
+
+    def lines_are_whole(self, out, keep):
+        for line in out.split(b"\n")[:-1] + ([out.split(b"\n")[-1]] if not out.endswith(b"\n") else []):
+            try:
+                json.loads(line) if line else None
+            except ValueError:
+                self.report("torn line", repr(line[-80:]), keep)
+
+    # Forged verdicts -------------------------------------------------------------------------------
+
+    def verdicts(self):
+        """Judges small random histories of several memories."""
+        folder = os.path.join(self.folder, "judged")
+        os.makedirs(folder, exist_ok=True)
+        for memory in ("sc", "tso", "ccv", "cm"):
+            for plant in (0, 1):
+                path = os.path.join(folder, f"{memory}-{plant}.hist")
+                self.run(["generate", "--memory", memory, "--sessions", "3", "--operations", "12", "--variables",
+                          "2", "--count", "40", "--plant", str(plant), "--seed", str(self.random.randrange(1 << 30)),
+                          "-o", path])
+        _, out, _ = self.run(["check", folder, "--model", "strongest", "--format", "json"])
+        return [json.loads(line) for line in out.decode().splitlines()]
+
+    def forge(self, lines):
+        """Returns a changed line, and whether the change makes its claim false for sure."""
+        line = json.loads(json.dumps(self.random.choice(lines)))
+        result = self.random.choice(line["results"])
+        kind = self.random.randrange(7)
+        if kind == 0:
+            result["verdict"] = {"consistent": "violation", "violation": "consistent"}.get(result["verdict"], "consistent")
+        elif kind == 1:
+            other = self.random.choice([other for other in lines if other["digest"] != line["digest"]])
+            line["source"], line["index"] = other["source"], other["index"]
+        elif kind == 2:
+            line["operations"] += self.random.choice([-1, 1])
+        elif kind == 3:
+            line["strongest"] = line.get("strongest", []) + ["sc"] if "sc" not in line.get("strongest", []) else []
+        elif kind == 4:
+            digest = line["digest"]
+            line["digest"] = ("0" if digest[0] != "0" else "1") + digest[1:]
+        elif kind == 5:
+            other = self.random.choice(self.random.choice(lines)["results"])
+            result["model"] = other["model"]
+            if any(r is not result and r["model"] == result["model"] for r in line["results"]):
+                line["results"] = [result]
+                line.pop("strongest", None)
+            return line, False
+        else:
+            texts = []
+            def walk(value, put):
+                if isinstance(value, dict):
+                    for key, inner in value.items():
+                        walk(inner, lambda new, key=key, value=value: value.__setitem__(key, new))
+                elif isinstance(value, list):
+                    for i, inner in enumerate(value):
+                        walk(inner, lambda new, i=i, value=value: value.__setitem__(i, new))
+                elif isinstance(value, str) and ":" in value:
+                    texts.append((value, put))
+            walk(result.get("certificate", {}), None)
+            if texts:
+                names = sorted({text for text, _ in texts})
+                _, put = self.random.choice(texts)
+                put(self.random.choice(names))
+            line.pop("strongest", None)
+            line["results"] = [result]
+            return line, False
+        return line, True
+
+    def forgeries(self, number):
+        done = 0
+        while done < number:
+            lines = self.verdicts()
+            known = {}
+            for _ in range(400):
+                line, is_false = self.forge(lines)
+                path = os.path.join(self.folder, "forged.jsonl")
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(json.dumps(line) + "\n")
+                code, out, _ = self.run(["certify", path], [path])
+                done += 1
+                self.count("forged lines")
+                if code != 0:
+                    self.count("forgeries rejected")
+                    continue
+                if is_false:
+                    self.report("accepted forgery", out.decode()[-200:], [path])
+                    continue
+                if line["source"] not in known:
+                    known[line["source"]] = recheck.read_histories(line["source"])
+                for result in line["results"]:
+                    try:
+                        recheck.check_result(known[line["source"]][line["index"]], result)
+                        self.count("changes that left a proof")
+                    except recheck.Skip:
+                        self.count("changes that only certify can check")
+                    except recheck.Wrong as wrong:
+                        self.report("checkers disagree", str(wrong), [path])
+
+    # Kills -----------------------------------------------------------------------------------------
+
+    def kills(self, number):
+        folder = os.path.join(self.folder, "many")
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, "many.hist")
+        self.run(["generate", "--memory", "ccv", "--sessions", "4", "--operations", "60", "--variables", "3",
+                  "--count", "3000", "--seed", "1", "-o", path])
+        for _ in range(number):
+            out_path = os.path.join(self.folder, "out.jsonl")
+            with open(out_path, "wb") as out:
+                child = subprocess.Popen([self.binary, "check", path, "--model", "cc,ccv", "--format", "json"],
+                                         stdout=out, stderr=subprocess.DEVNULL)
+                time.sleep(self.random.random() * 0.3)
+                child.send_signal(self.random.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+                try:
+                    child.wait(timeout=HANG)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                    self.report("hang", "after a signal")
+            with open(out_path, "rb") as out:
+                self.lines_are_whole(out.read(), [out_path])
+            self.count("kills")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Damaged inputs, forged verdicts and signals.")
+    parser.add_argument("binary")
+    parser.add_argument("--inputs", type=int, default=2000)
+    parser.add_argument("--forgeries", type=int, default=400)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    storm = Storm(args.binary, args.seed)
+    storm.inputs(args.inputs)
+    storm.forgeries(args.forgeries)
+    storm.kills(args.kills)
+    for what in sorted(storm.counts):
+        print(f"{storm.counts[what]:8} {what}")
+    print(f"{len(storm.found):8} found")
+    if not storm.found:
+        shutil.rmtree(storm.folder, ignore_errors=True)
+    return 1 if storm.found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
