@@ -264,7 +264,7 @@ fn verify_protocol(
         symmetry: !args.no_symmetry,
         jobs,
         states: args.states,
-        deadlock: is_plain && !args.no_deadlock,
+        deadlock: args.plain && !args.no_deadlock,
         compaction: args.compaction,
     };
     let from = args.resume.as_deref().map(checkpoint::read).transpose()?;

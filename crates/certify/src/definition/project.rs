@@ -16,6 +16,9 @@ use consistory_history::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
+/// Ordered pairs of transactions.
+type Pairs = FxHashSet<(u32, u32)>;
+
 /// Transaction of the initial writes.
 const INITIAL: u32 = 0;
 
@@ -243,7 +246,7 @@ impl<'h> Projector<'h> {
     }
 
     /// Returns the pairs of transactions that the clients order, and those that real time orders.
-    fn orders(&self, order: ClientOrder) -> (FxHashSet<(u32, u32)>, FxHashSet<(u32, u32)>) {
+    fn orders(&self, order: ClientOrder) -> (Pairs, Pairs) {
         let (mut client_order, mut real_time) = (FxHashSet::default(), FxHashSet::default());
         for (b, second) in self.units.iter().enumerate().skip(1) {
             client_order.insert((INITIAL, b as u32));

@@ -319,7 +319,7 @@ impl<'a> Canonical<'a> {
             }
             _ => {
                 self.find_twins(&cells, &mut work, bytes, follower);
-                if mixed(&work).is_some() {
+                if work.stopped.is_none() && mixed(&work).is_some() {
                     self.refine(&mut work);
                     self.sort_twins(&mut work);
                 }

@@ -140,7 +140,8 @@ impl Canonical<'_> {
     ///
     /// It goes as deep as there are classes that only such a choice tells apart.
     pub(super) fn descend(&self, work: &mut Work, follower: &mut Following<'_, '_>) {
-        let Some(Cell { group, from, to }) = mixed(work) else {
+        let cell = if self.is_over(work) { None } else { mixed(work) };
+        let Some(Cell { group, from, to }) = cell else {
             return self.try_order(work, follower);
         };
         let values = &work.orders[group][from..to];
