@@ -19,7 +19,7 @@ fn logs_are_judged_as_porcupine_judges_them() {
         let expected = if log.is_linearizable { Verdict::Consistent } else { Verdict::Violation };
         assert_eq!(judgement.verdict(), expected, "{}", log.name());
         let certificate = judgement.certificate().unwrap();
-        let accepted = certify_object(&history, &*object, &model, &certificate, &Budget::default());
+        let accepted = certify_object(&history, &*object, &model, certificate, &Budget::default());
         assert_eq!(accepted, Ok(()), "{}: {certificate:?}", log.name());
     }
 }

@@ -210,7 +210,7 @@ fn hard(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
         let budget = Budget::unlimited().with_time(limit);
         let (accepted, checking) = once(|| {
             let certificate = judgement.certificate()?;
-            certify_object(&history, &*spec, &model, &certificate, &budget).ok()
+            certify_object(&history, &*spec, &model, certificate, &budget).ok()
         });
         (one, two) = (one + by_one, two + by_two);
         let gain = by_one.as_secs_f64() / by_two.as_secs_f64();
@@ -270,8 +270,7 @@ fn certify(history: &History, object: &str) -> Result<Duration, Box<dyn Error>> 
     let task = Task::new(Calls::new(history)?, Arc::clone(&object))?;
     let judgement = judge_object(&task, &model, &Options::default()).judgement;
     let certificate = judgement.certificate().ok_or("it is undecided")?;
-    let (accepted, time) =
-        once(|| certify_object(history, &*object, &model, &certificate, &budget));
+    let (accepted, time) = once(|| certify_object(history, &*object, &model, certificate, &budget));
     accepted?;
     Ok(time)
 }

@@ -267,7 +267,7 @@ fn measure(log: Log, repeat: usize) -> Result<Measured, Box<dyn Error>> {
         let certificate = judged.judgement.certificate().ok_or("it is decided")?;
         let budget = Budget::unlimited();
         let (accepted, time) =
-            once(|| certify_object(&history, &*object, &model, &certificate, &budget));
+            once(|| certify_object(&history, &*object, &model, certificate, &budget));
         accepted?;
         checkers.push(time);
         // Once is enough for what takes so long.

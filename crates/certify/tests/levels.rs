@@ -35,16 +35,16 @@ fn check(level: &Model, history: &History, order: ClientOrder, context: &str) ->
 }
 
 fn workload(store: Store, seed: u64) -> TransactionWorkload {
-    let is_list = seed % 3 == 0;
+    let is_list = seed.is_multiple_of(3);
     TransactionWorkload {
         store,
-        order: if seed % 2 == 0 { StoreOrder::Realtime } else { StoreOrder::None },
+        order: if seed.is_multiple_of(2) { StoreOrder::Realtime } else { StoreOrder::None },
         sessions: 2 + (seed % 3) as u32,
         operations: 12,
         keys: 3,
         sizes: 1..=3,
         data: if is_list { DataKind::Lists } else { DataKind::Registers },
-        values: if !is_list && seed % 5 == 0 { 3 } else { 0 },
+        values: if !is_list && seed.is_multiple_of(5) { 3 } else { 0 },
         aborted_share: 0.1,
         indeterminate_share: 0.2,
         is_timed: true,

@@ -1,4 +1,6 @@
 //! Levels by definition, twice, for histories of a handful of transactions; and random histories.
+
+#![allow(clippy::needless_range_loop, reason = "indices are transactions, as in the definitions")]
 #![allow(dead_code)]
 
 use consistory_history::{Action, History, KeyId, KeyKind, OpId, Status, Value};
@@ -112,7 +114,7 @@ impl Tiny {
                         candidates.push(0);
                     }
                     for other in (0..all.len()).filter(|&other| other != t && !is_aborted(other)) {
-                        let last = ops(other).filter_map(written).filter(|&(k, _)| k == key).last();
+                        let last = ops(other).filter_map(written).rfind(|&(k, _)| k == key);
                         if last.is_some_and(|(_, v)| v == value) {
                             candidates.push(node[other].unwrap());
                         }
