@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(answer("ra", "tcc"), "t0: r(x,1) r(x,0)\nt1: w(x,1)\n");
         assert_eq!(answer("pc", "psi"), "t0: w(x,1) r(x,2)\nt1: [ r(x,0) w(x,2) ]\n");
         assert_eq!(answer("psi", "pc"), "t0: w(x,1) r(y,0)\nt1: w(y,1) r(x,0)\n");
-        assert_eq!(answer("si", "ser"), "t0: [ w(x,1) r(y,0) ]\nt1: [ w(y,1) r(x,0) ]\n");
+        assert_eq!(answer("si", "ser"), "t0: [ w(x,1) r(y,0) ]\nt1: w(y,1) r(x,0)\n");
     }
 
     #[test]

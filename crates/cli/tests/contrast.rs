@@ -48,7 +48,7 @@ fn exit_codes_say_what_was_found() {
         ("contrast tso sc --bound 1 --fences", 0, "sc forbids, up to 1 operation, with fences."),
         ("contrast tso sc --bound 2 --sessions 1", 0, "up to 2 operations, 1 session."),
         ("contrast wsc sc --bound 12 --budget 50ms", 3, "larger ones are undecided"),
-        ("contrast si ser --bound 4", 1, "t0: [ w(x,1) r(y,0) ]\n    t1: [ w(y,1) r(x,0) ]\n"),
+        ("contrast si ser --bound 4", 1, "t0: [ w(x,1) r(y,0) ]\n    t1: w(y,1) r(x,0)\n"),
         ("contrast si ser", 1, "ser allows nothing that si forbids (proved"),
         (
             "contrast SER si --order none --bound 3",
