@@ -6,7 +6,7 @@ use consistory::{Court, Error};
 
 /// Program order and reads-from have no cycle, key by key.
 const PER_KEY: &str =
-    r#""Program order and reads-from of each key" acyclic poloc | wr as CyclicPerKey"#;
+    r#""Program order and reads-from of each key" acyclic po & loc | wr as CyclicPerKey"#;
 
 fn main() -> Result<(), Error> {
     let court = Court::registers().definition("per-key", PER_KEY)?.models(["cc", "sc"])?;

@@ -238,7 +238,7 @@ impl Court {
     ///
     /// ```
     /// let court = consistory::Court::registers()
-    ///     .definition("coherence", "\"Per-key order\" acyclic poloc | wr as CyclicPerKey")?;
+    ///     .definition("coherence", "\"Per-key order\" acyclic po & loc | wr as CyclicPerKey")?;
     /// let history = consistory::parse("t0: w(x,1) r(x,1)\nt1: r(x,1) r(x,0)")?;
     /// assert!(court.judge(&history)?[0].is_consistent());
     /// # Ok::<(), consistory::Error>(())
