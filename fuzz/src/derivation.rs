@@ -6,7 +6,6 @@
 //! reorders, whose reads an observer may use, which relations a cycle may have. To notice that is
 //! what the checker is for.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use consistory_history::{Action, History, KeyId, OpId};
@@ -172,9 +171,10 @@ impl<'a> Prover<'a> {
                 (other, write, because)
             }
         };
-        let is_known = |edge: &Edge| (edge.from, edge.to, &*edge.relation) == (from, to, rule);
+        let is_known =
+            |edge: &Edge| (edge.from, edge.to, edge.relation.as_str()) == (from, to, rule);
         let is_new = !self.edges[self.given..].iter().any(is_known);
-        is_new.then_some(Edge { from, to, relation: Cow::Borrowed(rule), because })
+        is_new.then_some(Edge { from, to, relation: rule.into(), because })
     }
 
     /// Finds a shortest path among the first edges; from an operation to itself, a shortest cycle.

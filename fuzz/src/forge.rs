@@ -5,8 +5,6 @@
 //! of the kind that its rule asks for. Whether it is true is up to the bytes. [`alter`] makes a true
 //! certificate false, or leaves it true.
 
-use std::borrow::Cow;
-
 use consistory_history::{History, KeyId, OpId, SessionId};
 use consistory_verdict::{Certificate, Edge};
 
@@ -189,12 +187,8 @@ impl Forge<'_, '_> {
 
     /// Makes an edge, mostly with premises as its rule has them.
     fn edge(&mut self, from: OpId, to: OpId, depth: usize) -> Edge {
-        let made = |relation: &'static str, because| Edge {
-            from,
-            to,
-            relation: Cow::Borrowed(relation),
-            because,
-        };
+        let made =
+            |relation: &'static str, because| Edge { from, to, relation: relation.into(), because };
         if depth == DEPTH || self.bytes.below(2) == 0 {
             return made(self.bytes.pick(&GIVEN), Vec::new());
         }
@@ -341,7 +335,7 @@ impl Forge<'_, '_> {
             }
             5 => {
                 let all = [&GIVEN[..], &DERIVED[..]].concat();
-                edges[at].relation = Cow::Borrowed(self.bytes.pick(&all));
+                edges[at].relation = self.bytes.pick(&all).into();
             }
             _ => self.alter_edges(&mut edges[at].because),
         }

@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use consistory_certify::{Rejection, certify_definition};
-use consistory_formats::{Format, ReadError, Style, WriteError, parse_str, read_from, write_history};
+use consistory_formats::{
+    Format, ReadError, Style, WriteError, parse_str, read_from, write_history,
+};
 use consistory_history::{Action, History, Value};
 use consistory_litmus::operational::Machine;
 use consistory_litmus::{Program, Semantics, Table, read_test, write_test};
@@ -167,8 +169,8 @@ pub fn read_definition(text: &str) {
     let definition = match load("own.cat", text, include) {
         Ok(definition) => definition,
         Err(error) => {
-            assert!(!error.diagnostics.is_empty());
-            if error.diagnostics.len() as u64 <= RENDERED {
+            assert!(!error.is_empty());
+            if error.count() <= RENDERED {
                 error.render(Style::Styled);
             }
             return drop(error.to_string());

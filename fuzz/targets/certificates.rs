@@ -64,7 +64,7 @@ fn is_so(history: &History, model: usize, claim: Verdict, certificate: &Certific
 }
 
 /// Decides with a certificate by the rules of the model, if it has such.
-fn proved(history: &History, model: usize) -> Judgement {
+fn proved(history: &History, model: usize) -> Judgement<Certificate> {
     let convergent = match MODELS[model] {
         "ccm" => ConvergentModel::Ccm,
         "wccm" => ConvergentModel::Wccm,
@@ -76,7 +76,7 @@ fn proved(history: &History, model: usize) -> Judgement {
 }
 
 /// Decides by a decider if there is one, otherwise by definition.
-fn judge(history: &History, model: usize) -> Judgement {
+fn judge(history: &History, model: usize) -> Judgement<Certificate> {
     let budget = Budget::unlimited().with_time(Duration::from_secs(1));
     if let Some(causal) = CAUSAL.get(model) {
         let options = Options { budget, ..Options::default() };

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use consistory_certify::certify;
-use consistory_check::{CausalModel, Options, Scope, StoreModel, decide, decide_stored};
+use consistory_check::{CausalModel, Options, Scope, StoreModel, Tuning, decide, decide_stored};
 use consistory_fuzz::{bytes::Bytes, plan::Plan, text};
 use consistory_models::{EvaluateOptions, evaluate, find};
 use consistory_verdict::{Budget, Verdict};
@@ -31,7 +31,11 @@ fuzz_target!(|data: &[u8]| {
     }
     let history = plan.history();
     let budget = || Budget::unlimited().with_time(Duration::from_millis(200));
-    let options = |scope| Options { budget: budget(), jobs: 1, scope, ..Options::default() };
+    let options = |scope| Options {
+        budget: budget(),
+        jobs: 1,
+        tuning: Tuning { scope, ..Tuning::default() },
+    };
     let mut decided = decide(&history, &CAUSAL, &options(Scope::LastOperations));
     decided.push(decide_stored(&history, StoreModel::Sc, &options(Scope::LastOperations)));
 

@@ -6,7 +6,7 @@
 //! ```
 //! use consistory_check::{CausalModel, Options, decide};
 //! use consistory_history::{Action, HistoryBuilder};
-//! use crate::Judgement;
+//! use consistory_verdict::Judgement;
 //!
 //! // Message passing that loses the message: t1 sees y = 1, but not the x = 1 before it.
 //! let mut b = HistoryBuilder::new();
