@@ -6,15 +6,16 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use consistory::{
-    Attachments, Case, Court, Error, MAX_PRINTED_CERTIFICATE, Outcome, Report, Stage, Verdict,
-    pipeline, read_all,
+    Attachments, Case, Court, Error, MAX_PRINTED_CERTIFICATE, Outcome, Report, Shrunk, Stage,
+    Verdict, pipeline, read_all,
 };
+use consistory_report::{Case as PageCase, ReportWriter};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::{CheckArgs, InputArgs, OutputFormat};
 use crate::digest::{Detail, Digest, Page, page};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
-use crate::output::{StandardOutput, write_file};
+use crate::output::{Output, StandardOutput, write_file};
 use crate::report::counted;
 use crate::resume::{Resumed, resume};
 use crate::{anomalies, infer};
@@ -24,6 +25,15 @@ struct Done {
     text: Text,
     code: u8,
     complaints: Vec<CliError>,
+    /// The case on the page of an interactive report, if one is written.
+    page: Option<PageEntry>,
+}
+
+/// A case of an interactive report, with its line of the overview.
+struct PageEntry {
+    operations: u64,
+    words: Vec<(String, &'static str)>,
+    case: PageCase,
 }
 
 enum Text {
@@ -62,6 +72,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
     let mut digest = Digest::default();
     let is_written = !args.verbosity.quiet || args.resume.is_some();
     let mut broken = None;
+    let mut pages = args.report.as_deref().map(open_report).transpose()?;
     pipeline::run(
         args.jobs.count(),
         |push| {
@@ -78,9 +89,10 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
                 text: Text::Line(String::new()),
                 code: UNREADABLE,
                 complaints: vec![error.into()],
+                page: None,
             },
         },
-        |Done { text, code: new, complaints }| {
+        |Done { text, code: new, complaints, page }| {
             progress.inc(1);
             let text = match text {
                 Text::Line(text) => text.into_bytes(),
@@ -91,6 +103,10 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
             if is_written {
                 broken = progress.suspend(|| out.write(&text, args.format)).err();
             }
+            if let (Some(pages), Some(PageEntry { operations, words, case })) = (&mut pages, page) {
+                let words = words.iter().map(|(model, word)| (model.as_str(), *word));
+                broken = broken.take().or_else(|| pages.add(operations, words, &case).err());
+            }
             broken.is_none()
         },
     );
@@ -98,10 +114,20 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
     if broken.is_none() && is_written {
         broken = out.write(&digest.finish(), args.format).err();
     }
-    match broken {
-        Some(error) => Err(CliError::output(error)),
-        None => Ok(code),
+    if let Some(error) = broken {
+        return Err(CliError::output(error));
     }
+    if let Some(pages) = pages {
+        let about = concat!("consistory ", env!("CARGO_PKG_VERSION"));
+        pages.finish(about).map_err(CliError::output)?.finish()?;
+    }
+    Ok(code)
+}
+
+/// Starts an interactive report.
+fn open_report(path: &Path) -> Result<ReportWriter<Output>, CliError> {
+    let out = Output::open(Some(path))?;
+    ReportWriter::new(out, "Consistency report").map_err(|e| CliError::file("write", path, e))
 }
 
 /// Makes the court that the command line describes.
@@ -129,6 +155,7 @@ fn done(args: &CheckArgs, report: &Report<'_>) -> Done {
     let place = format!("{} [{}]", report.source(), report.index());
     let mut complaints = Vec::new();
     let mut attached = Vec::with_capacity(report.len());
+    let mut shrunk = Vec::with_capacity(report.len());
     let mut code = OK;
     for verdict in report.iter() {
         if let Some(rejection) = verdict.rejection() {
@@ -139,7 +166,13 @@ fn done(args: &CheckArgs, report: &Report<'_>) -> Done {
             ));
         }
         let mut files = Attachments::default();
-        complaints.extend(attach(args, report, verdict, &mut files).err());
+        match attach(args, report, verdict, &mut files) {
+            Ok(small) => shrunk.push(small),
+            Err(error) => {
+                shrunk.push(None);
+                complaints.push(error);
+            }
+        }
         attached.push(files);
         code = worse(code, exit_code(verdict.outcome()));
     }
@@ -154,7 +187,15 @@ fn done(args: &CheckArgs, report: &Report<'_>) -> Done {
         }
         OutputFormat::Json => Text::Line(report.json_with(&attached) + "\n"),
     };
-    Done { text, code, complaints }
+    let page = args.report.is_some().then(|| PageEntry {
+        operations: report.history().len() as u64,
+        words: report
+            .iter()
+            .map(|verdict| (verdict.model().id().to_owned(), verdict.outcome().as_str()))
+            .collect(),
+        case: report.page(&shrunk),
+    });
+    Done { text, code, complaints, page }
 }
 
 /// Writes a certificate that is too large to print and the drawing of a violation into the folders
@@ -164,7 +205,7 @@ fn attach(
     report: &Report<'_>,
     verdict: &Verdict<'_>,
     files: &mut Attachments,
-) -> Result<(), CliError> {
+) -> Result<Option<Shrunk>, CliError> {
     let name = |extension: &str| file_name(report, verdict.model().id(), extension);
     if let (Some(folder), Some(proof)) = (&args.certificates, verdict.certificate())
         && proof.size() > MAX_PRINTED_CERTIFICATE
@@ -176,12 +217,7 @@ fn attach(
         })?;
         files.certificate = Some(path.display().to_string());
     }
-    if let (Some(folder), true) = (&args.draw, verdict.is_violation()) {
-        let path = folder.join(name("svg"));
-        let svg = verdict.draw();
-        write_file(&path, |out| out.write_all(svg.as_bytes()))?;
-        files.drawing = Some(path.display().to_string());
-    }
+    let mut small = None;
     if args.shrink && verdict.is_violation() {
         let shrunk = verdict.shrink()?;
         let note = match shrunk.is_minimal() {
@@ -189,8 +225,15 @@ fn attach(
             false => "# The budget ended before it was clear that no operation can be left out.\n",
         };
         files.shrunk = Some(format!("{note}{}", shrunk.text()));
+        small = Some(shrunk);
     }
-    Ok(())
+    if let (Some(folder), true) = (&args.draw, verdict.is_violation()) {
+        let path = folder.join(name("svg"));
+        let svg = small.as_ref().map_or_else(|| verdict.draw(), |small| small.draw());
+        write_file(&path, |out| out.write_all(svg.as_bytes()))?;
+        files.drawing = Some(path.display().to_string());
+    }
+    Ok(small)
 }
 
 /// Returns a file name that no other verdict of the run has.

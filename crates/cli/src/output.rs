@@ -10,7 +10,7 @@ use crate::error::CliError;
 
 /// Standard output, or a file.
 pub(crate) enum Output {
-    Stdout(BufWriter<io::StdoutLock<'static>>),
+    Stdout(BufWriter<io::Stdout>),
     File { file: BufWriter<File>, partial: Option<Partial>, path: PathBuf },
 }
 
@@ -31,7 +31,7 @@ impl Output {
     /// found there is complete. A device, a pipe or what a link leads to is written as it is.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, CliError> {
         let Some(path) = path else {
-            return Ok(Output::Stdout(BufWriter::with_capacity(1 << 16, io::stdout().lock())));
+            return Ok(Output::Stdout(BufWriter::with_capacity(1 << 16, io::stdout())));
         };
         let is_special = std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
         let mut target = path.to_owned();

@@ -48,6 +48,7 @@ mod held;
 mod json;
 mod model;
 mod objects;
+mod page;
 mod progress;
 mod read;
 mod registers;

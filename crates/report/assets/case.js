@@ -208,7 +208,7 @@ function showPicture(scene, picture) {
 
 /** Draws a view; the geometry was computed when the report was written. */
 function draw(scene, view, isTime) {
-  const svg = svgEl("svg", { role: "img", tabindex: 0, "aria-label": `${scene.title}. ${scene.caption}`, viewBox: `0 0 ${view.width} ${view.height}` });
+  const svg = svgEl("svg", { role: "img", tabindex: 0, preserveAspectRatio: "xMidYMin meet", "aria-label": `${scene.title}. ${scene.caption}`, viewBox: `0 0 ${view.width} ${view.height}` });
   for (const [x, y, width, height] of view.lanes) svg.append(svgEl("rect", { class: "lane", x, y, width, height, rx: 8 }));
   view.bands.forEach(([x, y, width, height], i) => {
     svg.append(svgEl("rect", { class: "band", x, y, width, height }));

@@ -52,8 +52,8 @@ fn main() -> io::Result<()> {
         recheck: "consistory check mp.hist --model cc".into(),
         ..Case::new("mp.hist", ["model", "verdict", "time"])
     };
-    let mut report = ReportWriter::new(io::stdout().lock(), "A small violation", ["cc"])?;
-    report.add(&[4.into()], &["violation"], &case)?;
+    let mut report = ReportWriter::new(io::stdout().lock(), "A small violation")?;
+    report.add(4, [("cc", "violation")], &case)?;
     let _ = report.finish("made by an example")?;
     Ok(())
 }

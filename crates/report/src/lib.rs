@@ -12,18 +12,18 @@
 //! ```
 //! use consistory_report::{Case, ReportWriter, ResultRow};
 //!
-//! let mut report = ReportWriter::new(Vec::new(), "Two histories", ["cc"])?;
+//! let mut report = ReportWriter::new(Vec::new(), "Two histories")?;
 //! for name in ["a.hist", "b.hist"] {
 //!     let row = ResultRow::new(["cc".into(), "consistent".into()]);
 //!     let case = Case { rows: vec![row], ..Case::new(name, ["model", "verdict"]) };
-//!     report.add(&[4.into()], &["consistent"], &case)?;
+//!     report.add(4, [("cc", "consistent")], &case)?;
 //! }
 //! let html = String::from_utf8(report.finish("consistory 0.1")?).unwrap();
 //! assert!(html.starts_with("<!doctype html>"));
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use consistory_scene::{Scene, colours, meaning, order_view, time_view};
@@ -112,43 +112,60 @@ impl From<Scene> for Picture {
 pub struct ReportWriter<W: Write> {
     out: W,
     title: String,
-    models: Vec<String>,
-    /// One line per case for the overview: name, facts, verdicts.
-    overview: Vec<Vec<Value>>,
+    /// Columns of the overview after name and size, in the order of their first use.
+    columns: Vec<String>,
+    overview: Vec<OverviewLine>,
     /// Details of the cases that are not written yet.
     waiting: Vec<Value>,
     chunks: usize,
-    relations: BTreeMap<String, ()>,
+    relations: BTreeSet<String>,
+}
+
+/// What the overview says of a case.
+struct OverviewLine {
+    name: String,
+    size: u64,
+    /// Column and word of each result.
+    results: Vec<(usize, String)>,
 }
 
 impl<W: Write> ReportWriter<W> {
-    /// Starts a report; `models` names the columns of verdicts in the overview.
-    pub fn new<'a>(
-        mut out: W,
-        title: &str,
-        models: impl IntoIterator<Item = &'a str>,
-    ) -> io::Result<Self> {
+    /// Starts a report.
+    pub fn new(mut out: W, title: &str) -> io::Result<Self> {
         let head = HEAD.replace("@STYLE@", STYLE).replace("@TITLE@", &escaped(title));
         out.write_all(head.as_bytes())?;
         Ok(ReportWriter {
             out,
             title: title.to_owned(),
-            models: models.into_iter().map(str::to_owned).collect(),
+            columns: Vec::new(),
             overview: Vec::new(),
             waiting: Vec::new(),
             chunks: 0,
-            relations: BTreeMap::new(),
+            relations: BTreeSet::new(),
         })
     }
 
-    /// Adds a case; `size` holds its number of operations, and `verdicts` one word per model.
-    pub fn add(&mut self, size: &[Value], verdicts: &[&str], case: &Case) -> io::Result<()> {
-        let mut line = vec![Value::from(case.title.as_str())];
-        line.extend(size.iter().cloned());
-        line.extend(verdicts.iter().map(|&verdict| Value::from(verdict)));
+    /// Adds a case of `size` operations with one word per model for the overview.
+    pub fn add<'a>(
+        &mut self,
+        size: u64,
+        results: impl IntoIterator<Item = (&'a str, &'a str)>,
+        case: &Case,
+    ) -> io::Result<()> {
+        let mut line = OverviewLine { name: case.title.clone(), size, results: Vec::new() };
+        for (model, word) in results {
+            let column = self.columns.iter().position(|known| known == model);
+            let column = column.unwrap_or_else(|| {
+                self.columns.push(model.to_owned());
+                self.columns.len() - 1
+            });
+            line.results.push((column, word.to_owned()));
+        }
         self.overview.push(line);
         for edge in case.scenes.iter().flat_map(|picture| &picture.scene.edges) {
-            self.relations.entry(edge.relation.clone()).or_default();
+            if !self.relations.contains(&edge.relation) {
+                self.relations.insert(edge.relation.clone());
+            }
         }
         self.waiting.push(serde_json::to_value(case)?);
         if self.waiting.len() == CASES_PER_CHUNK { self.write_chunk() } else { Ok(()) }
@@ -159,21 +176,27 @@ impl<W: Write> ReportWriter<W> {
         if !self.waiting.is_empty() {
             self.write_chunk()?;
         }
-        let fixed = self.overview.first().map_or(2, |line| line.len() - self.models.len());
-        let mut columns = vec!["source".to_owned()];
-        columns.extend((1..fixed).map(|_| "operations".to_owned()));
-        columns.extend(self.models.iter().cloned());
+        let mut columns = vec!["source", "operations"];
+        columns.extend(self.columns.iter().map(String::as_str));
+        let lines = self.overview.iter().map(|line| {
+            let mut cells = vec![Value::from(line.name.as_str()), line.size.into()];
+            cells.resize(columns.len(), Value::from(""));
+            for (column, word) in &line.results {
+                cells[column + 2] = word.as_str().into();
+            }
+            Value::from(cells)
+        });
+        let cases: Vec<Value> = lines.collect();
         let mut palette: BTreeMap<&str, [&str; 2]> = BTreeMap::new();
         let mut meanings: BTreeMap<&str, &str> = BTreeMap::new();
-        for relation in self.relations.keys().map(String::as_str).chain([""]) {
+        for relation in self.relations.iter().map(String::as_str).chain([""]) {
             let found = colours(relation);
             palette.insert(relation, [found.light, found.dark]);
             meanings.insert(relation, meaning(relation));
         }
         let overview = json!({
-            "title": self.title, "about": about, "columns": columns, "fixed": fixed,
-            "cases": self.overview, "chunk": CASES_PER_CHUNK, "palette": palette,
-            "meanings": meanings,
+            "title": self.title, "about": about, "columns": columns, "fixed": 2,
+            "cases": cases, "chunk": CASES_PER_CHUNK, "palette": palette, "meanings": meanings,
         });
         let overview = for_script(&serde_json::to_string(&overview)?);
         write!(
@@ -255,10 +278,9 @@ mod tests {
 
     #[test]
     fn no_input_can_leave_its_script_element() {
-        let mut report =
-            ReportWriter::new(Vec::new(), "</title><script>bad()</script>", ["</script>"]).unwrap();
+        let mut report = ReportWriter::new(Vec::new(), "</title><script>bad()</script>").unwrap();
         let case = Case::new("</script><script>bad()</script>", ["model"]);
-        report.add(&[], &["</script>"], &case).unwrap();
+        report.add(1, [("</script>", "</script>")], &case).unwrap();
         let html = String::from_utf8(report.finish("</script>").unwrap()).unwrap();
         // The page has four script elements: overview, one chunk, and two programs.
         assert_eq!(html.matches("</script>").count(), 4);

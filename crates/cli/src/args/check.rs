@@ -95,9 +95,12 @@ pub(crate) struct CheckArgs {
     /// Reduce each violating history to one from which no operation can be taken away.
     #[arg(long)]
     pub(crate) shrink: bool,
-    /// Draw each violation as SVG into this folder.
+    /// Draw each violation as SVG into this folder, shrunk if `--shrink` is given.
     #[arg(long, value_name = "DIR")]
     pub(crate) draw: Option<PathBuf>,
+    /// Write an interactive report of all histories to this file, for a browser.
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
     /// Write certificates that are too large to print into this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) certificates: Option<PathBuf>,

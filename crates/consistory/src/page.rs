@@ -1,0 +1,103 @@
+//! A report as a page: one case of an interactive report.
+
+use consistory_draw::{DrawOptions, history_scenes};
+use consistory_report::{Case as PageCase, ResultRow};
+use serde_json::Value;
+
+use crate::{MAX_PRINTED_CERTIFICATE, Report, Shrunk, Verdict};
+
+/// A longer history is not written out on the page.
+const MAX_TEXT_BYTES: usize = 20_000;
+/// A consistent history is drawn up to this size; a violation is drawn whatever its size.
+const MAX_DRAWN_OPS: usize = 60;
+
+impl Report<'_> {
+    /// Builds the page of this history for an interactive report: verdicts, explanations, pictures
+    /// with the proof step by step, and certificates.
+    ///
+    /// `shrunk` holds, for each verdict, the verdict on the shrunk history if there is one; its
+    /// picture then stands for that of the whole.
+    pub fn page(&self, shrunk: &[Option<Shrunk>]) -> PageCase {
+        let history = self.history();
+        let mut page = PageCase::new(self.place_name(), ["model", "verdict", "pattern", "time"]);
+        page.facts = vec![
+            ("sessions".to_owned(), history.session_count().to_string()),
+            ("operations".to_owned(), history.len().to_string()),
+        ];
+        if let Some(object) = self.object() {
+            page.facts.push(("object".to_owned(), object.name().to_owned()));
+        }
+        for (index, verdict) in self.iter().enumerate() {
+            let mut pattern = verdict.pattern().map_or_else(String::new, |p| p.to_string());
+            if let Some(via) = verdict.via() {
+                pattern = format!("{pattern} (as {via})").trim_start().to_owned();
+            }
+            let millis = (verdict.time().as_secs_f64() * 1e6).round() / 1e3;
+            let mut row = ResultRow::new([
+                verdict.model().id().into(),
+                verdict.outcome().as_str().into(),
+                pattern.into(),
+                millis.into(),
+            ]);
+            row.text = verdict.explain();
+            row.certificate = certificate(verdict);
+            let is_small = page.scenes.is_empty() && history.len() <= MAX_DRAWN_OPS;
+            if verdict.is_violation() || is_small {
+                let small = shrunk.get(index).and_then(Option::as_ref);
+                let scenes = small.map_or_else(|| verdict.scenes(), |small| small.scenes());
+                row.scene = Some(page.scenes.len());
+                page.scenes.extend(scenes.into_iter().map(Into::into));
+            }
+            page.rows.push(row);
+        }
+        if let Some(verdict) = self.first() {
+            let text = verdict.text();
+            if text.len() <= MAX_TEXT_BYTES {
+                page.text = text;
+            }
+            let models: Vec<&str> = self.iter().map(|verdict| verdict.model().id()).collect();
+            let source = shell_word(self.source());
+            page.recheck = format!("consistory check {source} --model {}", models.join(","));
+        }
+        page
+    }
+
+    /// Returns the source, with the index of the history unless it is the first.
+    fn place_name(&self) -> String {
+        match self.index() {
+            0 => self.source().to_owned(),
+            index => format!("{} [{index}]", self.source()),
+        }
+    }
+}
+
+impl Verdict<'_> {
+    /// Builds the scenes that [`draw`](Self::draw) shows: one, or one per case of the proof.
+    pub fn scenes(&self) -> Vec<consistory_scene::Scene> {
+        let options = DrawOptions { model: self.proved().to_owned(), ..DrawOptions::default() };
+        history_scenes(self.history(), self.judgement(), &options)
+    }
+}
+
+/// Returns the certificate as JSON, unless it is too large to be of use on a page.
+fn certificate(verdict: &Verdict<'_>) -> Value {
+    let Some(proof) = verdict.certificate().filter(|proof| proof.size() <= MAX_PRINTED_CERTIFICATE)
+    else {
+        return Value::Null;
+    };
+    let mut text = Vec::new();
+    match proof.write(verdict.history(), &mut text) {
+        Ok(()) => serde_json::from_slice(&text).unwrap_or(Value::Null),
+        Err(_) => Value::Null,
+    }
+}
+
+/// Quotes a word for a shell if it needs that.
+fn shell_word(word: &str) -> String {
+    let is_plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | ',' | '+' | ':');
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
