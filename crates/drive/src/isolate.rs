@@ -105,7 +105,7 @@ pub(crate) fn as_user(user: &str, program: &Path) -> Command {
     command
 }
 
-/// Gives a folder to the user of [`as_user`].
+/// Makes a folder belong to the user of [`as_user`].
 pub(crate) fn give(folder: &Path, user: &str) -> Result<(), DriveError> {
     match has_all_users() {
         true => tool::run(&["chown", &format!("{user}:{user}"), &folder.to_string_lossy()], "")

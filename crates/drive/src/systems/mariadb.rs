@@ -44,7 +44,7 @@ pub(crate) fn server_version() -> Result<String, DriveError> {
     Ok(number.map_or(text.clone(), |number| format!("MariaDB {number}")))
 }
 
-/// Gives a node's folder to the server's user and fills it with the system's tables.
+/// Makes a node's folder belong to the server's user and fills it with the system's tables.
 pub(crate) fn install(cluster: &Cluster, node: NodeId) -> Result<(), DriveError> {
     give(&cluster.folder(node), USER)?;
     let mut command = as_user(USER, &tool::require("mariadb-install-db", "mariadb-server")?);

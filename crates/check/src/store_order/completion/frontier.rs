@@ -203,7 +203,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
         }
     }
 
-    /// Returns whether an operation is no write, or before all writes of its key that have not run.
+    /// Returns whether an operation does not write, or precedes every write of its key still to run.
     fn is_free(&self, op: u32) -> bool {
         let Some(key) = self.registers.written_key(op) else { return true };
         let Layer { order, segments, .. } = self.saturation.layer();
