@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Checks certificates of register histories again, straight from the definitions.
+"""Checks certificates of registers and transactions again, straight from the definitions.
 
     consistory check HISTORIES --model cc,ccv,cm,sc,tso --format json > verdicts.jsonl
     dev/recheck.py verdicts.jsonl
+
+    consistory check HISTORIES --model rc,ra,tcc,pc,psi,si,ser --format json > levels.jsonl
+    dev/recheck.py levels.jsonl
 
 This program shares nothing with Consistory but the text of the definitions (docs/models.md): it has
 its own reader of `.hist` and JSON lines, evaluates relations as plain sets of pairs, and is meant to
@@ -10,7 +13,8 @@ be read in ten minutes. It is slow on purpose: histories of more than 400 operat
 
 What is checked: `order` (CC, CCv, SC), `orders` (CM) and `witness` (TSO) of consistent histories;
 `cycle`, `cases` and `thin-air-read` of violations of CC, CCv, CM, SC and TSO. Every edge of a cycle
-has to follow from the rules of its model. Verdicts of other models are counted as skipped.
+has to follow from the rules of its model. Isolation levels are in `recheck_levels.py`. Verdicts of
+other models are counted as skipped.
 
 Exit code: 0 if everything that was checked is right, 1 if something is wrong, 2 if an input cannot
 be read or nothing was checked.
@@ -21,16 +25,15 @@ import re
 import sys
 from collections import namedtuple
 
+import recheck_levels
+from recheck_levels import LEVELS, Wrong
+
 MAX_OPERATIONS = 400
 # A violation of the first model is one of the second. Each line is a theorem of docs/models.md.
 IMPLIES = {"cc": {"cc", "ccv", "cm", "sc"}, "ccv": {"ccv", "sc"}, "cm": {"cm", "sc"},
            "sc": {"sc"}, "tso": {"tso", "sc"}}
 
-Op = namedtuple("Op", "name session index kind key read write status")
-
-
-class Wrong(Exception):
-    """A certificate that does not prove its claim."""
+Op = namedtuple("Op", "name session index kind key read write status txn time")
 
 
 class Skip(Exception):
@@ -74,19 +77,33 @@ class History:
     def __init__(self):
         self.name, self.ops, self.sessions, self.initial, self.final = None, [], {}, {}, {}
 
-    def add(self, session, kind, key, read, write, status):
+    def add(self, session, kind, key, read, write, status, txn=None, time=None):
         index = self.sessions.get(session, 0)
         self.sessions[session] = index + 1
-        self.ops.append(Op(f"{session}:{index}", session, index, kind, key, read, write, status))
+        name = f"{session}:{index}"
+        txn = name if txn is None else (session, txn)
+        self.ops.append(Op(name, session, index, kind, key, read, write, status, txn, time))
+
+    def registers_only(self):
+        """Refuses what the models of registers say nothing about."""
+        several = [op.txn for op in self.ops if op.status != "fail"]
+        if len(set(several)) != len(several):
+            raise Skip("transactions of several operations")
+        if any(isinstance(op.write, tuple) for op in self.init):
+            raise Skip("lists")
 
     def finish(self):
         keys = {op.key for op in self.ops if op.key is not None} | set(self.initial)
-        start = {key: self.initial.get(key, 0) for key in keys}
+        # A key that is appended to is a list, and so is one that is never written and was read as one.
+        lists = {op.key for op in self.ops if op.kind == "a"}
+        lists |= {op.key for op in self.ops if isinstance(op.read, tuple)} - {
+            op.key for op in self.ops if op.kind in "wu"}
+        start = {key: self.initial.get(key, () if key in lists else 0) for key in keys}
         fill = lambda op, v: start[op.key] if v is None and op.key is not None else v
         self.ops = [op._replace(read=fill(op, op.read) if op.kind in "ru" else None,
-                                write=fill(op, op.write) if op.kind in "wu" else None)
+                                write=fill(op, op.write) if op.kind in "wua" else None)
                     for op in self.ops]
-        self.init = [Op(f"init:{key}", None, 0, "w", key, None, start[key], "ok")
+        self.init = [Op(f"init:{key}", None, 0, "w", key, None, start[key], "ok", None, None)
                      for key in sorted(keys)]
         return self
 
@@ -110,7 +127,7 @@ def read_hist(text):
             rest = re.sub(r"\s#.*", "", rest)
             for key, bound in re.findall(r'("(?:[^"\\]|\\.)*"|[^\s=]+)\s*=\s*("(?:[^"\\]|\\.)*"|\S+)', rest):
                 if bound.startswith("["):
-                    raise Skip("lists")
+                    raise Skip("initial lists")
                 (history.initial if name == "init" else history.final)[word(key)] = value(bound)
             continue
         history.sessions.setdefault(name, 0)
@@ -121,51 +138,61 @@ def read_hist(text):
 
 
 def session_line(history, session, words):
-    at, open_at = 0, None
+    at, open_at, txns = 0, None, len(history.ops)
     while at < len(words):
         token = words[at]
         if token == "[":
-            open_at, at = len(history.ops), at + 1
+            open_at, at, txns = len(history.ops), at + 1, txns + 1
             continue
         if token == "]":
             at += 1
             status = {"!": "fail", "?": "unknown"}.get(words[at] if at < len(words) else "")
             at += status is not None
-            length = len(history.ops) - open_at
             for i in range(open_at, len(history.ops)):
-                if status and history.ops[i].status != "fail":
+                if history.ops[i].status != "ok":
+                    raise Skip("statuses inside of transactions")
+                if status:
                     history.ops[i] = history.ops[i]._replace(status=status)
-            if length > 1 and status != "fail":
-                raise Skip("transactions of several operations")
+            open_at = None
             continue
-        kind = {"r": "r", "read": "r", "w": "w", "write": "w", "rmw": "u", "f": "f", "fence": "f"}.get(token)
+        kind = {"r": "r", "read": "r", "w": "w", "write": "w", "rmw": "u", "f": "f", "fence": "f",
+                "append": "a"}.get(token)
         if kind is None:
             raise Skip(f"an operation {token!r}")
         args, at = [], at + 1
         if kind != "f":
-            at += 1
-            while words[at] != ")":
-                if words[at] == "[":
-                    raise Skip("lists")
-                if words[at] != ",":
-                    args.append(words[at])
-                at += 1
-            at += 1
-        status = "ok"
+            args, at = arguments(words, at + 1)
+        status, time = "ok", None
         while at < len(words) and (words[at] in "!?" or words[at].startswith("@") or words[at] == "=>"):
             if words[at] == "=>":
                 raise Skip("calls of objects")
+            if words[at].startswith("@"):
+                time = tuple(int(t) if t else None for t in words[at][1:].split(".."))
             status = {"!": "fail", "?": "unknown"}.get(words[at], status)
             at += 1
-        key = word(args[0]) if args else None
-        values = [value(arg) for arg in args[1:]]
+        key = (args[0] if isinstance(args[0], tuple) else word(args[0])) if args else None
+        values = [arg if isinstance(arg, tuple) else value(arg) for arg in args[1:]]
         history.add(session, kind, key, values[0] if kind in "ru" else None,
-                    values[-1] if kind in "wu" else None, status)
+                    values[-1] if kind in "wua" else None, status, None if open_at is None else txns, time)
+
+
+def arguments(words, at):
+    """Returns what stands in parentheses, lists as tuples, and the place after them."""
+    args, stack = [], []
+    while words[at] != ")" or stack:
+        if words[at] == "[":
+            stack.append([])
+        elif words[at] == "]":
+            inner = tuple(stack.pop())
+            (stack[-1] if stack else args).append(inner)
+        elif words[at] != ",":
+            (stack[-1].append(value(words[at])) if stack else args.append(words[at]))
+        at += 1
+    return args, at + 1
 
 
 def read_jsonl(text):
     found, history, name = [], None, None
-    transactions = {}
     for line in text.split("\n"):
         if not line.strip():
             continue
@@ -173,25 +200,25 @@ def read_jsonl(text):
         if history is None or str(fields.get("history")) != name:
             if history and history.ops:
                 found.append(history.finish())
-            history, name, transactions = History(), str(fields.get("history")), {}
+            history, name, runs = History(), str(fields.get("history")), {}
         for field, target in (("init", history.initial), ("final", history.final)):
             target.update(fields.get(field, {}))
         if "init" in fields or "final" in fields:
             continue
-        kind = {"read": "r", "write": "w", "rmw": "u", "fence": "f"}.get(fields.get("op"))
+        kind = {"read": "r", "write": "w", "rmw": "u", "fence": "f", "append": "a"}.get(fields.get("op"))
         if kind is None:
             raise Skip("operations that are not of registers")
         session, key = str(fields["session"]), fields.get("key")
-        if fields.get("txn") is not None:
-            if transactions.get(session) == fields["txn"]:
-                raise Skip("transactions of several operations")
-        transactions[session] = fields.get("txn")
-        values = [fields.get("value"), fields.get("read" if kind == "u" else "value")]
-        if any(isinstance(v, list) for v in values):
-            raise Skip("lists")
+        # Consecutive operations with one name are one transaction.
+        txn, (last, number) = fields.get("txn"), runs.get(session, (None, 0))
+        number += txn is None or txn != last
+        runs[session] = (txn, number)
+        listed = lambda v: tuple(v) if isinstance(v, list) else v
+        values = [listed(fields.get("value")), listed(fields.get("read" if kind == "u" else "value"))]
+        time = (fields["start"], fields.get("end")) if "start" in fields else None
         history.add(session, kind, None if key is None else str(key),
-                    values[1] if kind in "ru" else None, values[0] if kind in "wu" else None,
-                    fields.get("status", "ok"))
+                    values[1] if kind in "ru" else None, values[0] if kind in "wua" else None,
+                    fields.get("status", "ok"), None if txn is None else number, time)
     if history and history.ops:
         found.append(history.finish())
     return found
@@ -539,6 +566,9 @@ def check_result(history, result):
         raise Skip("undecided")
     if len(history.ops) > MAX_OPERATIONS:
         raise Skip("large histories")
+    if model in LEVELS:
+        return recheck_levels.check(history, result)
+    history.registers_only()
     if result["verdict"] == "consistent":
         if "via" in result and result["via"] != model:
             raise Skip("consistent by another model")

@@ -128,12 +128,12 @@ class Storm:
 
     def inputs(self, number):
         groups = {"histories": [], "litmus": [], "protocols": []}
-        for folder, group in (("formats/valid", "histories"), ("histories", "histories"),
-                              ("objects", "histories"), ("litmus", "litmus"), ("protocols", "protocols")):
+        for folder, group in (("formats/valid", "histories"), ("histories", "histories"), ("doors", "histories"),
+                              ("objects", "histories"), ("transactions", "histories"), ("litmus", "litmus"), ("protocols", "protocols")):
             for base, _, names in os.walk(os.path.join(ROOT, "corpus", folder)):
                 for name in sorted(names):
                     path = os.path.join(base, name)
-                    if not name.endswith((".expected", ".md")) and os.path.getsize(path) < 20_000:
+                    if not name.endswith((".expected", ".md", ".patch", ".cat")) and os.path.getsize(path) < 20_000:
                         with open(path, "rb") as file:
                             groups[group].append((name, file.read()))
         histories = [data for _, data in groups["histories"]]
@@ -143,52 +143,68 @@ class Storm:
             shutil.rmtree(batch, ignore_errors=True)
             os.makedirs(batch)
             group = self.random.choice(["histories"] * 14 + ["litmus", "protocols"])
-            size = {"histories": 100, "litmus": 20, "protocols": 4}[group]
+            size = {"histories": 250, "litmus": 60, "protocols": 10}[group]
             for i in range(size):
                 name, data = self.random.choice(groups[group])
                 with open(os.path.join(batch, f"{i:03}-{name}"), "wb") as file:
                     file.write(self.damage(data, histories))
             files = [os.path.join(batch, name) for name in sorted(os.listdir(batch))]
             if group == "litmus":
-                for path in files:
-                    self.run(["litmus", "outcomes", path, "--model", "sc,tso"], [path])
+                self.run(["litmus", "outcomes", *files, "--model", "sc,tso", "--budget", "200ms"], [batch])
             elif group == "protocols":
-                for path in files:
-                    self.run(["verify", path, "--budget", "1s", "--memory", "256MiB"], [path], MEMORY)
+                self.run(["verify", *files, "--budget", "300ms", "--memory", "256MiB"], [batch], MEMORY)
             else:
-                self.batch_of_histories(batch, files)
+                size = self.batch_of_histories(batch, files)
             done += size
             self.count(f"damaged {group}", size)
 
     def batch_of_histories(self, batch, files):
-        kind = self.random.randrange(6)
+        """Gives damaged files to a command, all at once; returns how many it was given."""
+        kind = self.random.choice(["check", "check", "certify", "text", "convert", "convert", "kernel", "watch"])
+        self.count(f"runs of {kind}")
         limits = ["--budget", "100ms", "--memory", "256MiB"]
-        if kind <= 1:
-            model = self.random.choice(["strongest", "cc,ccv,cm,sc,tso", "linearizability"])
+        if kind in ("check", "certify"):
+            model = self.random.choice(["strongest", "cc,ccv,cm,sc,tso", "linearizability", "rc,tcc,si,ser"])
             code, out, _ = self.run(["check", *files, "--model", model, "--format", "json", *limits],
                                     [batch], MEMORY)
             self.lines_are_whole(out, [batch])
-            if code in (0, 1, 3) and kind == 0 and out:
+            if kind == "certify" and out:
                 verdicts = os.path.join(self.folder, "verdicts.jsonl")
+                with open(verdicts, "wb") as file:
+                    file.write(out)
+                _, _, err = self.run(["certify", verdicts], [batch, verdicts])
                 with open(verdicts, "wb") as file:
                     file.write(self.damage(out, [out]))
                 self.run(["certify", verdicts], [batch, verdicts])
-        elif kind == 2:
-            self.run(["check", *files, "--model", "cc,sc", *limits], [batch], MEMORY)
-        elif kind == 3:
-            for path in self.random.sample(files, 5):
+        elif kind == "text":
+            self.run(["check", *files, *limits], [batch], MEMORY)
+        elif kind == "kernel":
+            self.run(["kernel", *files, *limits], [batch], MEMORY)
+        elif kind == "watch":
+            files = self.random.sample(files, 5)
+            for path in files:
                 self.run(["watch", path, "--object", self.random.choice(["queue", "register", "kv"])], [path])
         else:
-            path = self.random.choice(files)
-            target = self.random.choice(FORMATS)
-            code, out, _ = self.run(["convert", path, "--to", target], [path], MEMORY)
+            # What is written can be read again.
+            target = self.random.choice(["hist", "jsonl"])
+            _, out, _ = self.run(["convert", *files, "--to", target], [batch], MEMORY)
+            if out:
+                again = os.path.join(self.folder, "again")
+                with open(again, "wb") as file:
+                    file.write(out)
+                code, _, err = self.run(["convert", again, "--from", target, "--to", "hist"], [again], MEMORY)
+                if code != 0:
+                    self.report("unreadable", f"what was written as {target} is not read: {err[-200:]!r}", [batch, again])
+            one, target = self.random.choice(files), self.random.choice(FORMATS)
+            code, out, _ = self.run(["convert", one, "--to", target], [one], MEMORY)
             if code == 0 and out:
                 again = os.path.join(self.folder, "again")
                 with open(again, "wb") as file:
                     file.write(out)
-                code, _, err = self.run(["convert", again, "--from", target, "--to", "hist"], [path, again], MEMORY)
+                code, _, err = self.run(["convert", again, "--from", target, "--to", "hist"], [one, again], MEMORY)
                 if code != 0:
-                    self.report("unreadable", f"what was written as {target} is not read: {err[-200:]!r}", [path, again])
+                    self.report("unreadable", f"what was written as {target} is not read: {err[-200:]!r}", [one, again])
+        return len(files)
 
     def lines_are_whole(self, out, keep):
         for line in out.split(b"\n")[:-1] + ([out.split(b"\n")[-1]] if not out.endswith(b"\n") else []):
@@ -200,15 +216,21 @@ class Storm:
     # Forged verdicts -------------------------------------------------------------------------------
 
     def verdicts(self):
-        """Judges small random histories of several memories."""
+        """Judges small random histories of several memories and stores."""
         folder = os.path.join(self.folder, "judged")
-        os.makedirs(folder, exist_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        seed = lambda: str(self.random.randrange(1 << 30))
         for memory in ("sc", "tso", "ccv", "cm"):
             for plant in (0, 1):
-                path = os.path.join(folder, f"{memory}-{plant}.hist")
                 self.run(["generate", "--memory", memory, "--sessions", "3", "--operations", "12", "--variables",
-                          "2", "--count", "40", "--plant", str(plant), "--seed", str(self.random.randrange(1 << 30)),
-                          "-o", path])
+                          "2", "--count", "40", "--plant", str(plant), "--seed", seed(),
+                          "-o", os.path.join(folder, f"{memory}-{plant}.hist")])
+        for level in ("rc", "psi", "si", "ser"):
+            for extra in ([], ["--lists"]):
+                self.run(["generate", "--transactions", "--level", level, "--sessions", "3", "--operations", "12",
+                          "--variables", "2", "--size", "1..3", "--count", "20", "--seed", seed(), *extra,
+                          "-o", os.path.join(folder, f"{level}-{len(extra)}.hist")])
         _, out, _ = self.run(["check", folder, "--model", "strongest", "--format", "json"])
         return [json.loads(line) for line in out.decode().splitlines()]
 
@@ -219,6 +241,8 @@ class Storm:
         kind = self.random.randrange(7)
         if kind == 0:
             result["verdict"] = {"consistent": "violation", "violation": "consistent"}.get(result["verdict"], "consistent")
+            line["results"] = [result]
+            line.pop("strongest", None)
         elif kind == 1:
             other = self.random.choice([other for other in lines if other["digest"] != line["digest"]])
             line["source"], line["index"] = other["source"], other["index"]
@@ -260,32 +284,46 @@ class Storm:
     def forgeries(self, number):
         done = 0
         while done < number:
-            lines = self.verdicts()
-            known = {}
-            for _ in range(400):
+            lines, known, false = self.verdicts(), {}, []
+            for _ in range(min(2000, number - done)):
                 line, is_false = self.forge(lines)
-                path = os.path.join(self.folder, "forged.jsonl")
-                with open(path, "w", encoding="utf-8") as file:
-                    file.write(json.dumps(line) + "\n")
-                code, out, _ = self.run(["certify", path], [path])
                 done += 1
                 self.count("forged lines")
-                if code != 0:
-                    self.count("forgeries rejected")
-                    continue
                 if is_false:
-                    self.report("accepted forgery", out.decode()[-200:], [path])
+                    false.append(line)
                     continue
+                # The change may have left a proof: the second checker says which.
                 if line["source"] not in known:
                     known[line["source"]] = recheck.read_histories(line["source"])
+                history = known[line["source"]][line["index"]]
                 for result in line["results"]:
+                    one = {**line, "results": [result]}
+                    one.pop("strongest", None)
                     try:
-                        recheck.check_result(known[line["source"]][line["index"]], result)
+                        recheck.check_result(history, result)
                         self.count("changes that left a proof")
                     except recheck.Skip:
                         self.count("changes that only certify can check")
-                    except recheck.Wrong as wrong:
-                        self.report("checkers disagree", str(wrong), [path])
+                    except (recheck.Wrong, KeyError, IndexError, TypeError, ValueError):
+                        false.append(one)
+            self.all_are_rejected(false)
+
+    def all_are_rejected(self, lines):
+        path = os.path.join(self.folder, "forged.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+        code, out, _ = self.run(["certify", path], [path])
+        accepted = int(out.split(b"\n")[-2].split()[0]) if out else 0
+        # A line with a true proof beside the false claim has its proof accepted; the line is rejected.
+        if accepted == 0:
+            self.count("forgeries rejected", len(lines))
+        elif len(lines) > 1:
+            self.all_are_rejected(lines[:len(lines) // 2])
+            self.all_are_rejected(lines[len(lines) // 2:])
+        elif code == 0:
+            self.report("accepted forgery", out.decode()[-200:], [path])
+        else:
+            self.count("forgeries rejected")
 
     # Kills -----------------------------------------------------------------------------------------
 
@@ -300,7 +338,7 @@ class Storm:
             with open(out_path, "wb") as out:
                 child = subprocess.Popen([self.binary, "check", path, "--model", "cc,ccv", "--format", "json"],
                                          stdout=out, stderr=subprocess.DEVNULL)
-                time.sleep(self.random.random() * 0.3)
+                time.sleep(self.random.random() * 0.15)
                 child.send_signal(self.random.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
                 try:
                     child.wait(timeout=HANG)

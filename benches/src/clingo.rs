@@ -65,7 +65,7 @@ impl Clingo {
         python.exists().then_some(Clingo { python, limits })
     }
 
-    /// Gives the version.
+    /// Returns the version.
     pub fn version(&self) -> Result<String, ClingoError> {
         let output = Command::new(&self.python).args(["-m", "clingo", "--version"]).output()?;
         let text = String::from_utf8_lossy(&output.stdout);

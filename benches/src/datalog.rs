@@ -17,8 +17,8 @@
 
 use std::fmt::Write;
 
-use consistory_check::{CausalModel, Scope};
 use consistory_history::{Action, History, OpId};
+use consistory_registers::{CausalModel, Scope};
 
 /// Which program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +39,7 @@ impl Encoding {
     /// Every program of the thesis's figures, in their order.
     pub const ALL: [Encoding; 4] = [Encoding::Cc, Encoding::Ccv, Encoding::Cm1, Encoding::Cm2];
 
-    /// Gives the thesis's name for it.
+    /// Returns the thesis's name for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Encoding::Cc => "CC",
@@ -50,7 +50,7 @@ impl Encoding {
         }
     }
 
-    /// Gives what our deciders call it.
+    /// Returns the name that our deciders use.
     pub fn model(self) -> (CausalModel, Scope) {
         match self {
             Encoding::Cc => (CausalModel::Cc, Scope::default()),
@@ -132,7 +132,7 @@ pub fn program(history: &History, encoding: Encoding) -> Result<String, Unencoda
     Ok(text)
 }
 
-/// Gives an operation the name that the thesis gives it, `"w(x,1,id0)"`.
+/// Returns the name that the thesis gives an operation, `"w(x,1,id0)"`.
 fn name(history: &History, op: OpId) -> String {
     let shown = history.show(op).to_string().replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{},id{})\"", shown.strip_suffix(')').unwrap_or(&shown), op.0)

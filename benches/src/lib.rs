@@ -13,6 +13,9 @@
 //!   with the plain encodings and the plain search in the same run.
 //! - `porcupine` judges Porcupine's own logs, with Porcupine in the same run; it needs the feature
 //!   `peers`.
+//! - `databases` runs `consistory test` on all databases: the table of `docs/live.md`.
+//! - `galera` redoes the thesis's experiment on Galera (section 3.3.4).
+//! - `recorder` says what recording costs the clients of a database.
 //! - `growth` says how far SC, TSO, wSC and wTSO reach, and how their time grows.
 //!
 //! The modules: `datalog` writes the thesis's encodings, `clingo` runs them, `logs` finds Porcupine's logs,

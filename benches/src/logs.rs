@@ -36,7 +36,7 @@ pub enum LogsError {
     /// The crate is not there.
     #[error("the crate porcupine-rs is not there: build with the feature `peers`")]
     Missing,
-    /// A log is no history, or more than one.
+    /// A log is not exactly one history.
     #[error("{}: {} histories, not one", path.display(), count)]
     Count {
         /// The log.
@@ -70,7 +70,7 @@ pub fn logs() -> Result<Vec<Log>, LogsError> {
 }
 
 impl Log {
-    /// Gives the file's name.
+    /// Returns the file's name.
     pub fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }

@@ -11,7 +11,7 @@ const LEAST_RUNS: usize = 9;
 /// How many ticks of the processor's clock Linux reports as a second, on every platform.
 const TICKS: f64 = 100.0;
 
-/// Gives what an action returns and how long it takes: the median of the runs that fit into a few
+/// Returns what an action returns and how long it takes: the median of the runs that fit into a few
 /// milliseconds, after one that does not count.
 pub fn repeated<T>(mut action: impl FnMut() -> T) -> (T, Duration) {
     let result = action();
@@ -23,14 +23,14 @@ pub fn repeated<T>(mut action: impl FnMut() -> T) -> (T, Duration) {
     (result, median(times))
 }
 
-/// Gives what an action returns and how long it took, once.
+/// Returns what an action returns and how long it took, once.
 pub fn once<T>(action: impl FnOnce() -> T) -> (T, Duration) {
     let started = Instant::now();
     let result = action();
     (result, started.elapsed())
 }
 
-/// Gives the most memory that this process has held so far, in bytes.
+/// Returns the most memory that this process has held so far, in bytes.
 pub fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -38,12 +38,12 @@ pub fn peak_memory() -> Option<u64> {
     Some(kibibytes << 10)
 }
 
-/// Gives the time that the processors have spent in this process, not counting the system's.
+/// Returns the time that the processors have spent in this process, not counting the system's.
 pub fn user_time() -> Option<Duration> {
     ticks(11)
 }
 
-/// Gives the time that the processors have spent in processes that this one started and waited for,
+/// Returns the time that the processors have spent in processes that this one started and waited for,
 /// not counting the system's.
 pub fn child_time() -> Option<Duration> {
     ticks(13)
@@ -51,13 +51,13 @@ pub fn child_time() -> Option<Duration> {
 
 fn ticks(field: usize) -> Option<Duration> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The command's name, in brackets, may hold anything; the fields behind it start with the third.
+    // The command's name, in brackets, may hold anything; the fields after it start with the third.
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks: f64 = fields.split_whitespace().nth(field)?.parse().ok()?;
     Some(Duration::from_secs_f64(ticks / TICKS))
 }
 
-/// Gives what an action returns and how long it took on its processor, once.
+/// Returns what an action returns and how long it took on its processor, once.
 ///
 /// The system counts that at its ticks, a few milliseconds apart: what is shorter is timed by the
 /// clock. For an action on one thread only.
@@ -77,18 +77,18 @@ fn thread_time() -> Option<Duration> {
     Some(Duration::from_nanos(nanoseconds))
 }
 
-/// Gives the median; of none, zero.
+/// Returns the median; of none, zero.
 pub fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// Gives the mean; of none, zero.
+/// Returns the mean; of none, zero.
 pub fn mean(times: &[Duration]) -> Duration {
     times.iter().sum::<Duration>() / times.len().max(1) as u32
 }
 
-/// Gives the quotient of two times.
+/// Returns the quotient of two times.
 pub fn ratio(a: Duration, b: Duration) -> f64 {
     a.as_secs_f64() / b.as_secs_f64()
 }

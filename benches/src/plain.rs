@@ -3,7 +3,7 @@
 //! - [`by_encoding`] is the standard encoding into boolean satisfiability that Zennou et al. (2019,
 //!   and the thesis, sections 4.1.4 and 5.1.4) call SC-SAT and TSO-SAT: the store order is total, and the
 //!   relation that must have no cycle is transitive. A relation without cycles has a linear
-//!   extension, so there is one variable for each two operations, which says which comes first, and
+//!   extension, so there is one variable for every pair of operations, which says which comes first, and
 //!   transitivity takes two clauses for each three operations. For TSO the relation of `ppo` is
 //!   over all operations, that of `poloc` over those of each variable. The same CaDiCaL solves it
 //!   that the SAT engine uses.
@@ -65,7 +65,7 @@ impl Callbacks for Stop {
     }
 }
 
-/// Gives what each operation reads from, initial writes behind the operations.
+/// Returns what each operation reads from, initial writes after the operations.
 ///
 /// # Panics
 /// If a read has not exactly one candidate.
@@ -93,7 +93,7 @@ struct Linear {
 }
 
 impl Linear {
-    /// Gives the literal that says that one comes before another.
+    /// Returns the literal that says that one comes before another.
     fn before(&self, a: usize, b: usize) -> i32 {
         let variable = |a: i32, b: i32| self.offset + a * (2 * self.size - a - 1) / 2 + (b - a);
         let (a, b) = (a as i32, b as i32);
@@ -166,7 +166,7 @@ pub fn by_encoding(history: &History, model: PlainModel, limit: Duration) -> Pla
 }
 
 /// Adds what follows from what is read: sources come before their reads, and whoever overwrites a
-/// source comes behind its reads. Sources of the same session count if `internal` says so. `before` gives literals of one relation, `ww` the store order.
+/// source comes after its reads. Sources of the same session count if `internal` says so. `before` gives literals of one relation, `ww` the store order.
 fn explain_reads(
     history: &History,
     sources: &[Option<OpId>],
@@ -239,7 +239,7 @@ fn per_variable(
     true
 }
 
-/// Says whether TSO keeps two operations of a session in order, nothing in between.
+/// Returns whether TSO keeps two operations of a session in order, nothing in between.
 fn is_kept(history: &History, a: OpId, b: OpId) -> bool {
     let is_write = |op| matches!(history.action(op), Action::Write { .. });
     let is_read = |op| matches!(history.action(op), Action::Read { .. });
@@ -266,7 +266,7 @@ pub fn by_frontier(history: &History, limit: Duration) -> Plain {
     let mut memory: Vec<OpId> = history.keys().map(|key| history.initial_write(key)).collect();
     let mut heads = vec![0u32; lengths.len()];
     let mut seen: FxHashSet<Box<[u32]>> = FxHashSet::default();
-    // What ran, with what it replaced, and the session to be tried next behind it.
+    // What ran, with what it replaced, and the session to be tried next after it.
     let mut ran: Vec<(OpId, Option<OpId>)> = Vec::new();
     let mut next = 0;
     loop {

@@ -40,7 +40,7 @@ struct Running {
     returns: Option<Value>,
 }
 
-/// Makes a history of an object: `takes` are methods without arguments that return something, and
+/// Builds a history of an object: `takes` are methods without arguments that return something, and
 /// `gives` are methods that take a value.
 pub fn in_turns(
     object: &dyn Object,

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use consistory_benches::clingo::{Clingo, Limits, Outcome};
 use consistory_benches::datalog::{Encoding, Unencodable, program};
-use consistory_check::{Options, Tuning, decide};
 use consistory_formats::{Format, parse_str};
 use consistory_generate::{Memory, PlantOptions, Plants, Workload, generate, plant};
 use consistory_history::History;
+use consistory_registers::{Options, Tuning, decide};
 use consistory_verdict::Verdict;
 use expect_test::{Expect, expect};
 
@@ -120,7 +120,7 @@ fn what_has_no_program_says_why() {
     assert_eq!(refused("t0: r(x,1)\nt1: w(x,1) w(x,1)"), Unencodable::Ambiguous { op: op() });
 }
 
-/// Gives clingo, or says that the test is skipped.
+/// Returns clingo, or says that the test is skipped.
 fn clingo() -> Option<Clingo> {
     let found = Clingo::find(Limits { time: Duration::from_secs(60), memory: 4 << 30 });
     if found.is_none() {

@@ -1,7 +1,7 @@
 -- Lazy caching (Afek, Brown and Merritt 1993): stores wait in an out-queue, updates in an in-queue.
 --
 -- A memory-write takes a processor's oldest store to the memory and into every in-queue, marked in its
--- own. A processor loads from its cache, which may be behind, but only when none of its own stores is
+-- own. A processor loads from its cache, which may be stale, but only when none of its own stores is
 -- on its way. The order of the memory-writes, not that of the stores, is the order of the stores.
 -- expect: consistent
 

@@ -1,4 +1,4 @@
--- Write-through caches behind store buffers: total store order.
+-- Write-through caches with store buffers: total store order.
 --
 -- A processor's stores wait in its buffer, from which its own loads are served; a store that leaves the
 -- buffer goes to the memory and invalidates the other caches. Loads overtake the stores before them, so

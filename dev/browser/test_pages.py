@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-"""Opens reports in a real Chromium: overview, filter, a case, a proof step by step, hostile names.
+"""Opens reports and the local page in a real Chromium.
 
-    dev/browser/test_pages.py BINARY
+    dev/browser/test_pages.py BINARY [--screenshots FOLDER]
+
+Reports of every kind are opened, filtered, stepped through and zoomed; on the local page models are
+edited and broken files dropped; hostile names are everywhere. After each test the console must be
+free of errors, and axe-core must find nothing serious on the page.
 """
 
 import pathlib
@@ -11,43 +15,74 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import axe  # noqa: E402
 from webdriver import Browser  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = None
-HOSTILE = '"<script>document.title=1</script>": w("<img src=x onerror=alert(1)>",1)\nt1: r("<img src=x onerror=alert(1)>",2)\n'
-
-
-def report(folder, name, *arguments):
-    """Writes a report and returns its address."""
-    path = pathlib.Path(folder) / f"{name}.html"
-    ran = subprocess.run([BINARY, "check", *arguments, "--report", path], cwd=ROOT, capture_output=True, text=True)
-    assert ran.returncode in (0, 1), ran.stderr
-    return path.as_uri()
+SCREENSHOTS = None
+EVIL = "<img src=x onerror=document.title=1>"
+HOSTILE = f'"<script>document.title=1</script>": w("{EVIL}",1)\nt1: r("{EVIL}",2)\n'
+HOSTILE_LITMUS = 'X86 SB\n"<script>document.title=1</script>"\n{ x=0; y=0; }\n P0          | P1          ;\n MOV [x],$1  | MOV [y],$1  ;\n MOV EAX,[y] | MOV EAX,[x] ;\nexists (0:EAX=0 /\\ 1:EAX=0)\n'
 
 
 class Pages(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        cls.browser = Browser()
+        cls.axe = axe.source()
+        cls.browser = Browser(1400, 900)
+        cls.server = subprocess.Popen([BINARY, "serve"], stdout=subprocess.PIPE, text=True)
+        cls.address = cls.server.stdout.readline().strip()
 
     @classmethod
     def tearDownClass(cls):
         cls.browser.close()
+        cls.server.terminate()
+        cls.server.wait(10)
+        cls.server.stdout.close()
         cls.folder.cleanup()
 
     def tearDown(self):
+        name = self.id().split(".")[-1].removeprefix("test_")
+        if SCREENSHOTS:
+            self.browser.screenshot(pathlib.Path(SCREENSHOTS) / f"{name}.png")
         self.assertEqual(self.browser.errors(), [])
+        serious = [f for f in axe.findings(self.browser, self.axe) if f[0] in ("serious", "critical")]
+        self.assertEqual(serious, [])
+
+    def report(self, name, *arguments):
+        """Writes a report and opens it."""
+        path = pathlib.Path(self.folder.name) / f"{name}.html"
+        ran = subprocess.run([BINARY, *arguments, "--report", path], cwd=ROOT, capture_output=True, text=True)
+        self.assertIn(ran.returncode, (0, 1), ran.stderr)
+        self.browser.open(path.as_uri())
+
+    def serve(self):
+        """Opens the local page anew, without what was on it."""
+        self.browser.open("about:blank")
+        self.browser.open(self.address)
+        self.browser.until("typeof catalogue !== 'undefined' && catalogue && document.querySelector('#results tbody tr')")
+
+    def write(self, text):
+        """Puts a text into the editor, as typing does, and waits for the answer to it."""
+        self.browser.run(
+            "window.before = asked; text.value = arguments[0]; text.dispatchEvent(new Event('input'))", text)
+        self.browser.until("asked > before && !byId('about').textContent.includes('…')")
+
+    def count(self, selector):
+        return self.browser.run("return document.querySelectorAll(arguments[0]).length", selector)
+
+    # Reports.
 
     def test_a_batch_is_filtered_and_sorted(self):
         b = self.browser
-        b.open(report(self.folder.name, "batch", "corpus/histories", "--model", "sc"))
+        self.report("batch", "check", "corpus/histories", "--model", "sc")
         b.one("tbody tr.link")
-        everything = b.run("return document.querySelectorAll('tbody tr.link').length")
+        everything = self.count("tbody tr.link")
         b.type("#filter", "store-buffering")
         b.until("document.querySelectorAll('tbody tr.link').length < arguments[0]", everything)
-        self.assertEqual(b.run("return document.querySelectorAll('tbody tr.link').length"), 2)
+        self.assertEqual(self.count("tbody tr.link"), 2)
         b.click("tbody tr.link a")
         self.assertIn("store-buffering", b.text("h1"))
         b.keys("\ue00c")
@@ -55,36 +90,220 @@ class Pages(unittest.TestCase):
 
     def test_a_proof_is_walked_through(self):
         b = self.browser
-        b.open(report(self.folder.name, "proof", "corpus/histories/message-passing.hist", "--model", "cc"))
+        self.report("proof", "check", "corpus/histories/message-passing.hist", "--model", "cc")
         b.one("svg .node")
-        steps = b.run("return document.querySelectorAll('ol.steps li').length")
+        steps = self.count("ol.steps li")
         self.assertGreaterEqual(steps, 3)
         for _ in range(steps):
             b.click("#next")
-            self.assertGreater(b.run("return document.querySelectorAll('svg .lit').length"), 0)
+            self.assertGreater(self.count("svg .lit"), 0)
         b.keys("p")
         self.assertEqual(b.run("return shown.step"), steps - 1)
         before = b.run("return document.querySelector('.stage svg').getAttribute('viewBox')")
         b.keys("+")
         self.assertNotEqual(before, b.run("return document.querySelector('.stage svg').getAttribute('viewBox')"))
 
-    def test_transactions_and_calls_are_drawn(self):
+    def test_transactions_are_drawn(self):
+        self.report("levels", "check", "corpus/transactions/long-fork.hist", "--model", "pc")
+        self.browser.one("svg .node.transaction, svg .node.operation")
+
+    def test_an_object_shows_its_state_at_each_step(self):
         b = self.browser
-        b.open(report(self.folder.name, "levels", "corpus/transactions/long-fork.hist", "--model", "pc"))
-        b.one("svg .node.transaction, svg .node.operation")
-        b.open(report(self.folder.name, "calls", "corpus/objects/queue-overtaken.hist", "--model", "linearizability", "--object", "queue"))
+        self.report("calls", "check", "corpus/objects/queue-overtaken.hist", "--model", "linearizability", "--object", "queue")
         b.one("svg .node.wrong")
+        states = []
+        for _ in range(2):
+            b.click("#next")
+            states.append(b.text("table.state td"))
+        self.assertEqual([state.split("→")[-1].strip() for state in states], ["[1]", "[1, 2]"])
+
+    def test_two_models_stand_side_by_side(self):
+        b = self.browser
+        self.report("litmus", "litmus", "outcomes", "corpus/litmus/x86/SB.litmus", "--model", "sc,tso")
+        b.one("svg .node")
+        b.click("tbody tr.link:nth-child(2) button")
+        b.until("document.querySelectorAll('.panels .picture svg').length === 2")
+        b.click("#next")
+        self.assertGreater(self.count("svg .lit"), 0)
+
+    def test_litmus_tests_are_counted(self):
+        b = self.browser
+        self.report("tests", "litmus", "outcomes", "corpus/litmus/x86", "--model", "sc,tso")
+        self.assertEqual(self.count("tbody tr.link"), len(list((ROOT / "corpus/litmus/x86").glob("*.litmus"))))
+        b.type("#filter", "allowed")
+        b.until("document.querySelectorAll('tbody tr.link').length < 20")
+
+    def test_a_run_is_played(self):
+        b = self.browser
+        self.report("verify", "verify", "crates/serve/assets/examples/msi-missing.m")
+        b.one("svg .node.wrong")
+        b.click("#next")
+        b.click("#next")
+        self.assertGreater(self.count("table.state tr.changed"), 0)
+        b.click("#play")
+        b.until("shown.step > 2")
+        b.click("#play")
+        b.click("tbody tr.link:nth-child(2) button")
+        b.until("document.querySelector('.picture h2').textContent.includes('WriteCOInitRead')")
+
+    def test_a_contrast_shows_what_separates(self):
+        b = self.browser
+        self.report("contrast", "contrast", "tso", "sc")
+        b.one("svg .node")
+        self.assertEqual(b.text("tbody tr.link td.separated"), "separated")
+
+    def test_levels_are_contrasted(self):
+        self.report("contrast-levels", "contrast", "si", "ser")
+        self.browser.one("svg .node.transaction, svg .node.operation")
+
+    def test_a_line_of_the_lattice_leads_to_a_history(self):
+        b = self.browser
+        path = pathlib.Path(self.folder.name) / "lattice.html"
+        path.write_bytes(subprocess.run([BINARY, "models", "lattice", "--format", "html"], check=True, capture_output=True).stdout)
+        b.open(path.as_uri())
+        b.one(".map svg .node")
+        edge = b.run("return overview && [...document.querySelectorAll('.map [data-edge]')].findIndex((g) => g.textContent.includes('4 ops'))")
+        b.run("document.querySelectorAll('.map [data-edge]')[arguments[0]].dispatchEvent(new MouseEvent('click', { bubbles: true }))", edge)
+        b.until("document.querySelectorAll('.panels svg .node').length >= 4 && document.querySelectorAll('.map .lit').length > 0")
 
     def test_hostile_names_do_nothing(self):
         b = self.browser
         path = pathlib.Path(self.folder.name) / "hostile.hist"
         path.write_text(HOSTILE)
-        b.open(report(self.folder.name, "hostile", str(path), "--model", "cc"))
+        self.report("hostile", "check", str(path), "--model", "cc")
         b.one("svg .node")
-        self.assertEqual(b.run("return document.querySelectorAll('main img, svg script').length"), 0)
+        self.assertEqual(self.count("main img, svg script"), 0)
         self.assertIn("hostile", b.run("return document.title"))
+
+    def test_hostile_names_do_nothing_in_svg(self):
+        b = self.browser
+        folder = pathlib.Path(self.folder.name)
+        (folder / "evil.hist").write_text(HOSTILE)
+        subprocess.run([BINARY, "check", folder / "evil.hist", "--model", "cc", "--draw", folder / "drawn"], capture_output=True)
+        drawn = next((folder / "drawn").glob("*.svg"))
+        # As a document and inside a page: neither may run or load anything.
+        b.open(drawn.as_uri())
+        self.assertEqual(b.run("return document.querySelectorAll('script, img, foreignObject').length"), 0)
+        page = folder / "inside.html"
+        page.write_text("<!doctype html><html lang=en><title>safe</title><main><h1>x</h1>" + drawn.read_text() + "</main>")
+        b.open(page.as_uri())
+        self.assertEqual(b.run("return [document.title, document.querySelectorAll('script, img').length]"), ["safe", 0])
+
+    # The local page.
+
+    def test_every_example_is_answered(self):
+        b = self.browser
+        self.serve()
+        examples = b.run("return catalogue.examples.map((e) => [e.kind, e.title])")
+        self.assertEqual({kind for kind, _ in examples}, {"history", "litmus", "protocol", "model"})
+        for index, (_, title) in enumerate(examples):
+            with self.subTest(title):
+                b.run("window.before = asked; useExample(catalogue.examples[arguments[0]])", index)
+                b.until("asked > before && !byId('about').textContent.includes('…')")
+                self.assertEqual(b.text("#errors"), "")
+                self.assertGreater(self.count("#results tbody tr"), 0)
+        b.run("window.before = asked; changeKind('atlas')")
+        b.until("asked > before && document.querySelector('#pictures .map svg .node')")
+
+    def test_verdicts_follow_the_typing(self):
+        b = self.browser
+        self.serve()
+        self.write("t0: w(x,1)\nt1: r(x,1)\n")
+        b.until("document.querySelector('#results td.consistent')")
+        self.write("t0: w(x,1)\nt1: r(x,1) r(x,0)\n")
+        b.until("document.querySelector('#results td.violation')")
+        b.one("#pictures svg .node")
+
+    def test_errors_are_underlined_in_place(self):
+        b = self.browser
+        self.serve()
+        self.write("t0: w(x,1)\nt1: r(x,1) oops(((\n")
+        b.until("document.querySelector('#marks mark')")
+        line, mark = b.run("""
+            const mark = document.querySelector('#marks mark');
+            const box = (node) => node.getBoundingClientRect();
+            const height = parseFloat(getComputedStyle(text).lineHeight);
+            return [Math.floor((box(mark).top - box(text).top) / height), mark.textContent]""")
+        self.assertEqual(line, 1)
+        self.assertTrue(mark)
+        self.assertIn("line 2", b.text("#errors"))
+        b.click("#errors button")
+        self.assertEqual(b.run("return text.value.slice(text.selectionStart).startsWith(document.querySelector('#marks mark').textContent)"), True)
+
+    def test_a_model_is_edited(self):
+        b = self.browser
+        self.serve()
+        b.click("[data-kind=model]")
+        b.until("document.querySelector('#results td.separated')")
+        self.write('"Broken"\nacyclic po | nonsense as Bad\n')
+        b.until("document.querySelector('#marks mark')")
+        self.assertIn("nonsense", b.run("return document.querySelector('#marks mark').textContent"))
+        self.write('"Weak"\nacyclic po | wr as Bad\n')
+        b.until("!document.querySelector('#marks mark') && document.querySelector('#pictures svg .node')")
+        self.assertIn("sc", b.text("#results tbody tr"))
+
+    def test_a_file_is_dropped(self):
+        b = self.browser
+        self.serve()
+        drop = """
+            const data = new DataTransfer();
+            data.items.add(new File([arguments[1]], arguments[0]));
+            window.before = asked;
+            document.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))"""
+        b.run(drop, "sb.litmus", HOSTILE_LITMUS)
+        b.until("asked > before && document.querySelector('#results td.allowed')")
+        self.assertEqual(b.run("return [document.title, document.querySelectorAll('main img').length]"), ["Consistory", 0])
+        b.run(drop, "broken.m", "var x: 0..3;\nrule x = ==> x := 1; end;\n")
+        b.until("asked > before && document.querySelector('#errors button')")
+        self.assertIn("line 2", b.text("#errors"))
+
+    def test_a_page_is_shared_by_its_fragment(self):
+        b = self.browser
+        self.serve()
+        self.write(HOSTILE)
+        address = b.run("return location.href")
+        self.assertIn("#1.", address)
+        b.open("about:blank")
+        b.open(address)
+        b.until("typeof text !== 'undefined' && text.value.includes('onerror')")
+        b.until("document.querySelector('#pictures svg .node')")
+        self.assertEqual(b.run("return [document.title, document.querySelectorAll('main img').length]"), ["Consistory", 0])
+        b.open(self.address.split("?")[0] + "#1.garbage")
+        b.until("typeof text !== 'undefined' && document.querySelector('#results tbody tr')")
+
+    def test_the_dark_theme_is_readable(self):
+        b = self.browser
+        self.report("dark", "check", "corpus/histories/message-passing.hist", "--model", "cc")
+        b.cdp("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
+        b.one("svg .node")
+        found = axe.findings(b, self.axe)
+        b.cdp("Emulation.setEmulatedMedia", {"features": []})
+        self.assertEqual([f for f in found if f[0] in ("serious", "critical")], [])
+
+    # Sizes: numbers of elements and bytes, not times.
+
+    def test_a_large_history_makes_a_small_page(self):
+        b = self.browser
+        folder = pathlib.Path(self.folder.name)
+        history = folder / "large.hist"
+        with open(history, "w") as out:
+            for session in range(10):
+                ops = " ".join(f"w(k{session}_{i % 50},{i + 1})" for i in range(10_000))
+                out.write(f"s{session}: {ops}\n")
+            out.write("a: w(x,1) w(y,1)\nb: r(y,1) r(x,0)\n")
+        self.report("large", "check", str(history), "--model", "cc")
+        self.assertLess((folder / "large.html").stat().st_size, 5_000_000)
+        b.one("svg .node")
+        b.click("#next")
+        self.assertGreater(self.count("svg .lit"), 0)
+        self.assertLess(self.count("svg *"), 2_000)
 
 
 if __name__ == "__main__":
     BINARY = pathlib.Path(sys.argv.pop(1)).resolve()
+    if "--screenshots" in sys.argv:
+        at = sys.argv.index("--screenshots")
+        SCREENSHOTS = pathlib.Path(sys.argv[at + 1])
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        del sys.argv[at:at + 2]
     unittest.main()

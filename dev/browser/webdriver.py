@@ -132,6 +132,10 @@ class Browser:
             time.sleep(0.05)
         raise AssertionError(f"never true: {script}")
 
+    def cdp(self, command, parameters):
+        """Sends a command of Chromium's own protocol."""
+        return self._call("POST", self.session + "/goog/cdp/execute", {"cmd": command, "params": parameters})
+
     def errors(self):
         """Returns what the console said since the last call, but for information."""
         entries = self._call("POST", self.session + "/se/log", {"type": "browser"})

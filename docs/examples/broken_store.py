@@ -7,9 +7,8 @@ With a verb this file is the script that starts nodes, without one it is a clien
 """
 import json, os, socket, socketserver, sys, threading, time
 
-PORT, DELAY = 7000, 0.1
+PORT, DELAY, data = 7000, 0.1, {}
 NODES = os.environ.get("CONSISTORY_NODES", "").split(",")
-data = {}
 
 
 def ask(address, message):
@@ -57,6 +56,5 @@ def client():
 
 if len(sys.argv) == 1:
     client()
-elif sys.argv[1] == "start":
+elif sys.argv[1] == "start":  # the other verbs have nothing to do: a node is killed with this process
     serve()
-# Nothing to do for ready, kill, stop and teardown: a node runs in the foreground and is killed.

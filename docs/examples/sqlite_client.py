@@ -3,9 +3,9 @@
 
     consistory test --command docs/examples/sqlite_client.py --workload list-append
 
-The first argument is the file; the default is one in the temporary folder.
+The first argument is the file; the default is one in the run's folder, which is removed in the end.
 """
-import json, os, sqlite3, sys, tempfile
+import json, os, sqlite3, sys
 
 TABLES = """
 create table if not exists registers(k text primary key, v integer);
@@ -70,7 +70,7 @@ def perform(db, workload, request):
 
 def main():
     init = json.loads(sys.stdin.readline())
-    default = os.path.join(tempfile.gettempdir(), f"consistory-example-{os.getppid()}.db")
+    default = os.path.join(os.environ.get("CONSISTORY_FOLDER", "."), "example.db")
     file = sys.argv[1] if len(sys.argv) > 1 else default
     db = sqlite3.connect(file, timeout=0.5, isolation_level=None)
     db.executescript("pragma synchronous = off;" + TABLES)

@@ -5,7 +5,7 @@
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl<'a> Bytes<'a> {
-    /// Says whether all were taken.
+    /// Returns whether all were taken.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

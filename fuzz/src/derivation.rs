@@ -30,7 +30,7 @@ const RULES: [&str; 4] = ["rw", "cf", "hb", "ww"];
 /// How many edges are derived at most.
 const MOST: usize = 60;
 
-/// Makes a cycle, with derivations, if the bytes lead to one.
+/// Builds a cycle, with derivations, if the bytes lead to one.
 pub(crate) fn cycle(
     bytes: &mut Bytes<'_>,
     history: &History,

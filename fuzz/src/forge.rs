@@ -18,7 +18,7 @@ const DEPTH: usize = 3;
 const GIVEN: [&str; 7] = ["po", "wr", "po", "ppo", "poloc", "wre", "final"];
 const DERIVED: [&str; 8] = ["rw", "cf", "hb", "ww", "co", "rw", "hb-ppo", "hb-poloc"];
 
-/// Makes a certificate.
+/// Builds a certificate.
 pub fn certificate(bytes: &mut Bytes<'_>, history: &History) -> Certificate {
     Forge { bytes, history, assumed: Assumed::default() }.certificate(0)
 }
@@ -175,7 +175,7 @@ impl Forge<'_, '_> {
         }
     }
 
-    /// Makes a cycle of any edges.
+    /// Builds a cycle of any edges.
     fn cycle(&mut self) -> Certificate {
         let length = 1 + self.bytes.below(5);
         let ops: Vec<OpId> = (0..length).map(|_| self.op()).collect();
@@ -185,7 +185,7 @@ impl Forge<'_, '_> {
         Certificate::Cycle { edges, observer, check }
     }
 
-    /// Makes an edge, mostly with premises as its rule has them.
+    /// Builds an edge, mostly with premises as its rule has them.
     fn edge(&mut self, from: OpId, to: OpId, depth: usize) -> Edge {
         let made =
             |relation: &'static str, because| Edge { from, to, relation: relation.into(), because };
@@ -228,7 +228,7 @@ impl Forge<'_, '_> {
         path
     }
 
-    /// Makes an order, mostly one that extends `po` and has what may count.
+    /// Builds an order, mostly one that extends `po` and has what may count.
     fn order(&mut self) -> Vec<OpId> {
         let history = self.history;
         let mut next: Vec<_> = history
@@ -254,13 +254,13 @@ impl Forge<'_, '_> {
         order
     }
 
-    /// Says whether an operation may stand in an order: for one of unknown status the bytes say.
+    /// Returns whether an operation may stand in an order: for one of unknown status the bytes say.
     fn is_listed(&mut self, op: OpId) -> bool {
         self.history.is_certain(op)
             || (self.history.writes(op).is_some() && self.bytes.below(2) == 1)
     }
 
-    /// Makes an order of the writes of a key, initial write first.
+    /// Builds an order of the writes of a key, initial write first.
     fn store_order(&mut self, key: KeyId) -> Vec<OpId> {
         let history = self.history;
         let mut left: Vec<OpId> =

@@ -31,7 +31,7 @@ const RELATIONS: [&str; 8] = ["po", "wr", "rw", "hb", "cf", "ww", "ppo", "\u{1}\
 const KINDS: [&str; 6] = ["order", "orders", "witness", "thin-air-read", "cycle", "cases"];
 const DEPTH: usize = 4;
 
-/// Makes a certificate in JSON, or something like it.
+/// Builds a certificate in JSON, or something like it.
 pub fn certificate(bytes: &mut Bytes<'_>) -> Value {
     nested(bytes, 0)
 }

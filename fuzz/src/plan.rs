@@ -142,7 +142,7 @@ impl Plan {
         self.ops.len()
     }
 
-    /// Says whether there are no operations.
+    /// Returns whether there are no operations.
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }
@@ -152,7 +152,7 @@ impl Plan {
         self.ops.truncate(most);
     }
 
-    /// Says whether values are distinct.
+    /// Returns whether values are distinct.
     pub fn is_distinct(&self) -> bool {
         self.is_distinct
     }
@@ -165,7 +165,7 @@ impl Plan {
         self.ops[at] = Planned { session, ..self.decode_op(bytes) };
     }
 
-    /// Makes the history; its sessions are `t0`, `t1` and so on.
+    /// Builds the history; its sessions are `t0`, `t1` and so on.
     pub fn history(&self) -> History {
         let mut b = HistoryBuilder::new();
         let sessions: Vec<_> = (0..self.sessions).map(|s| b.session(&format!("t{s}"))).collect();

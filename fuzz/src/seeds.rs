@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use consistory_check::{CausalModel, Options, decide};
+use consistory_registers::{CausalModel, Options, decide};
 use consistory_formats::{Format, parse_str};
 use consistory_fuzz::{CERTIFIED, history, plan::Plan};
 use consistory_history::History;

@@ -1,7 +1,7 @@
 //! Texts made of words, a byte a word.
 //!
 //! One wrong character makes a text malformed, and then only the diagnostics are tried. Texts of
-//! whole words are well-formed often enough to reach what comes behind a parser.
+//! whole words are well-formed often enough to reach what comes after a parser.
 
 use crate::bytes::Bytes;
 

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use consistory_certify::{certify, certify_definition};
-use consistory_check::{CausalModel, ConvergentModel, Options, decide, decide_convergent};
+use consistory_registers::{CausalModel, ConvergentModel, Options, decide, decide_convergent};
 use consistory_fuzz::{bytes::Bytes, forge, plan::Plan, text};
 use consistory_history::History;
 use consistory_models::{EvaluateOptions, evaluate, find};

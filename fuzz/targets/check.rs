@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use consistory_certify::certify;
-use consistory_check::{CausalModel, Options, Scope, StoreModel, Tuning, decide, decide_stored};
+use consistory_registers::{CausalModel, Options, Scope, StoreModel, Tuning, decide, decide_stored};
 use consistory_fuzz::{bytes::Bytes, plan::Plan, text};
 use consistory_models::{EvaluateOptions, evaluate, find};
 use consistory_verdict::{Budget, Verdict};

@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     if is_compressed {
         return;
     }
-    // A character from `0` on is a place in the list of formats; behind the last, the format is
+    // A character from `0` on is a place in the list of formats; after the last, the format is
     // told from the text.
     let place = usize::from(choice.wrapping_sub(b'0')) % (Format::ALL.len() + 1);
     read_histories(bytes.to_vec(), Format::ALL.get(place).copied());

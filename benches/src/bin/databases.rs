@@ -2,15 +2,14 @@
 //!
 //! Runs the `consistory` binary that lies beside this one, once per row and seed, and prints a table
 //! in Markdown: the strongest level that held in every run, and the smallest violation. The table in
-//! `docs/live.md` was made by it. `databases galera-thesis [RUNS]` repeats the experiment of the thesis
-//! on Galera instead: 4 sessions of 25 to 150 operations on 15 variables.
+//! `docs/live.md` was made by it. `databases SYSTEM...` prints the rows of some systems.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-/// A row of the table: system, settings, workload, faults, seconds.
+/// A row of the table: system, settings (`move`: clients move between nodes), workload, faults, seconds.
 struct Row(&'static str, &'static str, &'static str, &'static str, u32);
 
 const ROWS: &[Row] = &[
@@ -20,26 +19,31 @@ const ROWS: &[Row] = &[
     Row("redis", "", "register", "none", 5),
     Row("redis", "", "register", "partition", 20),
     Row("redis", "", "register", "kill", 20),
+    Row("redis", "", "register", "slow,lossy", 20),
     Row("redis", "wait=1", "register", "partition", 20),
     Row("redis", "min-replicas=1", "register", "partition", 20),
     Row("etcd", "", "register", "partition,kill,pause", 20),
+    Row("etcd", "", "register", "slow,lossy", 20),
+    Row("etcd", "", "register", "disk-full,link-down", 20),
     Row("etcd", "reads=serializable", "register", "partition", 20),
     Row("etcd", "", "rw-register", "kill-all", 20),
     Row("postgres", "level=read-committed", "list-append", "none", 8),
     Row("postgres", "level=repeatable-read", "list-append", "none", 8),
     Row("postgres", "level=serializable", "list-append", "none", 8),
-    Row("postgres", "level=serializable", "list-append", "kill", 15),
+    Row("postgres", "level=serializable", "list-append", "kill,pause", 20),
     Row("postgres", "standbys=1", "register", "failover", 15),
     Row("postgres", "standbys=1 sync=on", "register", "failover", 15),
-    Row("postgres", "standbys=1 reads=node", "register", "none", 8),
+    Row("postgres", "standbys=1 reads=node move", "register", "none", 8),
     Row("mariadb", "level=read-uncommitted", "list-append", "none", 8),
     Row("mariadb", "level=read-committed", "list-append", "none", 8),
     Row("mariadb", "level=repeatable-read", "list-append", "none", 8),
     Row("mariadb", "level=serializable", "list-append", "none", 8),
     Row("galera", "", "rmw", "none", 10),
+    Row("galera", "", "list-append", "none", 10),
     Row("galera", "", "register", "none", 10),
-    Row("galera", "sync-wait=1", "register", "none", 10),
-    Row("galera", "", "register", "partition", 20),
+    Row("galera", "move", "register", "none", 10),
+    Row("galera", "sync-wait=1 move", "register", "none", 10),
+    Row("galera", "sync-wait=1 move", "register", "partition", 20),
     Row("galera", "flush=0", "set", "kill-all", 15),
     Row("galera", "flush=1", "set", "kill-all", 15),
 ];
@@ -49,13 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let folder = std::env::temp_dir().join(format!("consistory-databases-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let result = match words.first().map(String::as_str) {
-        Some("galera-thesis") => {
-            let runs = words.get(1).and_then(|word| word.parse().ok()).unwrap_or(20);
-            thesis(&binary, &folder, runs)
-        }
-        filter => levels(&binary, &folder, filter),
-    };
+    let result = levels(&binary, &folder, &words);
     std::fs::remove_dir_all(&folder)?;
     result
 }
@@ -86,14 +84,14 @@ fn run(
 fn levels(
     binary: &Path,
     folder: &Path,
-    filter: Option<&str>,
+    systems: &[String],
 ) -> Result<(), Box<dyn std::error::Error>> {
     println!(
         "| system | settings | workload | faults | operations | strongest that held | violations in 3 runs | smallest violation |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     for Row(system, settings, workload, faults, seconds) in ROWS {
-        if filter.is_some_and(|filter| filter != *system) {
+        if !systems.is_empty() && !systems.iter().any(|chosen| chosen == system) {
             continue;
         }
         let (mut operations, mut violations) = (0, 0);
@@ -102,7 +100,10 @@ fn levels(
         for seed in 1..=3 {
             let mut words: Vec<String> = vec![(*system).to_owned()];
             for setting in settings.split_whitespace() {
-                words.extend(["--set".to_owned(), setting.to_owned()]);
+                match setting {
+                    "move" => words.push("--move".to_owned()),
+                    setting => words.extend(["--set".to_owned(), setting.to_owned()]),
+                }
             }
             words.extend(["--workload", workload, "--faults", faults].map(str::to_owned));
             words.extend([
@@ -111,9 +112,6 @@ fn levels(
                 "--seed".to_owned(),
                 seed.to_string(),
             ]);
-            if faults == &"none" && *system == "galera" || settings.contains("reads=node") {
-                words.push("--move".to_owned());
-            }
             let found = run(binary, folder, &words)?;
             if let Some(error) = found["error"].as_str() {
                 core = error.to_owned();
@@ -144,54 +142,6 @@ fn levels(
             "| {system} | {settings} | {workload} | {faults} | {operations} | {} | {violations} | {core} |",
             held.join(", or ")
         );
-    }
-    Ok(())
-}
-
-/// Prints how many histories of the thesis's shape violate which model.
-fn thesis(binary: &Path, folder: &Path, runs: u32) -> Result<(), Box<dyn std::error::Error>> {
-    println!("| configuration | runs | operations | violations | judged in |");
-    println!("| --- | --- | --- | --- | --- |");
-    for (name, settings) in [
-        ("sync-wait=0, sessions move", "sync-wait=0"),
-        ("sync-wait=1, sessions move", "sync-wait=1"),
-    ] {
-        let mut counts: Vec<(String, u32)> = Vec::new();
-        let (mut operations, mut millis) = (0, 0.0);
-        for seed in 0..runs {
-            let words = [
-                "galera",
-                "--set",
-                settings,
-                "--clients",
-                "4",
-                "--keys",
-                "15",
-                "--rate",
-                "0",
-                "--time",
-                "500ms",
-                "--move",
-                "--keep-going",
-                "--seed",
-            ];
-            let mut words: Vec<String> = words.map(str::to_owned).to_vec();
-            words.push(seed.to_string());
-            let found = run(binary, folder, &words)?;
-            operations += found["operations"].as_u64().unwrap_or(0);
-            for result in found["results"].as_array().into_iter().flatten() {
-                let model = result["model"].as_str().unwrap_or_default().to_owned();
-                millis += result["millis"].as_f64().unwrap_or(0.0);
-                let at =
-                    counts.iter().position(|(known, _)| *known == model).unwrap_or_else(|| {
-                        counts.push((model, 0));
-                        counts.len() - 1
-                    });
-                counts[at].1 += u32::from(result["verdict"] == "violation");
-            }
-        }
-        let counts: Vec<String> = counts.iter().map(|(model, n)| format!("{model} {n}")).collect();
-        println!("| {name} | {runs} | {operations} | {} | {millis:.0} ms |", counts.join(", "));
     }
     Ok(())
 }

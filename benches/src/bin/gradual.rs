@@ -22,14 +22,14 @@ use consistory_benches::measure::{mean, once, ratio, show_ratio, show_time};
 use consistory_benches::plain::{Plain, PlainModel, by_encoding, by_frontier};
 use consistory_benches::publish::{Docs, Goal, Machine, goals, markdown, provenance};
 use consistory_certify::certify;
-use consistory_check::{
-    ConvergentModel, Engine, Options, StoreModel, Tuning, decide_convergent, decide_stored,
-};
 use consistory_draw::{Plot, Series, line_plot, table};
 use consistory_generate::{
     Memory, PlantOptions, Plants, Tangle, Workload, generate, plant, tangle,
 };
 use consistory_history::History;
+use consistory_registers::{
+    ConvergentModel, Engine, Options, StoreModel, Tuning, decide_convergent, decide_stored,
+};
 use consistory_verdict::{Budget, Verdict};
 
 /// Compares the engines for SC and TSO with each other and with ways of deciding without saturation.
@@ -141,7 +141,7 @@ impl fmt::Display for Baseline {
 }
 
 impl Baseline {
-    /// Gives how much longer it took than a time, at least.
+    /// Returns how much longer it took than a time, at least.
     fn ratio(self, ours: Duration) -> Option<(f64, &'static str)> {
         match self {
             Baseline::Mean(time) => Some((ratio(time, ours), "")),
@@ -172,7 +172,7 @@ impl Cell {
         self.engines[3]
     }
 
-    /// Gives how much longer auto takes than the fastest engine.
+    /// Returns how much longer auto takes than the fastest engine.
     fn lag(&self) -> f64 {
         let fastest = self.engines.iter().min().copied().unwrap_or_default();
         ratio(self.auto(), fastest)
@@ -435,7 +435,7 @@ impl Figure {
         format!("Figure {}: {}, {}, {rest}", self.name, self.model(), self.kind())
     }
 
-    /// Says whether the thesis has wCCM in this figure.
+    /// Returns whether the thesis has wCCM in this figure.
     fn has_convergent(&self) -> bool {
         self.name.starts_with("5.10")
     }

@@ -16,9 +16,9 @@ use consistory_benches::measure::{
 };
 use consistory_benches::publish::{Docs, Goal, Machine, goals, markdown, provenance};
 use consistory_certify::certify;
-use consistory_check::{Options, StoreModel, decide_stored};
 use consistory_draw::{Plot, Series, line_plot, table};
 use consistory_generate::{Memory, Workload, generate};
+use consistory_registers::{Options, StoreModel, decide_stored};
 use consistory_verdict::{Budget, Verdict};
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ impl Model {
         }
     }
 
-    /// Gives the memory whose histories are valid for it.
+    /// Returns the memory whose histories are valid for it.
     fn memory(self) -> Memory {
         match self {
             Model::Wsc | Model::Sc => Memory::Sc,
@@ -240,7 +240,7 @@ fn in_rounds(
     Ok(all)
 }
 
-/// Gives the median of each task: a short run finds a moment in which nothing disturbs it sooner
+/// Returns the median of each task: a short run finds a moment in which nothing disturbs it sooner
 /// than a long one does, so the fastest would compare unlike things.
 fn medians(rounds: &[Vec<Measured>]) -> Vec<Measured> {
     let median = |task: usize| {
@@ -356,7 +356,7 @@ fn both_aim(model: Model, grid: &[Measured]) -> Goal {
     }
 }
 
-/// Gives the power of a size that the times of a grid grow with, by least squares of logarithms. All
+/// Returns the power of a size that the times of a grid grow with, by least squares of logarithms. All
 /// sizes are combined with all others, so each can be fitted alone.
 fn exponent(grid: &[Measured], size: Size) -> Option<f64> {
     let points: Option<Vec<(f64, f64)>> = grid
@@ -374,7 +374,7 @@ fn exponent(grid: &[Measured], size: Size) -> Option<f64> {
     (alone > 0.0).then(|| together / alone)
 }
 
-/// Gives the mean of what the rounds found and twice its standard error.
+/// Returns the mean of what the rounds found and twice its standard error.
 fn mean_and_error(found: &[f64]) -> (f64, f64) {
     let count = found.len() as f64;
     let mean = found.iter().sum::<f64>() / count;

@@ -220,7 +220,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Gives the file with the histories of a collection.
+/// Returns the file with the histories of a collection.
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(format!("{name}.hist.zst"))
 }
@@ -292,7 +292,7 @@ fn judge(
     Ok((verdict, time))
 }
 
-/// Plots one way against another, a point a history.
+/// Plots one way against another, one point per history.
 fn scatter(title: &str, x: usize, y: usize, times: &[Vec<Duration>], limit: Duration) -> String {
     let millis = |time: &Duration| time.as_secs_f64() * 1e3;
     let points: Vec<(f64, f64)> =

@@ -339,7 +339,7 @@ fn watched(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
     Ok(rows)
 }
 
-/// Gives a history in which one call returned what another did.
+/// Returns a history in which one call returned what another did.
 fn spoiled(history: &History, seed: u64) -> History {
     let mut builder = HistoryBuilder::new();
     let reads: Vec<_> = history

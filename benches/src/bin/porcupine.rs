@@ -48,7 +48,7 @@ enum Access {
         to: Option<i64>,
         is_done: bool,
     },
-    /// One that nobody knows the end of.
+    /// An indeterminate call.
     MaybeCas {
         from: Option<i64>,
         to: Option<i64>,
@@ -134,7 +134,7 @@ struct Call<'h> {
     returns: Option<&'h Value>,
 }
 
-/// Gives the calls of a history that may have taken effect.
+/// Returns the calls of a history that may have taken effect.
 fn calls(history: &History) -> Vec<Call<'_>> {
     let mut calls = Vec::new();
     for op in history.ops().filter(|&op| history.own_status(op) != Status::Fail) {

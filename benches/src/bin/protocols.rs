@@ -264,7 +264,7 @@ fn product(args: &Args, aims: &mut Vec<Goal>) -> Result<String, Box<dyn Error>> 
     ))
 }
 
-/// Gives the states of an exploration and what each costs whose successors were computed.
+/// Returns the states of an exploration and what each costs whose successors were computed.
 fn cost(
     system: &System,
     with_observer: bool,

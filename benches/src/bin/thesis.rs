@@ -20,11 +20,11 @@ use consistory_benches::datalog::{Encoding, program};
 use consistory_benches::measure::{mean, ratio, repeated, show_count, show_ratio, show_time};
 use consistory_benches::publish::{Docs, Goal, Machine, goals, markdown, provenance};
 use consistory_certify::certify;
-use consistory_check::{CausalModel, Options, Tuning, decide};
 use consistory_draw::{Plot, Series, line_plot, table};
 use consistory_formats::{Format, write_history};
 use consistory_generate::{Memory, PlantOptions, Workload, generate, plant};
 use consistory_history::History;
+use consistory_registers::{CausalModel, Options, Tuning, decide};
 use consistory_verdict::{Certificate, Judgement, Verdict};
 
 /// Compares the deciders with the thesis's Datalog encodings under clingo.

@@ -13,6 +13,7 @@
 use consistory_models::{
     Base, CheckKind, Definition, Group, Kind, Program, Term, TermId, VariableId,
 };
+use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashMap;
 
 /// The block of what is known with the shape of a history.
@@ -50,9 +51,9 @@ pub(crate) const RELATIONS: [Base; 8] = [
     Base::Int,
 ];
 
-/// A step: the result goes to the first register. Capital `S` marks those on sets.
+/// One computation; the result goes to the first register. Capital `S` marks those on sets.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Step {
+pub(crate) enum Computation {
     Union(Register, Register),
     Intersection(Register, Register),
     Difference(Register, Register),
@@ -75,16 +76,16 @@ pub(crate) enum Step {
     Range(Register),
 }
 
-impl Step {
+impl Computation {
     /// Says what the result is.
     fn kind(&self) -> Kind {
         match self {
-            Step::UnionS(..)
-            | Step::IntersectionS(..)
-            | Step::DifferenceS(..)
-            | Step::ComplementS(_)
-            | Step::Domain(_)
-            | Step::Range(_) => Kind::Set,
+            Computation::UnionS(..)
+            | Computation::IntersectionS(..)
+            | Computation::DifferenceS(..)
+            | Computation::ComplementS(_)
+            | Computation::Domain(_)
+            | Computation::Range(_) => Kind::Set,
             _ => Kind::Relation,
         }
     }
@@ -94,7 +95,7 @@ impl Step {
 #[derive(Clone, Debug)]
 pub(crate) enum Instruction {
     /// Computes a register.
-    Compute(Register, Step),
+    Compute(Register, Computation),
     /// Runs the body until the names have the values that it computes, starting from nothing.
     Fixpoint { names: Vec<(Kind, Register, Register)>, body: Vec<Instruction> },
     /// Runs the body for each operation of a set, the operation being in a register as a set of
@@ -177,13 +178,16 @@ impl Signs {
 #[derive(Default)]
 struct Scope {
     code: Vec<Instruction>,
-    known: FxHashMap<Step, Value>,
+    known: FxHashMap<Computation, Value>,
     /// The scopes outside of this one whose values it uses, a bit each.
     uses: u64,
 }
 
 /// Compiles a definition.
-pub(crate) fn compile(definition: &Definition) -> Code {
+///
+/// Calls are put in place, so a text of a few lines can stand for more steps than there is time or
+/// memory for: a function that calls another twice doubles them. Then compiling stops.
+pub(crate) fn compile(definition: &Definition, budget: &Budget) -> Result<Code, Stopped> {
     let program = definition.program();
     let mut compiler = Compiler {
         program,
@@ -192,6 +196,8 @@ pub(crate) fn compile(definition: &Definition) -> Code {
         globals: FxHashMap::default(),
         counts: [SETS.len() as Register, RELATIONS.len() as Register],
         signs: Signs::default(),
+        budget,
+        terms: 0,
     };
     for (i, group) in program.globals.iter().enumerate() {
         for &(variable, _) in &group.bindings {
@@ -201,32 +207,32 @@ pub(crate) fn compile(definition: &Definition) -> Code {
     for check in &program.checks {
         match &check.forall {
             None => {
-                let value = compiler.term(check.term);
+                let value = compiler.term(check.term)?;
                 compiler.require(check.kind, value);
             }
             Some((variable, set, groups)) => {
-                let set = compiler.term(*set);
-                let operation = compiler.open_each(*variable, set);
+                let set = compiler.term(*set)?;
+                let operation = compiler.open_each(*variable, set)?;
                 for group in groups {
-                    compiler.bind(group);
+                    compiler.bind(group)?;
                 }
-                let value = compiler.term(check.term);
+                let value = compiler.term(check.term)?;
                 compiler.require(check.kind, value);
-                compiler.close_each(set, operation, None);
+                compiler.close_each(set, operation, None)?;
             }
         }
     }
     let Compiler { scopes, counts, signs, .. } = compiler;
     let [shape, reads, order] =
         <[Scope; BLOCKS]>::try_from(scopes).ok().expect("every loop that is opened is closed");
-    Code {
+    Ok(Code {
         blocks: [shape.code, reads.code, order.code],
         sets: usize::from(counts[0]),
         relations: usize::from(counts[1]),
         prunes_reads: !signs.negative[0],
         prunes_order: !signs.negative[1],
         has_store_order: definition.has_store_order(),
-    }
+    })
 }
 
 struct Compiler<'a> {
@@ -240,30 +246,43 @@ struct Compiler<'a> {
     counts: [Register; 2],
     /// How the choices occur in the checks.
     signs: Signs,
+    budget: &'a Budget,
+    /// Number of terms that were compiled, each as often as it is put in place.
+    terms: u64,
 }
 
+/// Number of terms that are compiled between two looks at the budget.
+const TERMS_PER_CHECK: u64 = 1 << 12;
+
 impl Compiler<'_> {
-    fn register(&mut self, kind: Kind) -> Register {
+    fn register(&mut self, kind: Kind) -> Result<Register, Stopped> {
         let count = &mut self.counts[usize::from(kind == Kind::Relation)];
-        *count += 1;
-        *count - 1
+        let register = *count;
+        let limit = usize::from(Register::MAX);
+        *count = count.checked_add(1).ok_or(Stopped::Expansion { limit })?;
+        Ok(register)
     }
 
     /// Computes a step from operands, unless its value is known.
-    fn compute(&mut self, step: Step, operands: &[Value], signs: Signs) -> Value {
+    fn compute(
+        &mut self,
+        step: Computation,
+        operands: &[Value],
+        signs: Signs,
+    ) -> Result<Value, Stopped> {
         if let Some(known) = self.scopes.iter().find_map(|scope| scope.known.get(&step)) {
-            return *known;
+            return Ok(*known);
         }
         let home = operands.iter().map(|value| value.home).max().unwrap_or(SHAPE);
         let kind = step.kind();
-        let value = Value { kind, register: self.register(kind), home, signs };
+        let value = Value { kind, register: self.register(kind)?, home, signs };
         for operand in operands {
             self.note_use(home, *operand);
         }
         let scope = &mut self.scopes[home];
         scope.code.push(Instruction::Compute(value.register, step.clone()));
         scope.known.insert(step, value);
-        value
+        Ok(value)
     }
 
     /// Notes that a scope uses a value, which may be from outside.
@@ -283,19 +302,27 @@ impl Compiler<'_> {
     }
 
     /// Opens a loop over the operations of a set.
-    fn open_each(&mut self, variable: VariableId, set: Value) -> Value {
+    fn open_each(&mut self, variable: VariableId, set: Value) -> Result<Value, Stopped> {
         self.scopes.push(Scope::default());
         let home = self.scopes.len() - 1;
         self.note_use(home, set);
-        let register = self.register(Kind::Set);
+        let register = self.register(Kind::Set)?;
         let operation = Value { kind: Kind::Set, register, home, signs: Signs::default() };
         self.variables[variable.index()] = Some(operation);
-        operation
+        Ok(operation)
     }
 
     /// Closes a loop over operations, which unites what its body computes, if anything.
-    fn close_each(&mut self, set: Value, operation: Value, body: Option<Value>) -> Option<Value> {
-        let union = body.map(|body| (body.kind, self.register(body.kind), body.register));
+    fn close_each(
+        &mut self,
+        set: Value,
+        operation: Value,
+        body: Option<Value>,
+    ) -> Result<Option<Value>, Stopped> {
+        let union = match body {
+            Some(body) => Some((body.kind, self.register(body.kind)?, body.register)),
+            None => None,
+        };
         let (set_register, operation) = (set.register, operation.register);
         let results: Vec<Value> = body.into_iter().collect();
         let home = self.close(&results, |body| Instruction::Each {
@@ -305,7 +332,7 @@ impl Compiler<'_> {
             union,
         });
         let signs = body.map_or(set.signs, |body| set.signs.join(body.signs));
-        union.map(|(kind, register, _)| Value { kind, register, home, signs })
+        Ok(union.map(|(kind, register, _)| Value { kind, register, home, signs }))
     }
 
     /// Closes the innermost loop, which gives results, and puts it as far out as what it uses
@@ -328,24 +355,28 @@ impl Compiler<'_> {
     }
 
     /// Binds the names of a group.
-    fn bind(&mut self, group: &Group) {
+    fn bind(&mut self, group: &Group) -> Result<(), Stopped> {
         if !group.recursive {
-            let values: Vec<Value> =
-                group.bindings.iter().map(|&(_, term)| self.term(term)).collect();
+            let values: Vec<Value> = group
+                .bindings
+                .iter()
+                .map(|&(_, term)| self.term(term))
+                .collect::<Result<_, _>>()?;
             for (&(variable, _), value) in group.bindings.iter().zip(values) {
                 self.variables[variable.index()] = Some(value);
             }
-            return;
+            return Ok(());
         }
         self.scopes.push(Scope::default());
         let home = self.scopes.len() - 1;
         for &(variable, _) in &group.bindings {
             let kind = self.program.variable(variable).kind;
-            let register = self.register(kind);
+            let register = self.register(kind)?;
             let name = Value { kind, register, home, signs: Signs::default() };
             self.variables[variable.index()] = Some(name);
         }
-        let values: Vec<Value> = group.bindings.iter().map(|&(_, term)| self.term(term)).collect();
+        let values: Vec<Value> =
+            group.bindings.iter().map(|&(_, term)| self.term(term)).collect::<Result<_, _>>()?;
         // No name occurs negatively, so all are at most as signed as all of the terms together.
         let signs = values.iter().fold(Signs::default(), |signs, value| signs.join(value.signs));
         let names: Vec<(Kind, Register, Register)> = group
@@ -353,7 +384,8 @@ impl Compiler<'_> {
             .iter()
             .zip(&values)
             .map(|(&(variable, _), value)| {
-                (value.kind, self.variable(variable).register, value.register)
+                let name = self.variables[variable.index()].expect("it was bound above");
+                (value.kind, name.register, value.register)
             })
             .collect();
         let home = self.close(&values, |body| Instruction::Fixpoint { names, body });
@@ -361,15 +393,16 @@ impl Compiler<'_> {
             let slot = self.variables[variable.index()].as_mut().expect("it was bound above");
             *slot = Value { home, signs, ..*slot };
         }
+        Ok(())
     }
 
-    fn variable(&mut self, variable: VariableId) -> Value {
+    fn variable(&mut self, variable: VariableId) -> Result<Value, Stopped> {
         if self.variables[variable.index()].is_none() {
             let program = self.program;
             let group = self.globals[&variable];
-            self.bind(&program.globals[group]);
+            self.bind(&program.globals[group])?;
         }
-        self.variables[variable.index()].expect("a variable is bound before it is used")
+        Ok(self.variables[variable.index()].expect("a variable is bound before it is used"))
     }
 
     fn base(&self, base: Base) -> Value {
@@ -397,9 +430,9 @@ impl Compiler<'_> {
         &mut self,
         a: Value,
         b: Value,
-        step: fn(Register, Register) -> Step,
+        step: fn(Register, Register) -> Computation,
         signs: Signs,
-    ) -> Value {
+    ) -> Result<Value, Stopped> {
         self.compute(step(a.register, b.register), &[a, b], signs)
     }
 
@@ -407,131 +440,142 @@ impl Compiler<'_> {
     fn fold(
         &mut self,
         terms: &[TermId],
-        on_sets: fn(Register, Register) -> Step,
-        on_relations: fn(Register, Register) -> Step,
-    ) -> Value {
-        let values: Vec<Value> = terms.iter().map(|&term| self.term(term)).collect();
+        on_sets: fn(Register, Register) -> Computation,
+        on_relations: fn(Register, Register) -> Computation,
+    ) -> Result<Value, Stopped> {
+        let values: Vec<Value> =
+            terms.iter().map(|&term| self.term(term)).collect::<Result<_, _>>()?;
         // What is known early is combined early, so that later blocks have less to do.
         let mut values = values;
         values.sort_by_key(|value| value.home);
         let mut folded = values[0];
         for &value in &values[1..] {
             let step = if value.kind == Kind::Set { on_sets } else { on_relations };
-            folded = self.binary(folded, value, step, folded.signs.join(value.signs));
+            folded = self.binary(folded, value, step, folded.signs.join(value.signs))?;
         }
-        folded
+        Ok(folded)
     }
 
-    fn unary(&mut self, term: TermId, step: fn(Register) -> Step) -> Value {
-        let value = self.term(term);
+    fn unary(&mut self, term: TermId, step: fn(Register) -> Computation) -> Result<Value, Stopped> {
+        let value = self.term(term)?;
         self.compute(step(value.register), &[value], value.signs)
     }
 
-    fn with_identity(&mut self, value: Value) -> Value {
+    fn with_identity(&mut self, value: Value) -> Result<Value, Stopped> {
         let identity = self.base(Base::Identity);
-        self.binary(identity, value, Step::Union, value.signs)
+        self.binary(identity, value, Computation::Union, value.signs)
     }
 
-    fn term(&mut self, id: TermId) -> Value {
+    fn term(&mut self, id: TermId) -> Result<Value, Stopped> {
+        self.terms += 1;
+        if self.terms.is_multiple_of(TERMS_PER_CHECK) {
+            self.budget.check()?;
+        }
         let program = self.program;
         match program.term(id) {
-            Term::Base(base) => self.base(*base),
+            Term::Base(base) => Ok(self.base(*base)),
             Term::Variable(variable) => self.variable(*variable),
             Term::Apply(function, arguments) => {
-                let values: Vec<Value> = arguments.iter().map(|&term| self.term(term)).collect();
+                let values: Vec<Value> =
+                    arguments.iter().map(|&term| self.term(term)).collect::<Result<_, _>>()?;
                 let function = program.function(*function);
                 for (&parameter, value) in function.parameters.iter().zip(values) {
                     self.variables[parameter.index()] = Some(value);
                 }
                 self.term(function.body)
             }
-            Term::Union(terms) => self.fold(terms, Step::UnionS, Step::Union),
-            Term::Intersection(terms) => self.fold(terms, Step::IntersectionS, Step::Intersection),
+            Term::Union(terms) => self.fold(terms, Computation::UnionS, Computation::Union),
+            Term::Intersection(terms) => {
+                self.fold(terms, Computation::IntersectionS, Computation::Intersection)
+            }
             Term::Sequence(terms) => self.sequence(terms),
             Term::Difference(left, right) => {
-                let (left, right) = (self.term(*left), self.term(*right));
+                let (left, right) = (self.term(*left)?, self.term(*right)?);
                 let signs = left.signs.join(right.signs.swapped());
                 let step = match left.kind {
-                    Kind::Set => Step::DifferenceS,
-                    Kind::Relation => Step::Difference,
+                    Kind::Set => Computation::DifferenceS,
+                    Kind::Relation => Computation::Difference,
                 };
                 self.binary(left, right, step, signs)
             }
             Term::Product(left, right) => {
-                let (left, right) = (self.term(*left), self.term(*right));
-                self.binary(left, right, Step::Product, left.signs.join(right.signs))
+                let (left, right) = (self.term(*left)?, self.term(*right)?);
+                self.binary(left, right, Computation::Product, left.signs.join(right.signs))
             }
-            Term::Plus(term) => self.unary(*term, Step::Closure),
+            Term::Plus(term) => self.unary(*term, Computation::Closure),
             Term::Star(term) => {
-                let plus = self.unary(*term, Step::Closure);
+                let plus = self.unary(*term, Computation::Closure)?;
                 self.with_identity(plus)
             }
             Term::Optional(term) => {
-                let value = self.term(*term);
+                let value = self.term(*term)?;
                 self.with_identity(value)
             }
-            Term::Inverse(term) => self.unary(*term, Step::Inverse),
+            Term::Inverse(term) => self.unary(*term, Computation::Inverse),
             Term::Complement(term) => {
-                let value = self.term(*term);
+                let value = self.term(*term)?;
                 let step = match value.kind {
-                    Kind::Set => Step::ComplementS(value.register),
-                    Kind::Relation => Step::Complement(value.register),
+                    Kind::Set => Computation::ComplementS(value.register),
+                    Kind::Relation => Computation::Complement(value.register),
                 };
                 self.compute(step, &[value], value.signs.swapped())
             }
-            Term::Identity(term) => self.unary(*term, Step::Identity),
-            Term::Domain(term) => self.unary(*term, Step::Domain),
-            Term::Range(term) => self.unary(*term, Step::Range),
+            Term::Identity(term) => self.unary(*term, Computation::Identity),
+            Term::Domain(term) => self.unary(*term, Computation::Domain),
+            Term::Range(term) => self.unary(*term, Computation::Range),
             Term::View(_) => unreachable!("a definition of histories has no views"),
             Term::Let(group, body) => {
-                self.bind(group);
+                self.bind(group)?;
                 self.term(*body)
             }
             Term::BigUnion { variable, set, body, .. } => {
-                let set = self.term(*set);
-                let operation = self.open_each(*variable, set);
-                let body = self.term(*body);
-                self.close_each(set, operation, Some(body)).expect("the body has a value")
+                let set = self.term(*set)?;
+                let operation = self.open_each(*variable, set)?;
+                let body = self.term(*body)?;
+                let union = self.close_each(set, operation, Some(body))?;
+                Ok(union.expect("the body has a value"))
             }
         }
     }
 
     /// Compiles `a ; b ; c` from the left; `[S]` is a mask.
-    fn sequence(&mut self, terms: &[TermId]) -> Value {
+    fn sequence(&mut self, terms: &[TermId]) -> Result<Value, Stopped> {
         let program = self.program;
         let mut done: Option<Value> = None;
         // A set that was seen before any relation.
         let mut start: Option<Value> = None;
         for &term in terms {
             if let Term::Identity(set) = program.term(term) {
-                let set = self.term(*set);
+                let set = self.term(*set)?;
                 match (done, start) {
                     (Some(value), _) => {
                         let signs = value.signs.join(set.signs);
-                        done = Some(self.binary(value, set, Step::ToSet, signs));
+                        done = Some(self.binary(value, set, Computation::ToSet, signs)?);
                     }
                     (None, None) => start = Some(set),
                     (None, Some(first)) => {
                         let signs = first.signs.join(set.signs);
-                        start = Some(self.binary(first, set, Step::IntersectionS, signs));
+                        start = Some(self.binary(first, set, Computation::IntersectionS, signs)?);
                     }
                 }
                 continue;
             }
-            let value = self.term(term);
+            let value = self.term(term)?;
             done = Some(match (done, start.take()) {
                 (Some(before), _) => {
-                    self.binary(before, value, Step::Then, before.signs.join(value.signs))
+                    self.binary(before, value, Computation::Then, before.signs.join(value.signs))?
                 }
                 (None, Some(set)) => {
-                    self.binary(value, set, Step::FromSet, value.signs.join(set.signs))
+                    self.binary(value, set, Computation::FromSet, value.signs.join(set.signs))?
                 }
                 (None, None) => value,
             });
         }
         match (done, start) {
-            (Some(value), _) => value,
-            (None, Some(set)) => self.compute(Step::Identity(set.register), &[set], set.signs),
+            (Some(value), _) => Ok(value),
+            (None, Some(set)) => {
+                self.compute(Computation::Identity(set.register), &[set], set.signs)
+            }
             (None, None) => unreachable!("a sequence has operands"),
         }
     }

@@ -1,11 +1,11 @@
 //! Two models: a smallest history that each allows and the other forbids.
 
-use consistory_check::Model;
 use consistory_history::History;
 use consistory_models::{Standing, implies};
+use consistory_registers::Model;
 use consistory_verdict::Stopped;
 
-use crate::scan::{Question, ScanOptions, scan};
+use crate::scan::{Place, Question, Scan, ScanOptions, scan};
 use crate::shape::Space;
 
 /// How two models differ.
@@ -13,6 +13,8 @@ use crate::shape::Space;
 pub struct Contrast {
     /// What the first allows and the second forbids, and the other way round.
     pub sides: [Side; 2],
+    /// Where the history of each side was found, to put the shares of a scan together.
+    pub places: [Option<Place>; 2],
     /// How many histories were decided.
     pub histories: u64,
 }
@@ -46,11 +48,27 @@ pub fn contrast(models: &[Model; 2], space: &Space, options: &ScanOptions) -> Co
         (Model::Catalogued(from), Model::Catalogued(to)) => implies(from.id, to.id),
         _ => None,
     };
+    answer_both(
+        [proof(0, 1), proof(1, 0)],
+        |questions| scan(models, questions, space, options),
+        space,
+    )
+}
+
+/// Answers for two models which of them allows what the other forbids, in both directions; scans for
+/// those directions that no proof answers.
+pub(crate) fn answer_both(
+    proofs: [Option<Standing>; 2],
+    scan: impl FnOnce(&[Question]) -> Scan,
+    space: &Space,
+) -> Contrast {
     let questions = [Question { allows: 0, forbids: 1 }, Question { allows: 1, forbids: 0 }];
-    let proofs = questions.map(|question| proof(question.allows, question.forbids));
     let asked: Vec<Question> =
         questions.into_iter().zip(&proofs).filter(|(_, p)| p.is_none()).map(|(q, _)| q).collect();
-    let found = scan(models, &asked, space, options);
+    let found = scan(&asked);
+    let mut asked_places = found.places.into_iter();
+    let places = [0, 1]
+        .map(|side: usize| proofs[side].is_none().then(|| asked_places.next().flatten()).flatten());
     let mut answers = found.answers.into_iter();
     let sides = proofs.map(|proof| {
         if let Some(standing) = proof {
@@ -64,5 +82,5 @@ pub fn contrast(models: &[Model; 2], space: &Space, options: &ScanOptions) -> Co
             }
         }
     });
-    Contrast { sides, histories: found.histories }
+    Contrast { sides, places, histories: found.histories }
 }

@@ -9,9 +9,9 @@ use consistory_history::History;
 use consistory_models::{ClientOrder, EvaluateOptions, Standing, evaluate};
 use consistory_verdict::{Stopped, Verdict};
 
-use crate::contrast::{Contrast, Side};
+use crate::contrast::{Contrast, answer_both};
 use crate::reduce::Reduction;
-use crate::scan::{Outline, Question, Scan, ScanOptions};
+use crate::scan::{Outline, Place, Question, Scan, ScanOptions};
 use crate::shape::{Shape, Source, Space, skeletons};
 use crate::sources::{Next, Visitor, choose};
 
@@ -24,24 +24,8 @@ pub fn contrast_levels(
     space: &Space,
     options: &ScanOptions,
 ) -> Contrast {
-    let questions = [Question { allows: 0, forbids: 1 }, Question { allows: 1, forbids: 0 }];
-    let asked: Vec<Question> =
-        questions.into_iter().zip(&proofs).filter(|(_, p)| p.is_none()).map(|(q, _)| q).collect();
-    let found = scan_levels(&definitions, &asked, order, space, options);
-    let mut answers = found.answers.into_iter();
-    let sides = proofs.map(|proof| {
-        if let Some(standing) = proof {
-            return Side::Implied(standing);
-        }
-        match (answers.next().flatten(), &found.stopped) {
-            (Some(history), _) => Side::Separated(Box::new(history)),
-            (None, None) => Side::NotUpTo { operations: space.operations },
-            (None, Some(stopped)) => {
-                Side::Undecided { operations: found.complete, stopped: stopped.clone() }
-            }
-        }
-    });
-    Contrast { sides, histories: found.histories }
+    let scan = |questions: &[Question]| scan_levels(&definitions, questions, order, space, options);
+    answer_both(proofs, scan, space)
 }
 
 /// Looks for a smallest history of transactions for each question.
@@ -61,8 +45,10 @@ pub fn scan_levels(
         definitions,
         questions,
         evaluation,
+        place: [0; 4],
         scan: Scan {
             answers: vec![None; questions.len()],
+            places: vec![None; questions.len()],
             complete: 0,
             histories: 0,
             stopped: None,
@@ -71,8 +57,10 @@ pub fn scan_levels(
     let space = Space { fences: false, ..space.clone() };
     for operations in 1..=space.operations {
         for sessions in 1..=space.sessions.min(operations) {
-            for skeleton in skeletons(&space, operations, sessions) {
+            let skeletons = skeletons(&space, operations, sessions).into_iter().enumerate();
+            for (number, skeleton) in skeletons.filter(|(number, _)| options.share.has(*number)) {
                 for variables in 1..=space.variables.min(operations) {
+                    search.place = [operations, sessions, number, variables];
                     let goes_on = skeleton.shapes(variables, &mut |shape, automorphisms| {
                         let mut visitor = Brackets { search: &mut search, shape };
                         choose(shape, automorphisms, &Reduction::None, &mut visitor)
@@ -95,6 +83,8 @@ struct LevelSearch<'a> {
     definitions: &'a [&'a Definition],
     questions: &'a [Question],
     evaluation: EvaluateOptions,
+    /// The place of the shape at hand.
+    place: Place,
     scan: Scan,
 }
 
@@ -117,6 +107,7 @@ impl LevelSearch<'_> {
             };
             if !holds(question.forbids)? && holds(question.allows)? {
                 self.scan.answers[at] = Some(history.clone());
+                self.scan.places[at] = Some(self.place);
             }
         }
         Ok(self.scan.answers.iter().any(Option::is_none))
@@ -178,6 +169,7 @@ impl Visitor for Brackets<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Side;
     use consistory_models::{implies, levels};
 
     fn text(history: &History) -> String {

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use consistory_atlas::{ScanOptions, Side, Space, contrast};
-//! use consistory_check::Model;
+//! use consistory_registers::Model;
 //! use consistory_models::find;
 //!
 //! let models = ["tso", "sc"].map(|id| Model::Catalogued(find(id).unwrap()));
@@ -42,7 +42,7 @@ mod survey;
 
 pub use contrast::{Contrast, Side, contrast};
 pub use levels::{contrast_levels, scan_levels};
-pub use scan::{Question, Scan, ScanOptions, scan};
+pub use scan::{Place, Question, Scan, ScanOptions, Share, scan};
 pub use shape::Space;
 pub use survey::{Answer, Bounds, Pair, Survey, survey};
 

@@ -37,7 +37,7 @@ pub(crate) enum Reduction {
 }
 
 impl Reduction {
-    /// Says whether some history with this skeleton may be needed.
+    /// Returns whether some history with this skeleton may be needed.
     pub(crate) fn needs_skeleton(self, skeleton: &Skeleton) -> bool {
         if self == Reduction::None {
             return true;
@@ -56,7 +56,7 @@ impl Reduction {
         })
     }
 
-    /// Says whether some history of this shape may be needed.
+    /// Returns whether some history of this shape may be needed.
     pub(crate) fn needs_shape(self, shape: &Shape<'_>) -> bool {
         if self == Reduction::None {
             return true;
@@ -95,7 +95,7 @@ impl Reduction {
             && last_writes.iter().zip(&reads).all(|(writes, reads)| writes <= reads)
     }
 
-    /// Says whether some history with these sources, of which the last was chosen just now, may be
+    /// Returns whether some history with these sources, of which the last was chosen just now, may be
     /// needed.
     pub(crate) fn may_matter(self, shape: &Shape<'_>, chosen: &[Source]) -> bool {
         let Some((&Source { read, variable, write }, before)) = chosen.split_last() else {

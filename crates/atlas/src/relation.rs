@@ -42,7 +42,7 @@ impl Relation {
         self.zip(other, |a, b| a & !b)
     }
 
-    /// Gives the pairs of two sets.
+    /// Returns the pairs of two sets.
     #[inline]
     pub(crate) fn product(from: Set, to: Set) -> Self {
         let mut result = Relation::default();
@@ -70,7 +70,7 @@ impl Relation {
         self
     }
 
-    /// Gives `self ; other`, of relations between the first `size` operations.
+    /// Returns `self ; other`, of relations between the first `size` operations.
     #[inline]
     pub(crate) fn then(&self, other: &Self, size: usize) -> Self {
         let mut result = Relation::default();
@@ -82,7 +82,7 @@ impl Relation {
         result
     }
 
-    /// Gives the transitive closure of a relation between the first `size` operations.
+    /// Returns the transitive closure of a relation between the first `size` operations.
     #[inline]
     pub(crate) fn closure(mut self, size: usize) -> Self {
         for k in 0..size {
@@ -105,13 +105,13 @@ impl Relation {
         result
     }
 
-    /// Gives the operations that are related to something.
+    /// Returns the operations that are related to something.
     #[inline]
     pub(crate) fn domain(&self) -> Set {
         self.0.iter().enumerate().fold(0, |set, (i, &row)| set | (Set::from(row != 0) << i))
     }
 
-    /// Gives the operations that something is related to.
+    /// Returns the operations that something is related to.
     #[inline]
     pub(crate) fn range(&self) -> Set {
         self.0.iter().fold(0, |set, row| set | row)
@@ -127,7 +127,7 @@ impl Relation {
         self.0.iter().enumerate().all(|(i, row)| row >> i & 1 == 0)
     }
 
-    /// Says whether there is no cycle: repeatedly, operations without a predecessor are taken away.
+    /// Returns whether there is no cycle: repeatedly, operations without a predecessor are taken away.
     #[inline]
     pub(crate) fn is_acyclic(&self, size: usize) -> bool {
         let mut left = full(size);
@@ -145,12 +145,12 @@ impl Relation {
     }
 }
 
-/// Gives the set of the first `size` operations.
+/// Returns the set of the first `size` operations.
 pub(crate) fn full(size: usize) -> Set {
     (((1u32) << size) - 1) as Set
 }
 
-/// Gives all bits if the lowest is set, and none otherwise.
+/// Returns all bits if the lowest is set, and none otherwise.
 #[inline]
 fn spread(bit: Set) -> Set {
     (bit & 1).wrapping_neg()

@@ -2,7 +2,9 @@
 
 use consistory_models::{CheckKind, Kind};
 
-use crate::compile::{Code, Instruction, ORDER, READS, RELATIONS, Register, SETS, SHAPE, Step};
+use crate::compile::{
+    Code, Computation, Instruction, ORDER, READS, RELATIONS, Register, SETS, SHAPE,
+};
 use crate::relation::{LIMIT, Relation, Set, full};
 use crate::shape::{Shape, Source};
 
@@ -123,7 +125,7 @@ impl<'a> Machine<'a> {
         standing
     }
 
-    /// Says whether a violation under the sources of some of the reads is final.
+    /// Returns whether a violation under the sources of some of the reads is final.
     pub(crate) fn prunes(&self) -> bool {
         self.code.prunes_reads
     }
@@ -240,34 +242,38 @@ fn run(registers: &mut Registers, block: &[Instruction]) -> Standing {
 }
 
 impl Registers {
-    fn compute(&mut self, to: usize, step: &Step) {
+    fn compute(&mut self, to: usize, step: &Computation) {
         let size = self.size;
         let relation = |at: Register| self.relations[usize::from(at)];
         let set = |at: Register| self.sets[usize::from(at)];
         match *step {
-            Step::Union(a, b) => self.relations[to] = relation(a).union(relation(b)),
-            Step::Intersection(a, b) => self.relations[to] = relation(a).intersection(relation(b)),
-            Step::Difference(a, b) => self.relations[to] = relation(a).difference(relation(b)),
-            Step::Then(a, b) => self.relations[to] = relation(a).then(&relation(b), size),
-            Step::Closure(a) => self.relations[to] = relation(a).closure(size),
-            Step::Inverse(a) => self.relations[to] = relation(a).inverse(size),
-            Step::Complement(a) => {
+            Computation::Union(a, b) => self.relations[to] = relation(a).union(relation(b)),
+            Computation::Intersection(a, b) => {
+                self.relations[to] = relation(a).intersection(relation(b))
+            }
+            Computation::Difference(a, b) => {
+                self.relations[to] = relation(a).difference(relation(b))
+            }
+            Computation::Then(a, b) => self.relations[to] = relation(a).then(&relation(b), size),
+            Computation::Closure(a) => self.relations[to] = relation(a).closure(size),
+            Computation::Inverse(a) => self.relations[to] = relation(a).inverse(size),
+            Computation::Complement(a) => {
                 let all = Relation::product(full(size), full(size));
                 self.relations[to] = all.difference(relation(a));
             }
-            Step::Product(a, b) => self.relations[to] = Relation::product(set(a), set(b)),
-            Step::FromSet(a, b) => self.relations[to] = relation(a).starting_in(set(b)),
-            Step::ToSet(a, b) => self.relations[to] = relation(a).ending_in(set(b)),
-            Step::Identity(a) => {
+            Computation::Product(a, b) => self.relations[to] = Relation::product(set(a), set(b)),
+            Computation::FromSet(a, b) => self.relations[to] = relation(a).starting_in(set(b)),
+            Computation::ToSet(a, b) => self.relations[to] = relation(a).ending_in(set(b)),
+            Computation::Identity(a) => {
                 let identity = relation(1);
                 self.relations[to] = identity.ending_in(set(a));
             }
-            Step::UnionS(a, b) => self.sets[to] = set(a) | set(b),
-            Step::IntersectionS(a, b) => self.sets[to] = set(a) & set(b),
-            Step::DifferenceS(a, b) => self.sets[to] = set(a) & !set(b),
-            Step::ComplementS(a) => self.sets[to] = full(size) & !set(a),
-            Step::Domain(a) => self.sets[to] = relation(a).domain(),
-            Step::Range(a) => self.sets[to] = relation(a).range(),
+            Computation::UnionS(a, b) => self.sets[to] = set(a) | set(b),
+            Computation::IntersectionS(a, b) => self.sets[to] = set(a) & set(b),
+            Computation::DifferenceS(a, b) => self.sets[to] = set(a) & !set(b),
+            Computation::ComplementS(a) => self.sets[to] = full(size) & !set(a),
+            Computation::Domain(a) => self.sets[to] = relation(a).domain(),
+            Computation::Range(a) => self.sets[to] = relation(a).range(),
         }
     }
 

@@ -15,9 +15,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use consistory_check::Model;
 use consistory_history::{Action, Details, History, HistoryBuilder};
 use consistory_models::implies;
+use consistory_registers::Model;
 use consistory_verdict::{Budget, Stopped};
 use consistory_work::on_threads;
 
@@ -43,11 +43,39 @@ pub struct ScanOptions {
     pub budget: Budget,
     /// How many threads work.
     pub jobs: usize,
+    /// The share of the space that is looked at.
+    pub share: Share,
 }
+
+/// A share of the space: every so many-th skeleton of each size.
+///
+/// The answer to a question is the one of the share that found it at the least [`Place`], so shares
+/// on different machines together answer what the whole scan does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// The number of the share, from 0.
+    pub index: usize,
+    /// How many shares there are.
+    pub of: usize,
+}
+
+impl Share {
+    /// The whole space.
+    pub const WHOLE: Share = Share { index: 0, of: 1 };
+
+    /// Returns whether a skeleton is in the share, by its number among those of its size.
+    pub(crate) fn has(self, skeleton: usize) -> bool {
+        skeleton % self.of == self.index
+    }
+}
+
+/// Where in the order of the scan a history was found: operations, sessions, variables and the number
+/// of the skeleton. Levels are scanned skeleton by skeleton, and have that number third.
+pub type Place = [usize; 4];
 
 impl Default for ScanOptions {
     fn default() -> Self {
-        ScanOptions { budget: Budget::unlimited(), jobs: 1 }
+        ScanOptions { budget: Budget::unlimited(), jobs: 1, share: Share::WHOLE }
     }
 }
 
@@ -56,6 +84,8 @@ impl Default for ScanOptions {
 pub struct Scan {
     /// A smallest history for each question that has one within the space.
     pub answers: Vec<Option<History>>,
+    /// Where each answer was found.
+    pub places: Vec<Option<Place>>,
     /// The largest number of operations up to which every history was considered, for the
     /// questions without an answer.
     pub complete: usize,
@@ -91,10 +121,19 @@ pub(crate) fn scan_reduced(
     options: &ScanOptions,
     reduction: Reduction,
 ) -> Scan {
-    let codes: Vec<Code> = models.iter().map(|model| compile(model.definition())).collect();
+    let mut scan = Scan {
+        answers: vec![None; questions.len()],
+        places: vec![None; questions.len()],
+        complete: 0,
+        histories: 0,
+        stopped: None,
+    };
+    let codes = models.iter().map(|model| compile(model.definition(), &options.budget));
+    let codes: Vec<Code> = match codes.collect() {
+        Ok(codes) => codes,
+        Err(stopped) => return Scan { stopped: Some(stopped), ..scan },
+    };
     let plan = Plan::new(models, &codes, reduction);
-    let mut scan =
-        Scan { answers: vec![None; questions.len()], complete: 0, histories: 0, stopped: None };
     // Fences alone are of no variable.
     let fewest = if space.fences { 0 } else { 1 };
     for operations in 1..=space.operations {
@@ -118,6 +157,7 @@ pub(crate) fn scan_reduced(
                     skeletons: &skeletons,
                     variables,
                     reduction,
+                    share: options.share,
                     budget: &options.budget,
                     next: AtomicUsize::new(0),
                     found_at: questions.iter().map(|_| AtomicUsize::new(usize::MAX)).collect(),
@@ -130,7 +170,9 @@ pub(crate) fn scan_reduced(
                 scan.histories += group.histories();
                 let mut found = group.found.into_inner().expect("no thread panicked");
                 found.sort_by_key(|&(_, skeleton, _)| skeleton);
-                for (question, _, history) in found {
+                for (question, skeleton, history) in found {
+                    let place = [operations, sessions, variables, skeleton];
+                    scan.places[question].get_or_insert(place);
                     scan.answers[question].get_or_insert(history);
                 }
                 scan.stopped = group.stopped.into_inner().expect("no thread panicked");
@@ -144,8 +186,13 @@ pub(crate) fn scan_reduced(
     scan
 }
 
+/// Steps of compiled definitions between two looks at the clock.
+const COST_PER_CHECK: usize = 1 << 17;
+
 /// In which order models are asked, and what the answers say of others.
 struct Plan {
+    /// Estimate of the steps that one history takes.
+    look_cost: usize,
     /// The models, cheap ones first.
     by_cost: Vec<usize>,
     /// For each model those that it implies, a bit each, itself included.
@@ -177,11 +224,13 @@ impl Plan {
         let mut by_cost: Vec<usize> = all.clone().collect();
         by_cost.sort_by_key(|&m| codes[m].cost());
         let strongest = all.clone().find(|&m| weaker[m].count_ones() as usize == models.len());
-        Plan { by_cost, weaker, stronger, strongest }
+        // A definition that is small decides a history in no time; the choice of sources takes some.
+        let look_cost = 128 + codes.iter().map(Code::cost).sum::<usize>();
+        Plan { look_cost, by_cost, weaker, stronger, strongest }
     }
 }
 
-/// The verdicts on one history that are known, a bit a model.
+/// The verdicts on one history that are known, one bit per model.
 struct Verdicts<'a, 'b> {
     plan: &'a Plan,
     machines: &'a mut [Machine<'b>],
@@ -191,7 +240,7 @@ struct Verdicts<'a, 'b> {
 }
 
 impl Verdicts<'_, '_> {
-    /// Says whether a model is satisfied, and notes what follows.
+    /// Returns whether a model is satisfied, and notes what follows.
     fn holds(&mut self, model: usize) -> bool {
         if (self.satisfied | self.violated) >> model & 1 == 0 {
             if self.machines[model].satisfies(self.sources) {
@@ -213,6 +262,7 @@ struct Group<'a> {
     skeletons: &'a [Skeleton],
     variables: usize,
     reduction: Reduction,
+    share: Share,
     budget: &'a Budget,
     next: AtomicUsize,
     /// The first skeleton with an answer, for each question.
@@ -232,6 +282,9 @@ impl Group<'_> {
             let skeleton = self.next.fetch_add(1, Ordering::Relaxed);
             if skeleton >= self.skeletons.len() {
                 break;
+            }
+            if !self.share.has(skeleton) {
+                continue;
             }
             let is_open = |&q: &usize| self.found_at[q].load(Ordering::Relaxed) > skeleton;
             let open: Vec<usize> = self.open.iter().copied().filter(is_open).collect();
@@ -282,7 +335,7 @@ struct Worker<'a> {
     alive: Vec<u32>,
     /// How many histories of the skeleton were decided.
     histories: u64,
-    looks: u32,
+    looks: usize,
 }
 
 impl<'a> Worker<'a> {
@@ -328,15 +381,15 @@ impl<'a> Worker<'a> {
         self.alive.push(alive);
     }
 
-    /// Gives the models of which an open question asks whether they allow a history.
+    /// Returns the models of which an open question asks whether they allow a history.
     fn wanted(&self) -> u32 {
         self.open.iter().fold(0, |set, &q| set | 1 << self.group.questions[q].allows)
     }
 
     /// Counts what was looked at, and looks at the clock now and then.
     fn has_time(&mut self) -> bool {
-        self.looks += 1;
-        if self.looks < 1024 {
+        self.looks += self.group.plan.look_cost;
+        if self.looks < COST_PER_CHECK {
             return true;
         }
         self.looks = 0;

@@ -40,14 +40,14 @@ pub struct Space {
 }
 
 impl Space {
-    /// Gives the space of reads and writes up to a number of operations, or as far as there can be
+    /// Returns the space of reads and writes up to a number of operations, or as far as there can be
     /// any of that size.
     pub fn of(operations: usize) -> Self {
         let variables = operations.min(LIMIT.saturating_sub(operations));
         Space { operations, sessions: operations, variables, fences: false, rmws: false }
     }
 
-    /// Says whether its histories are small enough: operations and variables together are at most
+    /// Returns whether its histories are small enough: operations and variables together are at most
     /// sixteen.
     pub fn is_small(&self) -> bool {
         self.operations + self.variables.min(self.operations) <= LIMIT
@@ -91,12 +91,12 @@ impl Skeleton {
         self.kinds.iter().filter(|kind| matches!(kind, Kind::Rmw | Kind::Fence)).count()
     }
 
-    /// Says whether an operation is the first of its session.
+    /// Returns whether an operation is the first of its session.
     pub(crate) fn is_first(&self, at: usize) -> bool {
         at == 0 || self.session[at - 1] != self.session[at]
     }
 
-    /// Says whether an operation is the last of its session.
+    /// Returns whether an operation is the last of its session.
     pub(crate) fn is_last(&self, at: usize) -> bool {
         self.session.get(at + 1) != Some(&self.session[at])
     }
@@ -142,7 +142,7 @@ impl Skeleton {
         })
     }
 
-    /// Gives the symmetries that leave a shape as it is, or nothing if one makes it smaller.
+    /// Returns the symmetries that leave a shape as it is, or nothing if one makes it smaller.
     fn automorphisms(&self, shape: &Shape<'_>) -> Option<Vec<&[u8]>> {
         let mut found = Vec::new();
         'symmetries: for symmetry in &self.symmetries {
@@ -191,7 +191,7 @@ impl Shape<'_> {
         self.skeleton.session[at]
     }
 
-    /// Gives the variable of an operation that is no fence.
+    /// Returns the variable of an operation that is not a fence.
     pub(crate) fn variable(&self, at: usize) -> Option<usize> {
         Some(self.variable[at]).filter(|&v| v != NO_VARIABLE).map(usize::from)
     }

@@ -82,7 +82,7 @@ impl Chooser<'_> {
         true
     }
 
-    /// Says whether no automorphism of the shape leads to smaller sources.
+    /// Returns whether no automorphism of the shape leads to smaller sources.
     fn is_smallest(&self) -> bool {
         self.automorphisms.iter().all(|automorphism| {
             let place = |from: usize| automorphism.iter().position(|&at| usize::from(at) == from);

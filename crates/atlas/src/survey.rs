@@ -1,14 +1,14 @@
 //! The atlas itself: all pairs of the catalogue.
 //!
-//! For each two models either there is a proof that the first implies the second, or a history
-//! tells them apart, or nothing is known beyond how far it was looked. Histories of plain reads
+//! For every pair of models either there is a proof that the first implies the second, or a history
+//! separates them, or the pair is open up to a bound. Histories of plain reads
 //! and writes are gone through first; what they do not separate is looked at again with fences and
 //! read-modify-writes, to a lower bound; and what is then left is asked of histories that somebody
 //! knows, which need not be smallest.
 
-use consistory_check::{Model, Options, judge};
 use consistory_history::History;
 use consistory_models::{Standing, catalogue, implications, implies};
+use consistory_registers::{Model, Options, judge};
 use consistory_verdict::{Stopped, Verdict};
 
 use crate::scan::{Question, Scan, ScanOptions, scan};
@@ -113,7 +113,7 @@ pub fn survey(
 }
 
 impl Survey {
-    /// Gives the places of the pairs of which nothing is known yet.
+    /// Returns the places of the pairs of which nothing is known yet.
     fn open(&self) -> Vec<usize> {
         let is_open = |&pair: &usize| matches!(self.pairs[pair].answer, Answer::Open { .. });
         (0..self.pairs.len()).filter(is_open).collect()

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use consistory_check::Model;
 use consistory_history::{Action, History};
 use consistory_models::{EvaluateOptions, catalogue, evaluate, implies, load};
-use consistory_verdict::Verdict;
+use consistory_registers::Model;
+use consistory_verdict::{Budget, Verdict};
 
 use crate::compile::compile;
 use crate::reduce::Reduction;
@@ -41,7 +41,7 @@ fn every_history(space: &Space, reduction: Reduction, each: &mut dyn FnMut(&Shap
 /// sessions and variables are numbers.
 type Plain = Vec<Vec<(u8, u8, Option<(u8, u8)>)>>;
 
-/// Gives the smallest of the histories that differ from one in the names of sessions and variables
+/// Returns the smallest of the histories that differ from one in the names of sessions and variables
 /// only.
 fn smallest(history: &Plain) -> Plain {
     let mut best: Option<Plain> = None;
@@ -203,7 +203,10 @@ fn own(text: &str) -> Model {
 /// Compares compiled definitions with the reference evaluator on every history of a space, or on
 /// some of them.
 fn compare(models: &[Model], space: &Space, every: usize) {
-    let codes: Vec<_> = models.iter().map(|model| compile(model.definition())).collect();
+    let codes: Vec<_> = models
+        .iter()
+        .map(|model| compile(model.definition(), &Budget::unlimited()).unwrap())
+        .collect();
     let mut machines: Vec<Machine<'_>> = codes.iter().map(Machine::new).collect();
     let mut satisfied = vec![0; models.len()];
     let (mut seen, mut count) = (0, 0);
@@ -270,7 +273,10 @@ fn definitions_of_ones_own_are_compiled_too() {
         own("\"unions\" let first = union o in W do [o] ; po ; [o | R] end empty first ; wr^-1"),
     ];
     compare(&models, &Space::of(3), 1);
-    let codes: Vec<_> = models.iter().map(|model| compile(model.definition())).collect();
+    let codes: Vec<_> = models
+        .iter()
+        .map(|model| compile(model.definition(), &Budget::unlimited()).unwrap())
+        .collect();
     let prunes: Vec<bool> = codes.iter().map(|code| code.prunes_reads).collect();
     assert_eq!(prunes, [true, true, false, true, false, true, true]);
 }

@@ -47,7 +47,7 @@ pub(crate) struct Cases<'a> {
 }
 
 /// What is to be done next.
-enum Step<'a> {
+enum CaseStep<'a> {
     Prove(&'a Certificate),
     /// Enters a branch, counting from 0.
     Assume(usize, Case),
@@ -95,21 +95,25 @@ impl<'a> Cases<'a> {
         certificate: &'a Certificate,
         rules: &mut impl Rules<'a>,
     ) -> Result<(), Rejection> {
-        let mut steps = vec![Step::Prove(certificate)];
+        let mut steps = vec![CaseStep::Prove(certificate)];
         while let Some(step) = steps.pop() {
             let proof = match step {
-                Step::Assume(branch, case) => {
+                CaseStep::Assume(branch, case) => {
                     self.assume(branch, case);
                     continue;
                 }
-                Step::Retract => {
+                CaseStep::Retract => {
                     self.retract();
                     continue;
                 }
-                Step::Prove(proof) => proof,
+                CaseStep::Prove(proof) => proof,
             };
             let mut split = |i, case, proof| {
-                steps.extend([Step::Retract, Step::Prove(proof), Step::Assume(i, case)]);
+                steps.extend([
+                    CaseStep::Retract,
+                    CaseStep::Prove(proof),
+                    CaseStep::Assume(i, case),
+                ]);
             };
             match proof {
                 Certificate::ThinAirRead { read } => self.thin_air(*read)?,
@@ -141,18 +145,18 @@ impl<'a> Cases<'a> {
         Ok(())
     }
 
-    /// Says whether both are writes of one key that count, and not the same.
+    /// Returns whether both are writes of one key that count, and not the same.
     pub(crate) fn overwrite(&self, a: OpId, b: OpId) -> bool {
         a != b && self.wr.writes(a).is_some_and(|shared| self.wr.writes(b) == Some(shared))
     }
 
-    /// Says whether a write of a key with a final value is before the one that is known to be last.
+    /// Returns whether a write of a key with a final value is before the one that is known to be last.
     pub(crate) fn ends(&self, write: OpId, last: OpId) -> bool {
         let is_last = |key: KeyId| self.last.get(&key) == Some(&last);
         self.wr.writes(last).is_some_and(is_last) && self.overwrite(write, last)
     }
 
-    /// Gives the path of a part of the certificate that is being proved.
+    /// Returns the path of a part of the certificate that is being proved.
     pub(crate) fn part(&self, field: &str) -> String {
         let around: String = self.branches.iter().map(|i| format!("branches[{i}].")).collect();
         around + field

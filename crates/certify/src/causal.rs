@@ -1,101 +1,119 @@
 //! Orders that show the causal order to be one: CC and CCv.
 //!
 //! An order that extends `po` and `wr` proves that `co = (po | wr)+` is irreflexive, and replaying
-//! it gives each operation's causal past: for each session how much of it is in the past. CC then
-//! asks that no read of x from w has another write of x causally between w and itself, and CCv that
-//! w is the last, in the order given, of all writes of x in the read's past. In each session only
-//! the last write of x that is in the past matters: the ones before it are overwritten, or ordered
-//! before it, too.
+//! it gives the causal past of each operation: how much of each session is in it. CC then asks that
+//! no read of x from w has another write of x causally between w and itself, and CCv that w is the
+//! last, in the order given, of all writes of x in the read's past.
 //!
-//! Cost: a step for each read and each session that writes its key, each with a binary search. A
-//! past is stored only where it is not that of the session's previous operation, that is where a
-//! read finds something new: at most four bytes for each such read and each session.
+//! ```text
+//!   the writes of x in the order:   ... w  w1  w2  w3 ... r
+//!                                          └────────┘
+//!                                        only these can be causally after w and before r
+//! ```
+//!
+//! The causal order goes along with the order given. So both questions are about the writes of x
+//! between w and r in the order, and mostly there are few of them. Where there are many, the last
+//! write of each session that is in the read's past is looked up instead: the session's earlier
+//! writes are overwritten, or ordered before it, too.
+//!
+//! Cost: one replay, and for each read the writes of its key that stand in between, or a binary
+//! search for each session if that is less. The reads are shared among the threads. A past is stored
+//! only where it is not that of the session's previous operation, that is where a read finds something
+//! new: four bytes for each such read and each session.
 
-use consistory_history::{OpId, SessionId};
+use std::sync::OnceLock;
 
+use consistory_history::{KeyId, OpId, SessionId};
+
+use crate::limits::Limits;
 use crate::reads_from::ReadsFrom;
 use crate::replay::Cursor;
 use crate::{Rejection, name};
 
+/// Number of writes in between that are looked at one by one, for each session that writes the key.
+const WRITES_PER_SESSION: usize = 4;
+
 /// Checks an order for CC.
-pub(crate) fn weak(wr: &ReadsFrom<'_>, order: &[OpId]) -> Result<(), Rejection> {
-    let pasts = Pasts::new(wr, order)?;
-    let writers = Writers::new(wr);
-    for (read, write) in reads(wr) {
-        for last in writers.last_in_past(wr, &pasts, read) {
-            // What comes earlier in the order has no later write in its past: a cheaper test first.
-            if last != write && !pasts.comes_earlier(last, write) && pasts.holds(last, write) {
-                return Err(overwritten(wr, read, write, last));
-            }
-        }
-    }
-    Ok(())
+pub(crate) fn weak(
+    wr: &ReadsFrom<'_>,
+    order: &[OpId],
+    limits: Limits<'_>,
+) -> Result<(), Rejection> {
+    let replayed = Replayed::new(wr, order, limits)?;
+    limits.each(wr.history.len(), |read| {
+        replayed.each_known_between(OpId(read as u32), |write, last| replayed.holds(last, write))
+    })
 }
 
 /// Checks an order for CCv.
-pub(crate) fn convergent(wr: &ReadsFrom<'_>, order: &[OpId]) -> Result<(), Rejection> {
-    let pasts = Pasts::new(wr, order)?;
-    let writers = Writers::new(wr);
-    for (read, write) in reads(wr) {
-        let latest =
-            writers.last_in_past(wr, &pasts, read).max_by_key(|last| pasts.place[last.index()]);
-        // Nothing in the past: `pasts` has shown that a recorded write would be there.
-        if let Some(latest) = latest
-            && latest != write
-        {
-            return Err(overwritten(wr, read, write, latest));
-        }
-    }
-    Ok(())
+pub(crate) fn convergent(
+    wr: &ReadsFrom<'_>,
+    order: &[OpId],
+    limits: Limits<'_>,
+) -> Result<(), Rejection> {
+    let replayed = Replayed::new(wr, order, limits)?;
+    limits
+        .each(wr.history.len(), |read| replayed.each_known_between(OpId(read as u32), |_, _| true))
 }
 
-/// Iterates over the reads and what they read from.
-fn reads(wr: &ReadsFrom<'_>) -> impl Iterator<Item = (OpId, OpId)> {
-    wr.history.ops().filter_map(|read| wr.source(read).map(|write| (read, write)))
-}
-
-fn overwritten(wr: &ReadsFrom<'_>, read: OpId, write: OpId, last: OpId) -> Rejection {
-    let [read, write, last] = [read, write, last].map(|op| name(wr.history, op));
-    Rejection::Overwritten { read, write, last }
-}
-
-/// What is causally before each operation.
-struct Pasts<'a> {
+/// An order that was replayed: what is causally before each operation, and the writes of each key.
+struct Replayed<'a> {
     wr: &'a ReadsFrom<'a>,
-    /// Rows of one entry a session: operations of the session with a smaller id are in the past.
-    /// An operation's own session is not looked up there, all that precedes it is in its past.
+    /// Rows of one entry for each session: operations of the session with a smaller id are in the
+    /// past. The entry of an operation's own session is not used: all that precedes it is in its past.
     rows: Vec<u32>,
     /// For each operation its row.
     row: Vec<u32>,
-    /// For each operation its place in the order.
+    /// For each write its place among the writes of all keys. For each plain read the place after the
+    /// last write of its key that precedes it in the order.
     place: Vec<u32>,
+    writes: Writes,
 }
 
-impl<'a> Pasts<'a> {
+impl<'a> Replayed<'a> {
     /// Replays an order, which has to list all that counts and to extend `po` and `wr`.
-    fn new(wr: &'a ReadsFrom<'a>, order: &[OpId]) -> Result<Self, Rejection> {
+    fn new(wr: &'a ReadsFrom<'a>, order: &[OpId], limits: Limits<'_>) -> Result<Self, Rejection> {
         let history = wr.history;
         let width = history.session_count();
+        limits.reserve::<u32>(4 * history.len())?;
         let mut cursor = Cursor::new(wr);
         let zeros = vec![0; history.len()];
-        let mut pasts = Pasts { wr, rows: vec![0; width], row: zeros.clone(), place: zeros };
+        let writes = Writes::new(wr);
+        let mut ends = writes.starts.clone();
+        let mut replayed =
+            Replayed { wr, rows: vec![0; width], row: zeros.clone(), place: zeros, writes };
+        // The row of each session's next operation.
         let mut current = vec![0; width];
         for (i, &op) in order.iter().enumerate() {
+            limits.step(i)?;
             cursor.take(op, "order", i)?;
-            let session = history.session_of(op).index();
+            let session = history.session_of(op);
+            let row = &mut current[session.index()];
             if let Some(write) = wr.source(op).filter(|&write| !history.is_initial(write)) {
-                pasts.row[op.index()] = current[session];
-                if !pasts.holds(op, write) {
-                    current[session] = pasts.join(current[session], write);
+                let from = history.session_of(write);
+                if from != session && replayed.rows[*row as usize * width + from.index()] <= write.0
+                {
+                    if replayed.rows.len() == replayed.rows.capacity() {
+                        // The vector is about to grow to twice its size.
+                        limits.reserve::<u32>(3 * replayed.rows.len())?;
+                    }
+                    *row = replayed.join(*row, write);
                 }
             }
-            pasts.row[op.index()] = current[session];
-            pasts.place[op.index()] = i as u32;
+            replayed.row[op.index()] = *row;
+            if let Some(key) = wr.writes(op) {
+                let place = &mut ends[key.index()];
+                replayed.place[op.index()] = *place;
+                replayed.writes.writes[*place as usize] = op;
+                *place += 1;
+            } else if let Some(key) = wr.reads(op) {
+                replayed.place[op.index()] = ends[key.index()];
+            }
         }
         for session in history.sessions() {
             cursor.complete(session, "order")?;
         }
-        Ok(pasts)
+        Ok(replayed)
     }
 
     /// Adds a row: what is in a row, and a write with its past.
@@ -112,13 +130,7 @@ impl<'a> Pasts<'a> {
         (start / width) as u32
     }
 
-    /// Says whether a recorded operation comes earlier in the order than a write.
-    #[inline]
-    fn comes_earlier(&self, op: OpId, write: OpId) -> bool {
-        self.place.get(write.index()).is_some_and(|&place| self.place[op.index()] < place)
-    }
-
-    /// Gives the smallest id of a session's operations that are not before an operation.
+    /// Returns the smallest id of a session's operations that are not before an operation.
     #[inline]
     fn bound(&self, op: OpId, session: SessionId) -> u32 {
         let history = self.wr.history;
@@ -128,45 +140,96 @@ impl<'a> Pasts<'a> {
         self.rows[self.row[op.index()] as usize * history.session_count() + session.index()]
     }
 
-    /// Says whether a write is before an operation.
+    /// Returns whether a write is before an operation.
     #[inline]
     fn holds(&self, op: OpId, write: OpId) -> bool {
         let history = self.wr.history;
         history.is_initial(write) || write.0 < self.bound(op, history.session_of(write))
     }
-}
 
-/// The recorded writes that count, of each key, of each session, in program order.
-struct Writers(Vec<Vec<(SessionId, Vec<OpId>)>>);
-
-impl Writers {
-    fn new(wr: &ReadsFrom<'_>) -> Self {
-        let mut writers: Vec<Vec<(SessionId, Vec<OpId>)>> =
-            vec![Vec::new(); wr.history.key_count()];
-        for op in wr.history.ops() {
-            if let Some(key) = wr.writes(op) {
-                let session = wr.history.session_of(op);
-                match writers[key.index()].last_mut() {
-                    Some((last, writes)) if *last == session => writes.push(op),
-                    _ => writers[key.index()].push((session, vec![op])),
-                }
+    /// Rejects a read if one of the writes of its key between its source and itself, which it knows,
+    /// is bad. Of each session the last one may stand for all.
+    #[inline]
+    fn each_known_between(
+        &self,
+        read: OpId,
+        is_bad: impl Fn(OpId, OpId) -> bool,
+    ) -> Result<(), Rejection> {
+        let (Some(source), Some(key)) = (self.wr.source(read), self.wr.reads(read)) else {
+            return Ok(());
+        };
+        let start = match self.wr.history.is_initial(source) {
+            true => self.writes.starts[key.index()],
+            false => self.place[source.index()] + 1,
+        };
+        let between = &self.writes.writes[start as usize..self.place[read.index()] as usize];
+        let sessions = self.wr.history.session_count();
+        let bad = if between.len() <= WRITES_PER_SESSION * sessions {
+            between.iter().copied().find(|&last| self.holds(read, last) && is_bad(source, last))
+        } else {
+            let known =
+                |session| self.writes.last_of(self.wr, key, session, self.bound(read, session));
+            let is_between = |last: &OpId| self.place[last.index()] >= start;
+            let mut lasts = self.wr.history.sessions().filter_map(known).filter(is_between);
+            lasts.find(|&last| is_bad(source, last))
+        };
+        match bad {
+            None => Ok(()),
+            Some(last) => {
+                let [read, write, last] = [read, source, last].map(|op| name(self.wr.history, op));
+                Err(Rejection::Overwritten { read, write, last })
             }
         }
-        Writers(writers)
+    }
+}
+
+/// The recorded writes that count, key by key.
+struct Writes {
+    /// For each key and after the last one, the number of writes of smaller keys.
+    starts: Vec<u32>,
+    /// The writes of each key, in the order given.
+    writes: Vec<OpId>,
+    /// The writes of each key by their ids, that is session by session in program order; made when it
+    /// is first needed.
+    by_id: OnceLock<Vec<OpId>>,
+}
+
+impl Writes {
+    /// Makes room for the writes of each key.
+    fn new(wr: &ReadsFrom<'_>) -> Self {
+        let mut starts = vec![0; wr.history.key_count() + 1];
+        for key in wr.history.ops().filter_map(|op| wr.writes(op)) {
+            starts[key.index() + 1] += 1;
+        }
+        for key in 1..starts.len() {
+            starts[key] += starts[key - 1];
+        }
+        let writes = vec![OpId(0); starts[wr.history.key_count()] as usize];
+        Writes { starts, writes, by_id: OnceLock::new() }
     }
 
-    /// Iterates over each session's last write of the read's key that is before the read.
-    fn last_in_past(
+    /// Returns the last write of a key by a session with an id below a bound.
+    fn last_of(
         &self,
         wr: &ReadsFrom<'_>,
-        pasts: &Pasts<'_>,
-        read: OpId,
-    ) -> impl Iterator<Item = OpId> {
-        let of_key = wr.reads(read).map_or(&[][..], |key| &self.0[key.index()]);
-        of_key.iter().filter_map(move |(session, writes)| {
-            let bound = pasts.bound(read, *session);
-            let before = writes.partition_point(|write| write.0 < bound);
-            before.checked_sub(1).map(|last| writes[last])
-        })
+        key: KeyId,
+        session: SessionId,
+        bound: u32,
+    ) -> Option<OpId> {
+        let all = self.by_id.get_or_init(|| {
+            let mut by_id = self.writes.clone();
+            let mut next = self.starts.clone();
+            for op in wr.history.ops() {
+                let Some(key) = wr.writes(op) else { continue };
+                by_id[next[key.index()] as usize] = op;
+                next[key.index()] += 1;
+            }
+            by_id
+        });
+        let (start, end) = (self.starts[key.index()], self.starts[key.index() + 1]);
+        let of_key = &all[start as usize..end as usize];
+        let below = of_key.partition_point(|write| write.0 < bound);
+        let last = of_key[..below].last().copied();
+        last.filter(|&last| wr.history.session_of(last) == session)
     }
 }

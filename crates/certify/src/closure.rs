@@ -8,7 +8,7 @@
 //! | rule | if | then |
 //! | --- | --- | --- |
 //! | `cf` | a write w2 is before a read of another write w of its key | w2 is before w |
-//! | `rw` | a write w2 is behind a write w of its key | w2 is behind what reads from w |
+//! | `rw` | a write w2 is after a write w of its key | w2 is after what reads from w |
 //! | `st` | a write is before another of its key in one relation | it is so in the other |
 //!
 //! Relations that are closed contain the least ones, so these have no cycle either.
@@ -20,7 +20,10 @@
 //! Cost: operations times chains, the chains being a session each, or its writes and the rest.
 
 use consistory_history::OpId;
+use consistory_verdict::Stopped;
+use consistory_work::side_by_side;
 
+use crate::limits::Limits;
 use crate::reads_from::ReadsFrom;
 use crate::store_order::{
     Memory, Role, key, preserved_program_order, program_order_per_key, role, sorted,
@@ -32,6 +35,7 @@ pub(crate) fn closed(
     wr: &ReadsFrom<'_>,
     memory: Memory,
     pairs: &[(OpId, OpId)],
+    limits: Limits<'_>,
 ) -> Result<(), Rejection> {
     let history = wr.history;
     for (i, &(a, b)) in pairs.iter().enumerate() {
@@ -46,23 +50,21 @@ pub(crate) fn closed(
     // Of `poloc` nothing leaves its key, and its clocks rely on that.
     let one_key = |&(a, b): &(OpId, OpId)| key(wr, a) == key(wr, b);
     let within_keys: Vec<(OpId, OpId)> = pairs.iter().copied().filter(one_key).collect();
-    let relations = match memory {
-        Memory::Sequential => vec![("po | wr", program_order(wr), Columns::Sessions, pairs)],
-        _ => vec![
-            ("ppo | wre", preserved_program_order(wr, memory), Columns::Buffers, pairs),
-            ("poloc | wre", program_order_per_key(wr), Columns::Sessions, &within_keys),
-        ],
+    let order = |i: usize| match (i, memory) {
+        (0, Memory::Sequential) => ("po | wr", program_order(wr), Columns::Sessions, pairs),
+        (0, _) => ("ppo | wre", preserved_program_order(wr, memory), Columns::Buffers, pairs),
+        _ => ("poloc | wre", program_order_per_key(wr), Columns::Sessions, &within_keys[..]),
     };
-    let mut clocks = Vec::new();
-    for (relation, own, columns, pairs) in relations {
-        let Some(clock) = Clocks::new(wr, columns, &[&own, &sources, pairs]) else {
-            return Err(Rejection::Cyclic { relation });
-        };
-        clocks.push(clock);
-    }
+    let relations = if memory == Memory::Sequential { 1 } else { 2 };
+    let clocks = side_by_side(relations, limits.0.jobs, |i| {
+        let (relation, own, columns, pairs) = order(i);
+        Clocks::new(wr, columns, &[&own, &sources, pairs], limits)?
+            .ok_or(Rejection::Cyclic { relation })
+    });
+    let clocks = clocks.into_iter().collect::<Result<Vec<Clocks<'_>>, Rejection>>()?;
     let readers = Readers::new(wr);
     for (i, clock) in clocks.iter().enumerate() {
-        is_closed(wr, clock, clocks.get(1 - i.min(1)), &readers)?;
+        is_closed(wr, clock, clocks.get(1 - i.min(1)), &readers, limits)?;
     }
     Ok(())
 }
@@ -73,6 +75,7 @@ fn is_closed(
     clock: &Clocks<'_>,
     other: Option<&Clocks<'_>>,
     readers: &Readers,
+    limits: Limits<'_>,
 ) -> Result<(), Rejection> {
     let history = wr.history;
     let missing = |a: OpId, b: OpId| Rejection::NotClosed {
@@ -80,7 +83,8 @@ fn is_closed(
         after: name(history, b),
     };
     let writers = Writers::new(wr, clock);
-    for op in history.ops() {
+    limits.each(history.len(), |op| {
+        let op = OpId(op as u32);
         if let Some(source) = wr.source(op) {
             let key = wr.reads(op).expect("what has a source is a read");
             for write in writers.last_before(clock, key.index(), op) {
@@ -89,7 +93,7 @@ fn is_closed(
                 }
             }
         }
-        let Some(key) = wr.writes(op) else { continue };
+        let Some(key) = wr.writes(op) else { return Ok(()) };
         for write in writers.last_before(clock, key.index(), op) {
             if let Some(read) = readers.of(write).find(|&r| r != op && !clock.before(r, op)) {
                 return Err(missing(read, op));
@@ -104,11 +108,11 @@ fn is_closed(
         {
             return Err(missing(read, op));
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
-/// Gives `wr` between recorded operations, with store buffers only that between sessions.
+/// Returns `wr` between recorded operations, with store buffers only that between sessions.
 pub(crate) fn sources(wr: &ReadsFrom<'_>, memory: Memory) -> Result<Vec<(OpId, OpId)>, Rejection> {
     let history = wr.history;
     let mut sources = Vec::new();
@@ -163,20 +167,30 @@ impl<'a> Clocks<'a> {
         wr: &'a ReadsFrom<'a>,
         columns: Columns,
         parts: &[&[(OpId, OpId)]],
-    ) -> Option<Self> {
+        limits: Limits<'_>,
+    ) -> Result<Option<Self>, Stopped> {
         let size = wr.history.len();
         let width = wr.history.session_count() * if columns == Columns::Buffers { 2 } else { 1 };
+        limits.reserve::<u32>(size * width)?;
         let mut clocks = Clocks { wr, columns, width, entries: vec![0; size * width] };
-        let done = sorted(size, parts, |from, to| {
+        let done = sorted(size, parts, limits, |from, to| {
             let (a, b) = (from.index() * width, to.index() * width);
             let column = clocks.column(from);
-            for i in 0..width {
-                clocks.entries[b + i] = clocks.entries[b + i].max(clocks.entries[a + i]);
+            // A later operation of the column is before `to`, and with it all that is before `from`.
+            if clocks.entries[b + column] > from.0 {
+                return;
+            }
+            let [own, other] = clocks
+                .entries
+                .get_disjoint_mut([b..b + width, a..a + width])
+                .expect("no operation is before itself");
+            for (entry, other) in own.iter_mut().zip(other) {
+                *entry = (*entry).max(*other);
             }
             let entry = &mut clocks.entries[b + column];
             *entry = (*entry).max(from.0 + 1);
-        });
-        done.then_some(clocks)
+        })?;
+        Ok(done.then_some(clocks))
     }
 
     fn column(&self, op: OpId) -> usize {
@@ -207,7 +221,7 @@ impl Writers {
         for op in wr.history.ops() {
             let Some(key) = wr.writes(op) else { continue };
             let column = clock.column(op);
-            // A session's operations come one behind the other, so its lists are among the last.
+            // A session's operations come one after the other, so its lists are among the last.
             let lists = &mut by_key[key.index()];
             match lists.iter_mut().rev().take(2).find(|(known, _)| *known == column) {
                 Some((_, writes)) => writes.push(op),
@@ -243,7 +257,7 @@ impl Writers {
         })
     }
 
-    /// Says whether a write is the first of its key in its column.
+    /// Returns whether a write is the first of its key in its column.
     fn is_first(&self, key: usize, write: OpId) -> bool {
         self.by_key[key].iter().any(|(_, writes)| writes[0] == write)
     }

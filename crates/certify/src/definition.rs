@@ -34,7 +34,7 @@ use evaluate::{Evaluator, holds};
 pub(crate) use project::Projection;
 
 /// How many operations, initial writes included, a history may have whose relations are computed.
-const MOST_OPERATIONS: usize = 2048;
+const MAX_DEFINITION_OPERATIONS: usize = 2048;
 
 /// Accepts a certificate if it proves the claim that a history satisfies or violates a definition.
 ///
@@ -135,8 +135,8 @@ fn applies(history: &History, definition: &Definition) -> Result<(), Rejection> 
 /// Fails if the relations over a history would be too large.
 fn affordable(history: &History) -> Result<(), Rejection> {
     let operations = history.len() + history.key_count();
-    if operations > MOST_OPERATIONS {
-        return Err(Rejection::TooLarge { operations, limit: MOST_OPERATIONS });
+    if operations > MAX_DEFINITION_OPERATIONS {
+        return Err(Rejection::TooLarge { operations, limit: MAX_DEFINITION_OPERATIONS });
     }
     Ok(())
 }
@@ -229,7 +229,7 @@ fn are_store_orders(wr: &ReadsFrom<'_>, ww: &[(KeyId, Vec<OpId>)]) -> Result<(),
     Ok(())
 }
 
-/// Gives the writes of each key as an order lists them, if it lists all that counts and extends
+/// Returns the writes of each key as an order lists them, if it lists all that counts and extends
 /// `po` and `wr`.
 fn store_order(wr: &ReadsFrom<'_>, order: &[OpId]) -> Result<Vec<(KeyId, Vec<OpId>)>, Rejection> {
     let history = wr.history;

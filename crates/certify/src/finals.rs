@@ -54,13 +54,13 @@ impl Finals {
         finals
     }
 
-    /// Gives the writes that may be the last of a key, if it has a final value.
+    /// Returns the writes that may be the last of a key, if it has a final value.
     pub(crate) fn candidates(&self, key: KeyId) -> Option<&[OpId]> {
         let at = self.candidates.binary_search_by_key(&key, |&(key, _)| key).ok()?;
         Some(&self.candidates[at].1)
     }
 
-    /// Says whether nothing wrote some final value.
+    /// Returns whether nothing wrote some final value.
     pub(crate) fn are_impossible(&self) -> bool {
         self.last.iter().any(|(_, last)| last.is_empty())
     }

@@ -9,8 +9,9 @@
 //! | --- | --- | --- |
 //! | `cc` holds | an order | it extends `po` and `wr`; no read is overwritten in its causal past |
 //! | `ccv` holds | an order | the same, and each read takes the last write of its causal past |
-//! | `cm` holds | an order a session | replaying it, each read of that session takes the last write |
+//! | `cm` holds | one order per session | replaying it, each read of that session takes the last write |
 //! | `sc` holds | an order | replaying it, each read takes the last write |
+//! | `linearizability` holds | an order | the same, and it keeps real time |
 //! | `tso`, `pso` holds | a store order | both of the model's relations are acyclic under it |
 //! | `wsc`, `wtso` holds | pairs | with program order and `wr` they are acyclic and closed under the rules |
 //! | `ccm`, `wccm` holds | pairs a session | they hold what its reads force; what follows from all is acyclic |
@@ -39,7 +40,8 @@
 //! of unknown status counts exactly if something is known to read from it, and only operations
 //! that count stand in orders.
 //!
-//! The modules in reading order: `reads_from`, `replay` (CM and SC), `causal` (CC and CCv),
+//! The modules in reading order: `reads_from`, `replay` (CM and SC), `real_time`
+//! (linearizability), `causal` (CC and CCv),
 //! `store_order` (TSO and PSO), `closure` (wSC and wTSO), `views` (CCM and wCCM), `finals`, `cases`
 //! and `refute` (violations), `definition` (any definition).
 
@@ -48,8 +50,10 @@ mod causal;
 mod closure;
 mod definition;
 mod finals;
+mod limits;
 mod objects;
 mod reads_from;
+mod real_time;
 mod refute;
 mod rejection;
 mod replay;
@@ -58,26 +62,40 @@ mod transactions;
 mod views;
 
 use consistory_history::{History, KeyId, OpId};
-use consistory_verdict::{Certificate, Verdict};
+use consistory_verdict::{Certificate, Options, Verdict};
 
 pub use definition::{certify_definition, certify_ordered_definition};
 use finals::Finals;
+use limits::Limits;
 pub use objects::{ObjectRejection, certify_object};
 use reads_from::{Candidates, ReadsFrom};
 pub use rejection::{Flaw, Rejection};
 use store_order::Memory;
-pub use transactions::{TransactionRejection, certify_transactions};
+pub use transactions::{LevelClaim, TransactionRejection, certify_levels, certify_transactions};
 
 /// Accepts a certificate if it proves the claim that a history satisfies or violates a model.
 ///
-/// Models with rules are `cc`, `ccv`, `cm`, `ccm`, `wccm`, `wsc`, `sc`, `wtso`, `tso` and `pso`. For any other model only the violations
-/// that rule out every model are accepted.
+/// Models with rules are `cc`, `ccv`, `cm`, `ccm`, `wccm`, `wsc`, `sc`, `wtso`, `tso`, `pso` and
+/// `linearizability`. For any other model only the violations that rule out every model are accepted.
 pub fn certify(
     history: &History,
     model: &str,
     claim: Verdict,
     certificate: &Certificate,
 ) -> Result<(), Rejection> {
+    certify_within(history, model, claim, certificate, &Options::default())
+}
+
+/// Does the same on several threads, with limits of time and memory: a check that reaches one is a
+/// rejection, [`Rejection::Stopped`], which says nothing about the certificate.
+pub fn certify_within(
+    history: &History,
+    model: &str,
+    claim: Verdict,
+    certificate: &Certificate,
+    options: &Options,
+) -> Result<(), Rejection> {
+    let limits = Limits(options);
     let rules = Model::find(model);
     if rules != Model::Other {
         if history.has_calls() {
@@ -94,35 +112,43 @@ pub fn certify(
             return Err(Rejection::Unsupported { what: "final values" });
         }
     }
-    let candidates = Candidates::new(history);
+    let candidates = Candidates::within(history, limits)?;
     match claim {
         Verdict::Undecided => Err(Rejection::NoClaim),
-        Verdict::Violation => refute::refute(&candidates, rules, certificate),
+        Verdict::Violation => refute::refute(&candidates, rules, certificate, limits),
         Verdict::Consistent => match (rules, certificate) {
             (Model::Other, _) => Err(Rejection::Model { model: model.into() }),
             (Model::Cc, Certificate::Order { order, wr }) => {
-                causal::weak(&ReadsFrom::chosen(&candidates, wr)?, order)
+                causal::weak(&ReadsFrom::chosen(&candidates, wr)?, order, limits)
             }
             (Model::Ccv, Certificate::Order { order, wr }) => {
-                causal::convergent(&ReadsFrom::chosen(&candidates, wr)?, order)
+                causal::convergent(&ReadsFrom::chosen(&candidates, wr)?, order, limits)
+            }
+            (Model::Lin, Certificate::Order { order, wr }) => {
+                real_time::linear(&ReadsFrom::chosen(&candidates, wr)?, order, limits)
             }
             (Model::Cm, Certificate::SessionOrders { orders, wr }) => {
-                replay::sessions(&ReadsFrom::chosen(&candidates, wr)?, orders)
+                replay::sessions(&ReadsFrom::chosen(&candidates, wr)?, orders, limits)
             }
             (Model::Sc, Certificate::Order { order, wr }) => {
                 let wr = &ReadsFrom::chosen(&candidates, wr)?;
-                replay::all(wr, order)?;
+                replay::all(wr, order, limits)?;
                 finals(history, order.iter().filter_map(|&op| Some((wr.writes(op)?, op))))
             }
             (Model::Tso | Model::Pso, Certificate::Witness { ww, wr }) => {
-                store_order::total(&ReadsFrom::chosen(&candidates, wr)?, rules.memory(), ww)?;
+                store_order::total(
+                    &ReadsFrom::chosen(&candidates, wr)?,
+                    rules.memory(),
+                    ww,
+                    limits,
+                )?;
                 finals(history, ww.iter().filter_map(|(key, list)| Some((*key, *list.last()?))))
             }
             (Model::Wsc | Model::Wtso, Certificate::Closure { pairs, wr }) => {
-                closure::closed(&ReadsFrom::chosen(&candidates, wr)?, rules.memory(), pairs)
+                closure::closed(&ReadsFrom::chosen(&candidates, wr)?, rules.memory(), pairs, limits)
             }
             (Model::Ccm | Model::Wccm, Certificate::Views { views, wr }) => {
-                views::agree(&ReadsFrom::chosen(&candidates, wr)?, rules.memory(), views)
+                views::agree(&ReadsFrom::chosen(&candidates, wr)?, rules.memory(), views, limits)
             }
             _ => Err(Rejection::Kind { kind: certificate.kind(), claim: claim.as_str() }),
         },
@@ -142,6 +168,7 @@ enum Model {
     Wtso,
     Tso,
     Pso,
+    Lin,
     Other,
 }
 
@@ -158,11 +185,12 @@ impl Model {
             "wtso" => Model::Wtso,
             "tso" => Model::Tso,
             "pso" => Model::Pso,
+            "linearizability" => Model::Lin,
             _ => Model::Other,
         }
     }
 
-    /// Says whether the model has rules for the final values of a history: it has a store order, and
+    /// Returns whether the model has rules for the final values of a history: it has a store order, and
     /// all writes of keys with final values are certain.
     fn ends(self, history: &History) -> bool {
         if !matches!(self, Model::Sc | Model::Tso | Model::Pso) {
@@ -174,7 +202,7 @@ impl Model {
         !uncertain.any(|op| history.writes(op).is_some_and(|(key, _)| has_final[key.index()]))
     }
 
-    /// Gives what the model keeps of program order.
+    /// Returns what the model keeps of program order.
     fn memory(self) -> Memory {
         match self {
             Model::Wccm | Model::Wtso | Model::Tso => Memory::TotalStore,
@@ -200,12 +228,12 @@ fn finals(history: &History, writes: impl Iterator<Item = (KeyId, OpId)>) -> Res
     }
 }
 
-/// Says whether an id is an operation or an initial write of the history.
+/// Returns whether an id is an operation or an initial write of the history.
 fn exists(history: &History, op: OpId) -> bool {
     op.index() < history.len() + history.key_count()
 }
 
-/// Gives the reference of an operation, or its number if the history has no such operation.
+/// Returns the reference of an operation, or its number if the history has no such operation.
 fn name(history: &History, op: OpId) -> String {
     if exists(history, op) { history.reference(op).to_string() } else { format!("#{}", op.0) }
 }

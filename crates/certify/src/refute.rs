@@ -35,7 +35,7 @@
 //! would close a cycle, which is all that the rules need. The weak models are what these rules derive
 //! without cases, so a proof for one of them has no case that orders two writes.
 //!
-//! A derived edge may be used again, without premises, behind its derivation in the same cycle. A
+//! A derived edge may be used again, without premises, after its derivation in the same cycle. A
 //! case that chooses what a read reads from makes that `wr` known, and a case that orders two writes
 //! makes that `ww` known, for all that is inside it.
 //!
@@ -44,13 +44,15 @@
 
 use consistory_history::{OpId, SessionId};
 use consistory_verdict::Relation::{
-    self, Cf, Final, Hb, HbPoloc, HbPpo, Po, Poloc, Ppo, Rw, Wr, Wre, Ww,
+    self, Cf, Final, Hb, HbPoloc, HbPpo, Po, Poloc, Ppo, Rt, Rw, Wr, Wre, Ww,
 };
 use consistory_verdict::{Certificate, Edge};
 use rustc_hash::FxHashSet;
 
 use crate::cases::{Cases, Rules, no_proof};
+use crate::limits::Limits;
 use crate::reads_from::{Candidates, ReadsFrom};
+use crate::real_time::returned_before;
 use crate::store_order::{Memory, Role, key, role};
 use crate::{Flaw, Model, Rejection, exists, name};
 
@@ -59,10 +61,11 @@ pub(crate) fn refute<'a>(
     candidates: &'a Candidates<'a>,
     model: Model,
     certificate: &'a Certificate,
+    limits: Limits<'a>,
 ) -> Result<(), Rejection> {
     let mut cases = Cases::new(candidates);
     let ends = model.ends(candidates.history);
-    let mut proof = Proof { model, barriers: Vec::new(), ends };
+    let mut proof = CycleProof { model, barriers: Vec::new(), ends, limits, cycles: 0 };
     if model.memory() != Memory::Sequential {
         proof.barriers = count_barriers(&cases.wr);
     }
@@ -83,10 +86,11 @@ const AGREED_BUFFERED: &[Relations] = &[&[Ppo, Poloc, Wre, HbPpo, HbPoloc, Cf, W
 const WEAK_CONVERGENT_MEMORY: &[Relations] =
     &[&[Ppo, Wre, HbPpo, HbPoloc, Cf, Ww, Rw], &[Poloc, Wre, HbPpo, HbPoloc, Cf, Ww, Rw]];
 const TOTAL: &[Relations] = &[&[Po, Wr, Ww, Rw, Cf, Hb, Final]];
+const REAL_TIME: &[Relations] = &[&[Rt, Wr, Ww, Rw, Cf]];
 const BUFFERED: &[Relations] = &[&[Ppo, Wre, Ww, Rw, Cf, Final], &[Poloc, Wre, Ww, Rw, Cf, Final]];
 
 impl Model {
-    /// Gives the sets of relations that a path among the premises of a derived relation may be of.
+    /// Returns the sets of relations that a path among the premises of a derived relation may be of.
     fn premises(self, relation: &Relation) -> Option<&'static [Relations]> {
         match (self, relation) {
             (Model::Cc | Model::Ccv | Model::Cm, Rw) | (Model::Ccv, Cf) => Some(CAUSAL),
@@ -99,14 +103,19 @@ impl Model {
             (Model::Wccm, Rw | Ww) => Some(AGREED_BUFFERED),
             (Model::Wsc | Model::Sc, Rw | Cf | Hb | Ww) => Some(TOTAL),
             (Model::Wtso | Model::Tso | Model::Pso, Rw | Cf | Ww) => Some(BUFFERED),
+            (Model::Lin, Rw | Cf | Ww) => Some(REAL_TIME),
             _ => None,
         }
     }
 
-    /// Says whether the model forbids a cycle of these edges.
+    /// Returns whether the model forbids a cycle of these edges.
     fn forbids(self, cycle: &[Edge]) -> bool {
         let future_read = |first: &Relation, second: &Relation| {
-            cycle.len() == 2 && cycle[0].relation == *first && cycle[1].relation == *second
+            // In real time operations of one session may overlap.
+            self != Model::Lin
+                && cycle.len() == 2
+                && cycle[0].relation == *first
+                && cycle[1].relation == *second
         };
         let forbidden = match self {
             Model::Cc => CAUSAL,
@@ -116,6 +125,7 @@ impl Model {
             Model::Wccm => WEAK_CONVERGENT_MEMORY,
             Model::Wsc | Model::Sc => TOTAL,
             Model::Wtso | Model::Tso | Model::Pso => BUFFERED,
+            Model::Lin => REAL_TIME,
             Model::Other => &[],
         };
         future_read(&Po, &Wr)
@@ -127,8 +137,11 @@ impl Model {
     }
 }
 
-struct Proof {
+struct CycleProof<'a> {
     model: Model,
+    limits: Limits<'a>,
+    /// Number of cycles that were checked.
+    cycles: usize,
     /// With store buffers, for each operation how many fences and read-modify-writes have smaller ids.
     barriers: Vec<u32>,
     /// Whether final values count.
@@ -145,7 +158,7 @@ struct Inside<'a> {
     past: Option<Vec<u32>>,
 }
 
-impl<'a> Rules<'a> for Proof {
+impl<'a> Rules<'a> for CycleProof<'_> {
     fn admits(&self, _: &Cases<'a>, split: &Certificate) -> Result<(), Rejection> {
         let is_admitted = match split {
             Certificate::SplitLast { .. } => self.ends,
@@ -161,13 +174,15 @@ impl<'a> Rules<'a> for Proof {
         observer: Option<OpId>,
         _: Option<u32>,
     ) -> Result<(), Rejection> {
+        self.limits.step(self.cycles)?;
+        self.cycles += 1;
         Closing { proof: self, cases }.cycle(edges, observer)
     }
 }
 
 /// The rules and what is known where they are applied.
 struct Closing<'p, 'a> {
-    proof: &'p Proof,
+    proof: &'p CycleProof<'p>,
     cases: &'p Cases<'a>,
 }
 
@@ -246,6 +261,10 @@ impl<'a> Closing<'_, 'a> {
             }
             Ppo if buffered => Some(self.ppo(from, to)),
             Poloc if buffered => Some(self.poloc(from, to)),
+            Rt if self.proof.model == Model::Lin => {
+                let counts = |op| history.is_initial(op) || self.cases.wr.counts(op);
+                Some(returned_before(history, from, to) && counts(from) && counts(to))
+            }
             Final => Some(self.proof.ends && self.cases.ends(from, to)),
             _ => None,
         };
@@ -365,12 +384,12 @@ impl<'a> Closing<'_, 'a> {
                 .all(|step| self.cases.wr.writes(step.from) == self.cases.wr.writes(end))
     }
 
-    /// Says whether a read is the observer or before it in its session.
+    /// Returns whether a read is the observer or before it in its session.
     fn observes(&self, observer: Option<OpId>, read: OpId) -> bool {
         observer.is_some_and(|observer| read == observer || self.po(read, observer))
     }
 
-    /// Gives for each session the smallest id that is neither `op` nor known to be causally before.
+    /// Returns for each session the smallest id that is neither `op` nor known to be causally before.
     fn past(&self, op: OpId) -> Vec<u32> {
         let history = self.cases.wr.history;
         let mut past: Vec<u32> =
@@ -389,14 +408,14 @@ impl<'a> Closing<'_, 'a> {
     }
 }
 
-/// Says whether edges lead from one operation to another.
+/// Returns whether edges lead from one operation to another.
 fn is_path(edges: &[Edge], from: OpId, to: OpId) -> bool {
     edges.first().is_some_and(|first| first.from == from)
         && edges.windows(2).all(|pair| pair[0].to == pair[1].from)
         && edges.last().is_some_and(|last| last.to == to)
 }
 
-/// Says whether edges are all of one of several sets of relations.
+/// Returns whether edges are all of one of several sets of relations.
 fn are_of<'a>(edges: impl Iterator<Item = &'a Edge> + Clone, sets: &[Relations]) -> bool {
     sets.iter().any(|set| edges.clone().all(|edge| set.contains(&edge.relation)))
 }

@@ -2,11 +2,16 @@
 
 use std::fmt;
 
+use consistory_verdict::Stopped;
+
 /// Which part of a certificate proves nothing, and why.
 ///
 /// Operations are given by their references, parts by their path in the certificate's JSON.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Rejection {
+    /// The checker ran out of its time or memory before it was done.
+    #[error("the checker stopped: {0}")]
+    Stopped(Stopped),
     /// There are no rules for the model.
     #[error("there are no rules for the model `{model}`")]
     Model {
@@ -66,6 +71,16 @@ pub enum Rejection {
         /// The operation.
         op: String,
     },
+    /// An operation returned before one started that the order has before it.
+    #[error("`{part}`: {before} returned before {after} started, which precedes it in the order")]
+    NotInRealTime {
+        /// Where in the certificate.
+        part: String,
+        /// The operation that returned.
+        before: String,
+        /// The operation that started later.
+        after: String,
+    },
     /// A read comes before the write that it reads from.
     #[error("`{part}`: {read} comes before {write}, from which it reads")]
     BeforeItsWrite {
@@ -100,8 +115,8 @@ pub enum Rejection {
         /// A write of the same key that comes later.
         last: String,
     },
-    /// A store order does not start with the initial write, or lists what is no write of its key.
-    #[error("`{part}`: {op} has no place there in the order of the writes of this key")]
+    /// A store order does not start with the initial write, or lists something that is not a write of its key.
+    #[error("`{part}`: {op} does not belong there in the order of the writes of this key")]
     BadStoreOrder {
         /// Where in the certificate.
         part: String,
@@ -280,5 +295,11 @@ impl fmt::Display for Flaw {
             Flaw::Premises => "the premises are not those of its rule",
             Flaw::OutsidePast => "it is not in the causal past of the observer",
         })
+    }
+}
+
+impl From<Stopped> for Rejection {
+    fn from(stopped: Stopped) -> Self {
+        Rejection::Stopped(stopped)
     }
 }

@@ -6,39 +6,49 @@
 //! session itself need to take the last write: whatever is in `hb_o` is then in the order. An order
 //! that holds more than the causal past proves it just as well.
 //!
-//! Cost: linear in the length of the orders.
+//! Cost: linear in the length of the orders. Threads share the orders of CM.
 
 use consistory_history::{OpId, SessionId};
+use consistory_work::side_by_side;
 
+use crate::limits::Limits;
 use crate::reads_from::ReadsFrom;
 use crate::{Rejection, name};
 
+/// Number of pieces of sessions' orders for each thread.
+const ORDERS_PER_THREAD: usize = 8;
+
 /// Checks an order for SC.
-pub(crate) fn all(wr: &ReadsFrom<'_>, order: &[OpId]) -> Result<(), Rejection> {
-    Replay::new(wr).run(order, None, "order")
+pub(crate) fn all(wr: &ReadsFrom<'_>, order: &[OpId], limits: Limits<'_>) -> Result<(), Rejection> {
+    Replay::new(wr).run(order, None, "order", limits)
 }
 
 /// Checks the orders of all sessions for CM.
 pub(crate) fn sessions(
     wr: &ReadsFrom<'_>,
     orders: &[(SessionId, Vec<OpId>)],
+    limits: Limits<'_>,
 ) -> Result<(), Rejection> {
     let history = wr.history;
-    let mut listed = vec![false; history.session_count()];
-    let mut replay = Replay::new(wr);
+    let mut order_of: Vec<Option<&[OpId]>> = vec![None; history.session_count()];
     for (session, order) in orders {
-        if listed.get(session.index()) != Some(&false) {
-            return Err(Rejection::BadName { part: format!("orders.#{}", session.0) });
+        match order_of.get_mut(session.index()) {
+            Some(slot @ None) => *slot = Some(order),
+            _ => return Err(Rejection::BadName { part: format!("orders.#{}", session.0) }),
         }
-        listed[session.index()] = true;
-        let part = format!("orders.{}", history.session_name(*session));
-        replay.run(order, Some(*session), &part)?;
     }
-    for session in history.sessions().filter(|session| !listed[session.index()]) {
-        let part = format!("orders.{}", history.session_name(session));
-        replay.run(&[], Some(session), &part)?;
-    }
-    Ok(())
+    // Threads take turns with many short orders, and each long order is a piece by itself.
+    let pieces = history.session_count().min(ORDERS_PER_THREAD * limits.0.jobs.max(1));
+    let replayed = side_by_side(pieces, limits.0.jobs, |piece| {
+        let mut replay = Replay::new(wr);
+        for session in history.sessions().skip(piece).step_by(pieces) {
+            let part = format!("orders.{}", history.session_name(session));
+            let order = order_of[session.index()].unwrap_or_default();
+            replay.run(order, Some(session), &part, limits)?;
+        }
+        Ok(())
+    });
+    replayed.into_iter().collect()
 }
 
 /// How far a replay has come.
@@ -62,9 +72,11 @@ impl<'a> Replay<'a> {
         order: &[OpId],
         session: Option<SessionId>,
         part: &str,
+        limits: Limits<'_>,
     ) -> Result<(), Rejection> {
         let (wr, history) = (self.wr, self.wr.history);
         for (i, &op) in order.iter().enumerate() {
+            limits.step(i)?;
             self.cursor.take(op, part, i)?;
             if let Some(write) = wr.source(op)
                 && session.is_none_or(|session| session == history.session_of(op))
@@ -113,11 +125,11 @@ impl<'a> Replay<'a> {
 /// The next operation of each session, in an order that extends `po` and `wr`.
 pub(crate) struct Cursor<'a> {
     wr: &'a ReadsFrom<'a>,
-    /// For each session its first operation that counts, or what is behind its last operation.
+    /// For each session its first operation that counts, or what is after its last operation.
     first: Vec<OpId>,
-    /// For each session the next operation that counts, or what is behind its last operation.
+    /// For each session the next operation that counts, or what is after its last operation.
     next: Vec<OpId>,
-    /// For each session what is behind its last operation.
+    /// For each session what is after its last operation.
     end: Vec<OpId>,
 }
 

@@ -8,8 +8,11 @@
 //! Cost: linear in the size of the history.
 
 use consistory_history::{KeyId, OpId};
+use consistory_verdict::Stopped;
+use consistory_work::side_by_side;
 use rustc_hash::FxHashMap;
 
+use crate::limits::Limits;
 use crate::reads_from::ReadsFrom;
 use crate::{Rejection, name};
 
@@ -29,6 +32,7 @@ pub(crate) fn total(
     wr: &ReadsFrom<'_>,
     memory: Memory,
     ww: &[(KeyId, Vec<OpId>)],
+    limits: Limits<'_>,
 ) -> Result<(), Rejection> {
     let history = wr.history;
     let next = successors(wr, ww)?;
@@ -50,18 +54,20 @@ pub(crate) fn total(
             common.push((read, overwriting));
         }
     }
-    for (relation, own) in [
-        ("ppo | wre | ww | rw", preserved_program_order(wr, memory)),
-        ("poloc | wre | ww | rw", program_order_per_key(wr)),
-    ] {
-        if !sorted(history.len(), &[&common, &own], |_, _| ()) {
-            return Err(Rejection::Cyclic { relation });
+    let sorted = side_by_side(2, limits.0.jobs, |i| {
+        let (relation, own) = match i {
+            0 => ("ppo | wre | ww | rw", preserved_program_order(wr, memory)),
+            _ => ("poloc | wre | ww | rw", program_order_per_key(wr)),
+        };
+        match sorted(history.len(), &[&common, &own], limits, |_, _| ())? {
+            true => Ok(()),
+            false => Err(Rejection::Cyclic { relation }),
         }
-    }
-    Ok(())
+    });
+    sorted.into_iter().collect()
 }
 
-/// Gives for each write the next one of its key, if the lists hold each write that counts once,
+/// Returns for each write the next one of its key, if the lists hold each write that counts once,
 /// each key's initial write first.
 fn successors(
     wr: &ReadsFrom<'_>,
@@ -100,8 +106,8 @@ fn successors(
     }
 }
 
-/// Gives pairs whose closure is that of `ppo`: a plain read follows only what is no plain write, a
-/// plain write under PSO only what is no plain write of another key, everything else follows
+/// Returns pairs whose closure is that of `ppo`: a plain read follows everything but plain writes, a
+/// plain write under PSO everything but plain writes of other keys, everything else follows
 /// everything.
 pub(crate) fn preserved_program_order(wr: &ReadsFrom<'_>, memory: Memory) -> Vec<(OpId, OpId)> {
     let mut pairs = Vec::new();
@@ -128,7 +134,7 @@ pub(crate) fn preserved_program_order(wr: &ReadsFrom<'_>, memory: Memory) -> Vec
     pairs
 }
 
-/// Gives pairs whose closure is `poloc`.
+/// Returns pairs whose closure is `poloc`.
 pub(crate) fn program_order_per_key(wr: &ReadsFrom<'_>) -> Vec<(OpId, OpId)> {
     let mut pairs = Vec::new();
     let mut last = FxHashMap::default();
@@ -162,7 +168,7 @@ pub(crate) fn role(wr: &ReadsFrom<'_>, op: OpId) -> Role {
     }
 }
 
-/// Gives the key of an operation, if it has one and counts.
+/// Returns the key of an operation, if it has one and counts.
 pub(crate) fn key(wr: &ReadsFrom<'_>, op: OpId) -> Option<KeyId> {
     wr.reads(op).or_else(|| wr.writes(op))
 }
@@ -172,11 +178,13 @@ pub(crate) fn key(wr: &ReadsFrom<'_>, op: OpId) -> Option<KeyId> {
 pub(crate) fn sorted(
     size: usize,
     parts: &[&[(OpId, OpId)]],
+    limits: Limits<'_>,
     mut visit: impl FnMut(OpId, OpId),
-) -> bool {
+) -> Result<bool, Stopped> {
     let edges = || parts.iter().copied().flatten();
-    let mut start = vec![0; size + 2];
-    let mut incoming = vec![0; size];
+    limits.reserve::<OpId>(3 * size + parts.iter().map(|part| part.len()).sum::<usize>())?;
+    let mut start = vec![0u32; size + 2];
+    let mut incoming = vec![0u32; size];
     for (from, to) in edges() {
         start[from.index() + 2] += 1;
         incoming[to.index()] += 1;
@@ -184,23 +192,25 @@ pub(crate) fn sorted(
     for i in 2..start.len() {
         start[i] += start[i - 1];
     }
-    let mut targets = vec![OpId(0); start[size + 1]];
+    let mut targets = vec![OpId(0); start[size + 1] as usize];
     for (from, to) in edges() {
         let place = &mut start[from.index() + 1];
-        targets[*place] = *to;
+        targets[*place as usize] = *to;
         *place += 1;
     }
-    let mut ready: Vec<usize> = (0..size).filter(|&op| incoming[op] == 0).collect();
+    let mut ready: Vec<u32> = (0..size as u32).filter(|&op| incoming[op as usize] == 0).collect();
     let mut done = 0;
     while let Some(op) = ready.pop() {
+        limits.step(done)?;
         done += 1;
-        for &to in &targets[start[op]..start[op + 1]] {
-            visit(OpId(op as u32), to);
+        let (from, until) = (start[op as usize], start[op as usize + 1]);
+        for &to in &targets[from as usize..until as usize] {
+            visit(OpId(op), to);
             incoming[to.index()] -= 1;
             if incoming[to.index()] == 0 {
-                ready.push(to.index());
+                ready.push(to.0);
             }
         }
     }
-    done == size
+    Ok(done == size)
 }

@@ -25,10 +25,12 @@
 //! Cost: operations times chains, and for each session the past of its operations.
 
 use consistory_history::{KeyId, OpId, SessionId};
-use consistory_verdict::View;
+use consistory_verdict::{Stopped, View};
+use consistory_work::side_by_side;
 use rustc_hash::FxHashMap;
 
 use crate::closure::{Clocks, Columns, Readers, Writers, program_order, sources};
+use crate::limits::Limits;
 use crate::reads_from::ReadsFrom;
 use crate::store_order::{
     Memory, Role, key, preserved_program_order, program_order_per_key, role, sorted,
@@ -48,7 +50,12 @@ struct Relation {
 }
 
 /// Checks what the views of all sessions force.
-pub(crate) fn agree(wr: &ReadsFrom<'_>, memory: Memory, views: &[View]) -> Result<(), Rejection> {
+pub(crate) fn agree(
+    wr: &ReadsFrom<'_>,
+    memory: Memory,
+    views: &[View],
+    limits: Limits<'_>,
+) -> Result<(), Rejection> {
     let history = wr.history;
     let buffered = memory != Memory::Sequential;
     let sources = sources(wr, memory)?;
@@ -85,11 +92,11 @@ pub(crate) fn agree(wr: &ReadsFrom<'_>, memory: Memory, views: &[View]) -> Resul
     let mut conflicts = Pairs::new();
     for (relation, forced) in relations.iter().zip(&forced) {
         let parts = [&relation.own[..], &sources, forced];
-        let Some(clock) = Clocks::new(wr, relation.columns, &parts) else {
+        let Some(clock) = Clocks::new(wr, relation.columns, &parts, limits)? else {
             return Err(Rejection::Cyclic { relation: "hb" });
         };
         let writers = Writers::new(wr, &clock);
-        are_closed(wr, relation, &sources, &clock, &writers, views)?;
+        are_closed(wr, relation, &sources, &clock, &writers, views, limits)?;
         for read in history.ops() {
             let Some(source) = wr.source(read).filter(|&w| !history.is_initial(w)) else {
                 continue;
@@ -104,7 +111,7 @@ pub(crate) fn agree(wr: &ReadsFrom<'_>, memory: Memory, views: &[View]) -> Resul
         }
     }
     let all: Vec<&[(OpId, OpId)]> = forced.iter().map(Vec::as_slice).collect();
-    let (ww, rw) = overwriting(wr, &relations[0], &sources, &all, &conflicts)?;
+    let (ww, rw) = overwriting(wr, &relations[0], &sources, &all, &conflicts, limits)?;
     for (i, relation) in relations.iter().enumerate() {
         let mut parts = vec![&relation.own[..], &sources, &conflicts, &rw];
         // The pairs of writes that follow are given to the one that cannot derive them.
@@ -113,7 +120,7 @@ pub(crate) fn agree(wr: &ReadsFrom<'_>, memory: Memory, views: &[View]) -> Resul
         } else {
             parts.push(&ww)
         }
-        if !sorted(history.len(), &parts, |_, _| ()) {
+        if !sorted(history.len(), &parts, limits, |_, _| ())? {
             return Err(Rejection::Cyclic { relation: relation.whole });
         }
     }
@@ -156,11 +163,14 @@ fn are_closed(
     clock: &Clocks<'_>,
     writers: &Writers,
     views: &[View],
+    limits: Limits<'_>,
 ) -> Result<(), Rejection> {
     let history = wr.history;
     let before = Before::new(history.len(), &[&relation.own, sources]);
-    let mut levels = Levels { before, level: vec![OUTSIDE; history.len()], found: Vec::new() };
-    for session in history.sessions() {
+    let sessions = history.session_count();
+    let pieces = sessions.min(limits.0.jobs.max(1));
+    limits.reserve::<u32>(2 * history.len() * pieces)?;
+    let session_is_closed = |session: SessionId, levels: &mut Levels<'_>| {
         let mut own_pairs: FxHashMap<OpId, Vec<OpId>> = FxHashMap::default();
         for view in views.iter().filter(|v| v.session == session && v.relation == relation.name) {
             for &(first, second) in &view.pairs {
@@ -168,7 +178,7 @@ fn are_closed(
             }
         }
         for line in lines(wr, relation, session) {
-            levels.fill(&line, &own_pairs);
+            levels.fill(&line, &own_pairs, limits)?;
             let level = |op: OpId| levels.level[op.index()];
             for &read in &line {
                 let Some(source) = wr.source(read) else { continue };
@@ -187,11 +197,18 @@ fn are_closed(
                 }
             }
         }
-    }
-    Ok(())
+        Ok(())
+    };
+    let closed = side_by_side(pieces, pieces, |piece| {
+        let mut levels =
+            Levels { before: &before, level: vec![OUTSIDE; history.len()], found: Vec::new() };
+        let mut own = history.sessions().skip(piece).step_by(pieces);
+        own.try_for_each(|session| session_is_closed(session, &mut levels))
+    });
+    closed.into_iter().collect()
 }
 
-/// Gives the operations of a session that are in line with each other and may read, line by line.
+/// Returns the operations of a session that are in line with each other and may read, line by line.
 fn lines(wr: &ReadsFrom<'_>, relation: &Relation, session: SessionId) -> Vec<Vec<OpId>> {
     let counting = wr.history.session_ops(session).filter(|&op| wr.counts(op));
     match relation.name {
@@ -213,18 +230,19 @@ fn lines(wr: &ReadsFrom<'_>, relation: &Relation, session: SessionId) -> Vec<Vec
     }
 }
 
-/// Gives a part of `pww` and of `rw[pww]` that has the same closure with the rest.
+/// Returns a part of `pww` and of `rw[pww]` that has the same closure with the rest.
 fn overwriting(
     wr: &ReadsFrom<'_>,
     relation: &Relation,
     sources: &[(OpId, OpId)],
     forced: &[&[(OpId, OpId)]],
     conflicts: &[(OpId, OpId)],
+    limits: Limits<'_>,
 ) -> Result<(Pairs, Pairs), Rejection> {
     let history = wr.history;
     let mut parts = vec![&relation.own[..], sources];
     parts.extend(forced);
-    let Some(clock) = Clocks::new(wr, relation.columns, &parts) else {
+    let Some(clock) = Clocks::new(wr, relation.columns, &parts, limits)? else {
         return Err(Rejection::Cyclic { relation: "hb" });
     };
     let (writers, readers) = (Writers::new(wr, &clock), Readers::new(wr));
@@ -285,16 +303,21 @@ impl Before {
 const OUTSIDE: u32 = u32::MAX;
 
 /// For each operation the first one of a line that it is before, or that it is.
-struct Levels {
-    before: Before,
+struct Levels<'a> {
+    before: &'a Before,
     level: Vec<u32>,
     /// The operations that have a level.
     found: Vec<OpId>,
 }
 
-impl Levels {
+impl Levels<'_> {
     /// Finds the levels for a line, by the causal order and some more pairs by where they end.
-    fn fill(&mut self, line: &[OpId], more: &FxHashMap<OpId, Vec<OpId>>) {
+    fn fill(
+        &mut self,
+        line: &[OpId],
+        more: &FxHashMap<OpId, Vec<OpId>>,
+        limits: Limits<'_>,
+    ) -> Result<(), Stopped> {
         for op in self.found.drain(..) {
             self.level[op.index()] = OUTSIDE;
         }
@@ -305,11 +328,13 @@ impl Levels {
                 if self.level[op.index()] != OUTSIDE {
                     continue;
                 }
+                limits.step(self.found.len())?;
                 self.level[op.index()] = own.0;
                 self.found.push(op);
                 open.extend(self.before.of(op));
                 open.extend(more.get(&op).into_iter().flatten());
             }
         }
+        Ok(())
     }
 }

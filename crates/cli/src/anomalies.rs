@@ -2,19 +2,26 @@
 
 use std::fmt::Write as _;
 
-use consistory::{Budget, anomalies, read_all};
+use consistory::{anomalies, read_all_within};
 use serde_json::json;
 
 use crate::args::{CheckArgs, OutputFormat};
-use crate::error::{CliError, OK, UNREADABLE, VIOLATION, report};
+use crate::check::{code_of, worse};
+use crate::error::{CliError, OK, VIOLATION, report};
+use crate::limits;
 use crate::output::StandardOutput;
 
 /// Lists the classes of anomalies of every history.
 pub(crate) fn list(args: &CheckArgs) -> Result<u8, CliError> {
     let mut out = StandardOutput::open()?;
     let mut code = OK;
-    for case in read_all(&args.input.paths, args.input.from) {
-        let budget = Budget::unlimited().with_time(args.budget).with_memory(args.memory);
+    let budget = || limits::budget(args.budget).with_memory(args.memory);
+    for case in read_all_within(
+        &args.input.paths,
+        args.input.from,
+        limits::reading_budget(args.budget, args.memory),
+    ) {
+        let budget = budget();
         let found = case.and_then(|case| {
             let found = anomalies(&case.history, args.order.into(), &budget);
             Ok((case.source.clone(), case.index, found?))
@@ -22,13 +29,13 @@ pub(crate) fn list(args: &CheckArgs) -> Result<u8, CliError> {
         let (source, index, found) = match found {
             Ok(found) => found,
             Err(error) => {
+                code = worse(code, code_of(&error));
                 report(&error.into());
-                code = UNREADABLE;
                 continue;
             }
         };
-        if !found.is_empty() && code != UNREADABLE {
-            code = VIOLATION;
+        if !found.is_empty() {
+            code = worse(code, VIOLATION);
         }
         let text = match args.format {
             OutputFormat::Json => {

@@ -7,7 +7,7 @@ use std::path::Path;
 use consistory::{ClientOrder, Family, Model, NamedObject, Outcome, Proof, strongest_of};
 use consistory_formats::{Histories, Input, inputs, read, source_path};
 use consistory_history::{History, escaped, is_of_transaction_calls, transactions_of_calls};
-use consistory_verdict::{Budget, MAX_DEPTH};
+use consistory_verdict::{MAX_DEPTH, Options};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ struct Tally {
 }
 
 /// The stack that nested certificates are read on; only what is used of it takes memory.
-const STACK: usize = 512 << 20;
+const STACK_BYTES: usize = 512 << 20;
 /// How deep JSON may be nested: twice what a certificate may be, and what is around it.
 const MAX_NESTING: usize = 2 * MAX_DEPTH + 32;
 
@@ -31,7 +31,7 @@ const MAX_NESTING: usize = 2 * MAX_DEPTH + 32;
 pub(crate) fn certify(args: &CertifyArgs) -> Result<u8, CliError> {
     // A premise may have a premise, and so on for long.
     std::thread::scope(|scope| {
-        let reader = std::thread::Builder::new().stack_size(STACK);
+        let reader = std::thread::Builder::new().stack_size(STACK_BYTES);
         let reader = reader.spawn_scoped(scope, || certify_all(args));
         let reader = reader
             .map_err(|error| CliError::Io { what: "cannot start a thread".to_owned(), error })?;
@@ -129,6 +129,11 @@ impl Docket<'_> {
         let mut object = object.map_err(|error| error.to_string())?;
         let mut history = self.history(&source, index)?;
         let calls;
+        let registers = object.as_ref().and_then(|named| named.as_registers(history));
+        if let Some(registers) = registers.as_ref().filter(|made| made.digest() == *digest) {
+            // The calls were judged as reads and writes.
+            (history, object) = (registers, None);
+        }
         if let Some(named) = object {
             let (made, named) = named.as_calls(history).map_err(|error| error.to_string())?;
             calls = made;
@@ -275,7 +280,7 @@ fn check_result(
         "consistent" => Outcome::Consistent,
         "violation" => Outcome::Violation,
         "undecided" => return Ok(Checked::Undecided),
-        other => return Err(format!("{other:?} is no verdict")),
+        other => return Err(format!("{other:?} is not a verdict")),
     };
     let via = result.get("via").and_then(Value::as_str);
     let json = result.get("certificate").unwrap_or(&Value::Null);
@@ -315,7 +320,7 @@ fn check_result(
         .map_err(|error| error.to_string())
         .and_then(|proof| pattern_fits(pattern, claim, json).map(|()| proof))
         .and_then(|proof| {
-            let accepted = known.accept(history, via, claim, &proof, &Budget::unlimited());
+            let accepted = known.accept(history, via, claim, &proof, &Options::default());
             accepted.map_err(|rejection| rejection.to_string())
         });
     Ok(match accepted {

@@ -6,19 +6,21 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use consistory::{
-    Attachments, Case, Court, Error, MAX_PRINTED_CERTIFICATE, Outcome, Report, Shrunk, Stage,
-    Verdict, pipeline, read_all,
+    Attachments, Budget, Case, Cases, Court, Error, MAX_PRINTED_CERTIFICATE, Outcome, Report,
+    Shrunk, Stage, Verdict, pipeline, read_all_within,
 };
-use consistory_report::{Case as PageCase, ReportWriter};
+use consistory_report::Case as PageCase;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::{CheckArgs, InputArgs, OutputFormat};
 use crate::digest::{Detail, Digest, Page, page};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
-use crate::output::{Output, StandardOutput, write_file};
+use crate::output::{StandardOutput, write_file};
+use crate::pages::Pages;
+use crate::part::{InputShare, Part, PartEnd, placed, run_id};
 use crate::report::counted;
 use crate::resume::{Resumed, resume};
-use crate::{anomalies, infer};
+use crate::{anomalies, infer, limits};
 
 /// What to print of an item.
 struct Done {
@@ -56,6 +58,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
         true => ProgressBar::hidden(),
         false => progress_bar(),
     };
+    let part = args.part.of(args.format)?;
     let court = court(args)?.on_progress(shown_stage(&progress));
     refuse_terminal(&args.input)?;
     create_folders(args)?;
@@ -72,11 +75,15 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
     let mut digest = Digest::default();
     let is_written = !args.verbosity.quiet || args.resume.is_some();
     let mut broken = None;
-    let mut pages = args.report.as_deref().map(open_report).transpose()?;
+    let mut pages =
+        args.report.as_deref().map(|path| Pages::open(path, "Consistency report")).transpose()?;
+    let (mut lines, mut errors) = (0, 0);
+    let cases = read_all_within(&args.input.paths, args.input.from, court.reading_budget());
+    let run = part.map(|_| run_id("check", &(shown_settings(args), inputs(&cases))));
     pipeline::run(
         args.jobs.count(),
         |push| {
-            produce(&args.input, &mut |case, operations| {
+            produce_share(cases, part, &mut |case, operations| {
                 let is_judged = case.as_ref().is_ok_and(|case| {
                     !judged.is_empty() && judged.contains(&(case.source.to_string(), case.index))
                 });
@@ -87,7 +94,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
             Ok(report) => done(args, &report),
             Err(error) => Done {
                 text: Text::Line(String::new()),
-                code: UNREADABLE,
+                code: code_of(&error),
                 complaints: vec![error.into()],
                 page: None,
             },
@@ -99,6 +106,8 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
                 Text::Page(page) => digest.add(page),
             };
             code = worse(code, new);
+            lines += u64::from(!text.is_empty());
+            errors += complaints.len() as u64;
             progress.suspend(|| complaints.iter().for_each(report));
             if is_written {
                 broken = progress.suspend(|| out.write(&text, args.format)).err();
@@ -114,23 +123,20 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
     if broken.is_none() && is_written {
         broken = out.write(&digest.finish(), args.format).err();
     }
+    if let (None, Some(part), Some(run)) = (&broken, part, run) {
+        let end = PartEnd { part, command: "check", run, lines, errors, code };
+        broken = out.write(end.line().as_bytes(), args.format).err();
+    }
     if let Some(error) = broken {
         return Err(CliError::output(error));
     }
     if let Some(pages) = pages {
-        let about = concat!("consistory ", env!("CARGO_PKG_VERSION"));
-        pages.finish(about).map_err(CliError::output)?.finish()?;
+        pages.finish()?;
     }
     Ok(code)
 }
 
-/// Starts an interactive report.
-fn open_report(path: &Path) -> Result<ReportWriter<Output>, CliError> {
-    let out = Output::open(Some(path))?;
-    ReportWriter::new(out, "Consistency report").map_err(|e| CliError::file("write", path, e))
-}
-
-/// Makes the court that the command line describes.
+/// Builds the court that the command line describes.
 fn court(args: &CheckArgs) -> Result<Court, CliError> {
     let mut court = match &args.objects.object {
         Some(object) => Court::object(object)?,
@@ -147,7 +153,8 @@ fn court(args: &CheckArgs) -> Result<Court, CliError> {
         court = court.without_certification();
     }
     let engine = args.engine.into();
-    Ok(court.budget(args.budget).memory(args.memory).jobs(args.jobs.count()).engine(engine))
+    let court = court.budget(args.budget).memory(args.memory).gauge(limits::gauge());
+    Ok(court.jobs(args.jobs.count()).engine(engine))
 }
 
 /// Writes a report down, with the files that go with it.
@@ -185,7 +192,13 @@ fn done(args: &CheckArgs, report: &Report<'_>) -> Done {
                 if args.verbosity.verbose { Detail::Everything } else { Detail::Violations };
             Text::Page(page(report, &attached, detail))
         }
-        OutputFormat::Json => Text::Line(report.json_with(&attached) + "\n"),
+        OutputFormat::Json => {
+            let line = report.json_with(&attached);
+            Text::Line(match args.part.part {
+                Some(_) => placed(&line, &[report.number() as u64, report.index()]),
+                None => line + "\n",
+            })
+        }
     };
     let page = args.report.is_some().then(|| PageEntry {
         operations: report.history().len() as u64,
@@ -260,9 +273,18 @@ pub(crate) fn refuse_terminal(input: &InputArgs) -> Result<(), CliError> {
     Ok(())
 }
 
+/// Returns the exit code of a history that was not judged: it cannot be read, or not within its budget.
+pub(crate) fn code_of(error: &Error) -> u8 {
+    if error.is_out_of_budget() { UNDECIDED } else { UNREADABLE }
+}
+
 /// Reads the inputs one after the other.
-pub(crate) fn produce(args: &InputArgs, push: &mut dyn FnMut(Result<Case, Error>, usize) -> bool) {
-    for case in read_all(&args.paths, args.from) {
+pub(crate) fn produce(
+    args: &InputArgs,
+    budget: Budget,
+    push: &mut dyn FnMut(Result<Case, Error>, usize) -> bool,
+) {
+    for case in read_all_within(&args.paths, args.from, budget) {
         let operations = case.as_ref().map_or(0, |case| case.history.len());
         if !push(case, operations) {
             return;
@@ -270,7 +292,45 @@ pub(crate) fn produce(args: &InputArgs, push: &mut dyn FnMut(Result<Case, Error>
     }
 }
 
-/// Makes the folders that are written to.
+/// Reads the inputs one after the other, as far as they are in a part.
+fn produce_share(
+    cases: Cases,
+    part: Option<Part>,
+    push: &mut dyn FnMut(Result<Case, Error>, usize) -> bool,
+) {
+    let share = part.map(|part| InputShare::new(part, &cases));
+    let mut cases = match &share {
+        Some(share) => cases.only(|number| share.has_input(number)),
+        None => cases,
+    };
+    while let Some(case) = cases.next() {
+        let (number, index) = match &case {
+            Ok(case) => (case.number, case.index),
+            Err(_) => (cases.last_input(), 0),
+        };
+        if share.as_ref().is_some_and(|share| !share.has(number, index)) {
+            continue;
+        }
+        let operations = case.as_ref().map_or(0, |case| case.history.len());
+        if !push(case, operations) {
+            return;
+        }
+    }
+}
+
+/// Lists the names of the inputs.
+fn inputs(cases: &Cases) -> Vec<Option<String>> {
+    cases.inputs().map(|(_, name)| name).collect()
+}
+
+/// Writes down what the verdicts depend on.
+fn shown_settings(args: &CheckArgs) -> String {
+    let CheckArgs { input, model, order, objects, budget, memory, engine, .. } = args;
+    let flags = (args.shrink, args.no_certify, args.anomalies);
+    format!("{:?}", (input.from, model, order, objects, budget, memory, engine, flags))
+}
+
+/// Builds the folders that are written to.
 fn create_folders(args: &CheckArgs) -> Result<(), CliError> {
     for folder in [&args.draw, &args.certificates].into_iter().flatten() {
         std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
@@ -297,7 +357,7 @@ pub(crate) fn worse(a: u8, b: u8) -> u8 {
     if rank(b) > rank(a) { b } else { a }
 }
 
-/// Makes a progress bar on a terminal, and a hidden one elsewhere.
+/// Builds a progress bar on a terminal, and a hidden one elsewhere.
 pub(crate) fn progress_bar() -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

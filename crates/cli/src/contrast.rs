@@ -4,16 +4,19 @@ use std::io::Write;
 use std::path::Path;
 
 use consistory::{Attachments, Case, Court, Outcome, Report};
-use consistory_atlas::{ScanOptions, Side, Space, contrast as compare};
-use consistory_check::Model;
+use consistory_atlas::{Place, ScanOptions, Share, Side, Space, contrast as compare};
 use consistory_formats::{Format, write_history};
 use consistory_history::History;
-use consistory_verdict::Budget;
+use consistory_pages::{ContrastSide, contrast_case};
+use consistory_registers::Model;
 
 use crate::args::{ContrastArgs, OutputFormat};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::level_contrast;
+use crate::limits;
 use crate::output::{Output, write_file};
+use crate::pages::Pages;
+use crate::part::{Part, PartEnd, run_id};
 use crate::report::{counted, quoted};
 
 /// Looks for histories that one of two models allows and the other forbids.
@@ -38,9 +41,12 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<u8, CliError> {
         std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
     }
     let started = std::time::Instant::now();
-    let budget = Budget::unlimited().with_time(args.budget);
-    let options = ScanOptions { budget, jobs: args.jobs.count() };
+    let budget = limits::budget(args.budget);
+    let part = args.part.of(args.format)?;
+    let share = part.map_or(Share::WHOLE, Part::share);
+    let options = ScanOptions { budget, jobs: args.jobs.count(), share };
     let found = compare(&models, &space, &options);
+    let places = found.places;
     let millis = started.elapsed().as_secs_f64() * 1e3;
     let mut code = OK;
     let mut sides = Vec::new();
@@ -57,7 +63,8 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<u8, CliError> {
             Side::Separated(history) => Some(separation(history, index, allows, forbids, args)?),
             _ => None,
         };
-        sides.push(Shown { allows, forbids, side, separation });
+        let place = part.and(places[sides.len()]);
+        sides.push(Shown { allows, forbids, side, separation, place });
     }
     let mut out = Output::open(None)?;
     let text = match args.format {
@@ -65,8 +72,54 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<u8, CliError> {
         OutputFormat::Json => line(&sides, &space, found.histories, millis),
     };
     out.write_all(text.as_bytes()).map_err(CliError::output)?;
+    if let Some(part) = part {
+        let run = run_id("contrast", &(&args.first, &args.second, &space, args.budget));
+        let end = PartEnd { part, command: "contrast", run, lines: 1, errors: 0, code };
+        out.write_all(end.line().as_bytes()).map_err(CliError::output)?;
+    }
     out.finish()?;
+    if let Some(path) = &args.report {
+        let shown = sides.iter().map(|shown| ContrastSide {
+            allows: shown.allows.id(),
+            forbids: shown.forbids.id(),
+            answer: answer(&shown.side),
+            sentence: sentence(shown, &space),
+            judged: shown.separation.as_ref().map(|separation| &separation.report),
+        });
+        write_report(path, args, &shown.collect::<Vec<_>>(), found.histories)?;
+    }
     Ok(code)
+}
+
+/// Writes an interactive report of a contrast.
+pub(crate) fn write_report(
+    path: &Path,
+    args: &ContrastArgs,
+    sides: &[ContrastSide<'_>],
+    histories: u64,
+) -> Result<(), CliError> {
+    let (first, second) = (&args.first, &args.second);
+    let title = format!("{first} and {second}");
+    let mut case = contrast_case(&title, sides);
+    case.facts = vec![
+        ("histories decided".to_owned(), histories.to_string()),
+        ("largest".to_owned(), counted(usize::from(args.bound), "operation")),
+    ];
+    let words = [first, second].map(|model| consistory::shell_word(model));
+    case.recheck = format!("consistory contrast {} {} --bound {}", words[0], words[1], args.bound);
+    let mut pages = Pages::open(path, &format!("Contrast of {title}"))?;
+    pages.add(0, [], &case).map_err(CliError::output)?;
+    pages.finish()
+}
+
+/// Returns the answer of a direction in one word.
+pub(crate) fn answer(side: &Side) -> &'static str {
+    match side {
+        Side::Separated(_) => "separated",
+        Side::Implied(_) => "implied",
+        Side::NotUpTo { .. } => "none",
+        Side::Undecided { .. } => "undecided",
+    }
 }
 
 /// A direction of the contrast, ready to be printed.
@@ -75,6 +128,8 @@ struct Shown<'a> {
     forbids: &'a Model,
     side: Side,
     separation: Option<Separation>,
+    /// Where in the order of the scan the history was found, in the output of a part.
+    place: Option<Place>,
 }
 
 /// A history that separates, judged by both models.
@@ -159,29 +214,33 @@ fn extent(space: &Space, operations: usize) -> String {
     words
 }
 
+/// Says what was found in one direction.
+fn sentence(shown: &Shown<'_>, space: &Space) -> String {
+    let (a, b) = (shown.allows.id(), shown.forbids.id());
+    match &shown.side {
+        Side::Separated(history) => {
+            let operations = counted(history.len(), "operation");
+            let sessions = counted(history.session_count(), "session");
+            format!("{a} allows and {b} forbids, {operations} in {sessions}:")
+        }
+        Side::Implied(standing) => format!("{a} allows nothing that {b} forbids ({standing})."),
+        Side::NotUpTo { operations } => {
+            let extent = extent(space, *operations);
+            format!("{a} allows nothing that {b} forbids, {extent}.")
+        }
+        Side::Undecided { operations, stopped } => format!(
+            "{a} allows nothing that {b} forbids, {}; larger ones are undecided: {stopped}.",
+            extent(space, *operations)
+        ),
+    }
+}
+
 fn page(sides: &[Shown<'_>], space: &Space, histories: u64) -> String {
     let mut page = String::new();
-    for Shown { allows, forbids, side, separation } in sides {
-        let (a, b) = (allows.id(), forbids.id());
-        page += &match side {
-            Side::Separated(history) => {
-                let operations = counted(history.len(), "operation");
-                let sessions = counted(history.session_count(), "session");
-                format!("{a} allows and {b} forbids, {operations} in {sessions}:\n\n")
-            }
-            Side::Implied(standing) => {
-                format!("{a} allows nothing that {b} forbids ({standing}).\n")
-            }
-            Side::NotUpTo { operations } => {
-                let extent = extent(space, *operations);
-                format!("{a} allows nothing that {b} forbids, {extent}.\n")
-            }
-            Side::Undecided { operations, stopped } => format!(
-                "{a} allows nothing that {b} forbids, {}; larger ones are undecided: {stopped}.\n",
-                extent(space, *operations)
-            ),
-        };
-        if let Some(Separation { text, report, drawing }) = separation {
+    for shown in sides {
+        page += &sentence(shown, space);
+        page += if shown.separation.is_some() { "\n\n" } else { "\n" };
+        if let Some(Separation { text, report, drawing }) = &shown.separation {
             for line in text.lines() {
                 page += &format!("    {line}\n");
             }
@@ -212,7 +271,7 @@ fn line(sides: &[Shown<'_>], space: &Space, histories: u64, millis: f64) -> Stri
             ids.join(",")
         ),
     );
-    for (i, Shown { allows, forbids, side, separation }) in sides.iter().enumerate() {
+    for (i, Shown { allows, forbids, side, separation, place }) in sides.iter().enumerate() {
         let comma = if i > 0 { "," } else { "" };
         let (a, b) = (quoted(allows.id()), quoted(forbids.id()));
         write(&mut line, format!("{comma}{{\"allows\":{a},\"forbids\":{b},\"answer\":"));
@@ -238,6 +297,9 @@ fn line(sides: &[Shown<'_>], space: &Space, histories: u64, millis: f64) -> Stri
                     format!("\"undecided\",\"operations\":{operations},\"stopped\":{why}"),
                 );
             }
+        }
+        if let Some(place) = place {
+            write(&mut line, format!(",\"place\":{place:?}"));
         }
         line.push(b'}');
     }

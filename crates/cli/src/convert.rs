@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 
-use consistory_formats::{Input, ReadError, Writer, inputs, read};
+use consistory::DEFAULT_MEMORY;
+use consistory_formats::{Input, ReadError, Writer, inputs, read_within};
+use consistory_verdict::Budget;
 
 use crate::args::ConvertArgs;
 use crate::error::{CliError, OK, UNREADABLE, report};
+use crate::limits;
 use crate::output::Output;
 
 /// Converts every history of every input; a malformed input is reported and left out.
@@ -13,13 +16,16 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<u8, CliError> {
     let mut output = Output::open(args.output.as_deref())?;
     let mut writer = Writer::new(args.to, &mut output);
     let mut code = OK;
+    // Converting may take its time, and not all memory.
+    let budget = Budget::unlimited().with_gauge(limits::gauge()).with_memory(DEFAULT_MEMORY / 2);
     for input in find_inputs(&args.input.paths) {
         let histories: Box<dyn Iterator<Item = _>> = match input {
-            Ok(input) => Box::new(read(&input, args.input.from)),
+            Ok(input) => Box::new(read_within(&input, args.input.from, budget.clone())),
             Err(error) => Box::new(std::iter::once(Err(error))),
         };
         for history in histories {
             match history {
+                Ok(history) if args.without_times => writer.write(&history.without_times())?,
                 Ok(history) => writer.write(&history)?,
                 Err(error) => {
                     report(&error.into());
@@ -33,7 +39,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<u8, CliError> {
     Ok(code)
 }
 
-/// Finds the inputs behind paths; a path that stands for none is an error of its own.
+/// Finds the inputs that paths name; a path that names none is an error of its own.
 pub(crate) fn find_inputs(paths: &[PathBuf]) -> Vec<Result<Input, ReadError>> {
     paths
         .iter()

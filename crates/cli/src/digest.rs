@@ -86,7 +86,7 @@ impl Digest {
         }
     }
 
-    /// Gives what is to be printed at the end.
+    /// Returns what is to be printed at the end.
     pub(crate) fn finish(self) -> Vec<u8> {
         if let Some(page) = self.first {
             return page.full.into_bytes();

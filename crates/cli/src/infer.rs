@@ -1,12 +1,13 @@
 //! `consistory check --infer-levels`: the visibility level that each method kept.
 
-use consistory::{Court, read_all};
+use consistory::{Court, read_all_within};
 use consistory_draw::table;
 use consistory_objects::{Inference, Levels};
 
 use crate::args::{CheckArgs, OutputFormat};
-use crate::check::worse;
+use crate::check::{code_of, worse};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
+use crate::limits;
 use crate::output::StandardOutput;
 use crate::report::quoted;
 
@@ -14,12 +15,12 @@ use crate::report::quoted;
 pub(crate) fn infer(args: &CheckArgs) -> Result<u8, CliError> {
     let name = args.objects.object.as_deref().expect("clap demands an object");
     let court = Court::object(name)?.budget(args.budget).memory(args.memory);
-    let court = court.jobs(args.jobs.count());
+    let court = court.jobs(args.jobs.count()).gauge(limits::gauge());
     let mut levels = Levels::default();
     // For each method the history that lowered it last.
     let mut because: Vec<(Box<str>, String)> = Vec::new();
     let (mut code, mut histories) = (OK, 0u64);
-    for case in read_all(&args.input.paths, args.input.from) {
+    for case in read_all_within(&args.input.paths, args.input.from, court.reading_budget()) {
         let inferred = case.map(|case| {
             let place = format!("{} [{}]", case.source, case.index);
             (court.infer_levels(&case.history, &mut levels), place)
@@ -36,8 +37,8 @@ pub(crate) fn infer(args: &CheckArgs) -> Result<u8, CliError> {
                 continue;
             }
             Err(error) => {
+                code = worse(code, code_of(&error));
                 report(&error.into());
-                code = worse(code, UNREADABLE);
                 continue;
             }
         };

@@ -10,7 +10,7 @@ use signal_hook::flag;
 /// The exit code of a program that an interrupt ended, as shells have it.
 const INTERRUPTED: i32 = 130;
 
-/// Gives a flag that an interrupt sets.
+/// Returns a flag that an interrupt sets.
 pub(crate) fn flag() -> Arc<AtomicBool> {
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

@@ -4,21 +4,28 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use consistory::{Case, pipeline};
-use consistory_check::{Finder, Kernel, NoKernel, Options, Tuning, kernel};
 use consistory_draw::table;
 use consistory_history::History;
-use consistory_verdict::{Budget, Judgement};
+use consistory_registers::{Finder, Kernel, NoKernel, Options, Tuning, kernel};
+use consistory_verdict::Judgement;
 
 use crate::args::{KernelArgs, OutputFormat};
 use crate::check::{produce, progress_bar, refuse_terminal, worse};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
+use crate::limits;
 use crate::output::StandardOutput;
 use crate::report::{heading, quoted};
 
 /// What to print of an item, and what it adds to the totals.
 enum Done {
-    Kernel { text: String, counts: Option<Counts>, code: u8 },
+    Kernel {
+        text: String,
+        counts: Option<Counts>,
+        code: u8,
+    },
     Unreadable(CliError),
+    /// It could not be read within its budget.
+    OutOfBudget(CliError),
 }
 
 /// The numbers of one history whose kernel is known.
@@ -42,9 +49,10 @@ pub(crate) fn kernels(args: &KernelArgs) -> Result<u8, CliError> {
     let mut broken = None;
     pipeline::run(
         jobs,
-        |push| produce(&args.input, push),
+        |push| produce(&args.input, limits::reading_budget(args.budget, args.memory), push),
         |item| match item {
             Ok(Case { source, index, history, .. }) => one(args, jobs, &source, index, &history),
+            Err(error) if error.is_out_of_budget() => Done::OutOfBudget(error.into()),
             Err(error) => Done::Unreadable(error.into()),
         },
         |done| {
@@ -52,6 +60,10 @@ pub(crate) fn kernels(args: &KernelArgs) -> Result<u8, CliError> {
             match done {
                 Done::Unreadable(error) => {
                     code = worse(code, UNREADABLE);
+                    progress.suspend(|| report(&error));
+                }
+                Done::OutOfBudget(error) => {
+                    code = worse(code, UNDECIDED);
                     progress.suspend(|| report(&error));
                 }
                 Done::Kernel { text, counts, code: new } => {
@@ -84,7 +96,7 @@ pub(crate) fn kernels(args: &KernelArgs) -> Result<u8, CliError> {
 
 /// Finds the kernel of one history.
 fn one(args: &KernelArgs, jobs: usize, source: &str, index: u64, history: &History) -> Done {
-    let budget = Budget::unlimited().with_time(args.budget).with_memory(args.memory);
+    let budget = limits::budget(args.budget).with_memory(args.memory);
     let tuning = Tuning { engine: args.engine.into(), ..Tuning::default() };
     let options = Options { budget, jobs, tuning };
     let started = Instant::now();
@@ -132,7 +144,7 @@ impl Counts {
     }
 }
 
-/// Gives the page for people.
+/// Returns the page for people.
 fn page(
     args: &KernelArgs,
     source: &str,
@@ -180,7 +192,7 @@ fn page(
     page
 }
 
-/// Gives the line for programs.
+/// Returns the line for programs.
 fn json(
     args: &KernelArgs,
     source: &str,
@@ -292,7 +304,7 @@ impl Totals {
         self.known + self.violations + self.undecided
     }
 
-    /// Gives for each finder, the kernel last: the share of pairs that it orders, the share of
+    /// Returns for each finder, the kernel last: the share of pairs that it orders, the share of
     /// histories whose whole kernel it finds, and what it finds of the others' kernels.
     fn averages(&self) -> [(f64, f64, f64); 4] {
         let counted = self.known - self.without_pairs;
@@ -358,7 +370,7 @@ impl Totals {
     }
 }
 
-/// Gives a share; nothing is the whole of nothing.
+/// Returns a share; the share of an empty whole is 1.
 fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
 }

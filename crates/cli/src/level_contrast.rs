@@ -5,20 +5,19 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-use consistory::{is_path, load_definition};
-use consistory_atlas::{
-    Contrast, Question, ScanOptions, Side, Space, contrast_levels, scan_levels,
-};
+use consistory::{Case, Court, Report, is_path, load_definition};
+use consistory_atlas::{Contrast, ScanOptions, Share, Side, Space, contrast_levels};
 use consistory_history::History;
-use consistory_models::{
-    ClientOrder, Definition, EvaluateOptions, evaluate, find_level, implies, levels,
-};
-use consistory_verdict::{Budget, Judgement};
+use consistory_models::{ClientOrder, Definition, EvaluateOptions, evaluate, find_level, implies};
+use consistory_pages::ContrastSide;
+use consistory_verdict::Judgement;
 
 use crate::args::{ContrastArgs, OutputFormat};
-use crate::contrast::shown;
+use crate::contrast::{answer, shown, write_report};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
+use crate::limits;
 use crate::output::Output;
+use crate::part::{Part, PartEnd, run_id};
 use crate::report::{counted, quoted};
 
 /// The most operations that separate two levels of the catalogue, and the default bound.
@@ -59,8 +58,12 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<Option<u8>, CliError> {
         rmws: args.rmws,
         ..Space::of(bound)
     };
-    let options =
-        ScanOptions { budget: Budget::unlimited().with_time(args.budget), jobs: args.jobs.count() };
+    let part = args.part.of(args.format)?;
+    let options = ScanOptions {
+        budget: limits::budget(args.budget),
+        jobs: args.jobs.count(),
+        share: part.map_or(Share::WHOLE, Part::share),
+    };
     let started = Instant::now();
     let proof = |a: &Level, b: &Level| match a.is_catalogued && b.is_catalogued {
         true => implies(&a.id, &b.id),
@@ -68,7 +71,7 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<Option<u8>, CliError> {
     };
     let proofs = [proof(&first, &second), proof(&second, &first)];
     let definitions = [&first.definition, &second.definition];
-    let order = args.order.into();
+    let order: ClientOrder = args.order.into();
     let found = contrast_levels(definitions, proofs, order, &space, &options);
     let millis = started.elapsed().as_secs_f64() * 1e3;
     let mut code = OK;
@@ -82,12 +85,68 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<Option<u8>, CliError> {
     let pairs = [(&first, &second), (&second, &first)];
     let text = match args.format {
         OutputFormat::Text => page(&found, pairs, order),
-        OutputFormat::Json => line(&found, pairs, order, millis),
+        OutputFormat::Json => line(&found, pairs, order, millis, part),
     };
     let mut out = Output::open(None)?;
     out.write_all(text.as_bytes()).map_err(CliError::output)?;
+    if let Some(part) = part {
+        let run = run_id("contrast", &(&args.first, &args.second, &space, order, args.budget));
+        let end = PartEnd { part, command: "contrast", run, lines: 1, errors: 0, code };
+        out.write_all(end.line().as_bytes()).map_err(CliError::output)?;
+    }
     out.finish()?;
+    if let Some(path) = &args.report {
+        write_level_report(path, args, &found, pairs)?;
+    }
     Ok(Some(code))
+}
+
+/// Writes an interactive report; levels of the user's own are told without a judgement.
+fn write_level_report(
+    path: &Path,
+    args: &ContrastArgs,
+    found: &Contrast,
+    pairs: [(&Level, &Level); 2],
+) -> Result<(), CliError> {
+    let judge = |history: &'_ History, allows: &Level, forbids: &Level| {
+        let court = Court::new().models([&allows.id, &forbids.id]).ok()?;
+        let court = court.order(args.order.into()).budget(args.budget).jobs(1);
+        let case = Case { source: "contrast".into(), ..Case::from(history.clone()) };
+        court.judge_case(case).ok()
+    };
+    let reports: Vec<Option<Report<'static>>> = found
+        .sides
+        .iter()
+        .zip(pairs)
+        .map(|(side, (allows, forbids))| match side {
+            Side::Separated(history) => judge(history, allows, forbids),
+            _ => None,
+        })
+        .collect();
+    let sides: Vec<ContrastSide<'_>> = found
+        .sides
+        .iter()
+        .zip(pairs)
+        .zip(&reports)
+        .map(|((side, (allows, forbids)), report)| {
+            let (a, b) = (&allows.id, &forbids.id);
+            let sentence = match side {
+                Side::Separated(history) => {
+                    format!("{a} allows and {b} forbids:\n\n{}", shown(history))
+                }
+                Side::Implied(standing) => {
+                    format!("{a} allows nothing that {b} forbids ({standing}).")
+                }
+                Side::NotUpTo { operations } | Side::Undecided { operations, .. } => {
+                    let operations = counted(*operations, "operation");
+                    format!("{a} allows nothing that {b} forbids, up to {operations}.")
+                }
+            };
+            let judged = report.as_ref();
+            ContrastSide { allows: a, forbids: b, answer: answer(side), sentence, judged }
+        })
+        .collect();
+    write_report(path, args, &sides, found.histories)
 }
 
 /// Finds an isolation level by its id, or reads one from a file; nothing if it is another model.
@@ -154,7 +213,13 @@ fn page(found: &Contrast, pairs: [(&Level, &Level); 2], order: ClientOrder) -> S
     page
 }
 
-fn line(found: &Contrast, pairs: [(&Level, &Level); 2], order: ClientOrder, millis: f64) -> String {
+fn line(
+    found: &Contrast,
+    pairs: [(&Level, &Level); 2],
+    order: ClientOrder,
+    millis: f64,
+    part: Option<Part>,
+) -> String {
     let ids: Vec<String> = pairs.iter().map(|(allows, _)| quoted(&allows.id)).collect();
     let mut line = format!("{{\"models\":[{}],\"sides\":[", ids.join(","));
     for (i, (side, (allows, forbids))) in found.sides.iter().zip(pairs).enumerate() {
@@ -180,81 +245,11 @@ fn line(found: &Contrast, pairs: [(&Level, &Level); 2], order: ClientOrder, mill
                 quoted(&stopped.to_string())
             ),
         };
+        if let (Some(_), Some(place)) = (part, found.places[i]) {
+            let _ = write!(line, ",\"place\":{place:?}");
+        }
         line.push('}');
     }
     let _ = writeln!(line, "],\"histories\":{},\"millis\":{millis:.3}}}", found.histories);
     line
-}
-
-/// Writes the levels' part of the atlas: a table of all pairs and the smallest histories.
-pub(crate) fn atlas_section(options: &ScanOptions) -> String {
-    const MOST_OPERATIONS: usize = 4;
-    let ids: Vec<&str> = levels().iter().map(|level| level.id).collect();
-    let mut questions = Vec::new();
-    for (allows, from) in ids.iter().enumerate() {
-        for (forbids, to) in ids.iter().enumerate() {
-            if implies(from, to).is_none() {
-                questions.push(Question { allows, forbids });
-            }
-        }
-    }
-    let definitions: Vec<&Definition> = levels().iter().map(|level| &level.definition).collect();
-    let space = Space::of(MOST_OPERATIONS);
-    let found = scan_levels(&definitions, &questions, ClientOrder::Session, &space, options);
-    let mut histories: Vec<String> = found.answers.iter().flatten().map(shown).collect();
-    histories.sort_by_key(|text| (text.matches('(').count(), text.lines().count(), text.clone()));
-    histories.dedup();
-    let mut page = "\n## Isolation levels\n\nThe same for [isolation levels](isolation.md), with the \
-                    order of the sessions; histories of transactions up to four operations are \
-                    enough. A bracket is a transaction, and so is an operation outside brackets.\n\n"
-        .to_owned();
-    let _ = writeln!(page, "| | {} |", ids.join(" | "));
-    let _ = writeln!(page, "| --- {}|", "| --- ".repeat(ids.len()));
-    let number = |text: &str| histories.iter().position(|known| known == text).map(|at| at + 1);
-    for (allows, from) in ids.iter().enumerate() {
-        let cells: Vec<String> = (0..ids.len())
-            .map(|forbids| {
-                let asked = questions.iter().position(|q| *q == Question { allows, forbids });
-                match asked.map(|at| &found.answers[at]) {
-                    None if allows == forbids => String::new(),
-                    None => "⇒".to_owned(),
-                    Some(Some(history)) => match number(&shown(history)) {
-                        Some(number) => format!("[L{number}](#level-history-{number})"),
-                        None => "?".to_owned(),
-                    },
-                    Some(None) => "?".to_owned(),
-                }
-            })
-            .collect();
-        let _ = writeln!(page, "| **{from}** | {} |", cells.join(" | "));
-    }
-    page += "\n";
-    for level in levels() {
-        for claim in level.definition.implies() {
-            let _ =
-                writeln!(page, "- **{}** ⇒ **{}**, {}", level.id, claim.implied, claim.standing);
-        }
-    }
-    for same in consistory_models::on_single_operations() {
-        let _ = writeln!(
-            page,
-            "- **{}** is **{}** where every transaction is one operation, {}",
-            same.level, same.model, same.standing
-        );
-    }
-    for (i, text) in histories.iter().enumerate() {
-        let pairs: Vec<String> = questions
-            .iter()
-            .zip(&found.answers)
-            .filter(|(_, answer)| answer.as_ref().is_some_and(|history| shown(history) == *text))
-            .map(|(question, _)| format!("{} from {}", ids[question.allows], ids[question.forbids]))
-            .collect();
-        let number = i + 1;
-        let _ = writeln!(
-            page,
-            "\n### Level history {number}\n\nTells {}.\n\n```text\n{text}```",
-            pairs.join(", ")
-        );
-    }
-    page
 }

@@ -2,6 +2,7 @@
 
 mod contrast;
 mod generate;
+mod isa;
 mod machines;
 mod outcomes;
 mod run;
@@ -9,10 +10,12 @@ mod select;
 
 use std::path::{Path, PathBuf};
 
+use consistory_formats::files_below;
 use consistory_litmus::{Test, read_test};
 
 use crate::args::{LitmusArgs, LitmusCommand};
 use crate::error::CliError;
+use consistory_formats::{read_text, text_of};
 
 /// Runs one of the commands on litmus tests.
 pub(crate) fn litmus(args: &LitmusArgs) -> Result<u8, CliError> {
@@ -25,7 +28,7 @@ pub(crate) fn litmus(args: &LitmusArgs) -> Result<u8, CliError> {
     }
 }
 
-/// Finds the tests behind paths: files as they are, and what ends in `.litmus` in folders.
+/// Finds the tests that paths name: a file as it is, and the `.litmus` files of a folder.
 fn find_tests(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
     let mut found = Vec::new();
     for path in paths {
@@ -33,38 +36,24 @@ fn find_tests(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
             found.push(path.clone());
             continue;
         }
-        let mut open = vec![path.clone()];
-        let mut inside = Vec::new();
-        while let Some(folder) = open.pop() {
-            let entries = std::fs::read_dir(&folder)
-                .map_err(|error| CliError::file("read", &folder, error))?;
-            for entry in entries {
-                let entry = entry.map_err(|error| CliError::file("read", &folder, error))?;
-                let kind = entry.file_type().map_err(|e| CliError::file("read", &folder, e))?;
-                if kind.is_dir() {
-                    open.push(entry.path());
-                } else if entry.path().extension().is_some_and(|e| e == "litmus") {
-                    inside.push(entry.path());
-                }
-            }
-        }
+        let inside = files_below(path, |path| path.extension().is_some_and(|e| e == "litmus"))?;
         if inside.is_empty() {
             let message = format!("there is no .litmus file in {}", path.display());
             return Err(CliError::usage(message));
         }
-        inside.sort();
         found.extend(inside);
     }
     Ok(found)
 }
 
+/// Reads the text of a test, from standard input if the path is `-`.
+fn load_text(path: &Path) -> Result<String, CliError> {
+    let text = if path == Path::new("-") { text_of(std::io::stdin()) } else { read_text(path) };
+    text.map_err(|error| CliError::file("read", path, error))
+}
+
 /// Reads a test, from standard input if the path is `-`.
 fn load_test(path: &Path) -> Result<Test, CliError> {
-    let text = if path == Path::new("-") {
-        std::io::read_to_string(std::io::stdin())
-    } else {
-        std::fs::read_to_string(path)
-    };
-    let text = text.map_err(|error| CliError::file("read", path, error))?;
+    let text = load_text(path)?;
     read_test(&path.display().to_string(), &text).map_err(CliError::from)
 }

@@ -2,7 +2,6 @@
 
 mod anomalies;
 mod args;
-mod atlas;
 mod certify;
 mod check;
 mod contrast;
@@ -11,17 +10,24 @@ mod digest;
 mod error;
 mod generate;
 mod infer;
+#[cfg(debug_assertions)]
+mod inject;
 mod interrupt;
 mod kernel;
 mod level_contrast;
+mod limits;
 mod litmus;
 mod man;
+mod merge;
 mod models;
 mod output;
+mod pages;
+mod part;
 mod record;
 mod report;
 mod resume;
 mod run;
+mod serve;
 mod simulate;
 mod test;
 mod units;
@@ -38,6 +44,10 @@ use crate::error::{CLOSED, CliError, OK, UNREADABLE, report};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    // What the program itself takes is not charged to any history.
+    limits::gauge();
+    #[cfg(debug_assertions)]
+    inject::arm();
     anstream::ColorChoice::from(cli.color).write_global();
     let result = match &cli.command {
         Command::Check(args) => check::check(args),
@@ -50,10 +60,11 @@ fn main() -> ExitCode {
         Command::Test(args) => test::test(args),
         Command::Verify(args) => verify::verify(args),
         Command::Simulate(args) => simulate::simulate(args),
+        Command::Serve(args) => serve::serve(args),
         Command::Models(args) => models::models(args),
         Command::Contrast(args) => contrast::contrast(args),
-        Command::Atlas(args) => atlas::atlas(args),
         Command::Kernel(args) => kernel::kernels(args),
+        Command::Merge(args) => merge::merge(args),
         Command::Man { output } => man::man(output.as_deref()),
         Command::Completions { shell } => {
             let mut text = Vec::new();
@@ -61,6 +72,8 @@ fn main() -> ExitCode {
             std::io::stdout().write_all(&text).map_err(CliError::output).map(|()| OK)
         }
     };
+    #[cfg(debug_assertions)]
+    inject::tell();
     match result {
         Ok(code) => ExitCode::from(code),
         Err(CliError::Closed) => ExitCode::from(CLOSED),

@@ -4,15 +4,20 @@ use std::io::Write;
 use std::path::Path;
 
 use consistory::{Model, is_path, load_definition};
-use consistory_draw::{LatticeEdge, LatticeNode, lattice_svg, table};
+use consistory_atlas::{Bounds, ScanOptions, survey};
+use consistory_draw::table;
 use consistory_models::{
     catalogue, find, find_level, find_memory_model, lattice, lattice_dot, lattice_text, levels,
     memory_models,
 };
+use consistory_pages::{lattice_scene, survey_case};
+use consistory_report::ReportWriter;
+use consistory_scene::lattice_view;
 use consistory_spec::{NAMED, ObjectModel, object_model_implies};
 
 use crate::args::{LatticeFormat, ModelsArgs, ModelsCommand};
 use crate::error::{CliError, OK};
+use consistory_formats::read_text;
 
 /// Lists the catalogue, shows a definition, or draws the lattice.
 pub(crate) fn models(args: &ModelsArgs) -> Result<u8, CliError> {
@@ -22,6 +27,7 @@ pub(crate) fn models(args: &ModelsArgs) -> Result<u8, CliError> {
         Some(ModelsCommand::Lattice { format: LatticeFormat::Text }) => lattice_text(),
         Some(ModelsCommand::Lattice { format: LatticeFormat::Dot }) => lattice_dot(),
         Some(ModelsCommand::Lattice { format: LatticeFormat::Svg }) => svg(),
+        Some(ModelsCommand::Lattice { format: LatticeFormat::Html }) => html()?,
     };
     std::io::stdout().write_all(text.as_bytes()).map_err(CliError::output)?;
     Ok(OK)
@@ -32,7 +38,7 @@ fn list() -> String {
         .iter()
         .map(|model| vec![model.id.to_owned(), model.title.clone(), model.source.clone()])
         .collect();
-    let mut text = "Models of registers, for `check`, `contrast` and `atlas`\n".to_owned();
+    let mut text = "Models of registers, for `check` and `contrast`\n".to_owned();
     text += &table(&["id", "model", "source"], &rows);
     let rows: Vec<Vec<String>> = levels()
         .iter()
@@ -95,7 +101,7 @@ fn show(model: &str) -> Result<String, CliError> {
     if is_path(model) {
         // Loading it reports its errors; what is shown is the text as it stands.
         load_definition(Path::new(model))?;
-        return std::fs::read_to_string(model)
+        return read_text(Path::new(model))
             .map_err(|error| CliError::file("read", Path::new(model), error));
     }
     let memory_model = |id: &str| find_memory_model(id).map(|model| model.text().to_owned());
@@ -123,30 +129,21 @@ fn show(model: &str) -> Result<String, CliError> {
 }
 
 fn svg() -> String {
-    let lattice = lattice();
-    let place = |id: &str| lattice.nodes.iter().position(|(node, _)| *node == id);
-    let top = lattice.nodes.iter().map(|(_, rank)| *rank).max().unwrap_or(0);
-    let nodes: Vec<LatticeNode> = lattice
-        .nodes
-        .iter()
-        .map(|&(id, rank)| {
-            let model = find(id).ok().or_else(|| find_level(id));
-            let title = model.map(|model| model.title.clone()).unwrap_or_default();
-            LatticeNode { id: id.to_owned(), title, level: top - rank, note: String::new() }
-        })
-        .collect();
-    let edges: Vec<LatticeEdge> = lattice
-        .edges
-        .iter()
-        .filter_map(|edge| {
-            let is_proved = edge.standing.is_proved();
-            Some(LatticeEdge {
-                stronger: place(edge.from)?,
-                weaker: place(edge.to)?,
-                label: if is_proved { String::new() } else { "conjecture".to_owned() },
-                dashed: !is_proved,
-            })
-        })
-        .collect();
-    lattice_svg(&nodes, &edges)
+    let scene = lattice_scene(&lattice(), |_, _| String::new());
+    consistory_scene::svg(&scene, &lattice_view(&scene))
+}
+
+/// Writes the lattice as an interactive report, with what tells its neighbours apart.
+fn html() -> Result<String, CliError> {
+    let options = ScanOptions::default();
+    let survey = survey(Bounds { plain: 5, extended: 3 }, &[], &options)
+        .map_err(|stopped| CliError::usage(format!("the search stopped: {stopped}")))?;
+    let write = || {
+        let mut report = ReportWriter::new(Vec::new(), "Lattice of consistency models")?;
+        let case = survey_case(&survey);
+        report.add(case.rows.len() as u64, [], &case)?;
+        report.finish(concat!("consistory ", env!("CARGO_PKG_VERSION")))
+    };
+    let bytes = write().map_err(CliError::output)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -5,12 +5,14 @@ use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+use consistory_faults::{Point, fail};
+
 use crate::args::OutputFormat;
 use crate::error::CliError;
 
 /// Standard output, or a file.
 pub(crate) enum Output {
-    Stdout(BufWriter<io::Stdout>),
+    Stdout(Lines),
     File { file: BufWriter<File>, partial: Option<Partial>, path: PathBuf },
 }
 
@@ -31,7 +33,7 @@ impl Output {
     /// found there is complete. A device, a pipe or what a link leads to is written as it is.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, CliError> {
         let Some(path) = path else {
-            return Ok(Output::Stdout(BufWriter::with_capacity(1 << 16, io::stdout())));
+            return Ok(Output::Stdout(Lines::open()?));
         };
         let is_special = std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
         let mut target = path.to_owned();
@@ -51,7 +53,9 @@ impl Output {
         match self {
             Output::Stdout(mut out) => out.flush().map_err(CliError::output),
             Output::File { mut file, partial, path } => {
-                file.flush().map_err(|e| CliError::file("write", &path, e))?;
+                fail(Point::Write)
+                    .and_then(|()| file.flush())
+                    .map_err(|e| CliError::file("write", &path, e))?;
                 let Some(partial) = partial else { return Ok(()) };
                 std::fs::rename(&partial.0, &path).map_err(|e| CliError::file("write", &path, e))
             }
@@ -63,7 +67,7 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Output::Stdout(out) => out.write(bytes),
-            Output::File { file, .. } => file.write(bytes),
+            Output::File { file, .. } => fail(Point::Write).and_then(|()| file.write(bytes)),
         }
     }
 
@@ -71,6 +75,58 @@ impl Write for Output {
         match self {
             Output::Stdout(out) => out.flush(),
             Output::File { file, .. } => file.flush(),
+        }
+    }
+}
+
+/// Standard output in blocks of whole lines: whatever ends the process or fills the disk, what is there
+/// ends with a line.
+pub(crate) struct Lines {
+    out: StandardOutput,
+    buffer: Vec<u8>,
+    /// Whether nothing more can be written.
+    is_broken: bool,
+}
+
+/// How much is gathered before it is written, in bytes.
+const BLOCK: usize = 1 << 16;
+
+impl Lines {
+    fn open() -> Result<Self, CliError> {
+        Ok(Lines { out: StandardOutput::open()?, buffer: Vec::new(), is_broken: false })
+    }
+
+    /// Writes the first bytes of the buffer.
+    fn pass_on(&mut self, length: usize) -> io::Result<()> {
+        let written = self.out.write_whole(&self.buffer[..length]);
+        self.is_broken |= written.is_err();
+        self.buffer.drain(..length);
+        written
+    }
+}
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BLOCK
+            && let Some(end) = self.buffer.iter().rposition(|&byte| byte == b'\n')
+        {
+            self.pass_on(end + 1)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.buffer.is_empty() { Ok(()) } else { self.pass_on(self.buffer.len()) }
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        // Somebody stopped early, for a reason that is told elsewhere: whole lines are printed still.
+        let end = self.buffer.iter().rposition(|&byte| byte == b'\n');
+        if let (Some(end), false) = (end, self.is_broken) {
+            let _ = self.pass_on(end + 1);
         }
     }
 }
@@ -118,7 +174,7 @@ impl StandardOutput {
     /// full disk.
     fn write_whole(&mut self, text: &[u8]) -> io::Result<()> {
         let length = self.file.metadata().ok().filter(|data| data.is_file()).map(|data| data.len());
-        let written = self.file.write_all(text);
+        let written = fail(Point::Write).and_then(|()| self.file.write_all(text));
         if let (Err(_), Some(length)) = (&written, length)
             && self.file.metadata().is_ok_and(|data| data.len() > length)
         {

@@ -3,6 +3,7 @@
 
 mod databases;
 mod judging;
+mod report;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -23,13 +24,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::args::{OutputFormat, TestArgs, TestClock};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::output::{StandardOutput, write_file};
+use crate::part::{PartEnd, run_id};
 use crate::report::quoted;
 
 /// How long a violation may be shrunk.
-const SHRINKING: Duration = Duration::from_secs(5);
+const SHRINKING_TIME: Duration = Duration::from_secs(5);
 
 /// How long it may take to tell whether levels explain a violation.
-const JUDGING: Duration = Duration::from_secs(1);
+const JUDGING_TIME: Duration = Duration::from_secs(1);
 
 /// What is tested.
 struct Subject {
@@ -45,6 +47,10 @@ pub(crate) fn test(args: &TestArgs) -> Result<u8, CliError> {
     match target(args).split_once(':') {
         Some(("jdk", name)) => jdk(args, name),
         Some(("rust", name)) => rust(args, name),
+        _ if args.part.part.is_some() => Err(CliError::with_hint(
+            "--part is for campaigns of collections",
+            "every run of a database has a seed: give each machine a --seed of its own",
+        )),
         _ => databases::test(args),
     }
 }
@@ -61,7 +67,7 @@ fn rust(args: &TestArgs, name: &str) -> Result<u8, CliError> {
     let collection = collections::find(name).ok_or_else(|| {
         let names: Vec<&str> = collections::catalogue().iter().map(|c| c.name).collect();
         CliError::with_hint(
-            format!("`{name}` is no collection of Rust that can be tested"),
+            format!("`{name}` is not a collection of Rust that can be tested"),
             format!("the collections are {}", names.join(", ")),
         )
     })?;
@@ -103,7 +109,7 @@ fn jdk(args: &TestArgs, name: &str) -> Result<u8, CliError> {
     let collection = JdkCollection::named(name).ok_or_else(|| {
         let names: Vec<&str> = JDK.iter().map(|collection| collection.name).collect();
         CliError::with_hint(
-            format!("`{name}` is no collection of the JDK that can be tested"),
+            format!("`{name}` is not a collection of the JDK that can be tested"),
             format!("the collections are {}", names.join(", ")),
         )
     })?;
@@ -141,7 +147,7 @@ fn jdk_error(error: JdkError) -> CliError {
     }
 }
 
-/// Gives the folder for what is made once and used again.
+/// Returns the folder for what is made once and used again.
 fn cache() -> PathBuf {
     let folder = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty());
     match (folder("XDG_CACHE_HOME"), folder("HOME")) {
@@ -183,11 +189,14 @@ fn campaign(args: &TestArgs, subject: &Subject) -> Result<Campaign, CliError> {
         seed: args.seed,
         ..campaign.programs
     };
+    if let Some(part) = args.part.of(args.format)? {
+        campaign.share = (part.index, part.of);
+    }
     campaign.rounds = args.rounds;
     campaign.time = args.time;
     campaign.runs = args.runs;
     campaign.failures = args.failures.max(1);
-    campaign.shrinking = SHRINKING;
+    campaign.shrinking = SHRINKING_TIME;
     campaign.infers_levels = true;
     Ok(campaign)
 }
@@ -222,12 +231,25 @@ fn conduct<R: Runner>(
         OutputFormat::Text => page(args, subject, &report, &drawings).into_bytes(),
         OutputFormat::Json => lines(args, subject, &report, &drawings),
     };
-    StandardOutput::open()?.write(&text, args.format).map_err(CliError::output)?;
-    Ok(match (report.failures.is_empty(), report.undecided) {
+    if let Some(path) = &args.report {
+        report::write_failures(path, target(args), &report)?;
+    }
+    let code = match (report.failures.is_empty(), report.undecided) {
         (false, _) => VIOLATION,
         (true, 0) => OK,
         (true, _) => UNDECIDED,
-    })
+    };
+    let mut out = StandardOutput::open()?;
+    out.write(&text, args.format).map_err(CliError::output)?;
+    if let Some(part) = args.part.part {
+        let settings = (target(args), &args.methods, &args.without, &args.model, &args.levels);
+        let sizes = (args.threads, args.calls, args.keys, args.rounds, args.seed);
+        let run = run_id("test", &(settings, sizes));
+        let lines = report.failures.len() as u64 + 1;
+        let end = PartEnd { part, command: "test", run, lines, errors: 0, code };
+        out.write(end.line().as_bytes(), args.format).map_err(CliError::output)?;
+    }
+    Ok(code)
 }
 
 /// Draws a violation, if that was asked for and it can be drawn; gives where it is.
@@ -299,12 +321,12 @@ fn page(
     page
 }
 
-/// Says whether some visibility levels explain an outcome: then so do the weakest.
+/// Returns whether some visibility levels explain an outcome: then so do the weakest.
 fn is_explicable(subject: &Subject, failure: &Failure) -> bool {
     let Ok(calls) = Calls::new(&failure.history) else { return false };
     let Ok(task) = Task::new(calls, Arc::clone(&subject.object)) else { return false };
     let weakest = ObjectModel::of_levels(&[], Level::Weak, &task.methods());
-    let budget = Budget::unlimited().with_time(JUDGING);
+    let budget = Budget::unlimited().with_time(JUDGING_TIME);
     let options = Options { budget, ..Options::default() };
     let ruling = judge_object(&task, &weakest, &options);
     ruling.judgement.verdict() == Verdict::Consistent
@@ -390,7 +412,7 @@ fn lines(
     out
 }
 
-/// Makes a progress bar on a terminal, and a hidden one elsewhere.
+/// Builds a progress bar on a terminal, and a hidden one elsewhere.
 fn progress_bar() -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

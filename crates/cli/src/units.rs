@@ -12,7 +12,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "us" | "µs" => number / 1e6,
         "m" | "min" => number * 60.0,
         "h" => number * 3600.0,
-        _ => return Err(format!("`{unit}` is no unit of time; use ms, s, m or h")),
+        _ => return Err(format!("`{unit}` is not a unit of time; use ms, s, m or h")),
     };
     Duration::try_from_secs_f64(seconds).map_err(|_| "the duration is out of range".to_owned())
 }
@@ -47,7 +47,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         "gb" => 1e9,
         "t" | "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
         "tb" => 1e12,
-        _ => return Err(format!("`{unit}` is no unit of size; use KiB, MiB or GiB")),
+        _ => return Err(format!("`{unit}` is not a unit of size; use KiB, MiB or GiB")),
     };
     let bytes = number * factor;
     if bytes < 1.0 || bytes > u64::MAX as f64 {
@@ -80,7 +80,7 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
     let share = match unit {
         "" => number,
         "%" => number / 100.0,
-        _ => return Err(format!("`{unit}` is no unit of a share; write 0.5 or 50%")),
+        _ => return Err(format!("`{unit}` is not a unit of a share; write 0.5 or 50%")),
     };
     if (0.0..=1.0).contains(&share) {
         Ok(share)

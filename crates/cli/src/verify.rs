@@ -11,16 +11,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use consistory::Court;
+use consistory_formats::files_below;
 use consistory_history::History;
+use consistory_pages::{ProtocolFindings, protocol_case};
 use consistory_protocol::{
     Checkpoint, ConstantValue, Exploration, Explorer, Model, Options, Outcome, Run, Snapshot,
     System, Unfinished, Violation,
 };
+use consistory_report::Case;
 use consistory_verdict::Budget;
 use serde_json::{Value, json};
 
 use crate::args::{OutputFormat, VerifyArgs};
 use crate::error::{CliError, OK, UNDECIDED, UNPROVED, UNREADABLE, VIOLATION, report as tell};
+use crate::limits;
+use crate::pages::Pages;
 use crate::{interrupt, run};
 use checkpoint::Keeper;
 use report::{
@@ -40,6 +45,9 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CliError> {
     // Of a folder there may be many: a line each.
     let is_table = args.paths.iter().any(|path| path.is_dir());
     let width = paths.iter().map(|path| path.display().to_string().chars().count()).max();
+    let open =
+        |path: &PathBuf| Pages::open(path, "Protocols").map(|pages| pages.counting("states"));
+    let mut pages = args.report.as_ref().map(open).transpose()?;
     let interrupt = interrupt::flag();
     let mut codes = Vec::new();
     for path in &paths {
@@ -50,6 +58,11 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CliError> {
         codes.push(match judged {
             Ok(report) => {
                 print(args, path, &report, width.filter(|_| is_table))?;
+                if let (Some(pages), Some(case)) = (&mut pages, &report.case) {
+                    let states = report.json["states"].as_u64().unwrap_or(0);
+                    let words = [("verdict", report.verdict.as_str())];
+                    pages.add(states, words, case).map_err(CliError::output)?;
+                }
                 report.verdict.exit_code()
             }
             Err(CliError::Closed) => return Err(CliError::Closed),
@@ -65,13 +78,16 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CliError> {
     if is_table && args.format == OutputFormat::Text {
         summarize(&codes, paths.len()).map_err(CliError::output)?;
     }
+    if let Some(pages) = pages {
+        pages.finish()?;
+    }
     let mut worst = [UNREADABLE, VIOLATION, UNDECIDED, UNPROVED].into_iter();
     let worst = worst.find(|code| codes.contains(code));
     Ok(worst.unwrap_or(if codes.len() < paths.len() { UNDECIDED } else { OK }))
 }
 
-/// Finds the files behind paths: files as they are, and in folders what ends in `.m`; every file
-/// there may be a descriptor.
+/// Finds the files that paths name: a file as it is, and the `.m` files of a folder; every file of
+/// a folder may be a descriptor.
 fn find(args: &VerifyArgs) -> Result<Vec<PathBuf>, CliError> {
     let mut found = Vec::new();
     for path in &args.paths {
@@ -79,31 +95,15 @@ fn find(args: &VerifyArgs) -> Result<Vec<PathBuf>, CliError> {
             found.push(path.clone());
             continue;
         }
-        let before = found.len();
-        // What is still to be visited, the next on top.
-        let mut pending = vec![(path.clone(), true)];
-        while let Some((path, is_folder)) = pending.pop() {
-            if !is_folder {
-                if args.descriptor || path.extension().is_some_and(|end| end == "m") {
-                    found.push(path);
-                }
-                continue;
-            }
-            let failed = |error| CliError::file("read", &path, error);
-            let mut entries = Vec::new();
-            for entry in std::fs::read_dir(&path).map_err(failed)? {
-                let entry = entry.map_err(failed)?;
-                let is_folder = entry.file_type().map_err(failed)?.is_dir();
-                entries.push((entry.path(), is_folder));
-            }
-            entries.sort_unstable();
-            pending.extend(entries.into_iter().rev());
-        }
-        if found.len() == before {
+        let is_wanted =
+            |path: &Path| args.descriptor || path.extension().is_some_and(|end| end == "m");
+        let inside = files_below(path, is_wanted)?;
+        if inside.is_empty() {
             let what = if args.descriptor { "file" } else { ".m file" };
             let message = format!("there is no {what} in {}", path.display());
             return Err(CliError::usage(message));
         }
+        found.extend(inside);
     }
     Ok(found)
 }
@@ -181,6 +181,8 @@ struct Report {
     text: String,
     /// For programs, besides source and verdict.
     json: Value,
+    /// For a browser, if an interactive report is written.
+    case: Option<Case>,
 }
 
 /// Prints a report, or a line of it in a table whose first column has a width.
@@ -190,7 +192,7 @@ fn print(
     report: &Report,
     width: Option<usize>,
 ) -> Result<(), CliError> {
-    let Report { verdict, headline, text, json } = report;
+    let Report { verdict, headline, text, json, .. } = report;
     let source = path.display().to_string();
     let mut out = io::stdout().lock();
     match (args.format, width) {
@@ -245,10 +247,8 @@ fn verify_protocol(
     interrupt: &Arc<AtomicBool>,
 ) -> Result<Report, CliError> {
     let started = Instant::now();
-    let budget = Budget::unlimited()
-        .with_time(args.budget)
-        .with_memory(args.memory)
-        .with_interrupt(Arc::clone(interrupt));
+    let budget =
+        limits::budget(args.budget).with_memory(args.memory).with_interrupt(Arc::clone(interrupt));
     let model = read_model(path, &args.constants)?;
     let jobs = args.jobs.count();
     // The rules of a large description take memory before anything is explored.
@@ -294,7 +294,7 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// Makes the ordinary checks, or proves that every run is sequentially consistent.
+    /// Builds the ordinary checks, or proves that every run is sequentially consistent.
     fn run(mut self, system: &System, from: Option<Checkpoint>) -> Result<Report, CliError> {
         let (budget, judge) = (&self.budget, &self.judge);
         let mut progress = Line::new(self.path);
@@ -319,33 +319,80 @@ impl Task<'_> {
 
     fn report(&self, system: &System, exploration: &Exploration) -> Result<Report, CliError> {
         let mut counts = counts(exploration);
+        let case = |report: Report, run: Option<(&Run, String)>, judged: Option<&_>| {
+            self.with_case(report, system, run, judged)
+        };
         Ok(match &exploration.outcome {
-            Outcome::Holds => match (self.missing, exploration.shape) {
-                (Some(missing), _) => unproved(missing, exploration, counts),
-                (None, None) => holds(exploration, counts),
-                (None, Some(shape)) => proved(exploration, shape, counts),
-            },
+            Outcome::Holds => {
+                let report = match (self.missing, exploration.shape) {
+                    (Some(missing), _) => unproved(missing, exploration, counts),
+                    (None, None) => holds(exploration, counts),
+                    (None, Some(shape)) => proved(exploration, shape, counts),
+                };
+                case(report, None, None)
+            }
             Outcome::Undecided { reason: Unfinished::Unexplained(found) } => {
                 counts["run"] = run_json(&found.run);
-                counts["failure"] = found.failure.to_string().into();
-                self.draw_run(system, &found.run, &found.failure.to_string())?;
+                let failure = found.failure.to_string();
+                counts["failure"] = failure.as_str().into();
+                self.draw_run(system, &found.run, &failure)?;
                 let judged = self.judge.judge(&found.history);
-                unexplained(system, found, &judged, &exploration.progress, counts)?
+                let report = unexplained(system, found, &judged, &exploration.progress, counts)?;
+                case(report, Some((&found.run, failure)), Some(&judged))
             }
-            Outcome::Undecided { reason } => undecided(reason, counts, self.kept()),
+            Outcome::Undecided { reason } => {
+                case(undecided(reason, counts, self.kept()), None, None)
+            }
             Outcome::Violated { violation: Violation::Graph { failure, history }, run } => {
                 counts["run"] = run_json(run);
-                counts["failure"] = failure.to_string().into();
-                self.draw_run(system, run, &failure.to_string())?;
+                let failure = failure.to_string();
+                counts["failure"] = failure.as_str().into();
+                self.draw_run(system, run, &failure)?;
                 let judged = self.settle(history)?;
-                refuted(run, &failure.to_string(), history, &judged, exploration, counts)?
+                let report = refuted(run, &failure, history, &judged, exploration, counts)?;
+                case(report, Some((run, failure)), Some(&judged))
             }
             Outcome::Violated { violation, run } => {
                 counts["run"] = run_json(run);
-                self.draw_run(system, run, &what_is_wrong(violation))?;
-                wrong(violation, run, &exploration.progress, counts)
+                let wrongness = what_is_wrong(violation);
+                self.draw_run(system, run, &wrongness)?;
+                let report = wrong(violation, run, &exploration.progress, counts);
+                case(report, Some((run, wrongness)), None)
             }
         })
+    }
+
+    /// Adds the page for a browser if it is wanted.
+    fn with_case(
+        &self,
+        report: Report,
+        system: &System,
+        run: Option<(&Run, String)>,
+        judged: Option<&consistory::Verdict<'_>>,
+    ) -> Report {
+        if self.args.report.is_none() {
+            return report;
+        }
+        let source = self.path.display().to_string();
+        let number = |key: &str| report.json[key].to_string();
+        let mut recheck = format!("consistory verify {}", consistory::shell_word(&source));
+        if self.args.plain {
+            recheck += " --plain";
+        }
+        let case = protocol_case(&ProtocolFindings {
+            source: &source,
+            verdict: report.verdict.as_str(),
+            headline: &report.headline,
+            text: &report.text,
+            facts: vec![
+                ("states".to_owned(), number("states")),
+                ("depth".to_owned(), number("depth")),
+            ],
+            run: run.map(|(run, caption)| (system, run, caption)),
+            judged,
+            recheck,
+        });
+        Report { case: Some(case), ..report }
     }
 
     /// Says why nothing was explored.
@@ -354,7 +401,7 @@ impl Task<'_> {
         CliError::usage(format!("{}: {reason}", file.display()))
     }
 
-    /// Gives the checkpoint from which a search that ended can go on.
+    /// Returns the checkpoint from which a search that ended can go on.
     fn kept(&self) -> Option<&Path> {
         self.args.checkpoint.as_deref().filter(|_| self.keeper.is_kept)
     }

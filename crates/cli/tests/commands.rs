@@ -203,7 +203,7 @@ fn a_store_order_that_does_not_fit_is_no_violation() {
     assert!(beside.starts_with("The search went on"), "{beside}");
 }
 
-/// What fails first is fine, but store buffering shows behind it: the search goes on to there.
+/// What fails first is fine, but store buffering shows after it: the search goes on to there.
 #[test]
 fn a_violation_is_found_behind_runs_that_do_not_fit() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! `contrast`, `atlas` and `record`, from the outside.
+//! `contrast` and `record`, from the outside.
 
 mod support;
 
@@ -77,31 +77,6 @@ fn exit_codes_say_what_was_found() {
 }
 
 #[test]
-fn an_atlas_lists_every_pair_once() {
-    let folder = Folder::new();
-    let ran = folder.run("atlas --bound 4 --extended 2 --histories found --format json");
-    assert_eq!(ran.code, 0, "{}", ran.err);
-    let lines = ran.lines();
-    assert_eq!(lines.len(), 11 * 10);
-    let answer = |from: &str, to: &str| {
-        let line = lines.iter().find(|l| l["from"] == from && l["to"] == to).unwrap();
-        line["answer"].as_str().unwrap().to_owned()
-    };
-    assert_eq!(answer("sc", "tso"), "implied");
-    assert_eq!(answer("tso", "sc"), "smallest");
-    assert_eq!(answer("tso", "ccv"), "implied");
-    assert_eq!(answer("wccm", "ccv"), "implied");
-    assert_eq!(answer("wsc", "sc"), "open");
-    let written = folder.run("check found --model all --format json");
-    assert!(written.code == 1 && !written.lines().is_empty(), "{}", written.err);
-    let svg = folder.run("atlas --bound 4 --extended 2 --format svg").out;
-    assert!(svg.starts_with("<svg") && svg.contains("r(y,0)"));
-    let text = folder.run("atlas --bound 4 --extended 2").out;
-    assert!(text.contains("tso   /> sc    t0: w(x,1) r(y,0) // t1: w(y,1) r(x,0)"), "{text}");
-    assert_eq!(folder.run("atlas --bound 12 --budget 20ms").code, 3);
-}
-
-#[test]
 fn what_the_processor_did_is_written_as_histories() {
     let folder = Folder::new();
     let ran =
@@ -113,53 +88,4 @@ fn what_the_processor_did_is_written_as_histories() {
     let hist = folder.run("record cpu --rounds 3 --operations 1");
     assert_eq!(hist.out.matches("---").count(), 2, "{}", hist.out);
     assert_eq!(folder.run("record cpu --threads 0").code, 2);
-}
-
-/// The histories of the documentation, as far as a small survey of plain histories goes.
-#[test]
-fn the_atlas_of_the_documentation_is_current() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = std::fs::read_to_string(root.join("docs/atlas.md")).unwrap();
-    let mut shown: Vec<(String, String, String)> = Vec::new();
-    for entry in std::fs::read_dir(root.join("corpus/atlas")).unwrap() {
-        let file = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        let is_comment = |line: &&str| line.starts_with('#');
-        let history: String =
-            file.lines().filter(|line| !is_comment(line)).map(|line| format!("{line}\n")).collect();
-        assert!(page.contains(&history), "the page shows\n{history}");
-        let pairs = file.lines().filter_map(|line| line.strip_prefix("# separates: "));
-        for (from, to) in
-            pairs.flat_map(|line| line.split("; ")).filter_map(|p| p.split_once(" > "))
-        {
-            shown.push((from.to_owned(), to.to_owned(), history.clone()));
-        }
-    }
-    let written = Folder::new().run("atlas --bound 1 --extended 1 --format markdown").out;
-    let heading = "\n## Isolation levels";
-    let levels = &written[written.find(heading).expect("what is written has the levels")..];
-    if std::env::var_os("UPDATE_EXPECT").is_some() {
-        let before = page.find(heading).map_or(&*page, |at| &page[..at]);
-        std::fs::write(root.join("docs/atlas.md"), format!("{before}{levels}")).unwrap();
-    } else {
-        assert!(page.ends_with(levels), "UPDATE_EXPECT=1 rewrites the page\n{levels}");
-    }
-    const BOUND: usize = 5;
-    let operations = |history: &str| history.matches('(').count();
-    shown.retain(|(_, _, history)| {
-        operations(history) <= BOUND && !history.contains("rmw") && !history.contains(" f")
-    });
-    let ran = Folder::new().run(&format!("atlas --bound {BOUND} --extended 1 --format json"));
-    let mut found: Vec<(String, String, String)> = ran
-        .lines()
-        .iter()
-        .filter(|line| line["answer"] == "smallest")
-        .map(|line| {
-            let text = |key: &str| line[key].as_str().unwrap().to_owned();
-            (text("from"), text("to"), text("history"))
-        })
-        .collect();
-    shown.sort();
-    found.sort();
-    assert!(found.len() > 40, "{}", found.len());
-    assert_eq!(shown, found);
 }

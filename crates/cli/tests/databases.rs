@@ -50,8 +50,9 @@ fn check_run(folder: &Folder, ended: &Ended, models: &str) {
     let operations = folder.read("run/history.jsonl").lines().count() as u64;
     assert_eq!(last["operations"].as_u64(), Some(operations));
     assert!(operations > 0, "nothing was recorded: {last}");
-    let report = folder.read("run/report.html");
-    assert!(report.starts_with("<!doctype html>") && report.contains("Rates and latencies"));
+    assert!(folder.read("run/report.html").starts_with("<!doctype html>"));
+    let report = folder.read_report("run/report.html");
+    assert!(report.contains("Latency of requests"), "{report}");
     let again = folder.run(&format!("check run/history.jsonl --model {models} --format json"));
     let judged: Value = serde_json::from_str(again.out.lines().next().unwrap()).unwrap();
     let verdict = |of: &Value, model: &str| {
@@ -203,6 +204,115 @@ fn postgres_answers_and_survives_a_kill() {
     assert_ne!(ended.code, 1, "{}", ended.last);
 }
 
+#[test]
+fn what_was_found_is_tried_again() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/broken_store.py");
+    let script = script.canonicalize().unwrap().display().to_string();
+    let folder = Folder::new();
+    let ended = test(
+        &folder,
+        &format!("--command {script} --system {script} --nodes n1,n2 --time 5s --reproduce 1"),
+    );
+    if is_missing(&ended) {
+        return;
+    }
+    check_run(&folder, &ended, "cc,sc");
+    assert!(!folder.path().join("run/last-line.json").exists());
+    // One line has it all.
+    let again = &ended.last["reproduced"];
+    assert_eq!(ended.last["system"], "command");
+    match ended.code {
+        1 => assert_eq!((&again["runs"], &again["clients"]), (&1.into(), &3.into())),
+        _ => assert!(again.is_null()),
+    }
+}
+
+/// PostgreSQL's answers come late after a pause; none of them may be taken for another one's.
+#[test]
+fn postgres_serializes_transactions_through_a_pause() {
+    let folder = Folder::new();
+    let ended = test(&folder, "postgres --workload list-append --faults pause --time 7s");
+    if is_missing(&ended) {
+        return;
+    }
+    check_run(&folder, &ended, "rc,ser");
+    assert_ne!(ended.code, 1, "{}", ended.last);
+}
+
+/// Reads what was measured of a fault: round trips that were answered, of how many, and the median in
+/// milliseconds.
+fn measured(folder: &Folder, event: &str) -> Vec<(u32, u32, f64)> {
+    let faults = folder.read("run/faults.jsonl");
+    let lines = faults.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines
+        .filter(|line| line["event"] == event)
+        .map(|line| {
+            let text = line["text"].as_str().unwrap().to_owned();
+            let (_, numbers) = text.split_once(": ").unwrap();
+            let words: Vec<&str> = numbers.split([' ', ',']).filter(|w| !w.is_empty()).collect();
+            let median = words.iter().position(|word| *word == "median").map(|at| words[at + 1]);
+            let median = median.map_or(0.0, |text| text.parse().unwrap());
+            (words[0].parse().unwrap(), words[2].parse().unwrap(), median)
+        })
+        .collect()
+}
+
+#[test]
+fn slow_and_lossy_links_are_what_they_say() {
+    for fault in ["slow", "lossy"] {
+        let folder = Folder::new();
+        let ended = test(&folder, &format!("redis --faults {fault} --time 6s"));
+        if is_missing(&ended) || ended.stderr.contains("/dev/net/tun") {
+            return;
+        }
+        check_run(&folder, &ended, "cc,sc");
+        let (during, after) = (measured(&folder, "measured"), measured(&folder, "healed"));
+        let (&[(answered, sent, median)], &[(healed, _, _)]) = (&during[..], &after[..]) else {
+            panic!("one fault begins and ends: {}", ended.last)
+        };
+        if fault == "slow" {
+            // 50 ms each way; a busy machine can only add to it.
+            assert!(median >= 100.0 && answered > 0, "{median} ms, {answered} answered");
+        } else {
+            // 0.7 * 0.7 of the round trips survive.
+            let share = f64::from(answered) / f64::from(sent);
+            assert!((0.2..0.8).contains(&share), "{answered} of {sent} answered");
+        }
+        assert!(healed * 10 > sent * 9, "{healed} of {sent} answered once it is over");
+    }
+}
+
+#[test]
+fn recordings_are_exported_to_jepsen_and_plume() {
+    let folder = Folder::new();
+    let ended = test(&folder, "sqlite --time 1s --workload rw-register");
+    assert_eq!(ended.code, 0, "{}", ended.last);
+    let judged = |file: &str| {
+        let ran = folder.run(&format!("check {file} --model ser --format json"));
+        let line: Value = serde_json::from_str(ran.out.lines().next().unwrap_or("{}")).unwrap();
+        (line["operations"].clone(), line["results"][0]["verdict"].clone())
+    };
+    let (operations, verdict) = judged("run/history.jsonl");
+    assert_eq!(verdict, "consistent");
+    for (format, file) in [("edn", "run.edn"), ("plume", "run.txt")] {
+        let plain = if format == "plume" { "--without-times" } else { "" };
+        let ran = folder.run(&format!("convert run/history.jsonl --to {format} {plain} -o {file}"));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let (_, again) = judged(file);
+        assert_eq!(again, "consistent", "{format}");
+    }
+    assert!(operations.as_u64().unwrap() > 0);
+}
+
+#[test]
+fn clients_stop_after_their_operations() {
+    let folder = Folder::new();
+    let ended = test(&folder, "sqlite --time 60s --operations 20 --clients 3 --keys 2");
+    check_run(&folder, &ended, "cc,sc");
+    // Each client's own, and the last read of each key.
+    assert_eq!(ended.last["operations"], 3 * 20 + 2);
+}
+
 /// Returns all processes below another one.
 fn below(root: u32) -> Vec<u32> {
     let mut found = vec![root];
@@ -263,4 +373,47 @@ fn a_run_that_is_killed_leaves_no_process_and_a_valid_history() {
     }
     let ran = folder.run("check killed/history.jsonl --model cc");
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn a_run_that_is_killed_inside_is_no_verdict() {
+    let folder = Folder::new();
+    if is_missing(&test(&folder, "redis --time 1s")) {
+        return;
+    }
+    let mut tool: Command = folder.command("test redis --time 60s --output killed");
+    let tool = tool.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let outside = tool.id();
+    let history = folder.path().join("killed/history.jsonl");
+    while std::fs::read_to_string(&history).map_or(0, |text| text.lines().count()) < 50 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    // The first processes below are unshare and the program inside, in whatever order.
+    let inside = below(outside).into_iter().skip(1).find(|pid| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.ends_with(b"\0") && !words.starts_with(b"unshare") && !words.starts_with(b"setpriv")
+    });
+    let killed = Command::new("kill").args(["-9", &inside.unwrap().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output = tool.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("the test was killed") && said.contains("history.jsonl"), "{said}");
+}
+
+#[test]
+fn an_embedded_database_leaves_no_files_when_it_is_killed() {
+    let folder = Folder::new();
+    let mut tool: Command = folder.command("test sqlite --time 60s --output killed");
+    let mut tool = Killed(tool.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let data = folder.path().join("killed/data");
+    while !data.join("sqlite.db").exists() {
+        assert!(tool.0.try_wait().unwrap().is_none(), "it ended before it was killed");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    tool.0.kill().unwrap();
+    tool.0.wait().unwrap();
+    while data.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
 }

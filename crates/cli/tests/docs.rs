@@ -228,7 +228,7 @@ impl Shell {
         Shell { folder, path }
     }
 
-    /// Gives what a command prints on both streams; `$?` is the exit code of the one before.
+    /// Returns what a command prints on both streams; `$?` is the exit code of the one before.
     fn run(&self, command: &str, code: &mut i32) -> String {
         let script = format!("exec 2>&1; (exit {code}); {command}");
         let output = Command::new("sh")
@@ -239,13 +239,13 @@ impl Shell {
             .unwrap();
         *code = output.status.code().expect("it was not killed");
         let text = String::from_utf8(output.stdout).unwrap();
-        // A page ends a block right behind the last line.
+        // A page ends a block right after the last line.
         let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
         if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" }
     }
 }
 
-/// Says whether a page shows what was printed, but for times and layout.
+/// Returns whether a page shows what was printed, but for times and layout.
 fn is_same(shown: &str, printed: &str) -> bool {
     let plain = |text: &str| -> Vec<String> { text.lines().map(without_times).collect() };
     plain(shown) == plain(printed)
@@ -329,7 +329,7 @@ fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, link)| !link.contains("://") && !link.starts_with("mailto:"))
 }
 
-/// Gives the names by which a page's headings are linked to.
+/// Returns the names by which a page's headings are linked to.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut is_fenced = false;
     let headings = text.lines().filter(|line| {
@@ -346,7 +346,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Gives the path that a link of a page leads to.
+/// Returns the path that a link of a page leads to.
 fn beside(page: &Path, link: &str) -> PathBuf {
     let mut path = page.parent().expect("a page is in a folder").to_path_buf();
     for part in Path::new(link).components() {

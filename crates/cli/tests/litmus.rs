@@ -18,7 +18,7 @@ fn outcomes_are_as_the_contract_says() {
         assert_eq!(ran.code, 0, "{}", ran.err);
         let lines: Vec<Value> =
             ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let outcome = |a: i64, b: i64| json!({"EAX": a, "EBX": b});
+        let outcome = |a: i64, b: i64| json!({"0:EAX": a, "1:EBX": b});
         let strong = json!([outcome(0, 1), outcome(1, 0), outcome(1, 1)]);
         let weak = json!([outcome(0, 0), outcome(0, 1), outcome(1, 0), outcome(1, 1)]);
         for (line, (model, outcomes, verdict)) in
@@ -122,7 +122,7 @@ fn a_definition_with_errors_is_shown_with_their_places() {
     folder.write("own.cat", "\"Own\"\nacyclic po | wr\n");
     let ran = folder.run("litmus outcomes SB.litmus --model own.cat");
     assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("undefined name `wr`") && ran.err.contains("own.cat:2:14"));
+    assert!(ran.err.contains("nothing is called `wr` here") && ran.err.contains("own.cat:2:14"));
 }
 
 #[test]

@@ -28,9 +28,17 @@ fn an_unknown_model_lists_every_family_and_suggests_the_nearest() {
     folder.write("kept.hist", KEPT);
     let ran = folder.run("check kept.hist --model ccvv");
     assert_eq!(ran.code, 2);
-    for said in ["`ccvv`", "did you mean `ccv`", "models of registers are cc", "linearizability"] {
+    for said in [
+        "`ccvv`",
+        "did you mean `ccv`",
+        "models of registers are cc",
+        "models of transactions are rc",
+        "linearizability",
+    ] {
         assert!(ran.err.contains(said), "{}", ran.err);
     }
+    let ran = folder.run("check kept.hist --model serializable");
+    assert!(ran.err.contains("did you mean `ser`?"), "{}", ran.err);
 }
 
 #[test]

@@ -88,6 +88,120 @@ fn verdicts_that_are_turned_round_are_rejected() {
     );
 }
 
+/// Makes histories of transactions on stores of every level, and judges them by every level.
+fn judged_levels(order: &str) -> Folder {
+    let folder = Folder::new();
+    let count = if std::env::var_os("CONSISTORY_DEEP").is_some() { 60 } else { 4 };
+    let extras = [
+        "",
+        "--lists",
+        "--aborted 0.2 --indeterminate 0.3",
+        "--lists --aborted 0.2 --indeterminate 0.3",
+        "--values 2",
+        "--plant 2 --values 3",
+        "--times",
+    ];
+    for (i, level) in ["rc", "ra", "tcc", "psi", "pc", "si", "ser"].into_iter().enumerate() {
+        for (j, extra) in extras.into_iter().enumerate() {
+            let ran = folder.run(&format!(
+                "generate --transactions --level {level} --sessions 4 --operations 14 --variables 2 \
+                 --size 1..3 --count {count} --seed {} {extra} -o {level}-{j}.hist",
+                7 * i + j
+            ));
+            assert_eq!(ran.code, 0, "{}", ran.err);
+        }
+    }
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/transactions");
+    for file in std::fs::read_dir(corpus).unwrap() {
+        let file = file.unwrap();
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        folder.write(file.file_name().to_str().unwrap(), &text);
+    }
+    let levels = "rc,ra,tcc,pc,psi,si,ser";
+    let ran = folder.run(&format!("check . --model {levels} --order {order} --format json"));
+    assert!(ran.code < 2, "{}", ran.err);
+    folder.write("verdicts.json", &ran.out);
+    folder
+}
+
+#[test]
+fn a_second_checker_agrees_about_isolation_levels() {
+    for order in ["none", "session", "realtime"] {
+        let folder = judged_levels(order);
+        let (code, text) = recheck(&folder, "verdicts.json");
+        assert_eq!(code, Some(0), "{text}");
+        let sums = text.lines().last().unwrap_or_default();
+        let accepted = sums.split(' ').next().and_then(|number| number.parse::<u32>().ok());
+        assert!(accepted.is_some_and(|accepted| accepted > 1000), "{text}");
+        assert!(sums.contains(" 0 rejected, 0 skipped"), "{text}");
+    }
+}
+
+#[test]
+fn both_checkers_reject_the_same_damaged_proofs_of_isolation_levels() {
+    let folder = judged_levels("session");
+    let mut forged = String::new();
+    let mut random = consistory_testkit::Random(5);
+    for line in folder.read("verdicts.json").lines() {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        for result in line["results"].as_array_mut().unwrap() {
+            damage(result, &mut random);
+        }
+        forged += &format!("{line}\n");
+    }
+    folder.write("forged.json", &forged);
+    let (_, text) = recheck(&folder, "forged.json");
+    let ran = folder.run("certify forged.json");
+    let counts = |text: &str| -> Vec<u32> {
+        let last = text.lines().last().unwrap_or_default();
+        last.split(", ")
+            .take(2)
+            .map(|part| part.split(' ').next().unwrap().parse().unwrap())
+            .collect()
+    };
+    let (ours, other) = (counts(&ran.out), counts(&text));
+    assert_eq!(ours, other, "{}\n{text}", ran.out);
+    // A commit order that was turned round may happen to be another one.
+    assert!(ours[0] * 50 < ours[1], "{}", ran.out);
+}
+
+/// Turns a verdict round, or breaks an edge or the order of its certificate.
+fn damage(result: &mut Value, random: &mut consistory_testkit::Random) {
+    let how = random.below(4);
+    let is_consistent = result["verdict"] == "consistent";
+    let certificate = &mut result["certificate"];
+    match certificate["kind"].as_str() {
+        Some("cycle") if how > 0 => {
+            let edges = certificate["edges"].as_array_mut().unwrap();
+            let at = random.below(edges.len());
+            match how {
+                1 => {
+                    let other = if edges[at]["relation"] == "so" { "wr" } else { "so" };
+                    edges[at]["relation"] = other.into();
+                }
+                2 => {
+                    let (from, to) = (edges[at]["from"].clone(), edges[at]["to"].clone());
+                    (edges[at]["from"], edges[at]["to"]) = (to, from);
+                }
+                _ => {
+                    edges.pop();
+                }
+            }
+        }
+        Some("order") if how > 0 && certificate["order"].as_array().unwrap().len() > 1 => {
+            let order = certificate["order"].as_array_mut().unwrap();
+            match how {
+                1 => {
+                    order.pop();
+                }
+                2 => order.reverse(),
+                _ => order.push(order[0].clone()),
+            }
+        }
+        _ => result["verdict"] = if is_consistent { "violation" } else { "consistent" }.into(),
+    }
+}
+
 /// Judges one history, changes its line, and returns what `certify` makes of it.
 fn certified(change: impl Fn(&mut String)) -> (i32, String) {
     let folder = Folder::new();

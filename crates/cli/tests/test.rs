@@ -73,7 +73,7 @@ fn collections_of_rust_are_tested_if_they_are_built_in() {
     assert_eq!(ran.code, 1, "{}", ran.out);
     assert!(ran.out.contains("remove(0)"), "{}", ran.out);
     for (args, expected) in [
-        ("test rust:std::HashMap", "error: `std::HashMap` is no collection of Rust"),
+        ("test rust:std::HashMap", "error: `std::HashMap` is not a collection of Rust"),
         ("test rust:scc --without fly", "error: scc::HashMap has no method `fly`"),
     ] {
         let ran = folder.run(args);
@@ -87,7 +87,7 @@ fn what_cannot_be_tested_is_said() {
     let folder = Folder::new();
     for (args, expected) in [
         ("test map", "error: `map` is not a target"),
-        ("test jdk:HashMap", "error: `HashMap` is no collection of the JDK that can be tested"),
+        ("test jdk:HashMap", "error: `HashMap` is not a collection of the JDK that can be tested"),
         ("test jdk:Broken --methods put,fly", "error: Broken has no method `fly`"),
         ("test jdk:Broken --without fly", "error: Broken has no method `fly`"),
         ("test jdk:Broken --model sc", "error: `sc` is not a model of objects"),

@@ -197,7 +197,7 @@ fn connections_are_taken_and_each_line_is_answered() {
         let (stream, reader) = (&mut streams[i % 2], &mut readers[i % 2]);
         writeln!(stream, "{line}").unwrap();
         let mut answer = String::new();
-        // Whatever comes behind the end is not answered.
+        // Whatever comes after the end is not answered.
         if reader.read_line(&mut answer).is_ok() && !answer.is_empty() {
             assert_eq!(answer, "ok\n");
         }

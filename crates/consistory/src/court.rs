@@ -8,16 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use consistory_check::{Engine, Model as RegisterModel, Tuning};
 use consistory_history::History;
+use consistory_models::linearizability;
 use consistory_objects::{Inference, Levels, infer_levels};
+use consistory_registers::{Engine, Model as RegisterModel, Tuning};
 use consistory_spec::{Level, Object, ObjectModel, parse_axioms, parse_levels};
 use consistory_verdict::{
-    Budget, ClientOrder, Family, Level as IsolationLevel, Options, Ruling, Stopped,
+    Budget, ClientOrder, Family, Gauge, Judgement, Level as IsolationLevel, Options, Ruling,
+    Stopped,
 };
-use consistory_work::{catch_panic, pipeline};
+use consistory_work::{catch_panic, pipeline, side_by_side};
 
 use crate::held::Held;
 use crate::model::{Model, Rejection};
@@ -33,6 +35,9 @@ use crate::{Case, Error, objects, registers, transactions};
 pub const DEFAULT_BUDGET: Duration = Duration::from_secs(60);
 /// Memory that the tables for one history may take, in bytes, unless told otherwise.
 pub const DEFAULT_MEMORY: u64 = 4 << 30;
+
+/// The least time that reading a history has.
+pub const MIN_READING_TIME: Duration = Duration::from_millis(100);
 
 /// Histories with fewer operations have their certificates checked by one thread.
 const PARALLEL_CERTIFY_OPS: usize = 20_000;
@@ -93,6 +98,7 @@ pub(crate) struct Settings {
     pub(crate) jobs: usize,
     engine: Engine,
     interrupt: Option<Arc<AtomicBool>>,
+    gauge: Option<Gauge>,
     certify: Certify,
     observer: Option<Observer>,
     pub(crate) order: ClientOrder,
@@ -106,7 +112,11 @@ enum Certify {
 
 impl Settings {
     pub(crate) fn budget(&self) -> Budget {
-        let budget = Budget::unlimited().with_time(self.time).with_memory(self.memory);
+        let budget = match &self.gauge {
+            Some(gauge) => Budget::unlimited().with_gauge(gauge.clone()),
+            None => Budget::unlimited(),
+        };
+        let budget = budget.with_time(self.time).with_memory(self.memory);
         match &self.interrupt {
             Some(flag) => budget.with_interrupt(Arc::clone(flag)),
             None => budget,
@@ -124,6 +134,10 @@ impl Settings {
         Options { budget: self.budget(), jobs, tuning }
     }
 
+    pub(crate) fn certify_options(&self, jobs: usize) -> Options {
+        Options { budget: self.budget(), jobs, tuning: () }
+    }
+
     pub(crate) fn object_options(&self, jobs: usize) -> consistory_objects::Options {
         objects::options(self.budget(), jobs)
     }
@@ -136,23 +150,23 @@ impl Default for Court {
 }
 
 impl Court {
-    /// Makes a court for histories of any family; the object of calls is inferred.
+    /// Builds a court for histories of any family; the object of calls is inferred.
     pub fn new() -> Self {
         Court::on(Subject::Any)
     }
 
-    /// Makes a court for reads and writes of registers.
+    /// Builds a court for reads and writes of registers.
     pub fn registers() -> Self {
         Court::on(Subject::Registers)
     }
 
-    /// Makes a court for calls of a ready object, such as `queue` or `register(0)`, or of the object
+    /// Builds a court for calls of a ready object, such as `queue` or `register(0)`, or of the object
     /// that a file describes.
     pub fn object(name: &str) -> Result<Self, Error> {
         Ok(Court::on(Subject::Object(NamedObject::load(name)?)))
     }
 
-    /// Makes a court for calls of an object of your own.
+    /// Builds a court for calls of an object of your own.
     ///
     /// ```
     /// use consistory::spec::{Specification, Value};
@@ -189,6 +203,7 @@ impl Court {
                 jobs: std::thread::available_parallelism().map_or(1, usize::from),
                 engine: Engine::Auto,
                 interrupt: None,
+                gauge: None,
                 certify: Certify::Every,
                 observer: None,
                 order: ClientOrder::default(),
@@ -197,7 +212,7 @@ impl Court {
         }
     }
 
-    /// Makes a court for one model.
+    /// Builds a court for one model.
     pub(crate) fn with_model(model: Model, settings: Settings) -> Self {
         let court = match model {
             Model::Register(model) => {
@@ -295,6 +310,12 @@ impl Court {
             let expected = Family::Transactions;
             return Err(Error::WrongFamily { id: model.id().into(), expected });
         }
+        if matches!(self.subject, Subject::Any) && self.asks_only_for_linearizability() {
+            // Next to other models of registers it is one of them.
+            self.objects = Arc::default();
+            self.named[1] = 0;
+            self.add_register_model(RegisterModel::Catalogued(linearizability()))?;
+        }
         if matches!(self.subject, Subject::Object(_)) || self.named[1] > 0 {
             return Err(Error::WrongFamily { id: model.id().into(), expected: Family::Objects });
         }
@@ -311,6 +332,9 @@ impl Court {
             return Err(Error::WrongFamily { id: model.id.into(), expected });
         }
         if matches!(self.subject, Subject::Registers) || self.named[0] > 0 {
+            if model.id == "linearizability" {
+                return self.add_register_model(RegisterModel::Catalogued(linearizability()));
+            }
             return Err(Error::WrongFamily { id: model.id.into(), expected: Family::Registers });
         }
         if !self.objects.iter().any(|known| known.id == model.id) {
@@ -377,6 +401,21 @@ impl Court {
     pub fn interrupt(mut self, flag: Arc<AtomicBool>) -> Self {
         self.settings.interrupt = Some(flag);
         self
+    }
+
+    /// Measures time and memory by a gauge, instead of the clock and what deciders account for.
+    #[must_use]
+    pub fn gauge(mut self, gauge: Gauge) -> Self {
+        self.settings.gauge = Some(gauge);
+        self
+    }
+
+    /// Returns the budget that reading a history has: the time of a model, and half of its memory, since
+    /// what was read is there twice while the history is built from it. Less than
+    /// [`MIN_READING_TIME`] would only say that a file takes time to be opened.
+    pub fn reading_budget(&self) -> Budget {
+        let Settings { time, memory, .. } = self.settings;
+        self.settings.budget().with_time(time.max(MIN_READING_TIME)).with_memory(memory / 2)
     }
 
     /// Calls a function at each stage of a judgement, from any thread.
@@ -464,11 +503,20 @@ impl Court {
 
     fn hear<'h>(&self, history: Held<'h>, place: Place) -> Result<Report<'h>, Error> {
         let turn = Turn::start(&self.at_work);
+        let _tenant = self.settings.gauge.as_ref().map(Gauge::enter);
         // Histories that are judged at the same time share the threads.
         let jobs = (self.settings.jobs / turn.at_work).max(1);
         match self.family(&history) {
             Family::Registers => self.hear_registers(history, place, jobs),
-            Family::Objects => self.hear_calls(history, place, jobs),
+            Family::Objects => match self.hear_in_real_time(&history, &place, jobs)? {
+                InRealTime::Judged(report) => Ok(report),
+                InRealTime::OtherQuestion => self.hear_calls(history, place, jobs),
+                InRealTime::Open => {
+                    let mut court = self.clone();
+                    court.settings.time /= 2;
+                    court.hear_calls(history, place, jobs)
+                }
+            },
             Family::Transactions => self.hear_transactions(history, place, jobs),
         }
     }
@@ -509,6 +557,59 @@ impl Court {
             return Err(Error::NoneApplies { reason });
         }
         Ok(self.report(history, place, None, ruled, group, jobs))
+    }
+
+    fn asks_only_for_linearizability(&self) -> bool {
+        let is_it = matches!(&self.objects[..], [model] if model.id == "linearizability");
+        is_it && self.levels.is_none() && self.group.is_none()
+    }
+
+    /// Judges linearizability of reads and writes that have times, whether they are recorded as such
+    /// or as calls of an object that is a register, or registers by key.
+    ///
+    /// It takes half of the time, which does not suffice only if values repeat; the search over calls
+    /// then has the other half.
+    fn hear_in_real_time<'h>(
+        &self,
+        history: &Held<'h>,
+        place: &Place,
+        jobs: usize,
+    ) -> Result<InRealTime<'h>, Error> {
+        if !self.asks_only_for_linearizability() {
+            return Ok(InRealTime::OtherQuestion);
+        }
+        let named = match &self.subject {
+            Subject::Object(named) => Some(named.clone()),
+            _ if history.has_calls() => Some(of_history(&place.source, history)?),
+            _ => None,
+        };
+        let registers = match &named {
+            Some(named) if history.has_calls() => {
+                let Some(made) = named.as_registers(history) else {
+                    return Ok(InRealTime::OtherQuestion);
+                };
+                Held::Shared(Arc::new(made))
+            }
+            _ => history.clone(),
+        };
+        let model = RegisterModel::Catalogued(linearizability());
+        if model.definition().applies(&registers).is_err() || !model.has_decider(&registers) {
+            return Ok(InRealTime::OtherQuestion);
+        }
+        let operations = registers.len();
+        self.settings.observe(Stage::Judging { operations, models: 1 });
+        let mut options = self.settings.register_options(jobs);
+        options.budget = options.budget.share(2);
+        let ruling = registers::judge(&registers, std::slice::from_ref(&model), &options);
+        let Ok(ruling) = ruling.into_iter().next().expect("one model has one ruling") else {
+            return Ok(InRealTime::OtherQuestion);
+        };
+        if let Judgement::Undecided(Stopped::Time { .. }) = ruling.judgement {
+            return Ok(InRealTime::Open);
+        }
+        let ruled = vec![(Model::Register(model), ruling)];
+        let report = self.report(registers, place.clone(), named, ruled, None, jobs);
+        Ok(InRealTime::Judged(report))
     }
 
     fn hear_calls<'h>(
@@ -585,11 +686,12 @@ impl Court {
         group: Option<Group>,
         jobs: usize,
     ) -> Report<'h> {
-        let rejections = self.rejections(&history, &ruled, jobs);
+        let checked = self.have_checked(&history, &ruled, jobs);
         let verdicts: Vec<Verdict<'h>> = ruled
             .into_iter()
-            .zip(rejections)
-            .map(|((model, ruling), rejection)| {
+            .zip(checked)
+            .map(|((model, mut ruling), (rejection, time))| {
+                ruling.time += time;
                 let (history, settings) = (history.clone(), self.settings.clone());
                 let verdict = Verdict { history, model, ruling, rejection: None, settings };
                 verdict.withheld_if(rejection)
@@ -600,43 +702,65 @@ impl Court {
     }
 
     /// Has the certificates checked, those of a large history side by side; returns why one was
-    /// rejected.
-    fn rejections(
+    /// rejected, and how long the check took.
+    ///
+    /// A check has what deciding has left of the time for its model.
+    fn have_checked(
         &self,
         history: &History,
         ruled: &[(Model, Ruling)],
         jobs: usize,
-    ) -> Vec<Option<Rejection>> {
+    ) -> Vec<(Option<Rejection>, Duration)> {
         if self.settings.certify == Certify::None {
-            return vec![None; ruled.len()];
+            return vec![(None, Duration::ZERO); ruled.len()];
         }
-        let budget = || self.settings.budget();
+        let is_large = history.len() >= PARALLEL_CERTIFY_OPS;
+        let together = if is_large { jobs.min(ruled.len()).max(1) } else { 1 };
+        let alone = self.settings.certify_options(if is_large { jobs } else { 1 });
+        let part = Options {
+            budget: alone.budget.with_part_of_memory(together),
+            jobs: (alone.jobs / together).max(1),
+            ..alone.clone()
+        };
         let (done, total) = (AtomicUsize::new(0), ruled.len());
         self.settings.observe(Stage::Certifying { done: 0, total });
-        let rejection = |(model, ruling): &(Model, Ruling)| {
-            let rejection = model.accept_ruling(history, ruling, &budget()).err();
+        // Certificates of isolation levels have much in common.
+        let levels: Option<Vec<(IsolationLevel, &Ruling)>> = ruled
+            .iter()
+            .map(|(model, ruling)| match model {
+                Model::Isolation { level, .. } => Some((*level, ruling)),
+                _ => None,
+            })
+            .collect();
+        if let Some(levels) = levels.filter(|levels| !levels.is_empty()) {
+            let started = Instant::now();
+            let rejections = transactions::rejections(history, self.settings.order, &levels);
+            let each = started.elapsed() / u32::try_from(total).unwrap_or(1);
+            self.settings.observe(Stage::Certifying { done: total, total });
+            return rejections.into_iter().map(|rejection| (rejection, each)).collect();
+        }
+        let check = |i: usize, options: &Options| {
+            let (model, ruling) = &ruled[i];
+            let budget = options.budget.after(ruling.time);
+            let started = Instant::now();
+            let accepted =
+                model.accept_ruling(history, ruling, &Options { budget, ..options.clone() });
+            (accepted.err(), started.elapsed())
+        };
+        let mut checked = side_by_side(total, together, |i| {
+            let checked = check(i, &part);
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             self.settings.observe(Stage::Certifying { done, total });
-            rejection
-        };
-        if jobs < 2 || history.len() < PARALLEL_CERTIFY_OPS {
-            return ruled.iter().map(rejection).collect();
+            checked
+        });
+        for (i, checked) in checked.iter_mut().enumerate().filter(|_| together > 1) {
+            if let (Some(Rejection::Stopped(Stopped::Memory { .. })), spent) = checked {
+                // With all of the memory it may fit.
+                let (rejection, time) = check(i, &alone);
+                *checked = (rejection, time + *spent);
+            }
         }
-        let mut rejections = Vec::with_capacity(ruled.len());
-        pipeline::run(
-            jobs,
-            |push| {
-                for ruling in ruled {
-                    push(ruling, 0);
-                }
-            },
-            rejection,
-            |rejection| {
-                rejections.push(rejection);
-                true
-            },
-        );
-        rejections
+        checked
     }
 }
 
@@ -660,6 +784,16 @@ pub fn strongest_of<'a>(models: impl Iterator<Item = &'a Model>) -> Vec<String> 
         |level: IsolationLevel| levels.iter().any(|other| *other != level && other.implies(level));
     let levels = levels.iter().filter(|level| !is_implied(**level)).map(|level| level.id());
     registers.into_iter().chain(objects).chain(levels).map(ToOwned::to_owned).collect()
+}
+
+/// What became of a history that may be one of reads and writes in real time.
+enum InRealTime<'h> {
+    /// It is one, and this is the report on it.
+    Judged(Report<'h>),
+    /// It is one, and its share of the time ran out.
+    Open,
+    /// It is judged as calls of an object.
+    OtherQuestion,
 }
 
 /// A history's share of the threads, while it is judged.

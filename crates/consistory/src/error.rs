@@ -108,6 +108,15 @@ impl Error {
         Error::File { path: path.to_owned(), error }
     }
 
+    /// Checks whether nothing is wrong but that the budget ended.
+    pub fn is_out_of_budget(&self) -> bool {
+        match self {
+            Error::Read(ReadError::Stopped { .. }) => true,
+            Error::At { error, .. } => error.is_out_of_budget(),
+            _ => false,
+        }
+    }
+
     /// Adds which history of which source the error is about.
     pub(crate) fn at(self, source: &str, index: u64) -> Self {
         Error::At { source: source.to_owned(), index, error: Box::new(self) }
@@ -116,6 +125,10 @@ impl Error {
     /// Returns what to do about it, if there is something to say.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
+            Error::Read(ReadError::Stopped { .. }) => {
+                "a history is read within the time that a model has, and half of the memory: give it more"
+                    .to_owned()
+            }
             Error::Several { .. } => "read them one by one with `consistory::read`".to_owned(),
             Error::NoModel => "as in `sc`, `linearizability`, `all` or `strongest`".to_owned(),
             Error::UnknownModel { hint, .. } => hint.clone(),

@@ -93,22 +93,24 @@ pub mod spec {
     pub use consistory_spec::*;
 }
 
-pub use consistory_check::Engine;
 pub use consistory_formats::Format;
 pub use consistory_history::History;
+pub use consistory_registers::Engine;
 pub use consistory_verdict::{
     Budget, ClientOrder, Family, Judgement, Level, Proof, Stopped, Verdict as Outcome,
 };
 #[doc(hidden)]
 pub use consistory_work::pipeline;
 
-pub use court::{Court, DEFAULT_BUDGET, DEFAULT_MEMORY, Reports, strongest_of};
+pub use court::{Court, DEFAULT_BUDGET, DEFAULT_MEMORY, MIN_READING_TIME, Reports, strongest_of};
 pub use error::Error;
 pub use json::{Attachments, MAX_PRINTED_CERTIFICATE};
 pub use model::{Model, Rejection};
 pub use objects::NamedObject;
+#[doc(hidden)]
+pub use page::shell_word;
 pub use progress::Stage;
-pub use read::{Case, Cases, parse, read, read_all};
+pub use read::{Case, Cases, parse, read, read_all, read_all_within};
 pub use report::Report;
 pub use select::{is_path, load_definition};
 pub use transactions::{FoundAnomaly, anomalies};

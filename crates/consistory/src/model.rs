@@ -8,7 +8,7 @@ use std::fmt;
 use consistory_history::History;
 use consistory_spec::ObjectModel;
 use consistory_verdict::{
-    Budget, ClientOrder, Family, Judgement, Level, Proof, Ruling, Stopped, Verdict as Outcome,
+    ClientOrder, Family, Judgement, Level, Options, Proof, Ruling, Stopped, Verdict as Outcome,
 };
 
 use crate::court::Settings;
@@ -19,7 +19,7 @@ use crate::{Error, objects, registers, select, transactions};
 #[derive(Clone, Debug)]
 pub enum Model {
     /// A model of reads and writes.
-    Register(consistory_check::Model),
+    Register(consistory_registers::Model),
     /// A model of an object's calls.
     Object {
         /// The object.
@@ -80,17 +80,18 @@ impl Model {
         via: Option<&str>,
         claim: Outcome,
         proof: &Proof,
-        budget: &Budget,
+        options: &Options,
     ) -> Result<(), Rejection> {
         match (self, proof) {
             (Model::Register(model), Proof::Registers(certificate)) => {
-                registers::accept(history, model, via, claim, certificate)
+                registers::accept(history, model, via, claim, certificate, options)
             }
             (Model::Object { object, model }, Proof::Object(certificate)) => {
+                let budget = &options.budget;
                 objects::accept(history, &**object.object(), model, via, claim, certificate, budget)
             }
             (Model::Isolation { level, order }, Proof::Transactions(certificate)) => {
-                transactions::accept(history, *level, *order, claim, certificate)
+                transactions::accept(history, *level, *order, via, claim, certificate)
             }
             _ => {
                 let reason = format!("a {} does not prove anything about it", proof.kind());
@@ -104,11 +105,11 @@ impl Model {
         &self,
         history: &History,
         ruling: &Ruling,
-        budget: &Budget,
+        options: &Options,
     ) -> Result<(), Rejection> {
         let Ruling { judgement, via, .. } = ruling;
         match judgement.certificate() {
-            Some(proof) => self.accept(history, *via, judgement.verdict(), proof, budget),
+            Some(proof) => self.accept(history, *via, judgement.verdict(), proof, options),
             None => Ok(()),
         }
     }

@@ -1,16 +1,17 @@
 //! Models of objects: finding the object, judging, accepting, shrinking.
 
+mod in_registers;
 mod infer;
 mod named;
 
 use std::sync::Arc;
 
 use consistory_certify::{ObjectRejection, certify_object};
-use consistory_check::subset;
 use consistory_history::History;
 use consistory_objects::{
     Calls, Options, Task, Tuning, instead as instead_of, judge_objects, shrink_object,
 };
+use consistory_registers::subset;
 use consistory_spec::{Object, ObjectModel, object_model_implies};
 use consistory_verdict::{
     Budget, Instead, Judgement, ObjectCertificate, Proof, Ruling, Verdict as Outcome,
@@ -111,7 +112,7 @@ pub(crate) fn instead(
     unexplained.attempts.iter().map(|attempt| instead_of(&task, model, attempt)).collect()
 }
 
-/// Makes the options of the deciders of objects.
+/// Builds the options of the deciders of objects.
 pub(crate) fn options(budget: Budget, jobs: usize) -> Options {
     Options { budget, jobs, tuning: Tuning::default() }
 }

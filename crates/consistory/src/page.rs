@@ -1,10 +1,14 @@
 //! A report as a page: one case of an interactive report.
 
+use std::collections::HashMap;
+
 use consistory_draw::{DrawOptions, history_scenes};
+use consistory_history::{Action, OpId};
 use consistory_report::{Case as PageCase, ResultRow};
+use consistory_verdict::{ObjectCertificate, Proof};
 use serde_json::Value;
 
-use crate::{MAX_PRINTED_CERTIFICATE, Report, Shrunk, Verdict};
+use crate::{MAX_PRINTED_CERTIFICATE, Model, Report, Shrunk, Verdict};
 
 /// A longer history is not written out on the page.
 const MAX_TEXT_BYTES: usize = 20_000;
@@ -45,8 +49,10 @@ impl Report<'_> {
             if verdict.is_violation() || is_small {
                 let small = shrunk.get(index).and_then(Option::as_ref);
                 let scenes = small.map_or_else(|| verdict.scenes(), |small| small.scenes());
-                row.scene = Some(page.scenes.len());
-                page.scenes.extend(scenes.into_iter().map(Into::into));
+                for scene in scenes {
+                    row.scenes.push(page.scenes.len());
+                    page.scenes.push(scene.into());
+                }
             }
             page.rows.push(row);
         }
@@ -74,8 +80,49 @@ impl Report<'_> {
 impl Verdict<'_> {
     /// Builds the scenes that [`draw`](Self::draw) shows: one, or one per case of the proof.
     pub fn scenes(&self) -> Vec<consistory_scene::Scene> {
-        let options = DrawOptions { model: self.proved().to_owned(), ..DrawOptions::default() };
+        let options = DrawOptions {
+            model: self.proved().to_owned(),
+            states: self.states(),
+            ..DrawOptions::default()
+        };
         history_scenes(self.history(), self.judgement(), &options)
+    }
+
+    /// Returns the object's state after each call of the linearization that the certificate has.
+    ///
+    /// Empty for models in which a call need not see all before it.
+    fn states(&self) -> HashMap<OpId, String> {
+        let mut states = HashMap::new();
+        let (Model::Object { object, .. }, Some(Proof::Object(certificate))) =
+            (self.model(), self.certificate())
+        else {
+            return states;
+        };
+        let linearization = match certificate {
+            ObjectCertificate::Linearization(found) => Some(found),
+            ObjectCertificate::Unexplained(found) => {
+                let attempts = found.attempts.iter().map(|attempt| &attempt.linearization);
+                attempts.max_by_key(|linearization| linearization.order.len())
+            }
+            ObjectCertificate::Core(core) => core.prefix.as_ref().map(|prefix| &prefix.before),
+        };
+        let Some(order) = linearization.filter(|found| found.vis.is_none()) else { return states };
+        let (history, object) = (self.history(), object.object());
+        let mut state = object.initial();
+        for &op in &order.order {
+            let Action::Call(id) = history.action(op) else { return HashMap::new() };
+            let call = history.call(id);
+            let args: Vec<_> = call.args.iter().map(|&arg| history.value(arg).clone()).collect();
+            let Ok(method) = object.resolve(&call.method, args.len()) else { return states };
+            let method = method.map_or(&*call.method, |method| &*method.name);
+            let (Some(_), Some(shown)) =
+                (object.invoke(&mut state, method, &args), object.show(&state))
+            else {
+                return states;
+            };
+            states.insert(op, shown);
+        }
+        states
     }
 }
 
@@ -93,7 +140,7 @@ fn certificate(verdict: &Verdict<'_>) -> Value {
 }
 
 /// Quotes a word for a shell if it needs that.
-fn shell_word(word: &str) -> String {
+pub fn shell_word(word: &str) -> String {
     let is_plain =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | ',' | '+' | ':');
     if !word.is_empty() && word.chars().all(is_plain) {

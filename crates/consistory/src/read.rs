@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use consistory_formats::{Format, Histories, Input, inputs, parse_str, read as read_input};
+use consistory_formats::{Format, Histories, Input, inputs, parse_str, read_within};
 use consistory_history::History;
+use consistory_verdict::Budget;
 
 use crate::Error;
 
@@ -47,23 +48,31 @@ pub fn parse(text: &str) -> Result<History, Error> {
 pub fn read(path: impl AsRef<Path>) -> Result<Cases, Error> {
     let path = path.as_ref().to_owned();
     let found = inputs(std::slice::from_ref(&path))?;
-    Ok(Cases::new(found.into_iter().map(Ok).collect(), None))
+    Ok(Cases::new(found.into_iter().map(Ok).collect(), None, Budget::unlimited()))
 }
 
 /// Reads the histories of several paths; a path that cannot be read is an item of its own.
 pub fn read_all(paths: &[PathBuf], format: Option<Format>) -> Cases {
+    read_all_within(paths, format, Budget::unlimited())
+}
+
+/// Reads the histories of several paths, each within a budget
+/// ([`Court::reading_budget`](crate::Court::reading_budget)).
+pub fn read_all_within(paths: &[PathBuf], format: Option<Format>, budget: Budget) -> Cases {
     let found = paths.iter().flat_map(|path| match inputs(std::slice::from_ref(path)) {
         Ok(found) => found.into_iter().map(Ok).collect(),
         Err(error) => vec![Err(error.into())],
     });
-    Cases::new(found.collect(), format)
+    Cases::new(found.collect(), format, budget)
 }
 
 /// The histories of some inputs, one after the other.
 pub struct Cases {
-    inputs: std::iter::Enumerate<std::vec::IntoIter<Result<Input, Error>>>,
+    inputs: std::vec::IntoIter<(usize, Result<Input, Error>)>,
     format: Option<Format>,
+    budget: Budget,
     current: Option<Source>,
+    last: usize,
 }
 
 /// An input that is being read.
@@ -74,8 +83,28 @@ struct Source {
 }
 
 impl Cases {
-    fn new(inputs: Vec<Result<Input, Error>>, format: Option<Format>) -> Self {
-        Cases { inputs: inputs.into_iter().enumerate(), format, current: None }
+    fn new(inputs: Vec<Result<Input, Error>>, format: Option<Format>, budget: Budget) -> Self {
+        let inputs: Vec<(usize, Result<Input, Error>)> = inputs.into_iter().enumerate().collect();
+        Cases { inputs: inputs.into_iter(), format, budget, current: None, last: 0 }
+    }
+
+    /// Lists the inputs that are still to be read, with their numbers; one that cannot be read has no
+    /// name.
+    pub fn inputs(&self) -> impl Iterator<Item = (usize, Option<String>)> + '_ {
+        let name = |input: &Result<Input, Error>| input.as_ref().ok().map(ToString::to_string);
+        self.inputs.as_slice().iter().map(move |(number, input)| (*number, name(input)))
+    }
+
+    /// Leaves out the inputs that a function refuses by their numbers; they are not even opened.
+    #[must_use]
+    pub fn only(self, is_kept: impl Fn(usize) -> bool) -> Self {
+        let kept: Vec<_> = self.inputs.filter(|(number, _)| is_kept(*number)).collect();
+        Cases { inputs: kept.into_iter(), ..self }
+    }
+
+    /// Returns the number of the input that the last item came from, an error included.
+    pub fn last_input(&self) -> usize {
+        self.last
     }
 }
 
@@ -95,11 +124,14 @@ impl Iterator for Cases {
                     None => self.current = None,
                 }
             }
-            match self.inputs.next()? {
-                (_, Err(error)) => return Some(Err(error)),
-                (number, Ok(input)) => {
+            let (number, input) = self.inputs.next()?;
+            self.last = number;
+            match input {
+                Err(error) => return Some(Err(error)),
+                Ok(input) => {
                     let name: Arc<str> = input.to_string().into();
-                    let histories = read_input(&input, self.format).enumerate();
+                    let budget = self.budget.clone();
+                    let histories = read_within(&input, self.format, budget).enumerate();
                     self.current = Some(Source { name, number, histories });
                 }
             }

@@ -1,9 +1,9 @@
 //! Models of registers: judging, accepting, shrinking.
 
-use consistory_certify::{certify, certify_definition};
-use consistory_check::{Model, Tuning, judge as decide, shrink as shrink_history};
+use consistory_certify::{Rejection as Unaccepted, certify_definition, certify_within};
 use consistory_history::History;
 use consistory_models::{DoesNotApply, implies};
+use consistory_registers::{Model, Tuning, judge as decide, shrink as shrink_history};
 use consistory_verdict::{Certificate, Judgement, Options, Proof, Ruling, Verdict as Outcome};
 
 use crate::model::{Minimal, Rejection};
@@ -28,17 +28,23 @@ pub(crate) fn accept(
     via: Option<&str>,
     claim: Outcome,
     certificate: &Certificate,
+    options: &Options,
 ) -> Result<(), Rejection> {
     let accepted = match via {
         Some(other) if !settles(other, model, claim) => {
             let reason = format!("{other} says nothing about {}", model.id());
             return Err(Rejection::Unproved { reason });
         }
-        Some(other) => certify(history, other, claim, certificate),
-        None if model.has_decider(history) => certify(history, model.id(), claim, certificate),
+        Some(other) => certify_within(history, other, claim, certificate, options),
+        None if model.has_decider(history) => {
+            certify_within(history, model.id(), claim, certificate, options)
+        }
         None => certify_definition(history, model.definition(), claim, certificate),
     };
-    accepted.map_err(|rejection| Rejection::Unproved { reason: rejection.to_string() })
+    accepted.map_err(|rejection| match rejection {
+        Unaccepted::Stopped(stopped) => Rejection::Stopped(stopped),
+        rejection => Rejection::Unproved { reason: rejection.to_string() },
+    })
 }
 
 /// Checks whether a verdict about one model is one about another: a violation of a weaker model, or
@@ -62,7 +68,7 @@ pub(crate) fn shrink(
     else {
         return (history.clone(), Minimal::Unknown);
     };
-    let violation = consistory_check::Judgement::Violation {
+    let violation = consistory_registers::Judgement::Violation {
         pattern: pattern.clone(),
         certificate: certificate.clone(),
     };
@@ -72,7 +78,7 @@ pub(crate) fn shrink(
         let judgement = options.budget.check().and_then(|()| {
             let ruling = decide(smaller, &models, options).swap_remove(0);
             match ruling.expect("a part of a history is judged by the same models").judgement {
-                consistory_check::Judgement::Undecided(stopped) => Err(stopped),
+                consistory_registers::Judgement::Undecided(stopped) => Err(stopped),
                 judgement => Ok(judgement),
             }
         });

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use consistory_check::Model as RegisterModel;
-use consistory_models::{Definition, UnknownModel, catalogue, find, find_row};
+use consistory_models::{Definition, UnknownModel, catalogue, find, find_row, linearizability};
+use consistory_registers::Model as RegisterModel;
 use consistory_spec::{NAMED, ObjectModel};
 use consistory_verdict::{Family, Level};
 
@@ -47,6 +47,9 @@ pub(crate) fn register_model(name: &str) -> Result<RegisterModel, Error> {
         let definition = Arc::new(load_definition(Path::new(name))?);
         return Ok(RegisterModel::Own { id: name.into(), definition });
     }
+    if name.eq_ignore_ascii_case("linearizability") {
+        return Ok(RegisterModel::Catalogued(linearizability()));
+    }
     if let Ok(model) = find(&name.to_ascii_lowercase()) {
         return Ok(RegisterModel::Catalogued(model));
     }
@@ -76,10 +79,10 @@ pub fn is_path(name: &str) -> bool {
 
 /// Reads a definition file; a file that it includes is found beside it, or in the catalogue.
 pub fn load_definition(path: &Path) -> Result<Definition, Error> {
-    let text = std::fs::read_to_string(path).map_err(|error| Error::file(path, error))?;
+    let text = consistory_formats::read_text(path).map_err(|error| Error::file(path, error))?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let definition = consistory_models::load(&path.display().to_string(), &text, |name| {
-        std::fs::read_to_string(folder.join(name)).ok()
+        consistory_formats::read_text(&folder.join(name)).ok()
     })?;
     Ok(definition)
 }
@@ -101,7 +104,8 @@ mod tests {
         assert!(matches!(choose("SC"), Ok(Choice::Register(model)) if model.id() == "sc"));
         assert!(matches!(choose("Linearizability"), Ok(Choice::Object(_))));
         assert!(matches!(choose("ALL"), Ok(Choice::All)));
-        assert!(matches!(register_model("linearizability"), Err(Error::WrongFamily { .. })));
+        assert!(matches!(register_model("Linearizability"), Ok(RegisterModel::Catalogued(_))));
+        assert!(matches!(register_model("return-value"), Err(Error::WrongFamily { .. })));
         assert!(matches!(choose("cvv"), Err(Error::UnknownModel { .. })));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use consistory_certify::certify_transactions;
+use consistory_certify::{LevelClaim, certify_levels, certify_transactions};
 use consistory_history::{History, is_of_transaction_calls, transactions_of_calls};
 use consistory_transactions::{anomalies as list_anomalies, judge as decide, shrink as reduce};
 use consistory_verdict::{
@@ -43,17 +43,61 @@ fn does_not_apply(reason: consistory_transactions::DoesNotApply) -> Error {
     Error::NoTransactions { reason: reason.to_string() }
 }
 
-/// Has the independent checker accept a certificate; `via` needs no regard, since a proof for a level
-/// that settles this one is a proof for this one.
+/// Has the independent checker accept a certificate. A proof for a level that settles this one is a
+/// proof for this one, so `via` only has to name such a level.
 pub(crate) fn accept(
     history: &History,
     level: Level,
     order: ClientOrder,
+    via: Option<&str>,
     claim: Outcome,
     certificate: &TransactionCertificate,
 ) -> Result<(), Rejection> {
+    let settles = |other: Level| match claim {
+        Outcome::Consistent => other.implies(level),
+        _ => level.implies(other),
+    };
+    if let Some(via) = via
+        && !Level::find(via).is_some_and(settles)
+    {
+        let reason = format!("{via} does not settle {}", level.id());
+        return Err(Rejection::Unproved { reason });
+    }
     certify_transactions(history, level, order, claim, certificate)
         .map_err(|rejection| Rejection::Unproved { reason: rejection.to_string() })
+}
+
+/// Has the independent checker look at the certificates of several levels of one history; returns why
+/// one was rejected. An undecided ruling needs no certificate.
+pub(crate) fn rejections(
+    history: &History,
+    order: ClientOrder,
+    rulings: &[(Level, &Ruling)],
+) -> Vec<Option<Rejection>> {
+    let claims: Vec<Option<LevelClaim<'_>>> =
+        rulings.iter().map(|(level, ruling)| claim(*level, ruling)).collect();
+    let decided: Vec<LevelClaim<'_>> = claims.iter().copied().flatten().collect();
+    let mut results = certify_levels(history, order, &decided).into_iter();
+    let rejection = |(claim, (_, ruling)): (&Option<LevelClaim<'_>>, &(Level, &Ruling))| {
+        let reason = match claim {
+            Some(_) => results.next().expect("one result per claim").err()?.to_string(),
+            None => {
+                let proof = ruling.judgement.certificate()?;
+                format!("a {} does not prove anything about it", proof.kind())
+            }
+        };
+        Some(Rejection::Unproved { reason })
+    };
+    claims.iter().zip(rulings).map(rejection).collect()
+}
+
+fn claim(level: Level, ruling: &Ruling) -> Option<LevelClaim<'_>> {
+    match ruling.judgement.certificate() {
+        Some(Proof::Transactions(certificate)) => {
+            Some(LevelClaim { level, claim: ruling.judgement.verdict(), certificate })
+        }
+        _ => None,
+    }
 }
 
 /// Shrinks a violating history until nothing can be left out.
@@ -85,7 +129,7 @@ pub fn anomalies(
     let mut listed = Vec::new();
     for (class, certificate) in found {
         let level = Level::ALL.into_iter().find(|&level| {
-            accept(&history, level, order, Outcome::Violation, &certificate).is_ok()
+            accept(&history, level, order, None, Outcome::Violation, &certificate).is_ok()
         });
         let Some(level) = level else { continue };
         let judgement = Judgement::Violation {

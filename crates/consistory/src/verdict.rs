@@ -14,6 +14,7 @@ use consistory_verdict::{
 use crate::court::Settings;
 use crate::held::Held;
 use crate::model::{Minimal, Model, Rejection};
+use crate::report::{Place, Report};
 use crate::{Court, Error, objects};
 
 /// What the court says about a history and a model.
@@ -73,7 +74,8 @@ impl<'h> Verdict<'h> {
         self.ruling.judgement.certificate()
     }
 
-    /// Returns how long judging took; work that models share is counted with the first of them.
+    /// Returns how long judging took, the check of the certificate included; work that models share
+    /// is counted with the first of them.
     pub fn time(&self) -> Duration {
         self.ruling.time
     }
@@ -150,7 +152,7 @@ impl<'h> Verdict<'h> {
     #[must_use]
     pub fn certified(self) -> Self {
         let Verdict { history, model, ruling, settings, .. } = &self;
-        let accepted = model.accept_ruling(history, ruling, &settings.budget());
+        let accepted = model.accept_ruling(history, ruling, &settings.certify_options(1));
         self.withheld_if(accepted.err())
     }
 
@@ -167,6 +169,16 @@ impl<'h> Verdict<'h> {
             }
         }
         self
+    }
+
+    /// Makes a report of this verdict alone.
+    pub fn into_report(self) -> Report<'h> {
+        let object = match &self.model {
+            Model::Object { object, .. } => Some(object.clone()),
+            Model::Register(_) | Model::Isolation { .. } => None,
+        };
+        let (place, history) = (Place::default(), self.history.clone());
+        Report { place, history, object, verdicts: vec![self], strongest: None }
     }
 
     /// Computes what a call that nothing explains would return, for each attempt to explain it.

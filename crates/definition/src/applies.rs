@@ -1,6 +1,6 @@
 //! Which histories a definition applies to.
 
-use consistory_history::{Action, History, KeyKind, OpId};
+use consistory_history::{Action, History, KeyKind, OpId, Status};
 
 use crate::definition::Definition;
 
@@ -10,6 +10,19 @@ pub enum DoesNotApply {
     /// The history holds calls of an object's methods.
     #[error("the history holds calls of an object's methods, the model is about registers")]
     Calls,
+    /// The model is about real time, and an operation has no time, or no end although it is known to
+    /// have taken effect.
+    #[error("the model is about real time, and it is not recorded when {op} started and returned")]
+    MissingTime {
+        /// The reference of the operation.
+        op: String,
+    },
+    /// The model is about real time, and the times of operations are not those of a session.
+    #[error("{op} starts before an earlier operation of its session returned")]
+    Overlapping {
+        /// The reference of the later operation.
+        op: String,
+    },
     /// The history holds appends to lists.
     #[error("{first} appends to a list, the model is about registers")]
     Lists {
@@ -94,6 +107,33 @@ pub fn applies(history: &History) -> Result<(), DoesNotApply> {
     Ok(())
 }
 
+/// Checks that all operations have times, and that those of a session come one after the other. An
+/// operation of unknown status needs no end, and nothing has to wait for it.
+fn is_timed(history: &History) -> Result<(), DoesNotApply> {
+    let reference = |op: OpId| history.reference(op).to_string();
+    for session in history.sessions() {
+        let mut returned = i64::MIN;
+        for op in history.session_ops(session) {
+            let status = history.status(op);
+            if status == Status::Fail {
+                continue;
+            }
+            let Some(time) = history.time(op) else {
+                return Err(DoesNotApply::MissingTime { op: reference(op) });
+            };
+            if time.start < returned || time.end.is_some_and(|end| end < time.start) {
+                return Err(DoesNotApply::Overlapping { op: reference(op) });
+            }
+            match time.end {
+                _ if status == Status::Unknown => {}
+                Some(end) => returned = end,
+                None => return Err(DoesNotApply::MissingTime { op: reference(op) }),
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Checks that isolation levels apply to a history: it holds no calls of objects and no final values,
 /// every key is a register or a list, and no list gets a value twice.
 pub fn levels_apply(history: &History) -> Result<(), DoesNotApply> {
@@ -134,6 +174,9 @@ impl Definition {
             return levels_apply(history);
         }
         applies(history)?;
+        if self.program().mentions_real_time() {
+            is_timed(history)?;
+        }
         for &(key, _) in history.finals() {
             let name = || history.key_name(key).to_owned();
             if !self.has_store_order() {

@@ -122,7 +122,8 @@ pub enum Base {
     Transaction,
     /// `so`, the order of transactions that the clients bring; the initial one before all others.
     ClientOrder,
-    /// `rt`, operations of transactions of which the first ended before the second began.
+    /// `rt`, operations of which the first ended before the second began; in a definition about
+    /// transactions, operations of such transactions.
     RealTime,
     /// The commit order that the definition declares: a total order of all transactions.
     CommitOrder,
@@ -152,8 +153,8 @@ pub enum LitmusBase {
 }
 
 impl Base {
-    /// The predefined names; `ww` is one only where a definition declares the store order.
-    pub const NAMED: [(&'static str, Base); 16] = [
+    /// The names that definitions about histories and about litmus tests share.
+    const SHARED: [(&'static str, Base); 12] = [
         ("W", Base::Writes),
         ("R", Base::Reads),
         ("F", Base::Fences),
@@ -163,39 +164,38 @@ impl Base {
         ("emptyset", Base::EmptySet),
         ("id", Base::Identity),
         ("po", Base::Po),
-        ("wr", Base::Wr),
         ("loc", Base::Loc),
         ("ext", Base::Ext),
         ("int", Base::Int),
-        ("txn", Base::Transaction),
-        ("so", Base::ClientOrder),
-        ("rt", Base::RealTime),
     ];
 
-    /// The predefined names of litmus tests; `rf` and `co` are cat's.
-    pub const OF_LITMUS: [(&'static str, Base); 21] = [
-        ("W", Base::Writes),
-        ("R", Base::Reads),
-        ("F", Base::Fences),
-        ("IW", Base::InitialWrites),
-        ("RMW", Base::ReadModifyWrites),
-        ("M", Base::Memory),
-        ("emptyset", Base::EmptySet),
-        ("id", Base::Identity),
-        ("po", Base::Po),
-        ("rf", Base::Wr),
-        ("co", Base::Ww),
-        ("loc", Base::Loc),
-        ("ext", Base::Ext),
-        ("int", Base::Int),
-        ("MFENCE", Base::Litmus(LitmusBase::FullFences)),
-        ("LFENCE", Base::Litmus(LitmusBase::LoadFences)),
-        ("SFENCE", Base::Litmus(LitmusBase::StoreFences)),
-        ("rmw", Base::Litmus(LitmusBase::ReadModifyWrite)),
-        ("addr", Base::Litmus(LitmusBase::Address)),
-        ("data", Base::Litmus(LitmusBase::Data)),
-        ("ctrl", Base::Litmus(LitmusBase::Control)),
-    ];
+    /// Returns the predefined names of histories; `ww` is one only where a definition declares the
+    /// store order.
+    pub fn of_histories() -> impl Iterator<Item = (&'static str, Base)> {
+        let own = [
+            ("wr", Base::Wr),
+            ("txn", Base::Transaction),
+            ("so", Base::ClientOrder),
+            ("rt", Base::RealTime),
+        ];
+        Base::SHARED.into_iter().chain(own)
+    }
+
+    /// Returns the predefined names of litmus tests; `rf` and `co` are cat's.
+    pub fn of_litmus() -> impl Iterator<Item = (&'static str, Base)> {
+        let own = [
+            ("rf", Base::Wr),
+            ("co", Base::Ww),
+            ("MFENCE", Base::Litmus(LitmusBase::FullFences)),
+            ("LFENCE", Base::Litmus(LitmusBase::LoadFences)),
+            ("SFENCE", Base::Litmus(LitmusBase::StoreFences)),
+            ("rmw", Base::Litmus(LitmusBase::ReadModifyWrite)),
+            ("addr", Base::Litmus(LitmusBase::Address)),
+            ("data", Base::Litmus(LitmusBase::Data)),
+            ("ctrl", Base::Litmus(LitmusBase::Control)),
+        ];
+        Base::SHARED.into_iter().chain(own)
+    }
 
     /// Returns whether the name stands for a set or a relation.
     pub fn kind(self) -> Kind {
@@ -367,13 +367,18 @@ impl Program {
     }
 
     /// Returns whether the definition is about transactions: whether it mentions one of the
-    /// relations that only transactions have.
+    /// relations that only transactions have. Real time alone is between operations.
     pub fn is_transactional(&self) -> bool {
         self.commit_order.is_some()
             || self.terms.iter().any(|(term, _)| {
                 let Term::Base(base) = term else { return false };
-                matches!(base, Base::Transaction | Base::ClientOrder | Base::RealTime)
+                matches!(base, Base::Transaction | Base::ClientOrder)
             })
+    }
+
+    /// Returns whether the definition mentions real time.
+    pub fn mentions_real_time(&self) -> bool {
+        self.terms.iter().any(|(term, _)| matches!(term, Term::Base(Base::RealTime)))
     }
 
     /// Returns a variable.

@@ -5,10 +5,7 @@ mod support;
 
 use std::path::Path;
 
-use consistory_draw::{
-    DrawOptions, LatticeEdge, LatticeNode, Plot, Series, explain, history_svg, lattice_svg,
-    line_plot,
-};
+use consistory_draw::{DrawOptions, Plot, Series, explain, history_svg, line_plot};
 use consistory_history::History;
 use consistory_verdict::{Certificate, Judgement};
 use support::{cycle, history, op, ring, violation};
@@ -31,7 +28,6 @@ fn main() -> std::io::Result<()> {
             explain(&history, model, &judgement, &[]),
         )?;
     }
-    std::fs::write(folder.join("lattice.svg"), lattice())?;
     std::fs::write(folder.join("plot.svg"), plot())
 }
 
@@ -267,41 +263,6 @@ fn large() -> History {
         text += &format!("client{client}: {}\n", ops.join(" "));
     }
     history(&text)
-}
-
-fn lattice() -> String {
-    let node = |id: &str, title: &str, level: usize, note: &str| LatticeNode {
-        id: id.into(),
-        title: title.into(),
-        level,
-        note: note.into(),
-    };
-    let nodes = [
-        node("sc", "sequential consistency", 0, "NP-complete"),
-        node("wsc", "weak sequential consistency", 1, "polynomial"),
-        node("ccm", "convergent causal memory", 2, "polynomial"),
-        node("ccv", "causal convergence", 4, "polynomial"),
-        node("cm", "causal memory", 4, "polynomial"),
-        node("cc", "weak causal consistency", 5, "polynomial"),
-        node("tso", "total store order", 1, "NP-complete"),
-        node("wtso", "weak total store order", 2, "polynomial"),
-        node("wccm", "weak convergent causal memory", 3, "polynomial"),
-    ];
-    let place = |id: &str| nodes.iter().position(|n| n.id == id).unwrap_or(usize::MAX);
-    let edges: Vec<LatticeEdge> =
-        "sc wsc, sc tso, wsc ccm, wsc wtso, tso wtso, ccm wccm, ccm cm, wtso wccm, wccm ccv, ccv cc =, cm cc ="
-            .split(", ")
-            .map(|edge| {
-                let words: Vec<&str> = edge.split(' ').collect();
-                LatticeEdge {
-                    stronger: place(words[0]),
-                    weaker: place(words[1]),
-                    label: if words.len() > 2 { "by definition".into() } else { String::new() },
-                    dashed: words.len() > 2,
-                }
-            })
-            .collect();
-    lattice_svg(&nodes, &edges)
 }
 
 fn plot() -> String {

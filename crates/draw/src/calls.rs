@@ -9,12 +9,12 @@ use crate::intervals::{Bar, Diagram, Look, diagram, shown_attempt};
 use crate::text::{clean, counted, notation, quoted, reference, width};
 
 /// How many operations of an order are listed.
-const LISTED: usize = 12;
+const MAX_LISTED_OPERATIONS: usize = 12;
 /// How many attempts are told.
-const TOLD: usize = 3;
+const MAX_ATTEMPTS_SHOWN: usize = 3;
 /// How wide the diagram may get, in columns, and how many calls it shows at most.
-const WIDEST: f64 = 110.0;
-const MOST_CALLS: usize = 24;
+const MAX_DIAGRAM_COLUMNS: f64 = 110.0;
+const MAX_CALLS: usize = 24;
 
 /// The certificate of a verdict on calls, or the reason why there is none.
 pub(crate) type CallProof<'a> = Result<&'a ObjectCertificate, &'a Stopped>;
@@ -38,11 +38,11 @@ pub(crate) fn explain_calls(
             text += &format!("{model}: violation. {}.\n\n", culprit(history, unexplained));
             text += &calls_text(history, proof);
             text += "\n";
-            for (i, attempt) in unexplained.attempts.iter().enumerate().take(TOLD) {
+            for (i, attempt) in unexplained.attempts.iter().enumerate().take(MAX_ATTEMPTS_SHOWN) {
                 let instead = instead.get(i).and_then(Option::as_ref);
                 text += &tell_attempt(history, &model, attempt, instead);
             }
-            let further = unexplained.attempts.len().saturating_sub(TOLD);
+            let further = unexplained.attempts.len().saturating_sub(MAX_ATTEMPTS_SHOWN);
             if further > 0 {
                 text += &format!("  And {} like these.\n", counted(further, "attempt"));
             }
@@ -69,9 +69,13 @@ pub(crate) fn explain_calls_line(history: &History, proof: CallProof<'_>) -> Str
         }
         Ok(ObjectCertificate::Unexplained(unexplained)) => culprit(history, unexplained),
         Ok(ObjectCertificate::Core(core)) => {
-            let ops: Vec<String> =
-                core.operations.iter().take(LISTED).map(|&op| quoted(history, op)).collect();
-            let dots = if core.operations.len() > LISTED { ", …" } else { "" };
+            let ops: Vec<String> = core
+                .operations
+                .iter()
+                .take(MAX_LISTED_OPERATIONS)
+                .map(|&op| quoted(history, op))
+                .collect();
+            let dots = if core.operations.len() > MAX_LISTED_OPERATIONS { ", …" } else { "" };
             format!("{}: {}{dots}", clean(core.pattern.as_str(), 60), ops.join(", "))
         }
         Err(stopped) => format!("undecided: {stopped}"),
@@ -98,8 +102,9 @@ fn culprit(history: &History, unexplained: &Unexplained) -> String {
 
 fn tell_order(history: &History, linearization: &Linearization) -> String {
     let order = &linearization.order;
-    let listed: Vec<String> = order.iter().take(LISTED).map(|&op| reference(history, op)).collect();
-    let dots = if order.len() > LISTED { ", …" } else { "" };
+    let listed: Vec<String> =
+        order.iter().take(MAX_LISTED_OPERATIONS).map(|&op| reference(history, op)).collect();
+    let dots = if order.len() > MAX_LISTED_OPERATIONS { ", …" } else { "" };
     match order.len() {
         0 => "Nothing took effect".to_owned(),
         n => format!("{} in the order {}{dots}", counted(n, "call"), listed.join(", ")),
@@ -113,7 +118,7 @@ fn tell_attempt(
     instead: Option<&Instead>,
 ) -> String {
     let order = &attempt.linearization.order;
-    let skipped = order.len().saturating_sub(LISTED);
+    let skipped = order.len().saturating_sub(MAX_LISTED_OPERATIONS);
     let listed: Vec<String> = order[skipped..].iter().map(|&op| reference(history, op)).collect();
     let mut text = match (order.len(), skipped) {
         (0, _) => "  At the start,".to_owned(),
@@ -153,15 +158,15 @@ fn tell_attempt(
 
 /// Draws the calls that matter as bars on a time line, for a terminal.
 ///
-/// A number behind a call is its place in the linearization that is shown, `?` marks the call that
+/// A number after a call is its place in the linearization that is shown, `?` marks the call that
 /// cannot be explained, which is also red, and a bar that ends in dots has not returned.
 fn calls_text(history: &History, proof: CallProof<'_>) -> String {
     let needs = |bar: &Bar| (width(&label(history, bar)) + 3) as f64;
-    let mut most = MOST_CALLS;
+    let mut most = MAX_CALLS;
     let (diagram, places) = loop {
         let diagram = diagram(history, proof, most);
         let places = diagram.places(2.0, needs);
-        let is_narrow = places.last().is_none_or(|&end| end <= WIDEST);
+        let is_narrow = places.last().is_none_or(|&end| end <= MAX_DIAGRAM_COLUMNS);
         if is_narrow || diagram.bars.len() <= 3 {
             break (diagram, places);
         }
@@ -199,7 +204,7 @@ fn hidden_note(diagram: &Diagram) -> String {
     }
 }
 
-/// Gives what is written on a bar.
+/// Returns what is written on a bar.
 pub(crate) fn label(history: &History, bar: &Bar) -> String {
     let call = match bar.look {
         // What it returned is not looked at.
@@ -232,7 +237,7 @@ pub(crate) fn tell_visibility(history: &History, proof: CallProof<'_>) -> Vec<St
         .zip(vis)
         .enumerate()
         .filter(|(i, (_, seen))| seen.len() < *i)
-        .take(LISTED)
+        .take(MAX_LISTED_OPERATIONS)
         .map(|(_, (&op, seen))| format!("{} sees {}", reference(history, op), names(seen)))
         .collect()
 }

@@ -6,6 +6,7 @@ use consistory_verdict::{ObjectCertificate, Verdict};
 
 use crate::calls::{CallProof, explain_calls_line, label, tell_visibility};
 use crate::intervals::{Bar, Look, diagram};
+use crate::registers_scene::DrawOptions;
 use crate::text::{clean, counted, quoted, reference};
 
 /// How many calls are drawn.
@@ -16,10 +17,10 @@ const MAX_CALLS: usize = 60;
 /// A call that has not returned, or whose return is not looked at, has no end. Positions and steps
 /// are the linearization: the whole one if the history is consistent, the longest attempt if it is
 /// not. The call that cannot be explained stands out.
-pub(crate) fn calls_scene(history: &History, model: &str, proof: CallProof<'_>) -> Scene {
+pub(crate) fn calls_scene(history: &History, options: &DrawOptions, proof: CallProof<'_>) -> Scene {
     let diagram = diagram(history, proof, MAX_CALLS);
     let verdict = proof.map_or(Verdict::Undecided, ObjectCertificate::verdict);
-    let mut title = format!("{}: {}", clean(model, 80), verdict.as_str());
+    let mut title = format!("{}: {}", clean(&options.model, 80), verdict.as_str());
     if let Some(name) = history.name() {
         title = format!("{}, {title}", clean(name, 60));
     }
@@ -56,16 +57,17 @@ pub(crate) fn calls_scene(history: &History, model: &str, proof: CallProof<'_>) 
     placed.sort_by_key(|&node| scene.nodes[node].place);
     scene.steps = placed
         .iter()
-        .map(|&node| Step {
-            sentence: format!("{} takes effect.", quoted(history, diagram.bars[node].op)),
-            edges: Vec::new(),
-            nodes: vec![node],
+        .map(|&node| {
+            let op = diagram.bars[node].op;
+            let sentence = format!("{} takes effect.", quoted(history, op));
+            let state = options.states.get(&op);
+            let state = state.map(|state| ("state".to_owned(), clean(state, 400)));
+            Step { state: state.into_iter().collect(), ..Step::new(sentence, vec![node]) }
         })
         .collect();
     if let Some(wrong) = scene.nodes.iter().position(|node| node.emphasis == Emphasis::Wrong) {
         let call = quoted(history, diagram.bars[wrong].op);
-        let sentence = format!("Nothing explains {call} now.");
-        scene.steps.push(Step { sentence, edges: Vec::new(), nodes: vec![wrong] });
+        scene.steps.push(Step::new(format!("Nothing explains {call} now."), vec![wrong]));
     }
     if !placed.is_empty() {
         scene.notes.push(match proof {
@@ -81,8 +83,8 @@ pub(crate) fn calls_scene(history: &History, model: &str, proof: CallProof<'_>) 
 }
 
 /// Draws a history of calls as bars over time.
-pub(crate) fn calls_svg(history: &History, model: &str, proof: CallProof<'_>) -> String {
-    let scene = calls_scene(history, model, proof);
+pub(crate) fn calls_svg(history: &History, options: &DrawOptions, proof: CallProof<'_>) -> String {
+    let scene = calls_scene(history, options, proof);
     let view = time_view(&scene).unwrap_or_else(|| order_view(&scene));
     svg(&scene, &view)
 }

@@ -1,7 +1,7 @@
 //! Which calls an interval diagram shows, and where their bars begin and end.
 //!
 //! Times become columns: distinct times from left to right, as far apart as the labels of the bars
-//! need. In a history without times the calls of a session stand one behind the other.
+//! need. In a history without times the calls of a session stand one after the other.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -47,7 +47,7 @@ pub(crate) struct Diagram {
     pub(crate) hidden: usize,
 }
 
-/// Gives the attempt that is shown of a violation: the longest.
+/// Returns the attempt that is shown of a violation: the longest.
 pub(crate) fn shown_attempt<'a>(proof: CallProof<'a>) -> Option<&'a Attempt> {
     match proof {
         Ok(ObjectCertificate::Unexplained(unexplained)) => {
@@ -165,7 +165,7 @@ fn arrange(
     Diagram { lanes, bars, columns: 2 * times.len(), hidden }
 }
 
-/// Gives when a call began and ended on the diagram's clock.
+/// Returns when a call began and ended on the diagram's clock.
 fn span(history: &History, op: OpId, look: Look) -> (i64, i64) {
     match history.time(op) {
         Some(Interval { start, end: Some(end) }) if look != Look::Open => (start, end.max(start)),

@@ -82,7 +82,7 @@ pub fn explain_line(history: &History, model: &str, judgement: &Judgement) -> St
 pub fn history_svg(history: &History, judgement: &Judgement, options: &DrawOptions) -> String {
     match by_family(history, judgement) {
         ByFamily::Registers(judgement) => registers_svg(history, &judgement, options),
-        ByFamily::Calls(proof) => calls_svg(history, &options.model, proof),
+        ByFamily::Calls(proof) => calls_svg(history, options, proof),
         ByFamily::Transactions(judgement) => transactions_svg(history, &judgement, options),
     }
 }
@@ -97,7 +97,7 @@ pub fn history_scenes(
 ) -> Vec<Scene> {
     match by_family(history, judgement) {
         ByFamily::Registers(judgement) => registers_scenes(history, &judgement, options),
-        ByFamily::Calls(proof) => vec![calls_scene(history, &options.model, proof)],
+        ByFamily::Calls(proof) => vec![calls_scene(history, options, proof)],
         ByFamily::Transactions(judgement) => transactions_scenes(history, &judgement, options),
     }
 }

@@ -13,13 +13,13 @@ use consistory_verdict::{Certificate, Edge};
 use crate::proof::{Derivations, Kind, fact, kind, turned};
 
 /// Of a longer cycle only the first and the last edges are drawn.
-const LONGEST_CYCLE: usize = 24;
+const MAX_CYCLE_EDGES: usize = 24;
 const FIRST_EDGES: usize = 10;
 const LAST_EDGES: usize = 6;
 /// How many premises are drawn.
-const MOST_PREMISES: usize = 24;
+const MAX_PREMISES: usize = 24;
 /// How many lanes a history without arrows gets.
-const MOST_LANES: usize = 12;
+const MAX_LANES: usize = 12;
 
 /// Why an arrow is drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,7 +103,7 @@ pub(crate) struct Extent {
     pub(crate) context: usize,
 }
 
-/// Gives the arrows of a cycle and of the premises behind it.
+/// Returns the arrows of a cycle and of its premises.
 pub(crate) fn arrows_of<'a>(history: &History, certificate: &'a Certificate) -> Arrows<'a> {
     let Certificate::Cycle { edges, .. } = certificate else { return Arrows::default() };
     let derivations = Derivations::of(edges);
@@ -121,7 +121,7 @@ pub(crate) fn arrows_of<'a>(history: &History, certificate: &'a Certificate) -> 
     let mut arrows = Vec::new();
     let mut waiting: Vec<&Edge> = Vec::new();
     let skipped =
-        if cycle.len() > LONGEST_CYCLE { FIRST_EDGES..cycle.len() - LAST_EDGES } else { 0..0 };
+        if cycle.len() > MAX_CYCLE_EDGES { FIRST_EDGES..cycle.len() - LAST_EDGES } else { 0..0 };
     for (i, &edge) in cycle.iter().enumerate() {
         if skipped.contains(&i) {
             if i == skipped.start {
@@ -148,7 +148,7 @@ pub(crate) fn arrows_of<'a>(history: &History, certificate: &'a Certificate) -> 
                 continue;
             }
             waiting.push(edge);
-            if drawn == MOST_PREMISES {
+            if drawn == MAX_PREMISES {
                 left_out += 1;
                 continue;
             }
@@ -159,7 +159,7 @@ pub(crate) fn arrows_of<'a>(history: &History, certificate: &'a Certificate) -> 
     Arrows { arrows, left_out }
 }
 
-/// Gives the arrows from each write that is shown to the reads of it that are shown.
+/// Returns the arrows from each write that is shown to the reads of it that are shown.
 ///
 /// `chosen` settles ambiguous reads, read before write; one that is not settled has no arrow.
 pub(crate) fn reads_from(
@@ -247,7 +247,7 @@ pub(crate) fn lanes(
             kept.entry(session).or_default().extend(near);
         }
     } else {
-        let lanes = history.session_count().min(MOST_LANES);
+        let lanes = history.session_count().min(MAX_LANES);
         let each = (extent.full_up_to / lanes.max(1)).max(2);
         for session in history.sessions().take(lanes) {
             kept.insert(session, history.session_ops(session).take(each).collect());
@@ -291,7 +291,7 @@ impl Lanes {
         })
     }
 
-    /// Gives each item its row.
+    /// Assigns a row to each item.
     pub(crate) fn assign_rows(&mut self, arrows: &[Arrow]) {
         let mut above: HashMap<OpId, Vec<OpId>> = HashMap::new();
         let shown: HashSet<OpId> = self.shown().collect();

@@ -3,12 +3,8 @@
 //! Everything here takes data and returns a string; nothing is printed and no file is touched.
 //!
 //! - [`explain`] tells in plain sentences why a verdict holds, [`explain_line`] in one line.
-//! - [`history_svg`] draws a history as lanes, one a session, with the cycle of a violation as
-//!   coloured arrows.
-//! - [`lattice_svg`] draws a small Hasse diagram, such as that of the models;
-//!   [`lattice_with_cards_svg`] puts cards below it that its edges refer to.
-//!
-//!   An object's calls are explained and drawn as intervals of time.
+//! - [`history_svg`] draws a history as lanes, one per session, with the cycle of a violation as
+//!   coloured arrows; an object's calls are drawn as intervals of time.
 //! - [`line_plot`] draws measurements, [`scatter_plot`] one measurement against another.
 //! - [`table`] aligns a table for the terminal.
 //!
@@ -44,23 +40,17 @@ mod registers_scene;
 mod calls;
 mod calls_scene;
 mod intervals;
-mod svg_execution;
 
 mod transactions;
 mod transactions_scene;
 
-mod svg_lattice;
 mod svg_plot;
 mod svg_scatter;
-mod svg_sequence;
 
 mod table;
 
 pub use judgement::{explain, explain_line, history_scenes, history_svg};
 pub use registers_scene::DrawOptions;
-pub use svg_execution::{ExecutionArrow, ExecutionGraph, ExecutionNode, execution_svg};
-pub use svg_lattice::{LatticeCard, LatticeEdge, LatticeNode, lattice_svg, lattice_with_cards_svg};
 pub use svg_plot::{Plot, Series, line_plot};
 pub use svg_scatter::{Scatter, scatter_plot};
-pub use svg_sequence::{Sequence, SequenceStep, sequence_svg};
 pub use table::table;

@@ -21,17 +21,17 @@ use crate::text::{
 };
 
 /// Of a longer list of steps only the first and the last are told.
-const MOST_STEPS: usize = 16;
+const MAX_STEPS: usize = 16;
 const FIRST_STEPS: usize = 10;
 const LAST_STEPS: usize = 4;
 /// How many operations of one session a sentence takes.
-const LONGEST_SENTENCE: usize = 4;
+const MAX_SENTENCE_OPERATIONS: usize = 4;
 /// How deep premises and cases are told.
-const DEEPEST: usize = 4;
+const MAX_DEPTH: usize = 4;
 /// How many lines the whole takes at most, give or take the last words.
-const MOST_LINES: usize = 160;
+const MAX_LINES: usize = 160;
 /// Up to how many operations an order is written out.
-const SHORT_ORDER: usize = 12;
+const MAX_SHOWN_ORDER: usize = 12;
 
 /// Tells in plain sentences what the judgement says and why it holds.
 ///
@@ -101,6 +101,10 @@ fn meaning(pattern: &Pattern, certificate: &Certificate) -> String {
         Pattern::CyclicSc => {
             "no order of all operations lets each read return what was written last"
         }
+        Pattern::CyclicRt => {
+            "no order of all operations that keeps real time lets each read return what was written \
+             last"
+        }
         Pattern::CyclicPpo => {
             "the reads ask for an order that contradicts what the memory keeps of program order"
         }
@@ -146,7 +150,7 @@ pub(crate) fn shown_by(history: &History, model: &str, certificate: &Certificate
                 _ => "that meets the model's conditions",
             };
             let mut words = format!("there is an order of {operations} {property}");
-            if (2..=SHORT_ORDER).contains(&order.len()) {
+            if (2..=MAX_SHOWN_ORDER).contains(&order.len()) {
                 let listed: Vec<String> = order.iter().map(|&op| quoted(history, op)).collect();
                 words = format!("{words}, namely {}", listed.join(", "));
             }
@@ -203,7 +207,7 @@ pub(crate) fn shown_by(history: &History, model: &str, certificate: &Certificate
     match wr.len() {
         0 => words,
         n => {
-            format!("for one choice of the writes behind {}, {words}", counted(n, "ambiguous read"))
+            format!("for one choice of the sources of {}, {words}", counted(n, "ambiguous read"))
         }
     }
 }
@@ -222,7 +226,7 @@ fn sentences<'a>(edges: &[&'a Edge]) -> Vec<Sentence<'a>> {
         match (kind(&edge.relation), found.last_mut()) {
             (Kind::Program, Some(Sentence::Run { wr, po }))
                 if po.last().or(wr.as_ref()).is_some_and(|last| last.to == edge.from)
-                    && po.len() < LONGEST_SENTENCE =>
+                    && po.len() < MAX_SENTENCE_OPERATIONS =>
             {
                 po.push(edge);
             }
@@ -302,7 +306,7 @@ impl<'a> Teller<'a> {
     }
 
     fn is_full(&self) -> bool {
-        self.lines >= MOST_LINES
+        self.lines >= MAX_LINES
     }
 
     fn line(&mut self, indent: usize, text: &str) {
@@ -347,7 +351,7 @@ impl<'a> Teller<'a> {
             Certificate::SplitOrder { .. }
             | Certificate::SplitRead { .. }
             | Certificate::SplitLast { .. }
-                if depth == DEEPEST =>
+                if depth == MAX_DEPTH =>
             {
                 let (_, cases) = leaves(certificate, 0);
                 let text =
@@ -416,7 +420,7 @@ impl<'a> Teller<'a> {
     ) {
         let all = sentences(edges);
         let count = all.len();
-        let left_out = if count > MOST_STEPS { count - FIRST_STEPS - LAST_STEPS } else { 0 };
+        let left_out = if count > MAX_STEPS { count - FIRST_STEPS - LAST_STEPS } else { 0 };
         for (i, sentence) in all.iter().enumerate() {
             if self.is_full() {
                 return;
@@ -463,7 +467,7 @@ impl<'a> Teller<'a> {
         };
         if is_new && !rest.iter().all(goes_without_saying) {
             let indent = indent + 3;
-            if depth + 1 == DEEPEST {
+            if depth + 1 == MAX_DEPTH {
                 self.line(indent, &format!("... {} ...", counted(rest.len(), "further premise")));
             } else {
                 let flat = telling.flatten(rest);
@@ -573,6 +577,16 @@ fn derived(h: &History, edge: &Edge, reason: &Reason, is_new: bool) -> String {
                 Kind::Store if h.is_initial(edge.from) => {
                     format!("{from} comes before {to} overwrote it (ww).")
                 }
+                _ if edge.relation == Relation::Rt && rest.is_empty() => {
+                    let time = |op: OpId| (!h.is_initial(op)).then(|| h.time(op)).flatten();
+                    match (time(edge.from).and_then(|time| time.end), time(edge.to)) {
+                        (Some(end), Some(time)) => format!(
+                            "{from} returned at {end}, before {to} started at {} (rt).",
+                            time.start
+                        ),
+                        _ => format!("{from} comes before {to} in real time (rt)."),
+                    }
+                }
                 Kind::Store if rest.is_empty() => {
                     format!("In this case {from} comes before {to} in the store order (ww).")
                 }
@@ -620,8 +634,7 @@ fn contradiction(h: &History, cycle: &[&Edge]) -> String {
         Shape::Cycle | Shape::Nothing => {}
     }
     let mut places: Vec<String> = Vec::new();
-    let left_out =
-        if cycle.len() > MOST_STEPS { cycle.len() - FIRST_STEPS - LAST_STEPS } else { 0 };
+    let left_out = if cycle.len() > MAX_STEPS { cycle.len() - FIRST_STEPS - LAST_STEPS } else { 0 };
     for (i, edge) in cycle.iter().enumerate() {
         if left_out > 0 && i == FIRST_STEPS {
             places.push(format!("... {} more ...", grouped(left_out)));

@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     Derived,
 }
 
-/// Gives what the edges of a relation say.
+/// Returns what the edges of a relation say.
 pub(crate) fn kind(relation: &Relation) -> Kind {
     match relation {
         Relation::Po | Relation::Ppo | Relation::Poloc => Kind::Program,
@@ -39,7 +39,7 @@ pub(crate) fn kind(relation: &Relation) -> Kind {
 /// An edge without its premises.
 pub(crate) type Fact<'a> = (OpId, OpId, &'a Relation);
 
-/// Gives the edge without its premises.
+/// Returns the edge without its premises.
 pub(crate) fn fact(edge: &Edge) -> Fact<'_> {
     (edge.from, edge.to, &edge.relation)
 }
@@ -113,7 +113,7 @@ impl<'a> Derivations<'a> {
         Derivations { first }
     }
 
-    /// Gives the premises of an edge, wherever they are written.
+    /// Returns the premises of an edge, wherever they are written.
     pub(crate) fn premises(&self, edge: &'a Edge) -> &'a [Edge] {
         if edge.because.is_empty() {
             self.first.get(&fact(edge)).copied().unwrap_or_default()
@@ -170,8 +170,8 @@ pub(crate) fn shape(edges: &[&Edge]) -> Shape {
     }
 }
 
-/// Turns a cycle so that it starts where it reads best: behind a derived edge, at the first of a
-/// session's operations. What is no cycle starts where it starts.
+/// Turns a cycle so that it starts where it reads best: after a derived edge, at the first of a
+/// session's operations. A sequence that is not a cycle is left as it is.
 pub(crate) fn turned(mut cycle: Vec<&Edge>) -> Vec<&Edge> {
     if shape(&cycle) != Shape::Cycle {
         return cycle;
@@ -207,7 +207,7 @@ pub(crate) enum Assumption {
     Last(OpId),
 }
 
-/// Gives the first `most` leaves of a tree of cases, from the left, and the number of all.
+/// Returns the first `most` leaves of a tree of cases, from the left, and the number of all.
 pub(crate) fn leaves(certificate: &Certificate, most: usize) -> (Vec<Leaf<'_>>, usize) {
     let mut found = Vec::new();
     let mut total = 0;
@@ -247,7 +247,7 @@ pub(crate) fn leaves(certificate: &Certificate, most: usize) -> (Vec<Leaf<'_>>, 
     (found, total)
 }
 
-/// Says whether the premises lead, one after the other, from the edge's start to its end.
+/// Returns whether the premises lead, one after the other, from the edge's start to its end.
 fn is_path(edge: &Edge, premises: &[Edge]) -> bool {
     let (Some(first), Some(last)) = (premises.first(), premises.last()) else { return false };
     first.from == edge.from

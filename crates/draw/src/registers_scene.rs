@@ -26,11 +26,14 @@ pub struct DrawOptions {
     pub context: usize,
     /// How many cases of a proof by cases, but at most 20, are drawn.
     pub cases: usize,
+    /// Object's state after each call of the linearization that is drawn, as far as it is known.
+    pub states: HashMap<OpId, String>,
 }
 
 impl Default for DrawOptions {
     fn default() -> Self {
-        DrawOptions { model: String::new(), full_up_to: 60, context: 1, cases: 4 }
+        let states = HashMap::new();
+        DrawOptions { model: String::new(), full_up_to: 60, context: 1, cases: 4, states }
     }
 }
 
@@ -171,7 +174,7 @@ fn violation_scene(history: &History, certificate: &Certificate, options: &DrawO
                     built.scene.edges[edge].why.clone_from(&told.sentence);
                 }
             }
-            Step { sentence: told.sentence, edges, nodes: nodes.into_iter().collect() }
+            Step { edges, ..Step::new(told.sentence, nodes.into_iter().collect()) }
         })
         .collect();
     built.scene.steps = steps;

@@ -10,7 +10,7 @@ use crate::proof::{Derivations, Kind, Reason, Shape, kind, leaves, reason, shape
 use crate::text::{clean, counted, ended, grouped, never_ended, quoted, reference, width};
 
 /// The longest that the line gets, in columns.
-const LONGEST: usize = 200;
+const MAX_SUMMARY_COLUMNS: usize = 200;
 
 /// Tells in one line, of at most 200 columns, what the judgement says and why it holds.
 pub(crate) fn explain_registers_line(
@@ -27,12 +27,12 @@ pub(crate) fn explain_registers_line(
         }
         Judgement::Violation { pattern, certificate } => {
             let name = clean(pattern.as_str(), 60);
-            let room = LONGEST - width(&name) - 2;
+            let room = MAX_SUMMARY_COLUMNS - width(&name) - 2;
             format!("{name}: {}", violation(history, pattern, certificate, room))
         }
         Judgement::Undecided(stopped) => format!("undecided: {stopped}"),
     };
-    clean(&line, LONGEST)
+    clean(&line, MAX_SUMMARY_COLUMNS)
 }
 
 fn violation(h: &History, pattern: &Pattern, certificate: &Certificate, room: usize) -> String {
@@ -136,7 +136,7 @@ fn around(h: &History, cycle: &[&Edge], room: usize) -> String {
         Shape::Cycle | Shape::Nothing => reference(h, first.from),
     };
     let closing = link(last);
-    // Behind the links that fit there must be room for the count, the last link and the end.
+    // After the links that fit there must be room for the count, the last link and the end.
     let reserved = width(&closing) + width(&end) + 16;
     let mut text = String::new();
     for (i, edge) in cycle[..cycle.len() - 1].iter().enumerate() {

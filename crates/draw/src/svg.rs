@@ -22,7 +22,7 @@ pub(crate) struct Point {
     pub(crate) y: f64,
 }
 
-/// Makes a point.
+/// Builds a point.
 pub(crate) fn at(x: f64, y: f64) -> Point {
     Point { x, y }
 }
@@ -37,14 +37,9 @@ pub(crate) struct Rect {
 }
 
 impl Rect {
-    /// Makes a rectangle around a point.
+    /// Builds a rectangle around a point.
     pub(crate) fn around(centre: Point, w: f64, h: f64) -> Self {
         Rect { x: centre.x - w / 2.0, y: centre.y - h / 2.0, w, h }
-    }
-
-    /// Gives the point in the middle.
-    pub(crate) fn centre(&self) -> Point {
-        at(self.x + self.w / 2.0, self.y + self.h / 2.0)
     }
 }
 
@@ -76,7 +71,7 @@ pub(crate) struct Font<'a> {
 }
 
 impl<'a> Font<'a> {
-    /// Makes a proportional font, anchored at the start.
+    /// Builds a proportional font, anchored at the start.
     pub(crate) fn sans(size: f64, colour: &'a str) -> Self {
         Font { size, colour, is_mono: false, is_bold: false, anchor: Anchor::Start }
     }
@@ -177,14 +172,6 @@ impl Canvas {
         let stroke = stroke.map(stroke_attributes).unwrap_or_default();
         let (x, y, r) = (num(centre.x), num(centre.y), num(radius));
         self.put(format_args!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\" fill=\"{fill}\"{stroke}/>"));
-    }
-
-    /// Draws an arrowhead whose tip is at `tip`, pointing along the unit vector `along`.
-    pub(crate) fn arrowhead(&mut self, tip: Point, along: Point, size: f64, colour: &str) {
-        let back = at(tip.x - along.x * size, tip.y - along.y * size);
-        let (dx, dy) = (-along.y * size * 0.42, along.x * size * 0.42);
-        let corners = [tip, at(back.x + dx, back.y + dy), at(back.x - dx, back.y - dy)];
-        self.polygon(&corners, colour, None);
     }
 
     /// Writes a text with its baseline at a point.

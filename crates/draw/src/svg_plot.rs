@@ -181,7 +181,7 @@ fn mark(canvas: &mut Canvas, series: usize, p: Point, colour: &str) {
     }
 }
 
-/// Gives the labels at the ends of lines heights that keep them apart.
+/// Returns heights for the labels at the ends of lines that keep them apart.
 fn spread(mut ends: Vec<(usize, Point)>, top: f64, bottom: f64) -> Vec<(usize, Point, f64)> {
     ends.sort_by(|a, b| a.1.y.total_cmp(&b.1.y).then(a.0.cmp(&b.0)));
     let mut heights: Vec<f64> = Vec::new();
@@ -208,7 +208,7 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// Makes a scale that all values are on, and those at its ends are not at the very edge.
+    /// Builds a scale that all values are on, and those at its ends are not at the very edge.
     pub(crate) fn over(
         values: impl Iterator<Item = f64>,
         is_log: bool,
@@ -236,7 +236,7 @@ impl Axis {
         Axis { low, high, is_log, start, end, ticks_wanted }
     }
 
-    /// Gives the place of a value.
+    /// Returns the place of a value.
     pub(crate) fn at(&self, v: f64) -> f64 {
         let part = if self.is_log {
             (v.ln() - self.low.ln()) / (self.high.ln() - self.low.ln())

@@ -26,7 +26,7 @@ pub struct Scatter {
 const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 580.0;
 /// How far apart points are kept, in pixels: nearer ones are drawn as one.
-const GRAIN: f64 = 2.0;
+const MIN_POINT_DISTANCE: f64 = 2.0;
 
 /// Draws a scatter plot with the diagonal, ten times above it and ten times below.
 pub fn scatter_plot(scatter: &Scatter) -> String {
@@ -66,12 +66,15 @@ pub fn scatter_plot(scatter: &Scatter) -> String {
         canvas.text(at((left + right) / 2.0, (top + bottom) / 2.0), font, "no data");
     }
     // Strokes without length have round ends: that takes few bytes a point.
-    let grain = |v: f64| (v / GRAIN).round() as i64;
+    let grain = |v: f64| (v / MIN_POINT_DISTANCE).round() as i64;
     let cells: BTreeSet<(i64, i64)> =
         points.iter().map(|&(x, y)| (grain(x_axis.at(x)), grain(y_axis.at(y)))).collect();
     let mut path = String::new();
     for (x, y) in cells {
-        path += &format!("M{}h0", pair(at(x as f64 * GRAIN, y as f64 * GRAIN)));
+        path += &format!(
+            "M{}h0",
+            pair(at(x as f64 * MIN_POINT_DISTANCE, y as f64 * MIN_POINT_DISTANCE))
+        );
     }
     canvas.dots(&path, 3.6, "#0068b5");
     let count = format!("{} points", num(points.len() as f64));

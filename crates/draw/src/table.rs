@@ -3,7 +3,7 @@
 use crate::text::{clean, width};
 
 /// The widest that a cell is shown.
-const WIDEST_CELL: usize = 200;
+const MAX_CELL_COLUMNS: usize = 200;
 
 /// Aligns a table: the header, a rule, and the rows, two spaces between columns.
 ///
@@ -11,9 +11,11 @@ const WIDEST_CELL: usize = 200;
 /// longer than the header. Every line ends in a newline and no line ends in a space.
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0).max(header.len());
-    let header: Vec<String> = header.iter().map(|cell| clean(cell, WIDEST_CELL)).collect();
-    let rows: Vec<Vec<String>> =
-        rows.iter().map(|row| row.iter().map(|cell| clean(cell, WIDEST_CELL)).collect()).collect();
+    let header: Vec<String> = header.iter().map(|cell| clean(cell, MAX_CELL_COLUMNS)).collect();
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().map(|cell| clean(cell, MAX_CELL_COLUMNS)).collect())
+        .collect();
     let cells = |column: usize| rows.iter().filter_map(move |row| row.get(column));
     let widths: Vec<usize> = (0..columns)
         .map(|c| header.get(c).into_iter().chain(cells(c)).map(|s| width(s)).max().unwrap_or(0))
@@ -48,7 +50,7 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Says whether a cell reads as a measurement: digits, maybe a sign, separators and a unit.
+/// Returns whether a cell reads as a measurement: digits, maybe a sign, separators and a unit.
 fn is_number(cell: &str) -> bool {
     let rest = cell.trim_start_matches(['+', '-', '−', '<', '>', '~', '≤', '≥', ' ']);
     let unit =

@@ -9,9 +9,9 @@ use consistory_history::{
 };
 
 /// How many columns the name of a session, key or value may take.
-const LONGEST_NAME: usize = 24;
+const MAX_NAME_COLUMNS: usize = 24;
 /// How many columns an operation may take.
-const LONGEST_OPERATION: usize = 40;
+const MAX_OPERATION_COLUMNS: usize = 40;
 
 /// Makes `text` one line of at most `longest` columns: control characters and those that turn the
 /// direction of writing are escaped, and what is too long ends in an ellipsis.
@@ -57,28 +57,28 @@ pub(crate) fn counted(number: usize, thing: &str) -> String {
     format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// Gives an operation's reference, as `t1:0`.
+/// Returns an operation's reference, as `t1:0`.
 pub(crate) fn reference(history: &History, op: OpId) -> String {
     if history.is_initial(op) {
         let Action::Write { key, .. } = history.action(op) else { return "init".into() };
-        return format!("init:{}", clean(history.key_name(key), LONGEST_NAME));
+        return format!("init:{}", clean(history.key_name(key), MAX_NAME_COLUMNS));
     }
-    let name = clean(history.session_name(history.session_of(op)), LONGEST_NAME);
+    let name = clean(history.session_name(history.session_of(op)), MAX_NAME_COLUMNS);
     format!("{name}:{}", history.index_in_session(op))
 }
 
-/// Gives what an operation's session is called.
+/// Returns what an operation's session is called.
 pub(crate) fn session(history: &History, op: OpId) -> String {
     session_name(history, history.session_of(op))
 }
 
-/// Gives what a session is called: its name, and that it is a session if the name is a number.
+/// Returns what a session is called: its name, and that it is a session if the name is a number.
 pub(crate) fn session_name(history: &History, session: SessionId) -> String {
-    let name = clean(history.session_name(session), LONGEST_NAME);
+    let name = clean(history.session_name(session), MAX_NAME_COLUMNS);
     if is_number(&name) { format!("session {name}") } else { name }
 }
 
-/// Gives an operation in the text notation, as `w(x,1)`.
+/// Returns an operation in the text notation, as `w(x,1)`.
 pub(crate) fn notation(history: &History, op: OpId) -> String {
     let key = |key| key_name(history, key);
     let shown = match history.action(op) {
@@ -90,10 +90,10 @@ pub(crate) fn notation(history: &History, op: OpId) -> String {
         Action::Append { key: k, value } => format!("append({},{})", key(k), history.value(value)),
         Action::Fence | Action::Call(_) => history.show(op).to_string(),
     };
-    clean(&shown, LONGEST_OPERATION)
+    clean(&shown, MAX_OPERATION_COLUMNS)
 }
 
-/// Gives an operation with its reference, as `t1:0 r(y,1)`.
+/// Returns an operation with its reference, as `t1:0 r(y,1)`.
 pub(crate) fn quoted(history: &History, op: OpId) -> String {
     if history.is_initial(op) {
         return format!("the initial {}", initial(history, op, "="));
@@ -101,11 +101,11 @@ pub(crate) fn quoted(history: &History, op: OpId) -> String {
     format!("{} {}", reference(history, op), notation(history, op))
 }
 
-/// Gives an initial write, as `x=0` or `x was 0`.
+/// Returns an initial write, as `x=0` or `x was 0`.
 pub(crate) fn initial(history: &History, op: OpId, is: &str) -> String {
     match history.action(op) {
         Action::Write { key, value } => {
-            let value = clean(&history.value(value).to_string(), LONGEST_NAME);
+            let value = clean(&history.value(value).to_string(), MAX_NAME_COLUMNS);
             format!("{}{is}{value}", key_name(history, key))
         }
         _ => notation(history, op),
@@ -114,7 +114,7 @@ pub(crate) fn initial(history: &History, op: OpId, is: &str) -> String {
 
 /// Says what an operation did, as `wrote x=1`.
 pub(crate) fn deed(history: &History, op: OpId) -> String {
-    let value = |id| clean(&history.value(id).to_string(), LONGEST_NAME);
+    let value = |id| clean(&history.value(id).to_string(), MAX_NAME_COLUMNS);
     match history.action(op) {
         Action::Read { key, value: v } => format!("read {}={}", key_name(history, key), value(v)),
         Action::Write { key, value: v } => format!("wrote {}={}", key_name(history, key), value(v)),
@@ -136,7 +136,7 @@ pub(crate) fn deed_at_first(history: &History, op: OpId, place: Option<&str>) ->
     let Action::Rmw { key, read, write } = history.action(op) else {
         return format!("{}{place}, the initial value", deed(history, op));
     };
-    let value = |id| clean(&history.value(id).to_string(), LONGEST_NAME);
+    let value = |id| clean(&history.value(id).to_string(), MAX_NAME_COLUMNS);
     let (key, read, write) = (key_name(history, key), value(read), value(write));
     format!("changed {key} from its initial value {read} to {write}{place}")
 }
@@ -145,7 +145,7 @@ pub(crate) fn deed_at_first(history: &History, op: OpId, place: Option<&str>) ->
 pub(crate) fn ended(history: &History, key: KeyId) -> String {
     let given = history.finals().iter().find(|&&(of, _)| of == key);
     let value = given.map_or("?".into(), |&(_, value)| history.value(value).to_string());
-    format!("{} is {} in the end", key_name(history, key), clean(&value, LONGEST_NAME))
+    format!("{} is {} in the end", key_name(history, key), clean(&value, MAX_NAME_COLUMNS))
 }
 
 /// Says which final value no write can have left, as `x is 2 in the end, but no write of that value
@@ -154,7 +154,7 @@ pub(crate) fn never_ended(history: &History) -> Option<String> {
     let finals = history.finals();
     let two = finals.iter().enumerate().find_map(|(i, &(key, value))| {
         let other = finals[..i].iter().find(|&&(of, other)| of == key && other != value)?;
-        let shown = |value| clean(&history.value(value).to_string(), LONGEST_NAME);
+        let shown = |value| clean(&history.value(value).to_string(), MAX_NAME_COLUMNS);
         let (one, other) = (shown(other.1), shown(value));
         Some(format!("{} cannot be both {one} and {other} in the end", key_name(history, key)))
     });
@@ -171,21 +171,21 @@ pub(crate) fn never_ended(history: &History) -> Option<String> {
         .or_else(|| none(&|op| history.status(op) == Status::Ok))
 }
 
-/// Gives a key as the text notation has it, quoted unless it is a plain word; one that is a number
+/// Returns a key as the text notation has it, quoted unless it is a plain word; one that is a number
 /// gets a `v`, unless another key is called so.
 pub(crate) fn key_name(history: &History, key: KeyId) -> String {
     let name = history.key_name(key);
     if is_number(name) {
         let variable = format!("v{name}");
         let is_taken = history.find_key(&variable).is_some();
-        return clean(if is_taken { name } else { &variable }, LONGEST_NAME);
+        return clean(if is_taken { name } else { &variable }, MAX_NAME_COLUMNS);
     }
     if is_plain_word(name) {
-        return clean(name, LONGEST_NAME);
+        return clean(name, MAX_NAME_COLUMNS);
     }
     let mut out = String::new();
     write_quoted(name, &mut out).expect("a string takes all that is written to it");
-    clean(&out, LONGEST_NAME)
+    clean(&out, MAX_NAME_COLUMNS)
 }
 
 fn is_number(name: &str) -> bool {

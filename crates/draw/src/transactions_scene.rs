@@ -158,11 +158,8 @@ fn scene(
         let (Some(from), Some(to)) = (index(edge.from), index(edge.to)) else { continue };
         let is_derived = !edge.because.is_empty();
         let why = sentence(history, edge);
-        scene.steps.push(Step {
-            sentence: format!("{why}."),
-            edges: vec![scene.edges.len()],
-            nodes: vec![from, to],
-        });
+        let edges = vec![scene.edges.len()];
+        scene.steps.push(Step { edges, ..Step::new(format!("{why}."), vec![from, to]) });
         scene.edges.push(Edge {
             role: Role::Cycle,
             basis: if is_derived { Basis::Derived } else { Basis::Given },

@@ -2,10 +2,7 @@
 
 mod support;
 
-use consistory_draw::{
-    DrawOptions, LatticeEdge, LatticeNode, Plot, Scatter, Series, history_svg, lattice_svg,
-    line_plot, scatter_plot,
-};
+use consistory_draw::{DrawOptions, Plot, Scatter, Series, history_svg, line_plot, scatter_plot};
 use consistory_history::{Action, History, HistoryBuilder, Value};
 use consistory_verdict::{Certificate, Edge, Judgement, Stopped};
 use support::{assert_well_formed, cycle, history, op, ring, violation};
@@ -204,10 +201,6 @@ fn hostile_names_are_escaped() {
     assert_well_formed(&svg);
     assert!(!svg.contains("<script"));
 
-    let node = LatticeNode { id: evil.into(), title: evil.into(), level: 0, note: evil.into() };
-    let edge = LatticeEdge { stronger: 0, weaker: 1, label: evil.into(), dashed: true };
-    let svg = lattice_svg(&[node.clone(), LatticeNode { level: 1, ..node }], &[edge]);
-    assert_well_formed(&svg);
     let series = Series { name: evil.into(), points: vec![(1.0, 1.0)], missing: Some(evil.into()) };
     let [title, x_label, y_label] = [(); 3].map(|()| evil.to_owned());
     let plot = Plot { title, x_label, y_label, series: vec![series], ..Plot::default() };
@@ -216,38 +209,14 @@ fn hostile_names_are_escaped() {
     assert_well_formed(&scatter_plot(&Scatter { title, x_label, y_label, ..Scatter::default() }));
 }
 
-fn node(id: &str, level: usize) -> LatticeNode {
-    LatticeNode { id: id.into(), level, ..LatticeNode::default() }
-}
-
-fn edge(stronger: usize, weaker: usize) -> LatticeEdge {
-    LatticeEdge { stronger, weaker, ..LatticeEdge::default() }
-}
-
-/// Gives where a node's name stands.
+/// Returns where a text stands.
 fn place(svg: &str, text: &str) -> (f64, f64) {
-    let end = svg.find(&format!(">{text}</text>")).expect("the node is drawn");
+    let end = svg.find(&format!(">{text}</text>")).expect("the text is drawn");
     let element = &svg[svg[..end].rfind("<text").unwrap()..end];
     let number = |name: &str| {
         element.split(name).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
     };
     (number(" x=\""), number(" y=\""))
-}
-
-#[test]
-fn a_lattice_has_the_strong_above_the_weak_and_no_needless_crossing() {
-    // As given, the two edges to the lower layer would cross.
-    let nodes =
-        [node("a", 0), node("b", 3), node("c", 3), node("d", usize::MAX), node("e", usize::MAX)];
-    let edges = [edge(0, 1), edge(0, 2), edge(1, 4), edge(2, 3), edge(0, 3), edge(7, 0)];
-    let svg = lattice_svg(&nodes, &edges);
-    assert_well_formed(&svg);
-    let [a, b, c, d, e] = ["a", "b", "c", "d", "e"].map(|id| place(&svg, id));
-    assert!(a.1 < b.1 && b.1 == c.1 && c.1 < d.1 && d.1 == e.1, "layers from top to bottom");
-    assert_eq!(b.0 < c.0, e.0 < d.0, "edges to the lower layer do not cross");
-    assert!((b.0 - c.0).abs() > 40.0, "nodes do not overlap");
-    assert_well_formed(&lattice_svg(&[], &[]));
-    assert_well_formed(&lattice_svg(&[node("a", 0), node("b", 0)], &[edge(0, 1), edge(1, 1)]));
 }
 
 #[test]

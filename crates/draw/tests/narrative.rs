@@ -367,8 +367,8 @@ fn what_consistency_rests_on() {
         The history satisfies sc: there is an order of all 3 operations in which each read takes the last write before it, namely t0:0 w(x,1), t0:1 w(x,1), t1:0 r(x,1).
         consistent: there is an order of all 3 operations in which each read takes the last write before it
 
-        The history satisfies ccv: for one choice of the writes behind 1 ambiguous read, there is an order of all 3 operations that respects causality and by which each read takes the last of the writes in its causal past, namely t0:0 w(x,1), t0:1 w(x,1), t1:0 r(x,1).
-        consistent: for one choice of the writes behind 1 ambiguous read, there is an order of all 3 operations that respects causality and by which each read takes the last of the writes in its causal past
+        The history satisfies ccv: for one choice of the sources of 1 ambiguous read, there is an order of all 3 operations that respects causality and by which each read takes the last of the writes in its causal past, namely t0:0 w(x,1), t0:1 w(x,1), t1:0 r(x,1).
+        consistent: for one choice of the sources of 1 ambiguous read, there is an order of all 3 operations that respects causality and by which each read takes the last of the writes in its causal past
 
         The history satisfies cm: for each of the 2 sessions there is an order of all that it had seen in which each of its reads takes the last write before it.
         consistent: for each of the 2 sessions there is an order of all that it had seen in which each of its reads takes the last write before it

@@ -28,26 +28,28 @@ fn main() -> Result<(), DriveError> {
     println!("{}, {}", system.version()?, system.settings());
     if system.nodes() > 0 && !is_inside() {
         let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-        let status = relaunch(&std::env::current_exe()?, &arguments)?;
+        let status = relaunch(&std::env::current_exe()?, &arguments, || false)?;
         println!("{status}");
         return Ok(());
     }
     let folder = Path::new(folder);
     std::fs::create_dir_all(folder)?;
-    let cluster = match system.nodes() {
-        0 => Cluster::embedded(folder),
-        nodes => Cluster::isolated(nodes, &folder.join("logs"), &[])?,
-    };
     let time = Duration::from_secs(seconds.parse().unwrap_or(5));
     let seed = 1;
     let mix = FaultMix::parse(faults, system.verbs())?;
     let schedule = Schedule::draw(&mix, system.nodes(), time, seed);
+    let cluster = match system.nodes() {
+        0 => Cluster::embedded(folder),
+        nodes => Cluster::isolated(nodes, schedule.links(seed), &folder.join("logs"), &[])?,
+    };
     let options = RunOptions {
         workload: WorkloadKind::named(workload).unwrap_or(WorkloadKind::Register),
         time,
         seed,
         sessions: 6,
         keys: 3,
+        first_key: 0,
+        requests: None,
         rate: 500,
         timeout: Duration::from_secs(1),
         session_rule: SessionRule::Client,

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use crate::error::DriveError;
 use crate::isolate::{mount_tmpfs, mount_workspace};
-use crate::network::{Network, Rule, address};
+use crate::network::{Links, Network, Rule, address};
 use crate::processes;
 
 /// A node, counted from 0; it is shown as `n1`.
@@ -54,7 +54,12 @@ impl Cluster {
     ///
     /// The process must have been started by [`relaunch`](crate::relaunch). Servers' logs go to
     /// `logs`; `needed` are other paths that must stay visible.
-    pub fn isolated(nodes: usize, logs: &Path, needed: &[PathBuf]) -> Result<Cluster, DriveError> {
+    pub fn isolated(
+        nodes: usize,
+        links: Links,
+        logs: &Path,
+        needed: &[PathBuf],
+    ) -> Result<Cluster, DriveError> {
         if !crate::isolate::is_inside() {
             return Err(DriveError::setup("this process does not run in namespaces of its own"));
         }
@@ -62,7 +67,7 @@ impl Cluster {
         let logs = logs.canonicalize().map_err(|error| DriveError::file(logs, error))?;
         let needed: Vec<PathBuf> = needed.iter().cloned().chain([logs.clone()]).collect();
         let folder = mount_workspace(&needed)?;
-        let network = Network::up(&folder, nodes)?;
+        let network = Network::up(&folder, nodes, links)?;
         let cluster = Cluster {
             nodes: (0..nodes).map(|_| Node { processes: Mutex::new(Vec::new()) }).collect(),
             folder,
@@ -87,7 +92,7 @@ impl Cluster {
         self.nodes.len()
     }
 
-    /// Says whether there are no nodes, as for an embedded system.
+    /// Returns whether there are no nodes, as for an embedded system.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -158,6 +163,7 @@ impl Cluster {
             let log = log.map_err(|error| DriveError::file(&path, error))?;
             let child = self
                 .enter(node, &command)
+                .env("TMPDIR", self.folder(node))
                 .stdin(Stdio::null())
                 .stdout(log.try_clone()?)
                 .stderr(log)

@@ -19,6 +19,12 @@ pub enum DriveError {
         /// What was tried and what the answer was.
         reason: String,
     },
+    /// There is no TUN device, which slow and lossy links need.
+    #[error("slow and lossy links need TUN devices, and /dev/net/tun cannot be used: {error}")]
+    Tun {
+        /// The reason.
+        error: std::io::Error,
+    },
     /// A node did not become ready in time.
     #[error("a write through {node} did not work in time: {reason}")]
     NotReady {
@@ -61,6 +67,11 @@ impl DriveError {
             DriveError::Isolation { .. } => Some(
                 "run as root, or allow user namespaces: sysctl user.max_user_namespaces=10000, and \
                  on Ubuntu also kernel.apparmor_restrict_unprivileged_userns=0"
+                    .to_owned(),
+            ),
+            DriveError::Tun { .. } => Some(
+                "as root: modprobe tun; if the file is missing, mkdir -p /dev/net && mknod \
+                 /dev/net/tun c 10 200; to run without root, chmod 666 /dev/net/tun"
                     .to_owned(),
             ),
             _ => None,

@@ -1,6 +1,6 @@
 //! Running in namespaces of one's own, so that nothing outlives the run.
 //!
-//! The program starts itself again through `unshare`, in a new network, process and mount
+//! The program starts itself again through `unshare`, in a new network, process, mount and IPC
 //! namespace:
 //!
 //! ```text
@@ -12,15 +12,26 @@
 //! ```
 //!
 //! Whatever kills one of the three kills all processes below it, with SIGKILL, by the kernel. Network
-//! namespaces, bridges and mounts exist only inside and vanish with the last process. Data folders
-//! lie on a tmpfs inside. A run therefore has nothing to clean up, and a run that was killed leaves
-//! nothing behind.
+//! namespaces, bridges and mounts exist only inside and vanish with the last process, and so does
+//! shared memory: IPC objects are those of the namespace, and `/dev/shm` is a tmpfs inside. Data
+//! folders lie on a tmpfs inside. A run therefore has nothing to clean up, and a run that was killed
+//! leaves nothing behind.
+//!
+//! The kernel's signal is asked for a moment after a process starts. For the case that the first
+//! program is killed before that, the third has the end of a pipe as its standard input whose other
+//! end the first one holds: when it can read to the end, it is alone.
+//!
+//! An embedded database has files and no namespace; a [`Sweeper`] removes them.
 //!
 //! Without root the same happens in a user namespace, in which the program is root.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use crate::error::DriveError;
 use crate::tool;
@@ -35,12 +46,12 @@ const TOOLS: [(&str, &str); 6] = [
     ("nft", "nftables"),
 ];
 
-/// Says whether this process runs with root's rights.
+/// Returns whether this process runs with root's rights.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Says whether this process was started by [`relaunch`].
+/// Returns whether this process was started by [`relaunch`].
 pub fn is_inside() -> bool {
     std::process::id() == 1
 }
@@ -57,18 +68,84 @@ pub fn check() -> Result<(), DriveError> {
         .map_err(|error| DriveError::Isolation { reason: error.to_string() })
 }
 
+/// How often the program outside looks whether the one inside has ended.
+const POLL_EVERY: Duration = Duration::from_millis(20);
+
 /// Runs a program in namespaces of its own and waits for it.
 ///
-/// Call it from the main thread: the kernel ends the program when the calling *thread* ends.
-pub fn relaunch(program: &Path, args: &[OsString]) -> Result<ExitStatus, DriveError> {
+/// Call it from the main thread: the kernel ends the program when the calling *thread* ends. The
+/// program's standard input comes to its end when this process has ended; the program should end
+/// itself then. As soon as `is_interrupted` says so, the program can read a byte there: it should stop
+/// early.
+pub fn relaunch(
+    program: &Path,
+    args: &[OsString],
+    is_interrupted: impl Fn() -> bool,
+) -> Result<ExitStatus, DriveError> {
     check()?;
     let wrapper = unshare();
-    Ok(Command::new("setpriv")
+    let mut child = Command::new("setpriv")
         .args(["--pdeathsig", "KILL"])
         .args(wrapper)
         .arg(program)
         .args(args)
-        .status()?)
+        .stdin(Stdio::piped())
+        .spawn()?;
+    let mut input = child.stdin.take().expect("the input is piped");
+    let mut has_told = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if !has_told && is_interrupted() {
+            // A program that has just ended cannot be told.
+            let _ = input.write_all(b"x");
+            has_told = true;
+        }
+        std::thread::sleep(POLL_EVERY);
+    }
+}
+
+/// Returns a command that runs a program which the kernel kills when the calling thread ends.
+pub fn bound_to_this_thread(program: impl AsRef<OsStr>) -> Command {
+    match tool::find("setpriv") {
+        Some(setpriv) => {
+            let mut command = Command::new(setpriv);
+            command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+            command
+        }
+        None => Command::new(program),
+    }
+}
+
+/// Removes a folder when it is dropped, or when this process ends in whatever way.
+///
+/// A small shell waits for the end of this process and removes the folder then.
+#[derive(Debug)]
+pub struct Sweeper {
+    shell: Child,
+}
+
+impl Sweeper {
+    /// Watches over a folder.
+    pub fn new(folder: &Path) -> Result<Sweeper, DriveError> {
+        let shell = Command::new("sh")
+            .args(["-c", "trap '' INT TERM HUP; read -r line; rm -rf -- \"$1\"", "sh"])
+            .arg(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        Ok(Sweeper { shell })
+    }
+}
+
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        // Waiting closes the pipe, which the shell reads from.
+        let _ = self.shell.wait();
+    }
 }
 
 /// Returns the command that makes the namespaces.
@@ -77,12 +154,13 @@ fn unshare() -> Vec<OsString> {
     if !is_root() {
         command.extend(["--user".into(), "--map-root-user".into()]);
     }
-    let flags = ["--net", "--pid", "--mount", "--fork", "--kill-child=KILL", "--mount-proc"];
+    let flags =
+        ["--net", "--pid", "--mount", "--ipc", "--fork", "--kill-child=KILL", "--mount-proc"];
     command.extend(flags.map(OsString::from));
     command
 }
 
-/// Says whether all users of the host exist here: in a user namespace only one does.
+/// Returns whether all users of the host exist here: in a user namespace only one does.
 fn has_all_users() -> bool {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     is_root() && map.split_whitespace().nth(2) == Some("4294967295")
@@ -124,6 +202,13 @@ pub(crate) fn mount_workspace(needed: &[PathBuf]) -> Result<PathBuf, DriveError>
         .find(|point| point.is_dir() && !hides(point))
         .ok_or_else(|| DriveError::setup("none of /mnt, /media and /srv can be mounted over"))?;
     mount_tmpfs(point, "2g")?;
+    // Shared memory of servers that are killed would stay.
+    if Path::new("/dev/shm").is_dir() {
+        tool::run(
+            &["mount", "-t", "tmpfs", "-o", "size=512m,mode=1777", "consistory", "/dev/shm"],
+            "",
+        )?;
+    }
     Ok(point.to_owned())
 }
 
@@ -132,4 +217,20 @@ pub(crate) fn mount_tmpfs(point: &Path, size: &str) -> Result<(), DriveError> {
     let options = format!("size={size},mode=755");
     let point = point.to_string_lossy();
     tool::run(&["mount", "-t", "tmpfs", "-o", &options, "consistory", &point], "").map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweeper_removes_its_folder() {
+        let folder = std::env::temp_dir().join(format!("consistory-sweep-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("deep")).unwrap();
+        std::fs::write(folder.join("deep/file"), "x").unwrap();
+        let sweeper = Sweeper::new(&folder).unwrap();
+        assert!(folder.exists());
+        drop(sweeper);
+        assert!(!folder.exists());
+    }
 }

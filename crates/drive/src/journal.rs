@@ -8,7 +8,7 @@
 use std::fmt::Write;
 
 use crate::recorder::Row;
-use crate::request::{Change, Key, Outcome, Reply, Request, Step};
+use crate::request::{Action, Change, Key, Outcome, Reply, Request};
 
 /// Which operations are one session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -89,7 +89,7 @@ impl Journal {
             let _ = writeln!(text, "{{\"session\":\"{session}\",{middle}{tail}}}");
         };
         match &row.request {
-            Request::Single(Step::Update(key, change)) => {
+            Request::Single(Action::Update(key, change)) => {
                 if let (Status::Ok, [Reply::Value(read)]) = (status, replies) {
                     line(format!(
                         "\"op\":\"rmw\",\"key\":\"{key}\",\"read\":{},\"value\":{}",
@@ -101,10 +101,10 @@ impl Journal {
                 }
             }
             Request::Single(step) => match (self.style, step, replies.first()) {
-                (Style::Calls, Step::Write(key, value), _) => {
+                (Style::Calls, Action::Write(key, value), _) => {
                     line(format!("\"call\":\"set\",\"args\":[\"{key}\",{value}]"));
                 }
-                (Style::Calls, Step::Read(key), Some(Reply::Value(value))) => {
+                (Style::Calls, Action::Read(key), Some(Reply::Value(value))) => {
                     let value = shown(*value);
                     line(format!("\"call\":\"get\",\"args\":[\"{key}\"],\"returns\":{value}"));
                 }
@@ -187,28 +187,28 @@ impl Journal {
 }
 
 /// Returns the fields of a step's operations; reads count only if all of the request took effect.
-fn of_step(step: &Step, reply: Option<&Reply>, status: Status) -> Vec<String> {
+fn of_step(step: &Action, reply: Option<&Reply>, status: Status) -> Vec<String> {
     let read =
         |key: &Key, value: String| format!("\"op\":\"read\",\"key\":\"{key}\",\"value\":{value}");
     let mut operations = Vec::new();
     if status == Status::Ok {
         match (step, reply) {
-            (Step::Read(key) | Step::Update(key, _), Some(Reply::Value(value))) => {
+            (Action::Read(key) | Action::Update(key, _), Some(Reply::Value(value))) => {
                 operations.push(read(key, shown(*value)));
             }
-            (Step::ReadList(key), Some(Reply::List(list))) => {
+            (Action::ReadList(key), Some(Reply::List(list))) => {
                 operations.push(read(key, shown_list(list)));
             }
             _ => {}
         }
     }
     match step {
-        Step::Write(key, value) => operations.push(operation("write", *key, *value)),
-        Step::Append(key, value) => operations.push(operation("append", *key, *value)),
-        Step::Update(key, change) => {
+        Action::Write(key, value) => operations.push(operation("write", *key, *value)),
+        Action::Append(key, value) => operations.push(operation("append", *key, *value)),
+        Action::Update(key, change) => {
             operations.extend(written(*change, reply).map(|value| operation("write", *key, value)));
         }
-        Step::Read(_) | Step::ReadList(_) => {}
+        Action::Read(_) | Action::ReadList(_) => {}
     }
     operations
 }
@@ -264,10 +264,10 @@ mod tests {
     #[test]
     fn an_indeterminate_write_moves_to_a_session_of_its_own() {
         let rows = [
-            (Request::Single(Step::Write(Key(1), 7)), Outcome::Ok(vec![Reply::Done])),
-            (Request::Single(Step::Write(Key(1), 8)), Outcome::unknown("timeout")),
-            (Request::Single(Step::Read(Key(1))), Outcome::unknown("timeout")),
-            (Request::Single(Step::Read(Key(1))), Outcome::Ok(vec![Reply::Value(None)])),
+            (Request::Single(Action::Write(Key(1), 7)), Outcome::Ok(vec![Reply::Done])),
+            (Request::Single(Action::Write(Key(1), 8)), Outcome::unknown("timeout")),
+            (Request::Single(Action::Read(Key(1))), Outcome::unknown("timeout")),
+            (Request::Single(Action::Read(Key(1))), Outcome::Ok(vec![Reply::Value(None)])),
         ];
         assert_eq!(
             lines(SessionRule::Client, &rows),
@@ -285,9 +285,9 @@ mod tests {
     #[test]
     fn a_transaction_has_one_line_per_operation() {
         let steps = vec![
-            Step::Update(Key(0), Change::Put(5)),
-            Step::Append(Key(1), 6),
-            Step::ReadList(Key(1)),
+            Action::Update(Key(0), Change::Put(5)),
+            Action::Append(Key(1), 6),
+            Action::ReadList(Key(1)),
         ];
         let replies = vec![Reply::Value(Some(3)), Reply::Done, Reply::List(vec![2, 6])];
         let text = lines(

@@ -23,6 +23,8 @@
 //!     seed: 1,
 //!     sessions: 4,
 //!     keys: 3,
+//!     first_key: 0,
+//!     requests: None,
 //!     rate: 0,
 //!     timeout: Duration::from_secs(1),
 //!     session_rule: SessionRule::Client,
@@ -43,11 +45,11 @@ mod catalogue;
 mod clock;
 mod cluster;
 mod error;
+mod findings;
 mod isolate;
 mod journal;
 mod nemesis;
 mod network;
-mod page;
 mod processes;
 mod random;
 mod recorder;
@@ -57,6 +59,7 @@ mod schedule;
 mod settings;
 mod sql;
 mod stats;
+mod switch;
 mod system;
 mod systems;
 mod tool;
@@ -67,14 +70,17 @@ pub use catalogue::{Entry, SYSTEMS, external, find};
 pub use clock::Clock;
 pub use cluster::{Cluster, NodeId};
 pub use error::DriveError;
-pub use isolate::{check as check_isolation, is_inside, is_root, relaunch};
+pub use findings::{CoreOperation, Findings, Judged, ModelVerdict};
+pub use isolate::{
+    Sweeper, bound_to_this_thread, check as check_isolation, is_inside, is_root, relaunch,
+};
 pub use journal::{Journal, SessionRule, Style};
 pub use nemesis::{FaultEvent, Nemesis, Site};
-pub use page::{CoreOperation, Findings, page};
+pub use network::Links;
 pub use random::Random;
 pub use recorder::{Recorder, Row};
-pub use request::{BALANCES, Change, FIRST_BALANCE, Key, Outcome, Reply, Request, Step, balance};
-pub use run::{Observer, Run, RunOptions, run};
+pub use request::{Action, BALANCES, Change, FIRST_BALANCE, Key, Outcome, Reply, Request, balance};
+pub use run::{Observer, Run, RunOptions, boot, record, run};
 pub use schedule::{FaultKind, FaultMix, Planned, Schedule, Target};
 pub use settings::{Setting, Settings};
 pub use stats::{Counts, Span, counts, spans};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::cluster::{Cluster, NodeId};
 use crate::error::DriveError;
-use crate::network::Rule;
+use crate::network::{Effect, Rule};
 use crate::schedule::{FaultKind, Planned, Schedule, Target};
 use crate::system::System;
 
@@ -58,11 +58,11 @@ impl<'a> Site<'a> {
     }
 }
 
-/// The delay of each packet on a slow link.
-const DELAY_MS: u64 = 50;
+/// The delay of each packet to or from a slow node.
+const DELAY: Duration = Duration::from_millis(50);
 
 /// The percentage of packets that lossy links lose.
-const LOSS: u8 = 30;
+const LOSS_PERCENT: u8 = 30;
 
 /// The longest wait for a cluster to become writable through every node.
 pub(crate) const READY_LIMIT: Duration = Duration::from_secs(90);
@@ -72,8 +72,11 @@ impl Nemesis for FaultKind {
         let cluster = site.cluster;
         let all: Vec<usize> = (0..cluster.len()).collect();
         let others: Vec<usize> = all.iter().copied().filter(|&other| other != node.0).collect();
-        let cut =
-            |from: &[usize], to: &[usize]| Rule { from: from.into(), to: to.into(), loss: 100 };
+        let cut = |from: &[usize], to: &[usize]| Rule {
+            from: from.into(),
+            to: to.into(),
+            effect: Effect::Drop,
+        };
         let both = |a: &[usize], b: &[usize]| vec![cut(a, b), cut(b, a)];
         Ok(match *self {
             FaultKind::PartitionHalves => {
@@ -115,7 +118,10 @@ impl Nemesis for FaultKind {
                 };
                 let rules = all.iter().map(|&a| cut(&[a], &far(a))).collect();
                 site.add_rules(*self, rules)?;
-                format!("links cut to a ring that starts at {node}")
+                match far(node.0)[..] {
+                    [other] => format!("{node} cut off from {}", NodeId(other)),
+                    _ => "each node cut off from all but two".to_owned(),
+                }
             }
             FaultKind::Pause => {
                 cluster.pause(node);
@@ -142,12 +148,23 @@ impl Nemesis for FaultKind {
                 format!("link of {node} down")
             }
             FaultKind::Slow => {
-                cluster.network()?.set_delay(node.0, Some(DELAY_MS))?;
+                // The clients have the port after those of the nodes.
+                let everyone: Vec<usize> = others.iter().copied().chain([cluster.len()]).collect();
+                let late = |from: &[usize], to: &[usize]| Rule {
+                    from: from.into(),
+                    to: to.into(),
+                    effect: Effect::Delay(DELAY),
+                };
+                site.add_rules(
+                    *self,
+                    vec![late(&[node.0], &everyone), late(&everyone, &[node.0])],
+                )?;
                 format!("{node} slow")
             }
             FaultKind::Lossy => {
-                site.add_rules(*self, vec![Rule { from: all.clone(), to: all, loss: LOSS }])?;
-                format!("{LOSS} % of packets lost")
+                let effect = Effect::Lose { percent: LOSS_PERCENT };
+                site.add_rules(*self, vec![Rule { from: all.clone(), to: all, effect }])?;
+                format!("{LOSS_PERCENT} % of packets lost")
             }
             FaultKind::DiskFull => {
                 cluster.fill_disk(node)?;
@@ -167,6 +184,7 @@ impl Nemesis for FaultKind {
             | FaultKind::PartitionOne
             | FaultKind::PartitionOneWay
             | FaultKind::PartitionRing
+            | FaultKind::Slow
             | FaultKind::Lossy => site.remove_rules(*self),
             FaultKind::Pause => {
                 cluster.resume(node);
@@ -175,7 +193,6 @@ impl Nemesis for FaultKind {
             FaultKind::Kill => site.system.restart(cluster, node),
             FaultKind::KillAll => site.system.recover(cluster),
             FaultKind::LinkDown => cluster.network()?.set_link(node.0, true),
-            FaultKind::Slow => cluster.network()?.set_delay(node.0, None),
             FaultKind::DiskFull => {
                 cluster.free_disk(node);
                 // Most servers end when they cannot write.
@@ -199,6 +216,8 @@ pub struct FaultEvent {
     pub name: String,
     /// What was done, in words.
     pub text: String,
+    /// What was measured while it lasted: round trips on a slow or lossy link.
+    pub measured: Option<String>,
     /// The node that it happened to, if to one.
     pub node: Option<NodeId>,
     /// When it had begun, in nanoseconds of the run's clock.
@@ -256,7 +275,12 @@ pub(crate) fn carry_out(
             let plan = next - together.len() + offset;
             note(log, begin, "begin", plan, &name, &text)?;
             let node_hit = fault.kind.has_target().then_some(node);
-            let event = FaultEvent { name, text, node: node_hit, begin, end: None, ready: None };
+            let measured = measure(site, fault.kind, node)?;
+            if let Some(measured) = &measured {
+                note(log, clock.now(), "measured", plan, &name, measured)?;
+            }
+            let event =
+                FaultEvent { name, text, measured, node: node_hit, begin, end: None, ready: None };
             active.push((events.len(), fault, node));
             events.push(event);
         }
@@ -273,7 +297,7 @@ pub(crate) fn carry_out(
         let before = clock.now();
         site.system.ready(site.cluster, READY_LIMIT)?;
         let ready = clock.now();
-        for (at, fault, _) in active {
+        for (at, fault, node) in active {
             events[at].ready = Some(ready);
             note(
                 log,
@@ -283,13 +307,32 @@ pub(crate) fn carry_out(
                 &fault.kind.name(own),
                 "a write through every node worked",
             )?;
+            if let Some(measured) = measure(site, fault.kind, node)? {
+                note(log, clock.now(), "healed", at, &events[at].name, &measured)?;
+            }
         }
-        delay += (ready - before) / 1_000_000;
+        delay += (clock.now() - before) / 1_000_000;
         if pace_then == Pace::TimeIsOver {
             break;
         }
     }
     Ok(events)
+}
+
+/// Measures what a fault does to a link, if it is one that makes links slow or lossy.
+fn measure(site: &Site<'_>, kind: FaultKind, node: NodeId) -> Result<Option<String>, DriveError> {
+    if !kind.needs_switch() || site.cluster.len() < 2 {
+        return Ok(None);
+    }
+    let other = NodeId((node.0 + 1) % site.cluster.len());
+    let Some(found) = site.cluster.network()?.measure(node.0, other.0) else { return Ok(None) };
+    let median = found
+        .median
+        .map_or(String::new(), |median| format!(", median {:.2} ms", median.as_secs_f64() * 1e3));
+    Ok(Some(format!(
+        "round trips from {node} to {other}: {} of {} answered{median}",
+        found.answered, found.sent
+    )))
 }
 
 fn note(

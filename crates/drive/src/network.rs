@@ -1,4 +1,8 @@
-//! One network namespace per node, one for the switch; the clients live in that of this process.
+//! One network namespace per node; the clients live in that of this process.
+//!
+//! Namespaces are connected in one of two ways. A *bridge* in a namespace of its own lets the kernel
+//! forward packets; nodes are cut off from each other by nft rules on the bridge's forward hook. The
+//! whole ruleset is replaced in one transaction, so a partition begins and ends at one moment.
 //!
 //! ```text
 //!     clients (eth0) ──┐
@@ -6,32 +10,64 @@
 //!     n2 (eth0) ───────┘
 //! ```
 //!
-//! Nodes are cut off from each other by rules on the bridge's forward hook. The whole ruleset is
-//! replaced in one transaction, so a partition begins and ends at one moment. Clients reach every
-//! node whatever the rules say; only a link that is down cuts off the clients too.
+//! A *switch* in this process ([`Switch`]) also delays and loses packets, which the bridge cannot: not
+//! every kernel has netem. It costs a few microseconds per packet, so it is used only if needed.
+//!
+//! Clients reach every node whatever partitions there are; only a link that is down cuts off the
+//! clients too, and only a slow one is slow for them.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::DriveError;
+use crate::switch::{RoundTrips, Switch};
 use crate::tool;
 
 /// The last byte of the clients' address.
 const CLIENTS: u8 = 100;
 
+/// How packets travel between nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Links {
+    /// The kernel forwards them: fast, and any partition is possible.
+    #[default]
+    Bridge,
+    /// This process forwards them: they may also be late or lost.
+    UserSpace {
+        /// The seed that decides which packets are lost.
+        seed: u64,
+    },
+}
+
 /// The namespaces of a run.
 #[derive(Debug)]
 pub(crate) struct Network {
     folder: PathBuf,
+    nodes: usize,
+    /// The switch, unless a bridge is used.
+    switch: Option<Switch>,
 }
 
-/// What happens to packets from some nodes to others.
+/// What happens to packets from some ports to others.
+///
+/// A port is a node's number, or the number of nodes for the clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub(crate) from: Vec<usize>,
     pub(crate) to: Vec<usize>,
-    /// The percentage of packets that are dropped.
-    pub(crate) loss: u8,
+    pub(crate) effect: Effect,
+}
+
+/// What a rule does to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// The packet is lost.
+    Drop,
+    /// The packet is lost by chance.
+    Lose { percent: u8 },
+    /// The packet is late.
+    Delay(Duration),
 }
 
 /// Returns the address of a node, counted from 0.
@@ -39,40 +75,69 @@ pub(crate) fn address(node: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, 0, node as u8 + 1)
 }
 
+/// Returns the address of the clients.
+fn clients_address() -> Ipv4Addr {
+    Ipv4Addr::new(10, 77, 0, CLIENTS)
+}
+
 impl Network {
     /// Makes the namespaces and connects them.
-    pub(crate) fn up(folder: &Path, nodes: usize) -> Result<Network, DriveError> {
+    pub(crate) fn up(folder: &Path, nodes: usize, links: Links) -> Result<Network, DriveError> {
         let folder = folder.join("namespaces");
         std::fs::create_dir_all(&folder).map_err(|error| DriveError::file(&folder, error))?;
-        let network = Network { folder };
-        network.make("switch")?;
-        network.ip("switch", "link add br0 type bridge\nlink set br0 up\n")?;
-        let switch = network.file("switch");
+        let mut network = Network { folder, nodes, switch: None };
         for node in 0..nodes {
-            let name = format!("n{}", node + 1);
-            network.make(&name)?;
-            let peer = network.file(&name);
+            network.make(&name(node))?;
+        }
+        match links {
+            Links::Bridge => network.connect_bridge()?,
+            Links::UserSpace { seed } => network.connect_switch(seed)?,
+        }
+        Ok(network)
+    }
+
+    fn connect_bridge(&self) -> Result<(), DriveError> {
+        self.make("switch")?;
+        self.ip("switch", "link add br0 type bridge\nlink set br0 up\n")?;
+        let switch = self.file("switch");
+        for node in 0..self.nodes {
+            let name = name(node);
+            let peer = self.file(&name);
             let link = format!(
                 "link add v{name} netns {} type veth peer name eth0 netns {}\n",
                 switch.display(),
                 peer.display()
             );
             tool::run(&["ip", "-batch", "-"], &link)?;
-            network.ip("switch", &format!("link set v{name} master br0 up\n"))?;
-            let address = address(node);
-            network.ip(
-                &name,
-                &format!("link set lo up\naddr add {address}/24 dev eth0\nlink set eth0 up\n"),
-            )?;
+            self.ip("switch", &format!("link set v{name} master br0 up\n"))?;
+            self.ip(&name, &device_up(address(node)))?;
         }
         let clients = format!(
-            "link set lo up\nlink add vclients netns {} type veth peer name eth0\n\
-             addr add 10.77.0.{CLIENTS}/24 dev eth0\nlink set eth0 up\n",
-            switch.display()
+            "link add vclients netns {} type veth peer name eth0\n{}",
+            switch.display(),
+            device_up(clients_address())
         );
         tool::run(&["ip", "-batch", "-"], &clients)?;
-        network.ip("switch", "link set vclients master br0 up\n")?;
-        Ok(network)
+        self.ip("switch", "link set vclients master br0 up\n")
+    }
+
+    fn connect_switch(&mut self, seed: u64) -> Result<(), DriveError> {
+        let (mut devices, mut addresses) = (Vec::new(), Vec::new());
+        for node in 0..self.nodes {
+            let name = name(node);
+            // A device stays with the process that opened it wherever it is moved.
+            devices.push(Switch::open_device(&format!("t{name}"))?);
+            addresses.push(address(node));
+            let file = self.file(&name);
+            let moved = format!("link set dev t{name} netns {} name eth0\n", file.display());
+            tool::run(&["ip", "-batch", "-"], &moved)?;
+            self.ip(&name, &device_up(address(node)))?;
+        }
+        devices.push(Switch::open_device("eth0")?);
+        addresses.push(clients_address());
+        tool::run(&["ip", "-batch", "-"], &device_up(clients_address()))?;
+        self.switch = Some(Switch::start(devices, addresses, seed));
+        Ok(())
     }
 
     fn file(&self, namespace: &str) -> PathBuf {
@@ -87,7 +152,7 @@ impl Network {
 
     /// Returns the words that run a command in a node's namespace.
     pub(crate) fn enter(&self, node: usize) -> [String; 3] {
-        let file = self.file(&format!("n{}", node + 1));
+        let file = self.file(&name(node));
         ["nsenter".to_owned(), format!("--net={}", file.display()), "--".to_owned()]
     }
 
@@ -96,47 +161,49 @@ impl Network {
         tool::run(&["nsenter", &net, "ip", "-batch", "-"], batch).map(drop)
     }
 
-    /// Replaces all rules in one transaction.
+    /// Replaces all rules at one moment.
     pub(crate) fn set_rules(&self, rules: &[Rule]) -> Result<(), DriveError> {
+        if let Some(switch) = &self.switch {
+            switch.set_rules(rules);
+            return Ok(());
+        }
+        if rules.iter().any(|rule| rule.effect != Effect::Drop) {
+            return Err(DriveError::setup(
+                "slow and lossy links need the switch in user space (`Links::UserSpace`)",
+            ));
+        }
         let net = format!("--net={}", self.file("switch").display());
         tool::run(&["nsenter", &net, "nft", "-f", "-"], &ruleset(rules)).map(drop)
     }
 
     /// Takes a node's link down, or up again.
     pub(crate) fn set_link(&self, node: usize, up: bool) -> Result<(), DriveError> {
+        if let Some(switch) = &self.switch {
+            switch.set_down(node, !up);
+            return Ok(());
+        }
         let state = if up { "up" } else { "down" };
         self.ip("switch", &format!("link set vn{} {state}\n", node + 1))
     }
 
-    /// Makes a node's link slow in both directions, or fast again.
-    ///
-    /// Uses a delay where the kernel has one (netem), a narrow token bucket elsewhere.
-    pub(crate) fn set_delay(&self, node: usize, delay_ms: Option<u64>) -> Result<(), DriveError> {
-        let switch = format!("--net={}", self.file("switch").display());
-        let inside = format!("--net={}", self.file(&format!("n{}", node + 1)).display());
-        let ends = [(switch, format!("vn{}", node + 1)), (inside, "eth0".to_owned())];
-        for (namespace, device) in &ends {
-            let shape = |kind: &[&str]| {
-                let command =
-                    ["nsenter", namespace, "tc", "qdisc", "replace", "dev", device, "root"];
-                tool::run(&[&command, kind].concat(), "").map(drop)
-            };
-            match delay_ms {
-                None => {
-                    let remove =
-                        ["nsenter", namespace, "tc", "qdisc", "del", "dev", device, "root"];
-                    tool::run(&remove, "")?;
-                }
-                Some(delay) => shape(&["netem", "delay", &format!("{delay}ms")]).or_else(|_| {
-                    shape(&["tbf", "rate", "48kbit", "burst", "3000", "latency", "2s"])
-                })?,
-            }
-        }
-        Ok(())
+    /// Measures round trips from one node to another through the switch; a bridge is not measured.
+    pub(crate) fn measure(&self, from: usize, to: usize) -> Option<RoundTrips> {
+        let (every, patience) = (Duration::from_millis(8), Duration::from_secs(1));
+        Some(self.switch.as_ref()?.measure(from, to, 100, every, patience))
     }
 }
 
-/// Writes the rules for `nft -f`.
+/// Returns the name of a node's namespace.
+fn name(node: usize) -> String {
+    format!("n{}", node + 1)
+}
+
+/// Returns the commands of `ip` that give `eth0` its address and take it up.
+fn device_up(address: Ipv4Addr) -> String {
+    format!("link set lo up\naddr add {address}/24 dev eth0\nlink set eth0 up\n")
+}
+
+/// Writes partitions for `nft -f`.
 fn ruleset(rules: &[Rule]) -> String {
     let mut text = "add table bridge faults\ndelete table bridge faults\ntable bridge faults {\n  \
                     chain forward {\n    type filter hook forward priority 0; policy accept;\n"
@@ -147,11 +214,7 @@ fn ruleset(rules: &[Rule]) -> String {
     };
     for rule in rules.iter().filter(|rule| !rule.from.is_empty() && !rule.to.is_empty()) {
         let (from, to) = (list(&rule.from), list(&rule.to));
-        let chance = match rule.loss {
-            100.. => String::new(),
-            loss => format!("numgen random mod 100 < {loss} "),
-        };
-        text += &format!("    ip saddr {{ {from} }} ip daddr {{ {to} }} {chance}drop\n");
+        text += &format!("    ip saddr {{ {from} }} ip daddr {{ {to} }} drop\n");
     }
     text + "  }\n}\n"
 }
@@ -162,18 +225,11 @@ mod tests {
 
     #[test]
     fn the_ruleset_replaces_the_one_before() {
-        let cut = Rule { from: vec![0], to: vec![1, 2], loss: 100 };
-        let lossy = Rule { from: vec![1], to: vec![2], loss: 20 };
-        let empty = Rule { from: vec![], to: vec![2], loss: 100 };
-        let text = ruleset(&[cut, lossy, empty]);
+        let cut = Rule { from: vec![0], to: vec![1, 2], effect: Effect::Drop };
+        let empty = Rule { from: vec![], to: vec![2], effect: Effect::Drop };
+        let text = ruleset(&[cut, empty]);
         assert!(text.starts_with("add table bridge faults\ndelete table bridge faults\n"));
         let rules: Vec<&str> = text.lines().filter(|l| l.contains("drop")).map(str::trim).collect();
-        assert_eq!(
-            rules,
-            [
-                "ip saddr { 10.77.0.1 } ip daddr { 10.77.0.2, 10.77.0.3 } drop",
-                "ip saddr { 10.77.0.2 } ip daddr { 10.77.0.3 } numgen random mod 100 < 20 drop",
-            ]
-        );
+        assert_eq!(rules, ["ip saddr { 10.77.0.1 } ip daddr { 10.77.0.2, 10.77.0.3 } drop"]);
     }
 }

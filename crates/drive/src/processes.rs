@@ -1,7 +1,7 @@
 //! Trees of processes: all of a server's processes are stopped, continued or killed together.
 
 use rustc_hash::FxHashMap;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, setpriority_process};
 
 /// Returns a process and all its descendants, parents first.
 pub(crate) fn tree(root: u32) -> Vec<u32> {
@@ -34,6 +34,16 @@ pub(crate) fn signal(processes: &[u32], signal: Signal) {
     for pid in processes.iter().filter_map(|&pid| Pid::from_raw(pid as i32)) {
         let _ = kill_process(pid, signal);
     }
+}
+
+/// The niceness of threads that must not be in the way of sessions.
+const IN_THE_BACKGROUND: i32 = 10;
+
+/// Lets the calling thread, and those that it starts, run when sessions and servers do not need the
+/// processors.
+pub(crate) fn step_back() {
+    // On Linux the priority is that of one thread. If it cannot be changed, the thread competes.
+    let _ = setpriority_process(Some(rustix::thread::gettid()), IN_THE_BACKGROUND);
 }
 
 #[cfg(test)]

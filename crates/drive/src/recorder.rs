@@ -112,7 +112,7 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{Key, Reply, Step};
+    use crate::request::{Action, Key, Reply};
 
     fn row(session: u32, request: Request, start: u64, end: u64) -> Row {
         let outcome = Outcome::Ok(vec![Reply::Done]);
@@ -125,11 +125,11 @@ mod tests {
         let recorder = Recorder::new(clock, 2);
         let slow = recorder.begin(0);
         let start = recorder.begin(1);
-        let read = row(1, Request::Single(Step::Read(Key(0))), start, clock.now());
+        let read = row(1, Request::Single(Action::Read(Key(0))), start, clock.now());
         recorder.end(1, Some(read.clone()));
         let mut held = Vec::new();
         assert_eq!(recorder.release(&mut held), [], "the write in flight may be what was read");
-        let write = row(0, Request::Single(Step::Write(Key(0), 1)), slow, clock.now());
+        let write = row(0, Request::Single(Action::Write(Key(0), 1)), slow, clock.now());
         recorder.end(0, Some(write.clone()));
         assert_eq!(recorder.release(&mut held), [read, write]);
         assert_eq!(held, []);
@@ -141,15 +141,15 @@ mod tests {
         let recorder = Recorder::new(clock, 3);
         let write = recorder.begin(0);
         let read = recorder.begin(1);
-        let read = row(1, Request::Single(Step::Read(Key(0))), read, clock.now());
+        let read = row(1, Request::Single(Action::Read(Key(0))), read, clock.now());
         recorder.end(1, Some(read.clone()));
         let other = recorder.begin(2);
-        let write = row(0, Request::Single(Step::Write(Key(0), 1)), write, clock.now());
+        let write = row(0, Request::Single(Action::Write(Key(0), 1)), write, clock.now());
         recorder.end(0, Some(write.clone()));
         let mut held = Vec::new();
         // The write ended after the other request was sent, so it waits, and so must what read it.
         assert_eq!(recorder.release(&mut held), []);
-        let other = row(2, Request::Single(Step::Read(Key(1))), other, clock.now());
+        let other = row(2, Request::Single(Action::Read(Key(1))), other, clock.now());
         recorder.end(2, Some(other.clone()));
         assert_eq!(recorder.release(&mut held), [read, write, other]);
     }
@@ -171,9 +171,9 @@ mod tests {
                         let (request, outcome) = if round % 2 == 0 {
                             let value = next.fetch_add(1, Ordering::SeqCst);
                             cell.store(value, Ordering::SeqCst);
-                            (Step::Write(Key(0), value), Reply::Done)
+                            (Action::Write(Key(0), value), Reply::Done)
                         } else {
-                            (Step::Read(Key(0)), Reply::Value(Some(cell.load(Ordering::SeqCst))))
+                            (Action::Read(Key(0)), Reply::Value(Some(cell.load(Ordering::SeqCst))))
                         };
                         let mut row = row(session, Request::Single(request), start, clock.now());
                         row.outcome = Outcome::Ok(vec![outcome]);
@@ -189,7 +189,7 @@ mod tests {
                     let last = done.load(Ordering::SeqCst);
                     let rows = recorder.release(&mut held);
                     for row in &rows {
-                        if let Request::Single(Step::Write(_, value)) = row.request {
+                        if let Request::Single(Action::Write(_, value)) = row.request {
                             written.insert(value);
                         }
                     }

@@ -22,7 +22,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// How an [`Step::Update`] computes the value that it writes from the value that it read.
+/// How an [`Action::Update`] computes the value that it writes from the value that it read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// Writes this value, whatever was read.
@@ -63,7 +63,7 @@ impl Change {
 
 /// One step of a transaction, or an operation on its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum Action {
     /// Reads a register.
     Read(Key),
     /// Writes a register.
@@ -76,21 +76,31 @@ pub enum Step {
     Update(Key, Change),
 }
 
-impl Step {
+impl Action {
     /// Returns the key that the step concerns.
     pub fn key(&self) -> Key {
         match *self {
-            Step::Read(key)
-            | Step::Write(key, _)
-            | Step::ReadList(key)
-            | Step::Append(key, _)
-            | Step::Update(key, _) => key,
+            Action::Read(key)
+            | Action::Write(key, _)
+            | Action::ReadList(key)
+            | Action::Append(key, _)
+            | Action::Update(key, _) => key,
         }
     }
 
-    /// Says whether the step changes nothing.
+    fn shift(&mut self, by: u32) {
+        match self {
+            Action::Read(key)
+            | Action::Write(key, _)
+            | Action::ReadList(key)
+            | Action::Append(key, _)
+            | Action::Update(key, _) => key.0 += by,
+        }
+    }
+
+    /// Returns whether the step changes nothing.
     pub fn is_read(&self) -> bool {
-        matches!(self, Step::Read(_) | Step::ReadList(_))
+        matches!(self, Action::Read(_) | Action::ReadList(_))
     }
 }
 
@@ -98,9 +108,9 @@ impl Step {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Request {
     /// One step, outside any transaction.
-    Single(Step),
+    Single(Action),
     /// Steps in one transaction.
-    Transaction(Vec<Step>),
+    Transaction(Vec<Action>),
     /// Writes a register if it holds an expected value; `None` means unwritten.
     CompareAndSet {
         /// The register.
@@ -121,11 +131,22 @@ pub enum Request {
 }
 
 impl Request {
-    /// Says whether the request cannot change the store.
+    /// Returns the same request on keys whose numbers are larger.
+    pub fn shifted(mut self, by: u32) -> Request {
+        match &mut self {
+            Request::Single(step) => step.shift(by),
+            Request::Transaction(steps) => steps.iter_mut().for_each(|step| step.shift(by)),
+            Request::CompareAndSet { key, .. } => key.0 += by,
+            Request::Add(_) | Request::Members | Request::Enqueue(_) | Request::Dequeue => {}
+        }
+        self
+    }
+
+    /// Returns whether the request cannot change the store.
     pub fn is_read(&self) -> bool {
         match self {
             Request::Single(step) => step.is_read(),
-            Request::Transaction(steps) => steps.iter().all(Step::is_read),
+            Request::Transaction(steps) => steps.iter().all(Action::is_read),
             Request::Members => true,
             Request::CompareAndSet { .. }
             | Request::Add(_)
@@ -135,7 +156,7 @@ impl Request {
     }
 
     /// Returns the steps of a request that consists of steps.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[Action] {
         match self {
             Request::Single(step) => std::slice::from_ref(step),
             Request::Transaction(steps) => steps,

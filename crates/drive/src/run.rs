@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use crate::cluster::{Cluster, NodeId};
 use crate::error::DriveError;
 use crate::journal::{Journal, SessionRule, Style};
 use crate::nemesis::{FaultEvent, Pace, READY_LIMIT, Site, carry_out};
+use crate::processes::step_back;
 use crate::random::Random;
 use crate::recorder::{Recorder, Row};
 use crate::request::{Outcome, Reply, Request};
@@ -34,6 +35,10 @@ pub struct RunOptions {
     pub sessions: u32,
     /// The number of keys in use at a time.
     pub keys: u32,
+    /// The number of the first key: runs on a system that stays up use keys of their own.
+    pub first_key: u32,
+    /// The requests of each session after which it stops; `None` if only time stops it.
+    pub requests: Option<u32>,
     /// The requests per second of all sessions together; 0 for as many as possible.
     pub rate: u32,
     /// How long a request may take before its outcome counts as indeterminate.
@@ -79,7 +84,7 @@ pub trait Observer: Sync {
         false
     }
 
-    /// Says whether to stop early.
+    /// Returns whether to stop early.
     fn is_interrupted(&self) -> bool {
         false
     }
@@ -94,7 +99,7 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// How often a read of the whole set is repeated until two in a row agree.
 const STABLE_TRIES: u32 = 20;
 
-/// Runs a system whose cluster is up, with a schedule of faults.
+/// Starts a system whose cluster is up, lets sessions work while faults happen, and takes it down.
 pub fn run(
     system: &dyn System,
     cluster: &Cluster,
@@ -102,20 +107,45 @@ pub fn run(
     options: &RunOptions,
     observer: &dyn Observer,
 ) -> Result<Run, DriveError> {
+    let start_time = boot(system, cluster, observer)?;
+    let run = record(system, cluster, schedule, options, observer)?;
+    system.tear_down(cluster);
+    Ok(Run { start_time, ..run })
+}
+
+/// Starts a system and returns how long it took until a write through every node worked.
+pub fn boot(
+    system: &dyn System,
+    cluster: &Cluster,
+    observer: &dyn Observer,
+) -> Result<Duration, DriveError> {
     let begun = Instant::now();
-    let mut faults_file = create(&options.folder.join("faults.jsonl"))?;
-    write!(faults_file, "{}", schedule.to_lines(system.verbs()))?;
-    faults_file.flush()?;
-    let history_file = create(&options.folder.join("history.jsonl"))?;
     observer.progress("preparing");
     system.prepare(cluster)?;
     observer.progress("starting");
     system.boot(cluster)?;
     system.ready(cluster, READY_LIMIT)?;
     system.set_up(cluster)?;
+    Ok(begun.elapsed())
+}
+
+/// Lets sessions work on a system that was started, while faults happen, and records them.
+///
+/// A system may be recorded more than once, each time with other keys.
+pub fn record(
+    system: &dyn System,
+    cluster: &Cluster,
+    schedule: &Schedule,
+    options: &RunOptions,
+    observer: &dyn Observer,
+) -> Result<Run, DriveError> {
+    let mut faults_file = create(&options.folder.join("faults.jsonl"))?;
+    write!(faults_file, "{}", schedule.to_lines(system.verbs()))?;
+    faults_file.flush()?;
+    let history_file = create(&options.folder.join("history.jsonl"))?;
     observer.progress("running");
     let clock = Clock::start();
-    let mut run = Run { start_time: begun.elapsed(), ..Run::default() };
+    let mut run = Run::default();
     let workload = options.workload.build(options.keys);
     let homes = system.homes();
     let session = Session { system, cluster, workload: &*workload, options };
@@ -130,6 +160,7 @@ pub fn run(
         file: Mutex::new(history_file),
     };
     let is_over = AtomicBool::new(false);
+    let at_work = AtomicU32::new(options.sessions);
     let is_recorded = AtomicBool::new(false);
     let violated: Mutex<Option<Instant>> = Mutex::new(None);
     let pace = || {
@@ -137,7 +168,7 @@ pub fn run(
         let has_settled = seen.is_some_and(|at: Instant| at.elapsed() > SETTLE);
         if has_settled && !options.keeps_going || observer.is_interrupted() {
             Pace::AtOnce
-        } else if clock.elapsed() >= options.time {
+        } else if clock.elapsed() >= options.time || at_work.load(Ordering::SeqCst) == 0 {
             Pace::TimeIsOver
         } else {
             Pace::GoOn
@@ -146,8 +177,11 @@ pub fn run(
     let site = Site::new(system, cluster);
     let (outcome, rows) = std::thread::scope(|scope| {
         for number in 0..options.sessions {
-            let (session, recorder, is_over) = (&session, &recorder, &is_over);
-            scope.spawn(move || session.work(number, recorder, clock, is_over));
+            let (session, recorder, is_over, at_work) = (&session, &recorder, &is_over, &at_work);
+            scope.spawn(move || {
+                session.work(number, recorder, clock, is_over);
+                at_work.fetch_sub(1, Ordering::SeqCst);
+            });
         }
         let collector = scope.spawn(|| keeper.collect(&recorder, &is_recorded));
         scope.spawn(|| watch(&keeper, observer, &violated, &is_recorded));
@@ -184,7 +218,6 @@ pub fn run(
     keeper.add_members(&run.rows, options.sessions)?;
     run.operations = keeper.journal.lock().unwrap_or_else(PoisonError::into_inner).lines();
     run.history = keeper.text.into_inner().unwrap_or_else(PoisonError::into_inner);
-    system.tear_down(cluster);
     Ok(run)
 }
 
@@ -215,7 +248,8 @@ impl Session<'_> {
         // Sessions take turns.
         let mut due = Instant::now() + pause * number / options.sessions.max(1);
         let mut generation = 0;
-        while !is_over.load(Ordering::SeqCst) {
+        let limit = options.requests.unwrap_or(u32::MAX);
+        while !is_over.load(Ordering::SeqCst) && program.requests < limit {
             let now = Instant::now();
             if now < due {
                 std::thread::sleep((due - now).min(Duration::from_millis(50)));
@@ -236,7 +270,7 @@ impl Session<'_> {
                     }
                 },
             };
-            let request = self.workload.next(&mut program);
+            let request = self.workload.next(&mut program).shifted(options.first_key);
             program.requests += 1;
             let (client, outcome) =
                 self.send(recorder, clock, (number, generation), node, client, request);
@@ -280,7 +314,9 @@ impl Session<'_> {
 
     /// Asks every node for what the workload wants to know in the end.
     fn look_once_more(&self, recorder: &Recorder, clock: Clock) {
-        let requests = self.workload.last();
+        let first_key = self.options.first_key;
+        let requests: Vec<Request> =
+            self.workload.last().into_iter().map(|request| request.shifted(first_key)).collect();
         std::thread::scope(|scope| {
             for home in 0..self.system.homes() {
                 let requests = &requests;
@@ -341,6 +377,7 @@ impl Keeper {
         recorder: &Recorder,
         is_recorded: &AtomicBool,
     ) -> Result<Vec<Row>, DriveError> {
+        step_back();
         let (mut rows, mut held) = (Vec::new(), Vec::new());
         loop {
             let is_last = is_recorded.load(Ordering::SeqCst);
@@ -408,6 +445,7 @@ fn watch(
     violated: &Mutex<Option<Instant>>,
     is_recorded: &AtomicBool,
 ) {
+    step_back();
     let (mut judged, mut rest) = (0, Duration::from_millis(500));
     let mut last = Instant::now();
     while !is_recorded.load(Ordering::SeqCst) {

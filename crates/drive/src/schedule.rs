@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::cluster::NodeId;
 use crate::error::DriveError;
+use crate::network::Links;
 use crate::random::Random;
 
 /// A kind of fault that any cluster can suffer.
@@ -78,12 +79,17 @@ impl FaultKind {
         common.or_else(|| own.iter().position(|verb| *verb == name).map(FaultKind::Own))
     }
 
-    /// Says whether the fault happens to one node.
+    /// Returns whether the fault happens to one node.
     pub fn has_target(self) -> bool {
         !matches!(self, FaultKind::KillAll | FaultKind::Lossy | FaultKind::Own(_))
     }
 
-    /// Says whether the fault happens at once, with nothing to heal.
+    /// Returns whether the fault needs links in user space ([`Links::UserSpace`](crate::Links)).
+    pub fn needs_switch(self) -> bool {
+        matches!(self, FaultKind::Slow | FaultKind::Lossy)
+    }
+
+    /// Returns whether the fault happens at once, with nothing to heal.
     pub fn is_momentary(self) -> bool {
         matches!(self, FaultKind::Own(_))
     }
@@ -127,7 +133,7 @@ impl FaultMix {
         Ok(FaultMix { alternatives })
     }
 
-    /// Says whether there are no faults to choose from.
+    /// Returns whether there are no faults to choose from.
     pub fn is_empty(&self) -> bool {
         self.alternatives.is_empty()
     }
@@ -209,6 +215,14 @@ impl Schedule {
             at += lasting + random.between(2_000, 3_000);
         }
         Schedule { faults }
+    }
+
+    /// Returns the links that the faults need: those of the kernel, if none is slow or lossy.
+    pub fn links(&self, seed: u64) -> Links {
+        match self.faults.iter().any(|fault| fault.kind.needs_switch()) {
+            true => Links::UserSpace { seed },
+            false => Links::Bridge,
+        }
     }
 
     /// Writes one JSON line per fault.

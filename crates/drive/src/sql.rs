@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use crate::request::{Key, Outcome, Reply, Request, Step};
+use crate::request::{Action, Key, Outcome, Reply, Request};
 use crate::system::Client;
 
 /// What a statement returned.
@@ -117,28 +117,28 @@ pub(crate) struct SqlClient<C> {
 
 impl<C: SqlConnection> SqlClient<C> {
     /// Runs a step; the error comes with whether its effect is known to be none.
-    fn step(&mut self, step: &Step, deadline: Instant) -> Result<Reply, SqlError> {
+    fn step(&mut self, step: &Action, deadline: Instant) -> Result<Reply, SqlError> {
         let query = |client: &mut Self, sql: String| client.connection.query(&sql, deadline);
         match step {
-            Step::Read(key) => {
+            Action::Read(key) => {
                 let rows = query(self, format!("select v from registers where k = '{key}'"))?;
                 Ok(Reply::Value(number(&rows)))
             }
-            Step::Write(key, value) => {
+            Action::Write(key, value) => {
                 query(self, self.dialect.write(*key, *value))?;
                 Ok(Reply::Done)
             }
-            Step::ReadList(key) => {
+            Action::ReadList(key) => {
                 let rows = query(self, format!("select v from lists where k = '{key}'"))?;
                 let text = rows.rows.first().and_then(|row| row.first().cloned().flatten());
                 let items = text.iter().flat_map(|text| text.split(','));
                 Ok(Reply::List(items.filter_map(|item| item.parse().ok()).collect()))
             }
-            Step::Append(key, value) => {
+            Action::Append(key, value) => {
                 query(self, self.dialect.append(*key, *value))?;
                 Ok(Reply::Done)
             }
-            Step::Update(key, change) => {
+            Action::Update(key, change) => {
                 let rows = query(self, format!("select v from registers where k = '{key}'"))?;
                 let read = number(&rows);
                 query(self, self.dialect.write(*key, change.apply(read)))?;
@@ -148,9 +148,10 @@ impl<C: SqlConnection> SqlClient<C> {
     }
 
     /// Runs steps in a transaction.
-    fn transaction(&mut self, steps: &[Step], deadline: Instant) -> Outcome {
+    fn transaction(&mut self, steps: &[Action], deadline: Instant) -> Outcome {
         if let Err(error) = self.connection.query(self.begin, deadline) {
-            return Outcome::failed(error);
+            // The answer may still come: it must not be taken for that to the next statement.
+            return Outcome::Failed(format!("{BROKEN}{error}"));
         }
         let mut replies = Vec::new();
         for step in steps {
@@ -168,8 +169,10 @@ impl<C: SqlConnection> SqlClient<C> {
         match self.connection.query("commit", deadline) {
             Ok(_) => Outcome::Ok(replies),
             Err(SqlError::Rejected { is_definite: true, message }) => {
-                let _ = self.connection.query("rollback", deadline);
-                Outcome::Failed(message)
+                match self.connection.query("rollback", deadline) {
+                    Ok(_) => Outcome::Failed(message),
+                    Err(_) => Outcome::Failed(format!("{BROKEN}{message}")),
+                }
             }
             Err(error) => Outcome::Unknown { replies, reason: error.to_string() },
         }
@@ -191,7 +194,7 @@ impl<C: SqlConnection> Client for SqlClient<C> {
         let run = |client: &mut Self| -> Result<Reply, Outcome> {
             Ok(match request {
                 Request::Transaction(steps) => return Err(client.transaction(steps, deadline)),
-                Request::Single(step @ Step::Update(..)) => {
+                Request::Single(step @ Action::Update(..)) => {
                     return Err(client.transaction(std::slice::from_ref(step), deadline));
                 }
                 Request::Single(step) => {
@@ -247,4 +250,68 @@ impl<C: SqlConnection> Client for SqlClient<C> {
 /// Reads the number in the first column of the first row.
 fn number(rows: &Rows) -> Option<i64> {
     rows.rows.first()?.first()?.as_ref()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Change;
+
+    /// A server that answers late: each answer of `script` is to the statement that was sent first and
+    /// has none yet. `None` is a statement that gets no answer in time; its answer stays behind.
+    struct Late {
+        script: Vec<Option<Result<Rows, SqlError>>>,
+        sent: Vec<String>,
+    }
+
+    impl SqlConnection for Late {
+        fn query(&mut self, sql: &str, _deadline: Instant) -> Result<Rows, SqlError> {
+            self.sent.push(sql.to_owned());
+            match self.script.is_empty() {
+                true => Err(SqlError::Lost("closed".to_owned())),
+                false => {
+                    self.script.remove(0).unwrap_or(Err(SqlError::Lost("no answer".to_owned())))
+                }
+            }
+        }
+    }
+
+    /// Runs an update as a transaction and returns the outcome and what was sent.
+    fn run(script: Vec<Option<Result<Rows, SqlError>>>) -> (Outcome, Vec<String>) {
+        let connection = Late { script, sent: Vec::new() };
+        let mut client = SqlClient { connection, dialect: Dialect::Postgres, begin: "begin" };
+        let request = Request::Transaction(vec![Action::Update(Key(1), Change::Put(5))]);
+        let outcome = client.run(&request, Instant::now());
+        (outcome, client.connection.sent)
+    }
+
+    fn is_broken(outcome: &Outcome) -> bool {
+        matches!(outcome, Outcome::Failed(reason) if reason.starts_with(BROKEN))
+    }
+
+    #[test]
+    fn a_connection_with_an_answer_under_way_is_never_used_again() {
+        let ok = || Some(Ok(Rows::default()));
+        let refused = || {
+            let message = "40001 could not serialize access".to_owned();
+            Some(Err(SqlError::Rejected { is_definite: true, message }))
+        };
+        // No answer to BEGIN: nothing happened, and the connection is given up.
+        let (outcome, sent) = run(vec![None]);
+        assert!(is_broken(&outcome), "{outcome:?}");
+        assert_eq!(sent, ["begin"]);
+        // No answer to a step, nor to ROLLBACK: nothing was committed.
+        assert!(is_broken(&run(vec![ok(), None, None]).0));
+        // A step that is refused and undone leaves the connection in order.
+        let (outcome, sent) = run(vec![ok(), refused(), ok()]);
+        assert!(matches!(outcome, Outcome::Failed(_)) && !is_broken(&outcome), "{outcome:?}");
+        assert_eq!(sent.last().map(String::as_str), Some("rollback"));
+        // No answer to COMMIT: the outcome is indeterminate, and what was read is kept.
+        let (outcome, _) = run(vec![ok(), ok(), ok(), None]);
+        assert!(matches!(&outcome, Outcome::Unknown { replies, .. } if replies.len() == 1));
+        // COMMIT is refused, and then the connection is lost.
+        assert!(is_broken(&run(vec![ok(), ok(), ok(), refused(), None]).0));
+        // All is well.
+        assert_eq!(run(vec![ok(), ok(), ok(), ok()]).0, Outcome::Ok(vec![Reply::Value(None)]));
+    }
 }

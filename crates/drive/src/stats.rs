@@ -10,7 +10,7 @@ pub struct Counts {
     pub ok: u64,
     /// Requests that had no effect.
     pub failed: u64,
-    /// Requests of which nobody knows.
+    /// Indeterminate requests.
     pub unknown: u64,
 }
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, NodeId};
 use crate::error::DriveError;
-use crate::request::{Key, Outcome, Request, Step};
-use crate::workloads::WorkloadKind;
+use crate::request::{Action, Key, Outcome, Request};
+use crate::workloads::{Family, WorkloadKind};
 
 /// A session's connection to the system.
 ///
@@ -56,11 +56,19 @@ pub trait System: Send + Sync {
         String::new()
     }
 
-    /// Says whether the system can run a workload.
-    fn supports(&self, workload: WorkloadKind) -> bool;
+    /// Returns whether the system can run a workload.
+    fn supports(&self, _workload: WorkloadKind) -> bool {
+        true
+    }
 
     /// Returns the model that the system promises to keep for a workload, by its documentation.
-    fn promise(&self, workload: WorkloadKind) -> String;
+    fn promise(&self, workload: WorkloadKind) -> String {
+        match workload.family() {
+            Family::Transactions => "ser",
+            Family::Registers | Family::Object(_) => "linearizability",
+        }
+        .to_owned()
+    }
 
     /// Writes configuration files and makes data folders.
     fn prepare(&self, _cluster: &Cluster) -> Result<(), DriveError> {
@@ -137,7 +145,7 @@ pub fn write_through<S: System + ?Sized>(
     node: NodeId,
     until: Instant,
 ) -> Result<(), DriveError> {
-    let probe = Request::Single(Step::Write(Key::PROBE, 1));
+    let probe = Request::Single(Action::Write(Key::PROBE, 1));
     let mut last = "no attempt was made".to_owned();
     while Instant::now() < until {
         let deadline = until.min(Instant::now() + PROBE_TIME);

@@ -54,7 +54,7 @@ pub(crate) fn require(program: &str, packages: &str) -> Result<PathBuf, DriveErr
     })
 }
 
-/// Says whether a file can be run.
+/// Returns whether a file can be run.
 pub(crate) fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)

@@ -164,7 +164,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::request::{Change, Step};
+    use crate::request::{Action, Change};
 
     #[test]
     fn programs_depend_on_the_seed_and_write_every_value_once() {
@@ -193,10 +193,10 @@ mod tests {
                         _ if kind == WorkloadKind::CasRegister => Vec::new(),
                         request => (request.steps().iter())
                             .filter_map(|step| match step {
-                                Step::Write(_, value) | Step::Append(_, value) => Some(*value),
-                                Step::Update(_, Change::Put(value)) => Some(*value),
-                                Step::Update(_, Change::Transfer { tag, .. }) => Some(*tag),
-                                Step::Read(_) | Step::ReadList(_) => None,
+                                Action::Write(_, value) | Action::Append(_, value) => Some(*value),
+                                Action::Update(_, Change::Put(value)) => Some(*value),
+                                Action::Update(_, Change::Transfer { tag, .. }) => Some(*tag),
+                                Action::Read(_) | Action::ReadList(_) => None,
                             })
                             .collect(),
                     };

@@ -1,4 +1,4 @@
-//! AWDIT's own text, an operation a line.
+//! AWDIT's own text, one operation per line.
 //!
 //! ```text
 //! w 0 1      # key 0, value 1
@@ -65,7 +65,7 @@ impl Awdit {
         if !cursor.is_done() {
             return Err(Fault::new(
                 cursor.at..cursor.text.len(),
-                "unexpected text behind the operation",
+                "unexpected text after the operation",
             )
             .hint(FORM));
         }

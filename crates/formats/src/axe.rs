@@ -1,4 +1,4 @@
-//! Axe's memory traces, an operation a line.
+//! Axe's memory traces, one operation per line.
 //!
 //! ```text
 //! 0: M[1] := 1                    # a store by thread 0
@@ -40,7 +40,7 @@ pub(crate) struct Axe {
 /// An operation, a final value or `check`, on one line or more.
 #[derive(Default)]
 struct Statement {
-    /// What the lines say, with a space between each two.
+    /// What the lines say, separated by spaces.
     content: String,
     /// The lines: where each starts in the content, its number and its whole text.
     lines: Vec<(usize, u64, String)>,
@@ -105,7 +105,7 @@ impl Parse for Axe {
 const OPENING: [char; 2] = ['{', '<'];
 const CLOSING: [char; 2] = ['}', '>'];
 
-/// Says whether a line cannot be the next of a read-modify-write.
+/// Returns whether a line cannot be the next of a read-modify-write.
 fn starts_anew(mut cursor: Cursor<'_>) -> bool {
     if cursor.eat("final") || cursor.eat("check") {
         return true;
@@ -250,8 +250,7 @@ fn nothing_more(cursor: &mut Cursor<'_>) -> Result<(), Fault> {
     if cursor.is_done() {
         return Ok(());
     }
-    Err(Fault::new(cursor.at..cursor.text.len(), "unexpected text behind the operation")
-        .hint(LINES))
+    Err(Fault::new(cursor.at..cursor.text.len(), "unexpected text after the operation").hint(LINES))
 }
 
 /// Writes a trace and the `check` that ends it.

@@ -16,6 +16,8 @@
 
 use consistory_history::{Action, Details, HistoryBuilder, SessionId, Status, Value};
 
+use crate::limits::Limits;
+
 /// Numbers of writes that stand for the initial value.
 const INITIAL: [i64; 2] = [0xbebe_ebee, 0xdead_beef];
 
@@ -24,10 +26,14 @@ pub(crate) fn read(
     bytes: &[u8],
     session: SessionId,
     builder: &mut HistoryBuilder,
+    limits: &Limits,
 ) -> Result<(), (usize, String)> {
     let mut at = 0;
     let mut open: Option<(i64, Vec<Action>)> = None;
     while let Some(&letter) = bytes.get(at) {
+        if !limits.has_time() {
+            return Ok(());
+        }
         let start = at;
         at += 1;
         let mut number = || -> Result<i64, (usize, String)> {

@@ -49,7 +49,7 @@ impl Parse for DbcopText {
 }
 
 impl DbcopText {
-    /// Takes `[x:=1 y==2]`; behind an error it goes on with the next event.
+    /// Takes `[x:=1 y==2]`; after an error it goes on with the next event.
     fn transaction(&mut self, line: Line<'_>, cursor: &mut Cursor<'_>, sink: &mut Sink) {
         let open = cursor.at;
         if !cursor.eat("[") {
@@ -113,9 +113,9 @@ impl DbcopText {
 }
 
 const FORM: &str =
-    "a transaction is `[x:=1 y==2 z==?]`, with a `!` behind it if it was not committed";
+    "a transaction is `[x:=1 y==2 z==?]`, with a `!` after it if it was not committed";
 
-/// Writes a history, a line a transaction; a session without operations is left out.
+/// Writes a history, one line per transaction; a session without operations is left out.
 ///
 /// A key that is not made of letters, digits and `_` becomes a number.
 pub(crate) fn write(history: &History, out: &mut dyn io::Write) -> io::Result<()> {

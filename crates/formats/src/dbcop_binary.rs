@@ -13,10 +13,11 @@ use std::io;
 
 use consistory_history::{Action, Details, History, HistoryBuilder, OpId, Status, Value};
 
+use crate::limits::Limits;
 use crate::numbers::Numbers;
 
 /// Reads a history, or returns the byte at which it goes wrong and why.
-pub(crate) fn read(bytes: &[u8]) -> Result<HistoryBuilder, (usize, String)> {
+pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<HistoryBuilder, (usize, String)> {
     let mut reader = Bytes { bytes, at: 0 };
     reader.header()?;
     let mut builder = HistoryBuilder::new();
@@ -26,6 +27,9 @@ pub(crate) fn read(bytes: &[u8]) -> Result<HistoryBuilder, (usize, String)> {
         for _ in 0..reader.count(9, "transactions")? {
             let mut events = Vec::new();
             for _ in 0..reader.count(18, "events")? {
+                if !limits.has_time() {
+                    return Ok(builder);
+                }
                 let is_write = reader.truth()?;
                 let variable = reader.number()?;
                 let at = reader.at;

@@ -95,6 +95,9 @@ impl<'a> Reader<'a, '_> {
             }
             let session = self.builder.session(&index.to_string());
             for transaction in transactions {
+                if !self.sink.limits.has_time() {
+                    return;
+                }
                 self.transaction(session, transaction);
             }
         }

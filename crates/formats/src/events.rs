@@ -1,8 +1,8 @@
 //! Invocations and completions, as recorders write them, paired to calls; and calls apart again.
 //!
 //! A call's time is the place of its two events among all events, counting from 0, whatever clock
-//! the recorder had: that is the order that it vouches for. A process has one call under way; one
-//! that nobody knows the end of leaves its process free, and the call never returned.
+//! the recorder had: that is the order that it vouches for. A process has one call under way; an
+//! indeterminate call leaves its process free and never returns.
 
 use consistory_history::{
     Action, Call, Details, History, HistoryBuilder, Interval, OpId, SessionId, Status, Value,
@@ -45,7 +45,7 @@ impl Unpaired {
                 format!("{process} has a call under way already"),
                 format!(
                     "it was invoked in line {line}; a process makes one call at a time, and ends \
-                     one whose end nobody knows with info"
+                     an indeterminate one with info"
                 ),
             ),
             None => (
@@ -160,7 +160,7 @@ pub(crate) enum EventKind {
 /// Takes the calls of a history apart into events, in the order of their times.
 ///
 /// At one time invocations come first, since calls that meet overlap. Fails with the operation
-/// that is no call, has no time, or overlaps an earlier call of its session.
+/// that is not a call, has no time, or overlaps an earlier call of its session.
 pub(crate) fn take_apart(history: &History) -> Result<Vec<Event>, (OpId, &'static str)> {
     let mut events: Vec<(i64, EventKind, OpId)> = Vec::with_capacity(2 * history.len());
     for session in history.sessions() {
@@ -168,7 +168,7 @@ pub(crate) fn take_apart(history: &History) -> Result<Vec<Event>, (OpId, &'stati
         let mut last: Option<(OpId, i64, Option<i64>)> = None;
         for op in history.session_ops(session) {
             if !matches!(history.action(op), Action::Call(_)) {
-                return Err((op, "an operation that is no call"));
+                return Err((op, "an operation that is not a call"));
             }
             let Some(time) = history.time(op) else { return Err((op, "a call without times")) };
             match last {

@@ -5,11 +5,15 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
+use consistory_faults::{Point, fail};
+use consistory_verdict::Budget;
 use flate2::bufread::MultiGzDecoder;
 
 use crate::folder;
 use crate::format::{Format, extension};
-use crate::read::{ReadError, SNIFFED};
+use crate::limits::{Limited, Limits};
+use crate::read::{ReadError, SNIFFED_BYTES};
+use crate::walk::{Descend, Entry, walk};
 
 /// Something to read histories from.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -94,7 +98,7 @@ pub fn inputs(paths: &[PathBuf]) -> Result<Vec<Input>, ReadError> {
             found.push(Input::Stdin);
         } else if path.is_dir() {
             let before = found.len();
-            walk(path, &mut found)?;
+            find_histories(path, &mut found)?;
             if found.len() == before {
                 return Err(ReadError::EmptyFolder { path: path.clone() });
             }
@@ -105,39 +109,25 @@ pub fn inputs(paths: &[PathBuf]) -> Result<Vec<Input>, ReadError> {
     Ok(found)
 }
 
-fn walk(folder: &Path, found: &mut Vec<Input>) -> Result<(), ReadError> {
-    let failed = |path: &Path| {
-        let path = path.to_path_buf();
-        move |error| ReadError::Io { path, error }
-    };
-    // What is still to be visited, the next on top.
-    let mut pending = vec![(folder.to_path_buf(), true)];
-    while let Some((path, is_folder)) = pending.pop() {
-        if is_folder && let Some(format) = folder::recognise(&path) {
-            found.push(Input::Folder(path, format));
-            continue;
-        }
-        if !is_folder {
+/// Adds the histories in a folder and below it.
+fn find_histories(folder: &Path, found: &mut Vec<Input>) -> Result<(), ReadError> {
+    walk(folder, |entry| match entry {
+        Entry::Folder(path) => match folder::recognise(path) {
+            Some(format) => {
+                found.push(Input::Folder(path.to_path_buf(), format));
+                Descend::No
+            }
+            None => Descend::Yes,
+        },
+        Entry::File(path) => {
             // What a link leads to counts; a pipe would block, and a device may never end.
-            let is_special = fs::metadata(&path).is_ok_and(|data| !data.is_file());
-            if is_special {
-                continue;
+            let is_special = fs::metadata(path).is_ok_and(|data| !data.is_file());
+            if !is_special && (Format::from_path(path).is_some() || is_log(path)) {
+                found.push(Input::File(path.to_path_buf()));
             }
-            if Format::from_path(&path).is_some() || is_log(&path) {
-                found.push(Input::File(path));
-            }
-            continue;
+            Descend::No
         }
-        let mut entries = Vec::new();
-        for entry in fs::read_dir(&path).map_err(failed(&path))? {
-            let entry = entry.map_err(failed(&path))?;
-            let is_folder = entry.file_type().map_err(failed(&path))?.is_dir();
-            entries.push((entry.path(), is_folder));
-        }
-        entries.sort_unstable();
-        pending.extend(entries.into_iter().rev());
-    }
-    Ok(())
+    })
 }
 
 /// Checks whether a file whose extension any text may have begins as only a format does.
@@ -148,17 +138,46 @@ fn is_log(path: &Path) -> bool {
         return false;
     }
     let mut beginning = Vec::new();
-    let read = open(&Input::File(path.to_path_buf()))
-        .and_then(|opened| opened.bytes.take(SNIFFED as u64).read_to_end(&mut beginning));
+    let limits = Limits::new(Budget::unlimited());
+    let read = open(&Input::File(path.to_path_buf()), &limits)
+        .and_then(|opened| opened.bytes.take(SNIFFED_BYTES as u64).read_to_end(&mut beginning));
     let text = String::from_utf8_lossy(&beginning);
     let is_dbcop = |format| format == Format::DbcopJson && text.contains("\"events\"");
     read.is_ok() && Format::sniff(&text).is_some_and(|f| f.is_unmistakable() || is_dbcop(f))
 }
 
+/// The longest text that [`read_text`] reads, in bytes.
+pub const MAX_TEXT_BYTES: u64 = 16 << 20;
+
+/// Reads a text that people write: a definition, an object, a litmus test.
+///
+/// A device that never ends, or a file that was named by mistake, is an error and not the end of all
+/// memory.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    fail(Point::Read)?;
+    text_of(File::open(path)?)
+}
+
+/// Reads a text from a stream, as [`read_text`] does.
+pub fn text_of(stream: impl Read) -> io::Result<String> {
+    let mut text = String::new();
+    stream.take(MAX_TEXT_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MAX_TEXT_BYTES {
+        true => {
+            let most = MAX_TEXT_BYTES >> 20;
+            Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("more than {most} MiB of text"),
+            ))
+        }
+        false => Ok(text),
+    }
+}
+
 /// A stream of bytes, decompressed.
 pub(crate) type Bytes = Box<dyn BufRead + Send>;
 
-const BUFFER: usize = 1 << 18;
+const BUFFER_BYTES: usize = 1 << 18;
 
 /// An input that was opened.
 pub(crate) struct Opened {
@@ -167,7 +186,10 @@ pub(crate) struct Opened {
     pub(crate) is_repeatable: bool,
 }
 
-pub(crate) fn open(input: &Input) -> io::Result<Opened> {
+pub(crate) fn open(input: &Input, limits: &Limits) -> io::Result<Opened> {
+    let buffered = |bytes: Box<dyn Read + Send>| -> Bytes {
+        Box::new(BufReader::with_capacity(BUFFER_BYTES, Limited { bytes, limits: limits.clone() }))
+    };
     let (raw, is_repeatable): (Bytes, bool) = match input {
         Input::File(path) => {
             let file = File::open(path)?;
@@ -175,16 +197,16 @@ pub(crate) fn open(input: &Input) -> io::Result<Opened> {
             if kind.is_dir() {
                 return Err(io::ErrorKind::IsADirectory.into());
             }
-            (Box::new(BufReader::with_capacity(BUFFER, file)), kind.is_file())
+            (buffered(Box::new(file)), kind.is_file())
         }
         Input::Folder(..) => return Err(io::ErrorKind::IsADirectory.into()),
-        Input::Stdin => (Box::new(BufReader::with_capacity(BUFFER, io::stdin())), false),
+        Input::Stdin => (buffered(Box::new(io::stdin())), false),
     };
-    Ok(Opened { bytes: decompress(raw)?, is_repeatable })
+    Ok(Opened { bytes: decompress(raw, limits)?, is_repeatable })
 }
 
 /// Decompresses a stream that starts as gzip or zstd does.
-pub(crate) fn decompress(mut raw: Bytes) -> io::Result<Bytes> {
+pub(crate) fn decompress(mut raw: Bytes, limits: &Limits) -> io::Result<Bytes> {
     let mut magic = Vec::new();
     raw.by_ref().take(4).read_to_end(&mut magic)?;
     let kind = match magic[..] {
@@ -194,8 +216,12 @@ pub(crate) fn decompress(mut raw: Bytes) -> io::Result<Bytes> {
     };
     let whole = Cursor::new(magic).chain(raw);
     Ok(match kind {
-        'g' => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(whole))),
-        'z' => Box::new(BufReader::with_capacity(BUFFER, zstd::Decoder::with_buffer(whole)?)),
+        'g' => Box::new(limited(MultiGzDecoder::new(whole), limits)),
+        'z' => Box::new(limited(zstd::Decoder::with_buffer(whole)?, limits)),
         _ => Box::new(whole),
     })
+}
+
+fn limited<R: Read>(bytes: R, limits: &Limits) -> BufReader<Limited<R>> {
+    BufReader::with_capacity(BUFFER_BYTES, Limited { bytes, limits: limits.clone() })
 }

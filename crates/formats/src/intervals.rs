@@ -1,4 +1,4 @@
-//! fastlin's and fptlin's histories, an operation a line with the times of its start and end.
+//! fastlin's and fptlin's histories, one operation per line with the times of its start and end.
 //!
 //! ```text
 //! # stack                     # queue
@@ -6,16 +6,14 @@
 //! pop -1 3 4                  1 2 6 DEQ -1
 //! ```
 //!
-//! fastlin has `method value start end` and no processes: the operations are dealt to as few
-//! sessions as their overlaps allow. fptlin has `process start end METHOD value`, in its older
+//! fastlin has `method value start end` and no processes: every operation is a session of its own,
+//! so that no model takes two of them for one client's. fptlin has `process start end METHOD value`, in its older
 //! versions `process method value start end`, which are told apart by what stands second. In both
 //! -1 is what a removal or a peek finds in an empty object, and every operation has returned. A
 //! set's operations end with what they returned (`CONTAINS 2 0`) or have it in their name
 //! (`contains_true 2`); a read-modify-write of a register, `READ_MODIFY_WRITE 0 2`, is a `cas`
 //! that succeeded. The first line names the object; other lines with `#` are comments.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io;
 use std::ops::Range;
 
@@ -82,7 +80,9 @@ impl Parse for Intervals {
         // A session's operations follow each other in time.
         operations.sort_by_key(|op| (op.start, op.end));
         if self.dialect == Dialect::Fastlin {
-            deal(&mut operations);
+            for (operation, number) in operations.iter_mut().zip(0..) {
+                operation.process = number;
+            }
         }
         let mut builder = HistoryBuilder::new();
         for op in operations {
@@ -95,24 +95,6 @@ impl Parse for Intervals {
             builder.push_with(session, Action::Call(call), details);
         }
         sink.finish(&mut builder, Line { number: self.last_line, text: "" });
-    }
-}
-
-/// Deals operations, sorted by start, to as few sessions as possible.
-fn deal(operations: &mut [Operation]) {
-    let mut free: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
-    let mut busy: BinaryHeap<Reverse<(i64, u64)>> = BinaryHeap::new();
-    let mut sessions = 0;
-    for op in operations {
-        while let Some(&Reverse((end, session))) = busy.peek()
-            && end < op.start
-        {
-            busy.pop();
-            free.push(Reverse(session));
-        }
-        op.process = free.pop().map_or(sessions, |Reverse(session)| session);
-        sessions = sessions.max(op.process + 1);
-        busy.push(Reverse((op.end, op.process)));
     }
 }
 
@@ -175,7 +157,7 @@ impl Intervals {
         Ok(Operation { process, start: from, end: to, method, args, returns })
     }
 
-    /// Makes a call of a method's name and its values.
+    /// Builds a call of a method's name and its values.
     fn call(
         &self,
         name: &str,
@@ -268,7 +250,7 @@ fn words(history: &History, op: OpId, dialect: Dialect) -> Option<(&'static str,
     })
 }
 
-/// Says whether an operation can be written.
+/// Returns whether an operation can be written.
 pub(crate) fn can_write(history: &History, op: OpId, dialect: Dialect) -> bool {
     words(history, op, dialect).is_some()
 }
@@ -290,7 +272,7 @@ fn object(history: &History) -> &'static str {
     named.unwrap_or("stack")
 }
 
-/// Writes a history, an operation a line in the order of their starts.
+/// Writes a history, one operation per line in the order of their starts.
 pub(crate) fn write(
     history: &History,
     dialect: Dialect,

@@ -24,8 +24,10 @@
 
 mod format;
 mod input;
+mod limits;
 mod parse;
 mod read;
+mod walk;
 
 mod hist;
 mod jsonl;
@@ -55,7 +57,8 @@ mod write;
 
 pub use consistory_diagnostic::{Diagnostic, Diagnostics, Style};
 pub use format::{Format, UnknownFormatName};
-pub use input::{Input, inputs, source_name, source_path};
+pub use input::{Input, MAX_TEXT_BYTES, inputs, read_text, source_name, source_path, text_of};
 pub use jsonl::{CallEvent, parse_event};
-pub use read::{Histories, ReadError, parse_str, read, read_from};
+pub use read::{Histories, ReadError, parse_str, read, read_from, read_within};
+pub use walk::{Descend, Entry, files_below, walk};
 pub use write::{WriteError, Writer, write_history};

@@ -1,4 +1,4 @@
-//! LiMo's histories, an event a line.
+//! LiMo's histories, one event per line.
 //!
 //! ```text
 //! # @object atomic-stack
@@ -108,7 +108,7 @@ fn call(cursor: &mut Cursor<'_>) -> Result<Invocation, Fault> {
     cursor.skip_spaces();
     if !cursor.is_done() {
         let span = cursor.at..cursor.text.len();
-        return Err(Fault::new(span, "unexpected text behind the call").hint(FORM));
+        return Err(Fault::new(span, "unexpected text after the call").hint(FORM));
     }
     Ok(Invocation { method, args })
 }
@@ -119,7 +119,7 @@ fn value(cursor: &mut Cursor<'_>) -> Result<Value, Fault> {
     cursor.skip_spaces();
     match cursor.is_done() {
         true => Ok(found),
-        false => Err(Fault::new(cursor.at..cursor.text.len(), "unexpected text behind the value")),
+        false => Err(Fault::new(cursor.at..cursor.text.len(), "unexpected text after the value")),
     }
 }
 
@@ -143,7 +143,7 @@ fn argument(cursor: &mut Cursor<'_>) -> Result<Value, Fault> {
     }
 }
 
-/// Says whether an operation can be written.
+/// Returns whether an operation can be written.
 pub(crate) fn can_write(history: &History, op: OpId) -> bool {
     let Action::Call(call) = history.action(op) else { return false };
     let call = history.call(call);
@@ -165,7 +165,7 @@ pub(crate) fn can_write(history: &History, op: OpId) -> bool {
         && history.status(op) != Status::Fail
 }
 
-/// Writes a history, an event a line; a call that nobody knows the end of gets no return.
+/// Writes a history, one event per line; an indeterminate call has no return.
 pub(crate) fn write(
     history: &History,
     events: &[Event],

@@ -26,7 +26,7 @@ impl Numbers {
         Numbers(own.into_iter().map(|own| own.unwrap_or_else(&mut next)).collect())
     }
 
-    /// Gives the number of a key or session.
+    /// Returns the number of a key or session.
     pub(crate) fn get(&self, index: usize) -> u64 {
         self.0[index]
     }

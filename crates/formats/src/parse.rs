@@ -6,6 +6,9 @@ use std::sync::Arc;
 use consistory_diagnostic::Diagnostics;
 pub(crate) use consistory_diagnostic::{Cursor, Fault, beyond_i64};
 use consistory_history::{Action, Details, History, HistoryBuilder, SessionId, Status};
+use consistory_verdict::Budget;
+
+use crate::limits::Limits;
 
 /// A parser of one format, fed line by line.
 pub(crate) trait Parse: Send {
@@ -40,11 +43,18 @@ pub(crate) struct Sink {
     pub(crate) source: Arc<str>,
     pub(crate) finished: VecDeque<History>,
     pub(crate) diagnostics: Diagnostics,
+    /// Asked by parsers that do much between two lines.
+    pub(crate) limits: Limits,
 }
 
 impl Sink {
     pub(crate) fn new(source: Arc<str>) -> Self {
-        Sink { source, finished: VecDeque::new(), diagnostics: Diagnostics::default() }
+        Sink::limited(source, &Limits::new(Budget::unlimited()))
+    }
+
+    pub(crate) fn limited(source: Arc<str>, limits: &Limits) -> Self {
+        let (finished, diagnostics) = (VecDeque::new(), Diagnostics::default());
+        Sink { source, finished, diagnostics, limits: limits.clone() }
     }
 
     /// Reports an error.

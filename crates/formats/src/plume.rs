@@ -1,4 +1,4 @@
-//! The text that isolation checkers exchange, an operation a line.
+//! The text that isolation checkers exchange, one operation per line.
 //!
 //! ```text
 //! w(1,5,0,0)     # key 1, value 5, session 0, transaction 0
@@ -35,7 +35,7 @@ pub(crate) struct Plume {
 struct Current {
     transaction: Option<i64>,
     group: Group,
-    /// Aborted operations behind the group, which may go on.
+    /// Aborted operations after the group, which may go on.
     aborted: Vec<Action>,
 }
 
@@ -95,7 +95,7 @@ impl Plume {
         if !cursor.is_done() {
             return Err(Fault::new(
                 cursor.at..cursor.text.len(),
-                "unexpected text behind the operation",
+                "unexpected text after the operation",
             )
             .hint("a line is one operation"));
         }

@@ -26,6 +26,7 @@ use crate::input::{Bytes, Input, Opened, decompress, open, source_path};
 use crate::intervals::{Dialect, Intervals};
 use crate::jepsen::{JepsenEdn, JepsenJson, JepsenLog};
 use crate::jsonl::Jsonl;
+use crate::limits::{Limits, over_limit};
 use crate::limo::Limo;
 use crate::parse::{Fault, Line, Parse, Sink};
 use crate::plume::Plume;
@@ -33,6 +34,7 @@ use crate::timekiller::TimeKiller;
 use crate::viper::Viper;
 use crate::{cobra, dbcop_binary, folder};
 use consistory_diagnostic::Diagnostics;
+use consistory_verdict::{Budget, Stopped};
 
 /// Why no histories came from an input, or no more.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +47,14 @@ pub enum ReadError {
         /// Why.
         #[source]
         error: io::Error,
+    },
+    /// Its budget ended while it was read.
+    #[error("{source}: reading stopped: {stopped}")]
+    Stopped {
+        /// The name of the input.
+        r#source: Arc<str>,
+        /// Which limit was reached.
+        stopped: Stopped,
     },
     /// It is not what its format asks for.
     #[error("{0}")]
@@ -88,13 +98,32 @@ pub enum ReadError {
     },
 }
 
+impl ReadError {
+    /// Says why bytes of an input could not be read.
+    pub(crate) fn io(source: &Arc<str>, error: io::Error) -> Self {
+        match over_limit(&error) {
+            Some(stopped) => ReadError::Stopped { source: Arc::clone(source), stopped },
+            None => ReadError::Io { path: source_path(source), error },
+        }
+    }
+}
+
 /// Reads the histories of an input, in a format that is given or else told from its name and its
 /// beginning.
 ///
 /// If a file is malformed the first item is the error and there are no others.
 pub fn read(input: &Input, format: Option<Format>) -> Histories {
     let state = State::Unopened { input: input.clone(), format };
-    Histories { source: input.to_string().into(), state }
+    let limits = Limits::new(Budget::unlimited());
+    Histories { source: input.to_string().into(), state, limits }
+}
+
+/// Reads the histories of an input within a budget, which each of them has for itself.
+///
+/// A history for which it does not suffice is an error, [`ReadError::Stopped`], and the end. Time is the
+/// processor time of the thread that reads, if the budget can measure it: waiting for a pipe is free.
+pub fn read_within(input: &Input, format: Option<Format>, budget: Budget) -> Histories {
+    Histories { limits: Limits::new(budget), ..read(input, format) }
 }
 
 /// Reads the histories of a stream, which may be compressed, as they come.
@@ -106,14 +135,16 @@ pub fn read_from(
     format: Option<Format>,
 ) -> Histories {
     let source: Arc<str> = source_name.into();
-    Histories { source, state: State::Unstarted { bytes, format } }
+    let limits = Limits::new(Budget::unlimited());
+    Histories { source, state: State::Unstarted { bytes, format }, limits }
 }
 
 /// Parses a text.
 pub fn parse_str(text: &str, format: Format, source: &str) -> Result<Vec<History>, Diagnostics> {
     let source: Arc<str> = source.into();
     let bytes = Box::new(io::Cursor::new(text.as_bytes().to_vec()));
-    let mut stream = Stream::new(source.clone(), format, bytes);
+    let limits = Limits::new(Budget::unlimited());
+    let mut stream = Stream::new(source.clone(), format, bytes, &limits);
     let histories: Result<Vec<History>, ReadError> = std::iter::from_fn(|| stream.next()).collect();
     match histories {
         Ok(histories) if !histories.is_empty() => Ok(histories),
@@ -130,13 +161,14 @@ pub fn parse_str(text: &str, format: Format, source: &str) -> Result<Vec<History
 const NO_HISTORY: &str = "it is empty, or has comments and separators only";
 
 /// How much is kept while a file is parsed for the first time: bytes of the file, and histories.
-const KEPT_BYTES: u64 = 8 << 20;
-const KEPT_HISTORIES: usize = 10_000;
+const MAX_KEPT_BYTES: u64 = 8 << 20;
+const MAX_KEPT_HISTORIES: usize = 10_000;
 
 /// The histories of an input, as an iterator.
 pub struct Histories {
     source: Arc<str>,
     state: State,
+    limits: Limits,
 }
 
 enum State {
@@ -163,14 +195,15 @@ impl Histories {
 
     /// Opens the input and decides how to read it.
     fn start(&mut self, state: State) -> Result<State, ReadError> {
-        let failed = |error| ReadError::Io { path: source_path(&self.source), error };
+        let failed = |error| ReadError::io(&self.source, error);
+        let limits = &self.limits;
         match state {
             State::Unopened { input: Input::Folder(path, format), .. } => {
-                Ok(State::Kept(VecDeque::from([folder::read(&path, format)?])))
+                Ok(State::Kept(VecDeque::from([folder::read(&path, format, limits)?])))
             }
             State::Unopened { input, format } => {
-                let Opened { bytes, is_repeatable } = open(&input).map_err(failed)?;
-                let (mut stream, format) = Stream::start(&self.source, bytes, format)?;
+                let Opened { bytes, is_repeatable } = open(&input, limits).map_err(failed)?;
+                let (mut stream, format) = Stream::start(&self.source, bytes, format, limits)?;
                 if !is_repeatable {
                     return Ok(State::Streaming(Box::new(stream)));
                 }
@@ -178,15 +211,15 @@ impl Histories {
                     Some(kept) => Ok(State::Kept(kept)),
                     None => {
                         drop(stream);
-                        let Opened { bytes, .. } = open(&input).map_err(failed)?;
-                        let (stream, _) = Stream::start(&self.source, bytes, Some(format))?;
+                        let Opened { bytes, .. } = open(&input, limits).map_err(failed)?;
+                        let (stream, _) = Stream::start(&self.source, bytes, Some(format), limits)?;
                         Ok(State::Streaming(Box::new(stream)))
                     }
                 }
             }
             State::Unstarted { bytes, format } => {
-                let bytes = decompress(bytes).map_err(failed)?;
-                let (stream, _) = Stream::start(&self.source, bytes, format)?;
+                let bytes = decompress(bytes, limits).map_err(failed)?;
+                let (stream, _) = Stream::start(&self.source, bytes, format, limits)?;
                 Ok(State::Streaming(Box::new(stream)))
             }
             started => Ok(started),
@@ -223,7 +256,8 @@ fn first_pass(stream: &mut Stream) -> Result<Option<VecDeque<History>>, ReadErro
         let history = history?;
         if let Some(histories) = &mut kept {
             histories.push_back(history);
-            let is_much = stream.bytes_read > KEPT_BYTES || histories.len() > KEPT_HISTORIES;
+            let is_much =
+                stream.bytes_read > MAX_KEPT_BYTES || histories.len() > MAX_KEPT_HISTORIES;
             if is_much && histories.len() > 1 {
                 kept = None;
             }
@@ -244,6 +278,7 @@ struct Stream {
     bytes_read: u64,
     count: u64,
     is_over: bool,
+    limits: Limits,
 }
 
 /// A parser for formats that have no lines, which is never asked.
@@ -259,7 +294,7 @@ impl Parse for Never {
 const MAX_LINE: u64 = 1 << 31;
 
 impl Stream {
-    fn new(source: Arc<str>, format: Format, bytes: Bytes) -> Self {
+    fn new(source: Arc<str>, format: Format, bytes: Bytes, limits: &Limits) -> Self {
         let parser: Box<dyn Parse> = match format {
             Format::Hist => Box::<Hist>::default(),
             Format::Jsonl => Box::<Jsonl>::default(),
@@ -283,12 +318,13 @@ impl Stream {
             bytes,
             parser,
             binary: format.is_binary().then_some(format),
-            sink: Sink::new(source),
+            sink: Sink::limited(source, limits),
             line: Vec::new(),
             line_number: 0,
             bytes_read: 0,
             count: 0,
             is_over: false,
+            limits: limits.clone(),
         }
     }
 
@@ -297,16 +333,18 @@ impl Stream {
         source: &Arc<str>,
         bytes: Bytes,
         format: Option<Format>,
+        limits: &Limits,
     ) -> Result<(Self, Format), ReadError> {
         let format = format.or_else(|| Format::from_path(Path::new(&**source)));
         let (bytes, format) = match format {
             Some(format) => (bytes, format),
             None => sniff(source, bytes)?,
         };
-        Ok((Stream::new(source.clone(), format, bytes), format))
+        Ok((Stream::new(source.clone(), format, bytes, limits), format))
     }
 
     fn next(&mut self) -> Option<Result<History, ReadError>> {
+        self.limits.begin();
         loop {
             if let Some(history) = self.sink.finished.pop_front() {
                 self.count += 1;
@@ -319,10 +357,15 @@ impl Stream {
                 self.is_over = true;
                 return Some(self.read_binary(format));
             }
-            if let Err(error) = self.step() {
+            let stepped = self.step();
+            if let Some(stopped) = self.limits.stopped() {
                 self.is_over = true;
-                let path = source_path(&self.sink.source);
-                return Some(Err(ReadError::Io { path, error }));
+                let source = self.sink.source.clone();
+                return Some(Err(ReadError::Stopped { source, stopped }));
+            }
+            if let Err(error) = stepped {
+                self.is_over = true;
+                return Some(Err(ReadError::io(&self.sink.source, error)));
             }
             if self.is_over {
                 return self.last();
@@ -335,17 +378,20 @@ impl Stream {
         let mut bytes = Vec::new();
         let source = self.sink.source.clone();
         if let Err(error) = self.bytes.read_to_end(&mut bytes) {
-            return Err(ReadError::Io { path: source_path(&source), error });
+            return Err(ReadError::io(&source, error));
         }
         let built = match format {
             Format::Cobra => {
                 let mut builder = HistoryBuilder::new();
                 builder.null_is_not_zero();
                 let session = builder.session("0");
-                cobra::read(&bytes, session, &mut builder).map(|()| builder)
+                cobra::read(&bytes, session, &mut builder, &self.limits).map(|()| builder)
             }
-            _ => dbcop_binary::read(&bytes),
+            _ => dbcop_binary::read(&bytes, &self.limits),
         };
+        if let Some(stopped) = self.limits.stopped() {
+            return Err(ReadError::Stopped { source, stopped });
+        }
         let wrong = |at, message| ReadError::Binary { source: source.clone(), at, message };
         let builder = built.map_err(|(at, message)| wrong(at, message))?;
         builder.finish().map_err(|error| wrong(0, error.to_string()))
@@ -422,32 +468,32 @@ impl Stream {
 }
 
 /// How many bytes at the beginning of an input tell its format.
-pub(crate) const SNIFFED: usize = 8 << 10;
+pub(crate) const SNIFFED_BYTES: usize = 8 << 10;
 
 /// Recognises the format, and returns the stream from its beginning.
 fn sniff(source: &Arc<str>, mut bytes: Bytes) -> Result<(Bytes, Format), ReadError> {
     let mut beginning: Vec<u8> = Vec::new();
     let mut found;
     loop {
-        let failed = |error| ReadError::Io { path: source_path(source), error };
+        let failed = |error| ReadError::io(source, error);
         let buffer = bytes.fill_buf().map_err(failed)?;
         let is_over = buffer.is_empty();
-        let length = buffer.len().min(SNIFFED);
+        let length = buffer.len().min(SNIFFED_BYTES);
         beginning.extend_from_slice(&buffer[..length]);
         bytes.consume(length);
         // A line that is not complete yet may deceive.
         let complete = match beginning.iter().rposition(|&b| b == b'\n') {
-            Some(end) if !is_over && beginning.len() < SNIFFED => &beginning[..=end],
-            None if !is_over && beginning.len() < SNIFFED => continue,
+            Some(end) if !is_over && beginning.len() < SNIFFED_BYTES => &beginning[..=end],
+            None if !is_over && beginning.len() < SNIFFED_BYTES => continue,
             _ => &beginning[..],
         };
         let text = String::from_utf8_lossy(complete);
         // What follows an opening bracket tells the formats of JSON apart.
-        if text.trim() == "[" && !is_over && beginning.len() < SNIFFED {
+        if text.trim() == "[" && !is_over && beginning.len() < SNIFFED_BYTES {
             continue;
         }
         found = Format::sniff(text.trim_start_matches('\u{feff}'));
-        if found.is_some() || is_over || beginning.len() >= SNIFFED {
+        if found.is_some() || is_over || beginning.len() >= SNIFFED_BYTES {
             break;
         }
     }
@@ -461,7 +507,7 @@ fn sniff(source: &Arc<str>, mut bytes: Bytes) -> Result<(Bytes, Format), ReadErr
     let is_empty = beginning.iter().all(u8::is_ascii_whitespace);
     match found {
         Some(format) => Ok((Box::new(io::Cursor::new(beginning).chain(bytes)), format)),
-        None if is_empty && beginning.len() < SNIFFED => {
+        None if is_empty && beginning.len() < SNIFFED_BYTES => {
             Err(ReadError::NoHistory { source: source.clone(), hint: NO_HISTORY.into() })
         }
         None => {

@@ -40,6 +40,9 @@ impl Parse for TimeKiller {
             return document.fault(self.text.trim(), "expected a list", TRANSACTION, sink);
         };
         for text in transactions {
+            if !sink.limits.has_time() {
+                return;
+            }
             transaction(text, &mut builder, &mut document, sink);
         }
         sink.finish(&mut builder, Line { number: document.last_line(), text: "" });

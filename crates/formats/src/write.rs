@@ -50,7 +50,7 @@ pub fn write_history(
 /// Writes several histories to one output.
 ///
 /// In JSON lines every history needs a name of its own there: one without a name is named by its
-/// place, counting from 0, and one with the name of the history before it gets its place behind
+/// place, counting from 0, and one with the name of the history before it gets its place after
 /// the name, `name#1`.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
@@ -61,7 +61,7 @@ pub struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Makes a writer to an output.
+    /// Builds a writer to an output.
     pub fn new(format: Format, out: W) -> Self {
         Writer { out, format, count: 0, last_name: None }
     }
@@ -95,7 +95,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Gives the output back.
+    /// Returns the output.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -334,7 +334,11 @@ fn check(history: &History, format: Format) -> Result<(), WriteError> {
                 return refuse(what, reference(), USE_OURS);
             }
             if !able.times && history.time(op).is_some() {
-                return refuse("times".into(), reference(), "leave the times out");
+                return refuse(
+                    "times".into(),
+                    reference(),
+                    "leave them out (`convert --without-times`)",
+                );
             }
             if !able.transactions && is_long {
                 let what = format!("a transaction of {} operations", run.ops.len());

@@ -51,7 +51,7 @@ const INTERVALS: Methods = &[
 const SET: Methods =
     &[("add", 1, Returns::True), ("remove", 1, Returns::True), ("contains", 1, Returns::Truth)];
 
-/// Makes a history whose times are the places of its events.
+/// Builds a history whose times are the places of its events.
 fn generate(seed: u64, methods: Methods, has_pending: bool, has_failed: bool) -> History {
     let mut random = Random(seed);
     let mut b = HistoryBuilder::new();

@@ -28,7 +28,7 @@ fn read_bytes(path: &Path, bytes: Vec<u8>) -> Histories {
     read_from(Box::new(Cursor::new(bytes)), name, None)
 }
 
-/// Gives the histories in the text notation, or the diagnostics.
+/// Returns the histories in the text notation, or the diagnostics.
 fn outcome(histories: Histories) -> Result<String, String> {
     let mut writer = Writer::new(Format::Hist, Vec::new());
     for history in histories {
@@ -94,7 +94,7 @@ fn no_changed_byte_panics() {
     }
 }
 
-/// Reads bytes, which must give errors or histories, and nothing behind an error.
+/// Reads bytes, which must give errors or histories, and nothing after an error.
 fn settle(path: &Path, bytes: Vec<u8>, what: &str) {
     let settled = catch_unwind(AssertUnwindSafe(|| {
         let mut histories = read_bytes(path, bytes);
@@ -107,7 +107,7 @@ fn settle(path: &Path, bytes: Vec<u8>, what: &str) {
             }
         }
         assert!(count > 0, "neither a history nor an error");
-        assert!(histories.next().is_none(), "something behind the end");
+        assert!(histories.next().is_none(), "something after the end");
     }));
     assert!(settled.is_ok(), "{}, {what}", path.display());
 }

@@ -423,7 +423,11 @@ fn what_a_format_cannot_express_is_named_and_nothing_is_written() {
             Format::DbcopJson,
             "dbcop-json can't express the negative value -1 (t:0): write it as hist or jsonl",
         ),
-        ("t: w(x,1)@1..2", Format::Awdit, "awdit can't express times (t:0): leave the times out"),
+        (
+            "t: w(x,1)@1..2",
+            Format::Awdit,
+            "awdit can't express times (t:0): leave them out (`convert --without-times`)",
+        ),
         (
             "t: w(x,1)?",
             Format::Plume,

@@ -44,12 +44,12 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 3).unwrap()
 }
 
-/// Gives the number of operations of each history, or the error.
+/// Returns the number of operations of each history, or the error.
 fn sizes(input: &Input) -> Result<Vec<usize>, ReadError> {
     read(input, None).map(|history| history.map(|history| history.len())).collect()
 }
 
-/// Makes a file of small histories, the one at `bad` malformed.
+/// Builds a file of small histories, the one at `bad` malformed.
 fn many(count: usize, bad: Option<usize>) -> String {
     let mut text = String::new();
     for i in 0..count {

@@ -10,7 +10,7 @@ use crate::random::Random;
 use crate::workload::Workload;
 
 /// One message in this many is lost, and one read in this many is stale.
-const FAILURE: u32 = 8;
+const STEPS_PER_FAILURE: u32 = 8;
 
 /// Replicas and what is under way to each.
 pub(crate) struct Broken {
@@ -54,7 +54,7 @@ impl Broken {
         }
         let any = self.random.below(waiting) as usize;
         let message = self.inboxes[replica].swap_remove(any);
-        if !self.random.once_in(FAILURE) {
+        if !self.random.once_in(STEPS_PER_FAILURE) {
             self.apply(replica, message);
         }
     }
@@ -77,7 +77,7 @@ impl Machine for Broken {
 
     fn read(&mut self, session: usize, variable: usize) -> u32 {
         let cell = self.cells[session * self.variables + variable];
-        if self.random.once_in(FAILURE) { cell.before } else { cell.value }
+        if self.random.once_in(STEPS_PER_FAILURE) { cell.before } else { cell.value }
     }
 
     fn write(&mut self, session: usize, variable: usize, value: u32) {

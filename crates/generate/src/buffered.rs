@@ -1,4 +1,4 @@
-//! Total and partial store order: one memory behind store buffers.
+//! Total and partial store order: one memory with store buffers.
 //!
 //! ```text
 //!   t0          t1

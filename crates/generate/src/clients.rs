@@ -7,7 +7,7 @@
 use consistory_history::{Action, History, HistoryBuilder, KeyId, SessionId};
 
 use crate::memory::{Machine, Memory};
-use crate::random::{Choice, Chooser, Random};
+use crate::random::{Choice, Chooser, Random, choices_of};
 use crate::workload::Workload;
 
 /// An operation as it is executed: session `t{session}` does `action`.
@@ -117,7 +117,7 @@ impl Clients {
         let (read, rmw) = (workload.read_share, workload.read_share + workload.rmw_share);
         Self {
             machine,
-            random: Random::new(seed, Chooser::Clients),
+            random: choices_of(Chooser::Clients, seed),
             variables: Choice::zipf(variables, skew),
             bounds: [read, rmw, rmw + workload.fence_share],
             unfinished: (0..sessions).map(|s| (s, share(s))).filter(|&(_, n)| n > 0).collect(),
@@ -139,7 +139,7 @@ impl Clients {
         session
     }
 
-    /// Makes a value to write to `variable`, one that it never held unless values repeat.
+    /// Builds a value to write to `variable`, one that it never held unless values repeat.
     fn value(&mut self, variable: u32) -> u32 {
         if self.values > 0 {
             return 1 + self.random.below(self.values);

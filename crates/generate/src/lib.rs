@@ -33,7 +33,7 @@
 //! [`tangle()`] makes histories that take a search to decide.
 //!
 //! In reading order: the workload; the memories, from the strongest to the one that promises
-//! nothing; the clients that run on them; planted violations. Read next: `consistory-check`, which
+//! nothing; the clients that run on them; planted violations. Read next: `consistory-registers`, which
 //! decides what these histories satisfy.
 
 mod workload;

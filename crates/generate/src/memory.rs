@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::atomic::Atomic;
 use crate::broken::Broken;
 use crate::buffered::{Buffered, Drain};
-use crate::random::{Chooser, Random};
+use crate::random::{Chooser, choices_of};
 use crate::replicated::{Replicated, Winner};
 use crate::workload::Workload;
 
@@ -40,7 +40,7 @@ impl Memory {
     pub const ALL: [Memory; 6] =
         [Memory::Sc, Memory::Tso, Memory::Pso, Memory::Ccv, Memory::Cm, Memory::Broken];
 
-    /// Gives the memory's name.
+    /// Returns the memory's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Memory::Sc => "sc",
@@ -57,31 +57,31 @@ impl Memory {
         match self {
             Memory::Sc => "One memory on which the sessions act one at a time, in a random order.",
             Memory::Tso => {
-                "One memory behind a store buffer a session, first in, first out, that its own \
+                "One memory with a store buffer per session, first in, first out, that its own \
                  session reads first and that fences and read-modify-writes empty."
             }
             Memory::Pso => {
-                "One memory behind a store buffer a session and variable, otherwise as for tso: \
+                "One memory with a store buffer per session and variable, otherwise as for tso: \
                  stores of a session to different variables overtake each other."
             }
             Memory::Ccv => {
-                "A replica a session that receives the others' writes in causal order and holds of \
-                 each variable the write with the greatest Lamport timestamp."
+                "One replica per session that receives the others' writes in causal order and \
+                 holds of each variable the write with the greatest Lamport timestamp."
             }
             Memory::Cm => {
-                "A replica a session that receives the others' writes in causal order and holds of \
-                 each variable the write that it applied last."
+                "One replica per session that receives the others' writes in causal order and \
+                 holds of each variable the write that it applied last."
             }
             Memory::Broken => {
-                "A replica a session that receives the others' writes in any order, loses some, \
-                 and at times answers with what it held before."
+                "One replica per session that receives the others' writes in any order, loses \
+                 some, and at times answers with what it held before."
             }
         }
     }
 
-    /// Makes the machine.
+    /// Builds the machine.
     pub(crate) fn machine(self, workload: &Workload) -> Box<dyn Machine> {
-        let random = Random::new(workload.seed, Chooser::Memory);
+        let random = choices_of(Chooser::Memory, workload.seed);
         match self {
             Memory::Sc => Box::new(Atomic::new(workload)),
             Memory::Tso => Box::new(Buffered::new(workload, Drain::Oldest, random)),
@@ -117,7 +117,7 @@ pub(crate) trait Machine {
     /// Lets a random part of what is on its way arrive, before `session` acts.
     fn pass_time(&mut self, session: usize);
 
-    /// Gives what `session` finds in `variable`.
+    /// Returns what `session` finds in `variable`.
     fn read(&mut self, session: usize, variable: usize) -> u32;
 
     /// Puts `value` into `variable`, on behalf of `session`.

@@ -3,7 +3,7 @@
 //! Time goes in steps. In each a random session does the next thing: it calls a method, or its call
 //! takes effect, or it returns. So calls overlap as the sessions' steps do, and the order in which
 //! they take effect is a linearization. A call may also never return, before it took effect or
-//! behind, and its session goes on; then it is pending.
+//! after, and its session goes on; then it is pending.
 //!
 //! No value is inserted or written twice. Planted violations exchange what two calls returned.
 
@@ -15,7 +15,7 @@ use consistory_history::{
     Action, Call, Details, History, HistoryBuilder, Interval, SessionId, Value,
 };
 
-use crate::random::{Chooser, Random};
+use crate::random::{Chooser, Random, choices_of};
 
 /// An object that random clients call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -64,7 +64,7 @@ impl SharedObject {
         SharedObject::KeyValue,
     ];
 
-    /// Gives the name that users say.
+    /// Returns the name that users say.
     pub fn name(self) -> &'static str {
         match self {
             SharedObject::Register => "register",
@@ -145,7 +145,7 @@ pub enum CallStep {
 
 /// What a session does next.
 #[derive(Clone, Copy)]
-enum Step {
+enum ClientStep {
     Call,
     TakeEffect(Invoked),
     Return(Returned),
@@ -184,7 +184,7 @@ struct Invoked {
     args: [Option<i64>; 2],
 }
 
-/// Gives what happens, one step after the other, each with the number of its session.
+/// Returns what happens, one step after the other, each with the number of its session.
 ///
 /// Memory does not grow with the number of calls, unless violations are planted.
 pub fn stream_calls(workload: &ObjectWorkload) -> impl Iterator<Item = (u32, CallStep)> + use<> {
@@ -228,7 +228,7 @@ fn plant_steps(mut steps: Vec<(u32, CallStep)>, workload: &ObjectWorkload) -> Ve
 struct Clients {
     random: Random,
     contents: Contents,
-    steps: Vec<Step>,
+    steps: Vec<ClientStep>,
     /// A call that is lost as soon as it is made.
     lost: Option<u32>,
     pending_share: f64,
@@ -241,9 +241,9 @@ struct Clients {
 impl Clients {
     fn new(workload: &ObjectWorkload) -> Self {
         Clients {
-            random: Random::new(workload.seed, Chooser::Clients),
+            random: choices_of(Chooser::Clients, workload.seed),
             contents: Contents::new(workload.object),
-            steps: vec![Step::Call; workload.sessions.max(1) as usize],
+            steps: vec![ClientStep::Call; workload.sessions.max(1) as usize],
             lost: None,
             pending_share: workload.pending_share,
             read_share: workload.read_share,
@@ -268,13 +268,13 @@ impl Clients {
         }
         let s = loop {
             let s = self.random.below(self.steps.len() as u32);
-            if self.left > 0 || !matches!(self.steps[s as usize], Step::Call) {
+            if self.left > 0 || !matches!(self.steps[s as usize], ClientStep::Call) {
                 break s;
             }
         };
         let mut seen = None;
         self.steps[s as usize] = match self.steps[s as usize] {
-            Step::Call => {
+            ClientStep::Call => {
                 let is_read = self.random.unit() < self.read_share;
                 let invoked = self.contents.choose(s, is_read, &mut self.random);
                 let Invoked { method, args } = invoked;
@@ -285,29 +285,29 @@ impl Clients {
                     // It is lost on its way.
                     true => {
                         self.lost = Some(s);
-                        Step::Call
+                        ClientStep::Call
                     }
                     false => {
                         self.busy += 1;
-                        Step::TakeEffect(invoked)
+                        ClientStep::TakeEffect(invoked)
                     }
                 }
             }
-            Step::TakeEffect(invoked) => {
+            ClientStep::TakeEffect(invoked) => {
                 let returned = self.contents.perform(invoked);
                 match self.is_lost() {
                     true => {
                         seen = Some(CallStep::Lost);
                         self.busy -= 1;
-                        Step::Call
+                        ClientStep::Call
                     }
-                    false => Step::Return(returned),
+                    false => ClientStep::Return(returned),
                 }
             }
-            Step::Return(returned) => {
+            ClientStep::Return(returned) => {
                 seen = Some(CallStep::Return(returned.value()));
                 self.busy -= 1;
-                Step::Call
+                ClientStep::Call
             }
         };
         self.clock += 1;
@@ -315,7 +315,7 @@ impl Clients {
     }
 }
 
-/// Makes a history of an object's calls; linearizable unless violations are planted.
+/// Builds a history of an object's calls; linearizable unless violations are planted.
 pub fn generate_calls(workload: &ObjectWorkload) -> History {
     let mut clients = Clients::new(workload);
     let mut builder = HistoryBuilder::new();
@@ -361,7 +361,7 @@ struct Called {
 
 /// Exchanges what some calls of one method returned, if it differs.
 fn plant(calls: &mut [Called], workload: &ObjectWorkload) {
-    let mut random = Random::new(workload.seed, Chooser::Planter);
+    let mut random = choices_of(Chooser::Planter, workload.seed);
     let mut left = workload.plants;
     // Enough tries to find partners where there are some.
     for _ in 0..1000 * workload.plants {

@@ -11,7 +11,7 @@
 //! - Distance is counted in the order of execution as far as the history tells it: by the time at
 //!   which operations started, if all have one; otherwise in turns, the first operations of all
 //!   sessions, then the second ones, and so on. A write is within the distance d of a read if it
-//!   stands at most d places before or behind it. Initial writes stand nowhere and are not chosen.
+//!   stands at most d places before or after it. Initial writes stand nowhere and are not chosen.
 //!
 //! A change need not be a violation: another write may be just as good to read. How many changes
 //! are one depends on the model and on the distance; with a small distance they are hard to find.
@@ -25,7 +25,7 @@ use consistory_history::{
     Action, Details, History, HistoryBuilder, KeyId, OpId, OpenTransaction, Status, TxnId, ValueId,
 };
 
-use crate::random::{Chooser, Random};
+use crate::random::{Chooser, choices_of};
 
 /// How to spoil a history.
 #[derive(Clone, PartialEq, Debug)]
@@ -57,7 +57,7 @@ impl Default for PlantOptions {
 ///
 /// All else stays as it is, and so do all ids.
 pub fn plant(history: &History, options: &PlantOptions) -> History {
-    let mut random = Random::new(options.seed, Chooser::Planter);
+    let mut random = choices_of(Chooser::Planter, options.seed);
     let writes = Writes::new(history, options.distance);
     let mut reads: Vec<OpId> =
         history.ops().filter(|&op| writes.others(history, op).is_some()).collect();
@@ -131,7 +131,7 @@ impl Writes {
         Self { distance, places, by_place, by_value }
     }
 
-    /// Gives the writes of which `op` could have found the value instead, if it reads and there is
+    /// Returns the other writes whose value `op` could have returned, if it reads and there is
     /// one.
     fn others(&self, history: &History, op: OpId) -> Option<Others<'_>> {
         let (key, found) = history.reads(op)?;
@@ -159,7 +159,7 @@ impl Others<'_> {
         index - self.range.start - excluded.sum::<u32>()
     }
 
-    /// Gives the value of one of them, counting from 0.
+    /// Returns the value of one of them, counting from 0.
     fn value(&self, number: u32) -> ValueId {
         // The last index with no more than `number` before it: that of the one looked for, since
         // from the next index on it is before, too.
@@ -248,7 +248,7 @@ mod tests {
         changed
     }
 
-    /// Gives the place of an operation when the four sessions take turns.
+    /// Returns the place of an operation when the four sessions take turns.
     fn place(history: &History, op: OpId) -> u32 {
         history.index_in_session(op) * 4 + history.session_of(op).0
     }

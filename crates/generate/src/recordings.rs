@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use consistory_history::{Action, Call, Details, History, HistoryBuilder, Interval, Status, Value};
 
-use crate::random::{Chooser, Random};
+use crate::random::{Chooser, Random, choices_of};
 
 /// What is recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,9 +50,9 @@ struct Running {
 /// The shared state: a map, of which a register is the key 0.
 type Contents = BTreeMap<u32, Value>;
 
-/// Makes a recording.
+/// Builds a recording.
 pub fn record(workload: &RecordingWorkload) -> History {
-    let mut random = Random::new(workload.seed, Chooser::Clients);
+    let mut random = choices_of(Chooser::Clients, workload.seed);
     let clients = workload.clients.max(1);
     let mut names: Vec<u32> = (0..clients).collect();
     let mut current: Vec<Option<Running>> = (0..clients).map(|_| None).collect();

@@ -1,4 +1,4 @@
-//! Causal convergence and causal memory: a replica a session, written to by causal broadcast.
+//! Causal convergence and causal memory: one replica per session, written to by causal broadcast.
 //!
 //! A session acts on its own replica at once. Each of its writes is sent to all others and is
 //! applied there at some later time, after every write that its sender had applied before.

@@ -15,13 +15,13 @@
 //! ```
 //!
 //! The fences are for PSO, the others do not need them. Cycles share writes, so that further cycles
-//! arise, and a history has a store order only if there is an order of each two writes that closes
+//! arise, and a history has a store order only if there is an order of every pair of writes that closes
 //! none of them: for few cycles there is one, for many there is none, and in between it is hard to
 //! say.
 
 use consistory_history::{Action, History, HistoryBuilder};
 
-use crate::random::{Chooser, Random};
+use crate::random::{Chooser, choices_of};
 
 /// How to tangle.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,7 +34,7 @@ pub struct Tangle {
     pub seed: u64,
 }
 
-/// Makes a tangled history.
+/// Builds a tangled history.
 pub fn tangle(tangle: &Tangle) -> History {
     let mut b = HistoryBuilder::new();
     let one = b.int(1);
@@ -51,7 +51,7 @@ pub fn tangle(tangle: &Tangle) -> History {
             (key, writes)
         })
         .collect();
-    let mut random = Random::new(tangle.seed, Chooser::Tangle);
+    let mut random = choices_of(Chooser::Tangle, tangle.seed);
     for cycle in 0..tangle.cycles {
         let mut chosen: Vec<u32> = Vec::new();
         while chosen.len() < tangle.cells.min(3) as usize {

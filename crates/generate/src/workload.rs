@@ -19,7 +19,7 @@ pub struct Workload {
     pub variables: u32,
     /// The share of reads among all operations; a half by default.
     ///
-    /// What is no read, no read-modify-write and no fence is a write.
+    /// All other operations are writes.
     pub read_share: f64,
     /// The share of read-modify-writes among all operations; none by default.
     pub rmw_share: f64,

@@ -2,7 +2,7 @@
 //! that look at all of a collection, then with all methods.
 //!
 //! `cargo run --release -p consistory-harness --features collections --example collections -- 5 scc`
-//! takes five seconds for each collection of scc. A folder behind that is where what is wrong is
+//! takes five seconds for each collection of scc. A folder after that is where failures are
 //! told and drawn.
 
 use std::path::{Path, PathBuf};

@@ -25,6 +25,9 @@ pub struct Campaign {
     pub promise: Promise,
     /// The programs.
     pub programs: Programs,
+    /// The number of the first program, and how far the next one is from it: (2, 7) is the third of
+    /// seven equal shares of the programs.
+    pub share: (u64, u64),
     /// How many times each program is run.
     pub rounds: u64,
     /// How long to look for failures; shrinking comes on top.
@@ -61,12 +64,13 @@ pub enum CampaignError<E> {
 }
 
 impl Campaign {
-    /// Makes a campaign for linearizability of five seconds, or until the first failure.
+    /// Builds a campaign for linearizability of five seconds, or until the first failure.
     pub fn new(object: Arc<dyn Object>, signatures: Vec<Signature>) -> Self {
         Campaign {
             object,
             promise: Promise::linearizability(),
             programs: Programs::new(signatures),
+            share: (0, 1),
             rounds: 1_000,
             time: Duration::from_secs(5),
             runs: None,
@@ -86,7 +90,8 @@ impl Campaign {
     ) -> Result<Report, CampaignError<R::Error>> {
         let mut trial = Trial::new(self);
         let mut left = self.runs.unwrap_or(u64::MAX);
-        for number in 0.. {
+        let (first, step) = self.share;
+        for number in (first..).step_by(step.max(1) as usize) {
             let is_over = trial.looked() >= self.time
                 || left == 0
                 || trial.report.failures.len() >= self.failures

@@ -17,6 +17,20 @@ use crate::signature::{Domain, Signature, Sort};
 use crate::threads::{Callable, Clock, ThreadError, ThreadRunner};
 use crate::values::{Answer, Arguments};
 
+/// Defines builder methods that set the field of the same name.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $field:ident: $type:ty;)*) => {
+        $(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $field(mut self, $field: $type) -> Self {
+                self.$field = $field;
+                self
+            }
+        )*
+    };
+}
+
 /// Why a harness cannot test anything.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HarnessError {
@@ -200,60 +214,23 @@ impl<T: Send + Sync + 'static> Harness<T> {
         self
     }
 
-    /// Sets how many threads a program has; 2 if nothing is said.
-    #[must_use]
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
-    }
-
-    /// Sets how many calls each thread makes; 3 if nothing is said.
-    #[must_use]
-    pub fn calls(mut self, calls: usize) -> Self {
-        self.calls = calls;
-        self
-    }
-
-    /// Sets how many keys programs use; 2 if nothing is said.
-    #[must_use]
-    pub fn keys(mut self, keys: u32) -> Self {
-        self.keys = keys;
-        self
-    }
-
-    /// Sets what decides the programs; what they do when they run it does not decide.
-    #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// Sets how many times each program is run; 1,000 if nothing is said.
-    #[must_use]
-    pub fn rounds(mut self, rounds: u64) -> Self {
-        self.rounds = rounds;
-        self
-    }
-
-    /// Sets after how many different failures to stop; 1 if nothing is said.
-    #[must_use]
-    pub fn failures(mut self, failures: usize) -> Self {
-        self.failures = failures;
-        self
-    }
-
-    /// Sets how long a failure may be shrunk; five seconds if nothing is said.
-    #[must_use]
-    pub fn shrinking(mut self, time: Duration) -> Self {
-        self.shrinking = time;
-        self
-    }
-
-    /// Sets how the order of calls is recorded.
-    #[must_use]
-    pub fn clock(mut self, clock: Clock) -> Self {
-        self.clock = clock;
-        self
+    setters! {
+        /// Sets how many threads a program has; 2 by default.
+        threads: usize;
+        /// Sets how many calls each thread makes; 3 by default.
+        calls: usize;
+        /// Sets how many keys programs use; 2 by default.
+        keys: u32;
+        /// Sets the seed of the programs. Their runs still differ, by how the threads interleave.
+        seed: u64;
+        /// Sets how many times each program is run; 1,000 by default.
+        rounds: u64;
+        /// Sets after how many different failures to stop; 1 by default.
+        failures: usize;
+        /// Sets how long a failure may be shrunk; five seconds by default.
+        shrinking: Duration;
+        /// Sets how the order of calls is recorded.
+        clock: Clock;
     }
 
     /// Has runs judged by another model than linearizability: a named one, as `causal-convergence`,

@@ -15,7 +15,7 @@ use crate::outcome::Outcome;
 use crate::program::Program;
 
 /// How many outcomes are remembered as judged.
-const MOST_REMEMBERED: usize = 1 << 20;
+const MAX_REMEMBERED_OUTCOMES: usize = 1 << 20;
 
 /// What an object promises to whoever calls it from several threads.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -129,7 +129,7 @@ impl Judge {
             let _ = task.map(|task| infer_levels(&task, levels, &options));
         }
         let ruling = self.rule(history);
-        if matches!(ruling, Ruling::Good) && self.good.len() < MOST_REMEMBERED {
+        if matches!(ruling, Ruling::Good) && self.good.len() < MAX_REMEMBERED_OUTCOMES {
             self.good.insert(fingerprint);
         }
         ruling

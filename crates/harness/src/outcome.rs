@@ -17,7 +17,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Makes an outcome of what threads saw of each other's counters.
+    /// Builds an outcome of what threads saw of each other's counters.
     ///
     /// `returns[t][i]` is what call `i` of thread `t` returned. `seen[t][i][s]` is the counter of
     /// thread `s` as thread `t` read it before its call `i`; a counter says how many calls of its
@@ -30,7 +30,7 @@ impl Outcome {
         Outcome { returns, spans, panic: None }
     }
 
-    /// Makes an outcome of when each call started and ended, on one clock.
+    /// Builds an outcome of when each call started and ended, on one clock.
     ///
     /// What `times` has more of than `returns` are calls that never returned.
     pub fn from_clock(returns: Vec<Vec<Value>>, times: &[Vec<(i64, i64)>]) -> Outcome {

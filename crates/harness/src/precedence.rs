@@ -143,11 +143,9 @@ fn sort(known: &[Vec<u32>], calls: &[(usize, usize)]) -> Vec<Vec<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use rand_chacha::ChaCha8Rng;
-    use rand_chacha::rand_core::SeedableRng;
+    use consistory_random::Random;
 
     use super::*;
-    use crate::programs::below;
 
     /// Checks whether a call is before another by their spans, as histories define it.
     fn is_before(spans: &[Vec<Span>], (t, i): (usize, usize), (s, j): (usize, usize)) -> bool {
@@ -198,18 +196,18 @@ mod tests {
     /// comes out was there, contains the threads' own, and is all of it if no read was late.
     #[test]
     fn claims_are_sound_and_complete_where_reads_are_fresh() {
-        let mut random = ChaCha8Rng::seed_from_u64(1);
+        let mut random = Random::new(1, 0);
         let mut lost = 0;
         for round in 0..4_000 {
-            let threads = 2 + below(&mut random, 3) as usize;
+            let threads = 2 + random.below(3) as usize;
             let lateness = if round % 2 == 0 { 0 } else { 12 };
             let mut times: Vec<Vec<(u32, u32)>> = Vec::new();
             for _ in 0..threads {
-                let mut clock = below(&mut random, 10);
+                let mut clock = random.below(10);
                 let mut calls = Vec::new();
-                for _ in 0..1 + below(&mut random, 4) {
-                    let start = clock + 1 + below(&mut random, 6);
-                    let end = start + 1 + below(&mut random, 10);
+                for _ in 0..1 + random.below(4) {
+                    let start = clock + 1 + random.below(6);
+                    let end = start + 1 + random.below(10);
                     calls.push((2 * start, 2 * end + 1));
                     clock = end;
                 }
@@ -226,7 +224,7 @@ mod tests {
                     let fresh: Vec<u32> = (0..threads)
                         .map(|s| {
                             let previous = of_thread.last().map_or(0, |seen| seen[s]);
-                            read(s, below(&mut random, lateness + 1)).max(previous)
+                            read(s, random.below(lateness + 1)).max(previous)
                         })
                         .collect();
                     of_thread.push(fresh);

@@ -65,7 +65,7 @@ impl fmt::Display for Program {
     }
 }
 
-/// Why a text is no program.
+/// Why a text is not a program.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ProgramError {
     /// It is not in the notation of histories.

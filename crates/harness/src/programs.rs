@@ -1,14 +1,13 @@
 //! Random client programs, decided by a seed.
 
 use consistory_history::Value;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use consistory_random::Random;
 
 use crate::program::{Call, Program};
 use crate::signature::{Domain, Parameter, Signature};
 
 /// How often a program is drawn again because nothing in it changes the object.
-const REDRAWN: u32 = 16;
+const MAX_REDRAWS: u32 = 16;
 
 /// A sequence of random programs; the same seed gives the same programs, on every machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,10 +32,9 @@ impl Programs {
 
     /// Returns the program with a number; it is empty if there is no method to call.
     pub fn get(&self, number: u64) -> Program {
-        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
-        random.set_stream(number);
+        let mut random = Random::new(self.seed, number);
         let mut program = self.draw(&mut random);
-        for _ in 0..REDRAWN {
+        for _ in 0..MAX_REDRAWS {
             if program.1 {
                 break;
             }
@@ -87,7 +85,7 @@ impl Programs {
     }
 
     /// Draws a program, and returns whether it changes anything.
-    fn draw(&self, random: &mut ChaCha8Rng) -> (Program, bool) {
+    fn draw(&self, random: &mut Random) -> (Program, bool) {
         let weights: u32 = self.signatures.iter().map(|s| s.weight).fold(0, u32::saturating_add);
         let mut program = Program::default();
         if weights == 0 {
@@ -98,7 +96,7 @@ impl Programs {
         for _ in 0..self.threads {
             let mut calls = Vec::with_capacity(self.calls);
             for _ in 0..self.calls {
-                let mut at = below(random, weights);
+                let mut at = random.below(weights);
                 let chosen = self.signatures.iter().find(|signature| {
                     let is_here = at < signature.weight;
                     at = at.saturating_sub(signature.weight);
@@ -115,26 +113,21 @@ impl Programs {
         (program, is_write)
     }
 
-    fn argument(&self, parameter: &Parameter, fresh: &mut u32, random: &mut ChaCha8Rng) -> Value {
+    fn argument(&self, parameter: &Parameter, fresh: &mut u32, random: &mut Random) -> Value {
         match &parameter.domain {
-            Domain::Key => parameter.sort.value(below(random, self.keys)),
+            Domain::Key => parameter.sort.value(random.below(self.keys)),
             Domain::Fresh => {
                 *fresh += 1;
                 parameter.sort.value(*fresh)
             }
             // One more than were put in so far: it may be one that another thread puts in.
-            Domain::Used => parameter.sort.value(1 + below(random, *fresh + 1)),
+            Domain::Used => parameter.sort.value(1 + random.below(*fresh + 1)),
             Domain::Of(values) => {
-                let at = below(random, values.len() as u32) as usize;
+                let at = random.below(values.len() as u32) as usize;
                 values.get(at).cloned().unwrap_or(Value::Null)
             }
         }
     }
-}
-
-/// Chooses a number below a bound, 0 if there is none; for small bounds as good as uniform.
-pub(crate) fn below(random: &mut ChaCha8Rng, bound: u32) -> u32 {
-    ((u64::from(random.next_u32()) * u64::from(bound)) >> 32) as u32
 }
 
 #[cfg(test)]

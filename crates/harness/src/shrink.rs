@@ -2,7 +2,7 @@
 //!
 //! A smaller program is believed to fail only when it was seen to. The candidates are what the bad
 //! outcome seems to need ([`Judge::core`]), then programs with a thread less, then with a call less.
-//! They take turns, a few runs each, until one fails: failures may be rare, and nobody knows which
+//! They take turns, a few runs each, until one fails: failures may be rare, and it is unknown which
 //! candidate can fail at all. That one is shrunk further. If none fails in twenty times as many runs
 //! as the current program needs on average, or the time is over, the current one is taken. Last,
 //! keys and values are numbered from the start.
@@ -17,7 +17,7 @@ use crate::programs::Programs;
 use crate::runner::Runner;
 
 /// How many times as many runs a candidate gets as its parent needed on average.
-const PATIENCE: u64 = 20;
+const RUNS_PER_PARENT_RUN: u64 = 20;
 
 /// A program with an outcome that is bad.
 pub(crate) struct Bad {
@@ -35,7 +35,7 @@ pub(crate) struct Effort<'a> {
     pub(crate) time: Duration,
 }
 
-/// Makes a failing program smaller as long as that works and there is time.
+/// Builds a failing program smaller as long as that works and there is time.
 pub(crate) fn shrink<R: Runner>(
     mut bad: Bad,
     judge: &mut Judge,
@@ -88,7 +88,8 @@ fn first_to_fail<R: Runner>(
     effort: &Effort<'_>,
     deadline: Instant,
 ) -> Result<Option<Bad>, R::Error> {
-    let patience = (rounds / bad_rounds.max(1)).saturating_mul(PATIENCE).max(effort.rounds);
+    let patience =
+        (rounds / bad_rounds.max(1)).saturating_mul(RUNS_PER_PARENT_RUN).max(effort.rounds);
     let mut total = 0;
     while total < patience {
         for candidate in candidates {

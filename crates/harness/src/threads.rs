@@ -30,6 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use consistory_history::Value;
+use consistory_random::QuickRandom;
 use rustc_hash::FxHashMap;
 
 use crate::outcome::Outcome;
@@ -38,7 +39,7 @@ use crate::program::Program;
 use crate::runner::Runner;
 
 /// How many objects are made at a time.
-const BATCH: u64 = 64;
+const OBJECTS_PER_BATCH: u64 = 64;
 
 /// How a call's start and end are recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -282,11 +283,11 @@ impl<T> Job<T> {
         let mut log = Log::default();
         let mut known: FxHashMap<Record, u32> = FxHashMap::default();
         let mut record = Record::default();
-        let mut random = Random::new(self.seed.wrapping_mul(64).wrapping_add(own as u64));
+        let mut random = QuickRandom::new(self.seed.wrapping_mul(64).wrapping_add(own as u64));
         let mut arrivals = 0;
         let mut round = 0;
         while round < self.rounds {
-            let size = BATCH.min(self.rounds - round);
+            let size = OBJECTS_PER_BATCH.min(self.rounds - round);
             if !self.arrive(&mut arrivals) {
                 break;
             }
@@ -335,13 +336,13 @@ impl<T> Job<T> {
         }
     }
 
-    /// Makes the calls of a thread in a round, and records what they returned and saw.
+    /// Builds the calls of a thread in a round, and records what they returned and saw.
     fn play(
         &self,
         own: usize,
         round: u64,
         object: &T,
-        random: &mut Random,
+        random: &mut QuickRandom,
         record: &mut Record,
         times: &mut Vec<(i64, i64)>,
     ) {
@@ -351,10 +352,10 @@ impl<T> Job<T> {
         let calls = &self.calls[own];
         let first = round * calls.len() as u64;
         let mut returned = first;
-        wait(random.turns(10));
+        wait(turns(random, 10));
         for (i, (perform, args)) in calls.iter().enumerate() {
-            if i > 0 && random.once_in_four() {
-                wait(random.turns(8));
+            if i > 0 && random.below(4) == 0 {
+                wait(turns(random, 8));
             }
             let mut start = 0;
             match self.clock {
@@ -431,32 +432,11 @@ fn message(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or_else(|| "it did not say why".to_owned())
 }
 
-/// A quick sequence of random numbers (xorshift), good enough for waiting.
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        // Scattered, and never 0.
-        Random(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 >> 16
-    }
-
-    fn once_in_four(&mut self) -> bool {
-        self.next().is_multiple_of(4)
-    }
-
-    /// Chooses a number of turns of any magnitude up to two to the power of `most`.
-    fn turns(&mut self, most: u64) -> u32 {
-        let drawn = self.next();
-        let magnitude = drawn % (most + 1);
-        ((drawn >> 8) % (1 << magnitude)) as u32
-    }
+/// Chooses a number of turns of any magnitude up to two to the power of `max_magnitude`.
+fn turns(random: &mut QuickRandom, max_magnitude: u64) -> u32 {
+    let drawn = random.next();
+    let magnitude = drawn % (max_magnitude + 1);
+    ((drawn >> 8) % (1 << magnitude)) as u32
 }
 
 /// Counts equal rounds.

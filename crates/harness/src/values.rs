@@ -24,7 +24,7 @@ pub trait Arguments: Sized {
 
 /// A type that a method can return.
 pub trait Answer {
-    /// Makes the value that histories have for it.
+    /// Builds the value that histories have for it.
     fn into_value(self) -> Value;
 }
 
@@ -42,7 +42,7 @@ macro_rules! integers {
         }
 
         impl Answer for $type {
-            /// Makes an integer; one that is out of range becomes a text.
+            /// Builds an integer; one that is out of range becomes a text.
             fn into_value(self) -> Value {
                 match i64::try_from(self) {
                     Ok(i) => Value::Int(i),

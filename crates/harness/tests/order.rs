@@ -7,7 +7,7 @@ use consistory_history::{History, Value};
 use consistory_objects::{Calls, Place};
 use consistory_spec::Specification;
 
-/// Gives tickets from a roll that all share; no order of calls is wrong for it.
+/// Hands out tickets from a roll that all share; every order of calls is right for it.
 struct Tickets;
 
 impl Specification for Tickets {

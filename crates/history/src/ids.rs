@@ -1,6 +1,8 @@
 //! Ids: `u32` newtypes that index the tables of a [`History`](crate::History).
 
-macro_rules! id {
+/// Defines a `u32` newtype that indexes a table, with `new` and `index`.
+#[macro_export]
+macro_rules! id_type {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -8,7 +10,7 @@ macro_rules! id {
         pub struct $name(pub u32);
 
         impl $name {
-            /// Makes the id of the table's entry `index`.
+            /// Builds the id of the table's entry `index`.
             #[inline]
             pub fn new(index: usize) -> Self {
                 debug_assert!(u32::try_from(index).is_ok());
@@ -24,30 +26,30 @@ macro_rules! id {
     };
 }
 
-id! {
+id_type! {
     /// An operation, or the initial write of a key.
     ///
     /// The operations of a session have consecutive ids, in program order; the ids after the last
     /// operation's are the initial writes, one per key, in the order of the keys.
     OpId
 }
-id! {
+id_type! {
     /// A session: a thread, process or client.
     SessionId
 }
-id! {
+id_type! {
     /// A key: a variable, address or register.
     KeyId
 }
-id! {
+id_type! {
     /// An interned value.
     ValueId
 }
-id! {
+id_type! {
     /// A call of an object's method.
     CallId
 }
-id! {
+id_type! {
     /// A transaction that the history brackets.
     TxnId
 }

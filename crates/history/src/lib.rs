@@ -33,6 +33,7 @@ mod escape;
 mod history;
 mod ids;
 mod txn_calls;
+mod untimed;
 mod value;
 
 pub use builder::{Details, HistoryBuilder, HistoryError, OpenTransaction};

@@ -122,7 +122,7 @@ fn push_transaction(
 }
 
 /// A step of a transaction.
-struct Step<'a> {
+struct MicroOperation<'a> {
     kind: StepKind,
     key: &'a Value,
     value: &'a Value,
@@ -135,7 +135,7 @@ enum StepKind {
     Append,
 }
 
-impl Step<'_> {
+impl MicroOperation<'_> {
     fn is_read(&self) -> bool {
         self.kind == StepKind::Read
     }
@@ -152,7 +152,10 @@ impl Step<'_> {
 }
 
 /// Reads the steps of a transaction; what its reads found is taken from `returned` if it is there.
-fn parse_steps<'a>(asked: &'a Value, returned: Option<&'a Value>) -> Result<Vec<Step<'a>>, String> {
+fn parse_steps<'a>(
+    asked: &'a Value,
+    returned: Option<&'a Value>,
+) -> Result<Vec<MicroOperation<'a>>, String> {
     let list = |value: &'a Value| match value {
         Value::List(items) => Ok(items),
         other => Err(format!("expected a list of steps, found {other}")),
@@ -168,7 +171,7 @@ fn parse_steps<'a>(asked: &'a Value, returned: Option<&'a Value>) -> Result<Vec<
     asked.iter().zip(found).map(|(asked, found)| step(asked, found)).collect()
 }
 
-fn step<'a>(asked: &'a Value, found: &'a Value) -> Result<Step<'a>, String> {
+fn step<'a>(asked: &'a Value, found: &'a Value) -> Result<MicroOperation<'a>, String> {
     let parts = |value: &'a Value| match value {
         Value::List(parts) => match &parts[..] {
             [Value::Str(kind), key, value] => Ok((&**kind, key, value)),
@@ -192,7 +195,7 @@ fn step<'a>(asked: &'a Value, found: &'a Value) -> Result<Step<'a>, String> {
     if kind != StepKind::Read && value != found_value {
         return Err(format!("{asked} was asked for, and {found} returned"));
     }
-    Ok(Step { kind, key, value })
+    Ok(MicroOperation { kind, key, value })
 }
 
 /// The values that name keys. A key's name is a text, so the key `1` and the key `"1"` would be

@@ -41,7 +41,7 @@ enum Rule {
     Views(Views),
 }
 
-/// Gives every total order that keeps what the table says.
+/// Returns every total order that keeps what the table says.
 fn orders(
     skeleton: &Skeleton,
     table: &Table,
@@ -110,7 +110,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Says whether the last view agrees with those before it.
+    /// Returns whether the last view agrees with those before it.
     fn agrees(&self, chosen: &[usize]) -> bool {
         let Rule::Views(views) = self.rule else { return true };
         let last = chosen.len() - 1;

@@ -40,7 +40,7 @@ pub enum Proposition {
 }
 
 impl Condition {
-    /// Says whether the condition holds of all the outcomes of a program.
+    /// Returns whether the condition holds of all the outcomes of a program.
     pub fn holds<'a>(
         &self,
         program: &Program,
@@ -56,7 +56,7 @@ impl Condition {
 }
 
 impl Proposition {
-    /// Says whether it holds of an outcome of the program.
+    /// Returns whether it holds of an outcome of the program.
     ///
     /// What the program does not observe counts as not holding any value.
     pub fn holds(&self, program: &Program, outcome: &Outcome) -> bool {
@@ -75,7 +75,7 @@ impl Proposition {
         }
     }
 
-    /// Gives every register and location that it mentions, each once, in order of mention.
+    /// Returns every register and location that it mentions, each once, in order of mention.
     pub fn observables(&self) -> Vec<Observable> {
         let mut all = Vec::new();
         self.collect(&mut all);

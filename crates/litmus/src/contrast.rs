@@ -93,7 +93,7 @@ pub fn contrast(
     Ok(contrast)
 }
 
-/// Gives a bound within which two models must differ if they differ at all, if one is known.
+/// Returns a bound within which two models must differ if they differ at all, if one is known.
 ///
 /// For two store-atomic models given by tables, two threads and six accesses suffice (Mador-Haim,
 /// Alur and Martin, Litmus tests for comparing memory consistency models: how long do they need to
@@ -177,7 +177,7 @@ fn keep_minimal(differences: &mut Vec<Difference>) {
     });
 }
 
-/// Says whether a program or a part of it makes a difference.
+/// Returns whether a program or a part of it makes a difference.
 fn contains_difference(
     shape: &Shape,
     differing: &FxHashSet<Shape>,

@@ -138,7 +138,7 @@ impl Shape {
         program
     }
 
-    /// Gives the program's symmetry class by its one member that enumeration makes.
+    /// Returns the program's symmetry class by its one member that enumeration makes.
     pub(crate) fn canonical(&self) -> Shape {
         let mut threads: Vec<Vec<Access>> =
             self.threads.iter().filter(|thread| !thread.is_empty()).cloned().collect();
@@ -166,7 +166,7 @@ impl Shape {
         is_least
     }
 
-    /// Says whether the conflict graph is strongly connected.
+    /// Returns whether the conflict graph is strongly connected.
     pub(crate) fn is_connected(&self) -> bool {
         let all: Vec<(usize, Access)> = self
             .threads
@@ -194,7 +194,7 @@ impl Shape {
         reach.iter().all(|&set| set == everything)
     }
 
-    /// Says whether an access depends on a read on the other side of a fence.
+    /// Returns whether an access depends on a read on the other side of a fence.
     fn has_idle_dependency(&self) -> bool {
         let is_idle = |thread: &Vec<Access>, at: usize| match usize::from(thread[at].depends) {
             0 => false,
@@ -203,7 +203,7 @@ impl Shape {
         self.threads.iter().any(|thread| (0..thread.len()).any(|at| is_idle(thread, at)))
     }
 
-    /// Gives the shapes with one fence, dependency or access less.
+    /// Returns the shapes with one fence, dependency or access less.
     pub(crate) fn smaller(&self) -> Vec<Shape> {
         let mut all = Vec::new();
         for (thread, accesses) in self.threads.iter().enumerate() {
@@ -241,7 +241,7 @@ impl Shape {
     }
 }
 
-/// Gives every shape of exactly this many accesses within the bound, one for each symmetry class,
+/// Returns every shape of exactly this many accesses within the bound, one for each symmetry class,
 /// those with few fences first.
 pub fn shapes(bound: &Bound, accesses: usize, redundant: Redundant) -> Vec<Shape> {
     let mut all = Vec::new();
@@ -283,7 +283,7 @@ pub fn count(bound: &Bound, accesses: usize) -> Counts {
     counts
 }
 
-/// Gives every shape without any reduction: every order of threads and every naming of addresses.
+/// Returns every shape without any reduction: every order of threads and every naming of addresses.
 pub fn plain_shapes(bound: &Bound, accesses: usize) -> Vec<Shape> {
     let mut all = Vec::new();
     each_split(accesses, bound, usize::MAX, &mut Vec::new(), &mut |lengths, is_sorted| {

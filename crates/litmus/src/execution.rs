@@ -86,7 +86,7 @@ pub fn definition_witnesses(
     Ok(all)
 }
 
-/// Gives each location's writes as an order of all of them has them.
+/// Returns each location's writes as an order of all of them has them.
 fn coherence(skeleton: &Skeleton, order: &[usize]) -> Vec<Vec<usize>> {
     let of = |location: usize| {
         let location = Some(LocationId::new(location));
@@ -129,7 +129,7 @@ fn execution(
 }
 
 impl Execution {
-    /// Gives who reads from whom (`rf`), each location's writes from one to the next (`co`), and
+    /// Returns who reads from whom (`rf`), each location's writes from one to the next (`co`), and
     /// each read's way to the write that overwrites what it read (`fr`).
     pub fn relations(&self) -> Vec<(usize, usize, &'static str)> {
         let mut all = Vec::new();

@@ -88,7 +88,7 @@ fn test(name: String, program: &Program, outcomes: &Outcomes) -> Test {
     }
 }
 
-/// Gives the symmetry class of a program of the paper's core.
+/// Returns the symmetry class of a program of the paper's core.
 fn shape_of(program: &Program) -> Option<Shape> {
     let mut threads = Vec::new();
     for thread in &program.threads {

@@ -52,6 +52,11 @@ mod candidates;
 mod relational;
 mod sat;
 
+// Models in cat as people write it, and candidate executions of real instruction sets.
+mod cat;
+mod executions;
+mod languages;
+
 // All small programs, and the difference that they make.
 mod contrast;
 mod enumerate;
@@ -59,12 +64,17 @@ mod generate;
 
 pub use brute::brute_force;
 pub use candidates::try_candidates;
+pub use cat::{CatModel, CatSource, find_isa_model, isa_model_ids};
 pub use condition::{Condition, Proposition, Quantifier};
 pub use contrast::{Contrast, ContrastOptions, Difference, Wanted, contrast, sufficient_bound};
 pub use enumerate::{Bound, Counts, Redundant, Shape, count, plain_shapes, shapes};
 pub use execution::{Execution, ExecutionEvent, definition_witnesses, witnesses};
+pub use executions::{
+    Asked, FinalState, IsaError, IsaOptions, IsaOutcomes, IsaTest, Language, Shown, isa_outcomes,
+};
 pub use file::{Arch, ArchError, Test, read_test, write_table, write_test};
 pub use generate::{Side, tests_of};
+pub use languages::{isa_language, read_isa_test};
 pub use notation::{NotationError, parse_notation};
 pub use program::{
     Address, Expression, Fence, Instruction, Location, LocationId, Observable, Operator, Outcome,

@@ -12,39 +12,17 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        #[repr(transparent)]
-        pub struct $name(pub u32);
+use consistory_history::id_type;
 
-        impl $name {
-            /// Makes the id of the table's entry `index`.
-            #[inline]
-            pub fn new(index: usize) -> Self {
-                debug_assert!(u32::try_from(index).is_ok());
-                Self(index as u32)
-            }
-
-            /// Gives the place in the table.
-            #[inline]
-            pub fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    };
-}
-
-id! {
+id_type! {
     /// A thread of a program, counted from 0.
     ThreadId
 }
-id! {
+id_type! {
     /// A memory location of a program.
     LocationId
 }
-id! {
+id_type! {
     /// A register of a thread; each thread has registers of its own.
     RegisterId
 }
@@ -240,7 +218,7 @@ impl Instruction {
         Instruction::Fence(Fence::Full)
     }
 
-    /// Gives the location that the instruction accesses, if it does.
+    /// Returns the location that the instruction accesses, if it does.
     pub fn location(&self) -> Option<LocationId> {
         match self {
             Instruction::Read { address, .. }
@@ -250,7 +228,7 @@ impl Instruction {
         }
     }
 
-    /// Says whether the instruction is one of the paper's core: a read, a write of a constant or a
+    /// Returns whether the instruction is one of the paper's core: a read, a write of a constant or a
     /// full fence, without dependencies.
     pub fn is_core(&self) -> bool {
         match self {
@@ -271,7 +249,7 @@ impl From<LocationId> for Address {
 }
 
 impl Update {
-    /// Gives what is written after `old` was read, if anything is.
+    /// Returns what is written after `old` was read, if anything is.
     pub fn apply(&self, old: Value, registers: &[Value]) -> Option<Value> {
         match self {
             Update::Exchange(value) => Some(value.evaluate(registers)),
@@ -282,7 +260,7 @@ impl Update {
         }
     }
 
-    /// Gives the registers that the value written depends on, apart from the value read.
+    /// Returns the registers that the value written depends on, apart from the value read.
     pub fn registers(&self) -> BTreeSet<RegisterId> {
         match self {
             Update::Exchange(value) | Update::Add(value) => value.registers(),
@@ -303,7 +281,7 @@ impl Expression {
         }
     }
 
-    /// Gives the registers that occur in it.
+    /// Returns the registers that occur in it.
     pub fn registers(&self) -> BTreeSet<RegisterId> {
         match self {
             Expression::Constant(_) => BTreeSet::new(),
@@ -331,7 +309,7 @@ impl Operator {
 }
 
 impl Program {
-    /// Says whether the program is of the paper's core: reads, writes of constants, full fences.
+    /// Returns whether the program is of the paper's core: reads, writes of constants, full fences.
     pub fn is_core(&self) -> bool {
         self.threads.iter().all(|thread| thread.code.iter().all(Instruction::is_core))
     }
@@ -342,7 +320,7 @@ impl Program {
         code.filter(|instruction| instruction.location().is_some()).count()
     }
 
-    /// Gives every register that some instruction reads memory into, in order of the threads.
+    /// Returns every register that some instruction reads memory into, in order of the threads.
     ///
     /// This is what a program observes unless its test says otherwise.
     pub fn read_registers(&self) -> Vec<Observable> {
@@ -365,7 +343,7 @@ impl Program {
         all
     }
 
-    /// Says whether outcomes record what memory holds at the end.
+    /// Returns whether outcomes record what memory holds at the end.
     pub fn observes_memory(&self) -> bool {
         self.observed.iter().any(|observable| matches!(observable, Observable::Location(_)))
     }
@@ -386,6 +364,15 @@ impl Program {
     /// Names what an outcome records, in its order: a register by its own name where only one
     /// thread's register of that name is observed, as `thread:name` otherwise.
     pub fn observed_names(&self) -> Vec<String> {
+        self.names(false)
+    }
+
+    /// Returns the names of what is observed as herd has them: `0:EAX` for each register.
+    pub fn herd_names(&self) -> Vec<String> {
+        self.names(true)
+    }
+
+    fn names(&self, always_qualified: bool) -> Vec<String> {
         let plain = |observable: &Observable| match *observable {
             Observable::Register(thread, register) => {
                 self.threads[thread.index()].registers[register.index()].name.as_str()
@@ -394,7 +381,9 @@ impl Program {
         };
         let all: Vec<&str> = self.observed.iter().map(plain).collect();
         let name = |(observable, name): (&Observable, &&str)| match observable {
-            Observable::Register(thread, _) if all.iter().filter(|n| n == &name).count() > 1 => {
+            Observable::Register(thread, _)
+                if always_qualified || all.iter().filter(|n| n == &name).count() > 1 =>
+            {
                 format!("{}:{name}", thread.0)
             }
             _ => (*name).to_owned(),

@@ -27,7 +27,7 @@ pub(crate) trait Algebra {
     fn demand_none(&mut self, bits: &[Self::Bit]);
     /// Demands that a relation of so many events has no cycle.
     fn demand_acyclic(&mut self, size: usize, relation: &[Self::Bit]);
-    /// Gives how many rounds a recursive definition of so many pairs may take to settle.
+    /// Returns how many rounds a recursive definition of so many pairs may take to settle.
     fn rounds(&self, pairs: usize) -> usize;
     /// Looks at the budget now and then.
     fn spend(&mut self, work: usize) -> Result<(), EvaluateError>;

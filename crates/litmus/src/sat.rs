@@ -400,7 +400,7 @@ impl<'a> Encoding<'a> {
         self.solver.and(&bits)
     }
 
-    /// Gives the clause that rules out the sources, or all that lead to the same values.
+    /// Returns the clause that rules out the sources, or all that lead to the same values.
     fn block(&mut self, sources: &[Source], is_real: bool) -> Vec<Bit> {
         let reads = (0..sources.len()).filter(|&at| self.skeleton.events[at].reads());
         let all: Vec<usize> = reads.collect();

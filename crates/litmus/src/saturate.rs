@@ -207,7 +207,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Gives a source to each read from the event `from` on.
+    /// Chooses a source for each read from the event `from` on.
     fn read(&mut self, from: usize, visit: &mut Visit<'_>) -> Result<(), OutcomesError> {
         self.steps += 1;
         if self.steps.is_multiple_of(1024) {
@@ -280,7 +280,7 @@ impl<'a> Search<'a> {
         Some(self.skeleton.outcome(self.program, &values, |location| self.last(location)))
     }
 
-    /// Gives the last write of a location; it is known by the time that anybody asks.
+    /// Returns the last write of a location; it is known by the time that anybody asks.
     fn last(&self, location: LocationId) -> Source {
         let mut writes = self.skeleton.writes_of(location);
         let last = writes.find(|&at| self.after(0, at) & self.same[at] & self.writes == 0);
@@ -363,7 +363,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// Gives the reads whose order with a write views must agree on in part.
+    /// Returns the reads whose order with a write views must agree on in part.
     fn causal_reads(&self, write: usize) -> u64 {
         let reads = match self.rules.causality {
             Causality::Free => 0,
@@ -500,7 +500,7 @@ impl<'a> Search<'a> {
         self.queue.extend(others.map(|other| (other, first, second)));
     }
 
-    /// Gives an order of each view that extends what was decided.
+    /// Returns an order of each view that extends what was decided.
     fn linearize(&self) -> Vec<Vec<usize>> {
         let order = |view: usize| {
             let mut events: Vec<usize> = bits(self.ordered).collect();
@@ -551,7 +551,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Gives what each event writes if all values are constants and nothing is demanded of them.
+/// Returns what each event writes if all values are constants and nothing is demanded of them.
 fn constants(skeleton: &Skeleton) -> Option<Vec<Value>> {
     if !skeleton.is_undemanding() || !skeleton.finals_are_plain() {
         return None;

@@ -7,7 +7,7 @@ use crate::program::{Outcomes, Program};
 
 /// A memory model that can be asked for the outcomes of a program, however it is specified.
 pub trait Semantics: Sync {
-    /// Gives the model's name, as people write it.
+    /// Returns the model's name, as people write it.
     fn name(&self) -> &str;
 
     /// Finds every outcome that the model allows the program.

@@ -58,7 +58,7 @@ impl Event {
         matches!(self.kind, EventKind::Write | EventKind::Update)
     }
 
-    /// Says whether it is a fence that orders everything.
+    /// Returns whether it is a fence that orders everything.
     pub(crate) fn is_full_fence(&self) -> bool {
         matches!(self.kind, EventKind::Fence(Fence::Full | Fence::Tagged(_)))
     }
@@ -105,12 +105,12 @@ pub(crate) struct Skeleton {
 }
 
 impl Skeleton {
-    /// Says whether one event is before another in program order.
+    /// Returns whether one event is before another in program order.
     pub(crate) fn po(&self, first: usize, second: usize) -> bool {
         first < second && self.events[first].thread == self.events[second].thread
     }
 
-    /// Gives the events that write a location, in order of the threads.
+    /// Returns the events that write a location, in order of the threads.
     pub(crate) fn writes_of(&self, location: LocationId) -> impl Iterator<Item = usize> + '_ {
         let is_write = move |&at: &usize| {
             self.events[at].writes() && self.events[at].location == Some(location)
@@ -123,14 +123,14 @@ impl Skeleton {
         self.initial.len()
     }
 
-    /// Gives what a location holds at the start.
+    /// Returns what a location holds at the start.
     pub(crate) fn initial(&self, location: LocationId) -> Value {
         self.initial[location.index()]
     }
 
     /// Computes all values, given where each event that reads takes its value from.
     ///
-    /// Gives nothing if a demand is not met, or if some value would have to come from itself.
+    /// Returns nothing if a demand is not met, or if some value would have to come from itself.
     pub(crate) fn values(&self, source: &[Source]) -> Option<Vec<Value>> {
         let mut known: Vec<Option<Value>> = vec![None; self.nodes.len()];
         loop {
@@ -192,28 +192,28 @@ impl Skeleton {
         Outcome(program.observed.iter().zip(&self.finals).map(value).collect())
     }
 
-    /// Gives how each observed register's last value comes about; nothing for a location.
+    /// Returns how each observed register's last value comes about; nothing for a location.
     pub(crate) fn finals(&self) -> impl Iterator<Item = Option<&Node>> {
         self.finals.iter().map(|node| node.map(|node| &self.nodes[node as usize]))
     }
 
-    /// Says whether each observed register holds a constant or what some event read.
+    /// Returns whether each observed register holds a constant or what some event read.
     pub(crate) fn finals_are_plain(&self) -> bool {
         self.finals().flatten().all(|node| !matches!(node, Node::Binary(..)))
     }
 
-    /// Gives how a value comes about.
+    /// Returns how a value comes about.
     pub(crate) fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id as usize]
     }
 
-    /// Says whether values meet all demands whatever is read: there are none.
+    /// Returns whether values meet all demands whatever is read: there are none.
     pub(crate) fn is_undemanding(&self) -> bool {
         self.demands.is_empty()
     }
 }
 
-/// Gives every skeleton of a program.
+/// Returns every skeleton of a program.
 pub(crate) fn skeletons(program: &Program) -> Result<Vec<Skeleton>, OutcomesError> {
     let mut all = vec![Skeleton {
         events: Vec::new(),
@@ -248,7 +248,7 @@ struct Walk {
     ctrl: u64,
 }
 
-/// Gives every way of one thread, each added to the skeleton of the threads before it.
+/// Returns every way of one thread, each added to the skeleton of the threads before it.
 fn walk(
     program: &Program,
     thread: usize,
@@ -422,7 +422,7 @@ impl Walk {
         registers.iter().fold(0, |taint, register| taint | self.registers[register.index()].1)
     }
 
-    /// Gives the node of an expression, and the reads that it is computed from.
+    /// Returns the node of an expression, and the reads that it is computed from.
     fn evaluate(&mut self, expression: &Expression) -> (NodeId, u64) {
         match expression {
             Expression::Constant(value) => (push(&mut self.skeleton, Node::Constant(*value)), 0),

@@ -164,7 +164,7 @@ impl Table {
         Table::new("SOBER", TSO, Order::Memory(Forwarding::Sober))
     }
 
-    /// Gives NPSO as it was at each step of its making: every step but the last allows a test that
+    /// Returns NPSO as it was at each step of its making: every step but the last allows a test that
     /// the machine does not.
     pub fn npso_drafts() -> Vec<Self> {
         let draft = |name, causality, fences| {
@@ -179,7 +179,7 @@ impl Table {
         ]
     }
 
-    /// Gives every model that has a name, from strong to weak, the store-atomic ones first.
+    /// Returns every model that has a name, from strong to weak, the store-atomic ones first.
     pub fn all() -> Vec<Self> {
         vec![
             Table::sc(),
@@ -222,18 +222,18 @@ impl Table {
         is_sound.then(|| Table::new(id, digits, ATOMIC))
     }
 
-    /// Says whether all threads see one memory order.
+    /// Returns whether all threads see one memory order.
     pub fn is_store_atomic(&self) -> bool {
         matches!(self.order, Order::Memory(_))
     }
 
-    /// Says whether another model has the same rules, whatever it is called.
+    /// Returns whether another model has the same rules, whatever it is called.
     pub fn has_rules_of(&self, other: &Table) -> bool {
         Table { name: String::new(), ..self.clone() }
             == Table { name: String::new(), ..other.clone() }
     }
 
-    /// Says whether dependencies matter to the model.
+    /// Returns whether dependencies matter to the model.
     pub fn knows_dependencies(&self) -> bool {
         let depends = |keep| matches!(keep, Keep::Dependent | Keep::Either);
         [self.write_write, self.write_read, self.read_write, self.read_read]
@@ -241,7 +241,7 @@ impl Table {
             .any(depends)
     }
 
-    /// Gives for each event those behind it in program order that must stay behind it.
+    /// Returns for each event the ones after it in program order that must stay after it.
     pub(crate) fn kept(&self, skeleton: &Skeleton) -> Vec<u64> {
         let dependent = if self.knows_dependencies() {
             dependencies(skeleton)
@@ -301,7 +301,7 @@ const TSO: [Keep; 4] = [Keep::Always, Keep::Free, Keep::Always, Keep::Always];
 const PSO: [Keep; 4] = [Keep::SameAddress, Keep::Free, Keep::Always, Keep::Always];
 const RMO: [Keep; 4] = [Keep::SameAddress, Keep::Free, Keep::Either, Keep::Dependent];
 
-/// Gives for each read the events that depend on it.
+/// Returns for each read the events that depend on it.
 ///
 /// An event depends on the reads that its address or value is computed from, a write also on those
 /// that a jump before it depends on. A dependency goes on through memory, from a write to a later

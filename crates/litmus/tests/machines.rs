@@ -36,7 +36,7 @@ fn agree(bound: &Bound, pairs: &[(Table, Machine)]) {
     }
 }
 
-/// Gives the bound that the environment asks for, so that a larger one can be run by hand.
+/// Returns the bound that the environment asks for, so that a larger one can be run by hand.
 fn bound(variable: &str, usual: u64) -> u64 {
     let asked = std::env::var(variable).ok();
     asked.and_then(|number| number.parse().ok()).unwrap_or(usual)

@@ -24,7 +24,7 @@ fn first(left: &dyn Semantics, right: &dyn Semantics, accesses: usize) -> Contra
     contrast(left, right, &options(Bound::accesses(accesses))).unwrap()
 }
 
-/// Gives how many accesses and threads the first difference has.
+/// Returns how many accesses and threads the first difference has.
 fn show(found: &Contrast) -> String {
     let Some(difference) = found.differences.first() else { return "equal".to_owned() };
     format!("{}/{}", difference.shape.accesses(), difference.program.threads.len())
@@ -55,7 +55,7 @@ fn table_1() {
     }
 }
 
-/// Says whether a model allows values of `r1`, `r2`, ... in a program.
+/// Returns whether a model allows values of `r1`, `r2`, ... in a program.
 fn allows(model: &dyn Semantics, text: &str, values: &[i64]) -> bool {
     let program = parse_notation(text).unwrap();
     let outcomes = model.outcomes(&program, &Budget::unlimited()).unwrap();

@@ -1,7 +1,6 @@
 //! Random programs: what each thread of a round is to do, decided by a seed.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use consistory_random::Random;
 
 use crate::cpu::CpuOptions;
 
@@ -23,7 +22,7 @@ pub(crate) struct Step {
     pub(crate) value: u64,
 }
 
-/// Fills `steps` with the program of a thread in a round, and gives how long it is to wait before
+/// Fills `steps` with the program of a thread in a round; returns how long the thread waits before
 /// it starts.
 pub(crate) fn write_program(
     options: &CpuOptions,
@@ -31,9 +30,9 @@ pub(crate) fn write_program(
     thread: u32,
     steps: &mut Vec<Step>,
 ) -> u32 {
-    let mut random = ChaCha8Rng::seed_from_u64(options.seed);
-    random.set_stream(round.wrapping_mul(u64::from(options.threads)).wrapping_add(thread.into()));
-    let mut below = |bound: u32| ((u64::from(random.next_u32()) * u64::from(bound)) >> 32) as u32;
+    let stream = round.wrapping_mul(u64::from(options.threads)).wrapping_add(thread.into());
+    let mut random = Random::new(options.seed, stream);
+    let mut below = |bound: u32| random.below(bound);
     let share = |share: f64| (share * f64::from(u32::MAX)) as u32;
     let fences = share(options.fence_share);
     let rmws = fences.saturating_add(share(options.rmw_share));

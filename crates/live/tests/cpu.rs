@@ -1,9 +1,9 @@
 //! What this machine's memory does is what its model allows.
 
-use consistory_check::{Model, Options, judge};
 use consistory_history::{Action, History};
 use consistory_live::{CpuOptions, RecordError, record_cpu};
 use consistory_models::find;
+use consistory_registers::{Model, Options, judge};
 use consistory_verdict::Verdict;
 
 fn recorded(options: &CpuOptions) -> Vec<History> {

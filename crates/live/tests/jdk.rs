@@ -105,7 +105,7 @@ fn a_method_that_is_not_there_is_named() {
     );
 }
 
-/// Gives a folder with a `java` and a `javac` that are shell scripts.
+/// Returns a folder with a `java` and a `javac` that are shell scripts.
 #[cfg(unix)]
 fn fake(name: &str, java: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;

@@ -72,7 +72,16 @@ pub(crate) fn model(id: &'static str, text: &'static str) -> Model {
     }
 }
 
-/// Gives all models of the catalogue.
+static LINEARIZABILITY: LazyLock<Model> =
+    LazyLock::new(|| model("linearizability", include_str!("../models/linearizability.cat")));
+
+/// Returns linearizability of reads and writes, which is a model of histories with times only and
+/// therefore not among those that are compared with each other.
+pub fn linearizability() -> &'static Model {
+    &LINEARIZABILITY
+}
+
+/// Returns all models of the catalogue.
 pub fn catalogue() -> &'static [Model] {
     &CATALOGUE
 }

@@ -105,7 +105,7 @@ impl Frame {
     }
 }
 
-/// Makes the state in which only what leaves no choice is settled.
+/// Builds the state in which only what leaves no choice is settled.
 pub(crate) fn root(definition: &Definition, register: &Register<'_>, finals: &Finals) -> State {
     let only = |candidates: &Vec<usize>| match candidates[..] {
         [write] => Some(write),

@@ -38,7 +38,7 @@ pub(crate) enum What {
 
 /// A step into a scope.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Step {
+pub(crate) enum DerivationStep {
     Call(TermId),
     Operation(VariableId, usize),
     /// The stage of a recursive group, named by its first variable.
@@ -59,7 +59,7 @@ pub(crate) struct Node {
 pub(crate) struct Derivation {
     nodes: Vec<Node>,
     index: FxHashMap<Key, NodeId>,
-    scopes: FxHashMap<(Scope, Step), Scope>,
+    scopes: FxHashMap<(Scope, DerivationStep), Scope>,
 }
 
 impl Derivation {
@@ -91,7 +91,7 @@ impl Derivation {
     }
 
     /// Numbers the scope that a step leads to.
-    pub(crate) fn step(&mut self, scope: Scope, step: Step) -> Scope {
+    pub(crate) fn step(&mut self, scope: Scope, step: DerivationStep) -> Scope {
         let fresh = self.scopes.len() as Scope + 1;
         *self.scopes.entry((scope, step)).or_insert(fresh)
     }
@@ -148,7 +148,7 @@ impl Derivation {
         node
     }
 
-    /// Gives what to show as premises: those of a call that only names what a name of its own
+    /// Returns what to show as premises: those of a call that only names what a name of its own
     /// stands for are that name's.
     fn premises_of(&self, node: NodeId) -> &[NodeId] {
         match self.sole_premise(node) {
@@ -157,7 +157,7 @@ impl Derivation {
         }
     }
 
-    /// Gives the one premise of a call, if it is about the same pair.
+    /// Returns the one premise of a call, if it is about the same pair.
     fn sole_premise(&self, call: NodeId) -> Option<NodeId> {
         let Node { key, premises, .. } = &self.nodes[call];
         let [premise] = premises[..] else { return None };
@@ -165,11 +165,11 @@ impl Derivation {
         (matches!(key.what, What::Apply(_)) && ends(premise) == ends(call)).then_some(premise)
     }
 
-    /// Says whether a node is about a name that is bound inside a call.
+    /// Returns whether a node is about a name that is bound inside a call.
     fn is_local_of(&self, node: NodeId, call: NodeId) -> bool {
         let (key, call) = (self.nodes[node].key, self.nodes[call].key);
         let What::Apply(term) = call.what else { return false };
-        let inside = self.scopes.get(&(call.scope, Step::Call(term)));
+        let inside = self.scopes.get(&(call.scope, DerivationStep::Call(term)));
         matches!(key.what, What::Variable(_)) && Some(&key.scope) == inside
     }
 }

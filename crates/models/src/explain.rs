@@ -21,7 +21,7 @@ use consistory_verdict::{Edge, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::choice::Assumption;
-use crate::derivation::{Derivation, Key, NodeId, Step, What};
+use crate::derivation::{Derivation, DerivationStep, Key, NodeId, What};
 use crate::interpret::{
     Environment, Evaluated, Fault, Fixpoint, Model, NOT_A_HISTORY, Origin, Value,
 };
@@ -118,7 +118,7 @@ impl<'a> Explainer<'a> {
         let mut env = env.clone();
         if let (Some((variable, set, _)), Some(op)) = (&check.forall, fault.observer) {
             self.member(&env, *set, op)?;
-            env.scope = self.derivation.step(env.scope, Step::Operation(*variable, op));
+            env.scope = self.derivation.step(env.scope, DerivationStep::Operation(*variable, op));
         }
         self.model.bind_observer(&mut env, check, fault.observer)?;
         match check.kind {
@@ -172,7 +172,7 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Follows names and calls until a closure or something else that is no name: a reflexive pair
+    /// Follows names and calls until a closure or something else that is not a name: a reflexive pair
     /// of a closure is better shown as a cycle of what is closed. A recursive name is taken at the
     /// stage at which it first has a reflexive pair.
     fn unfold(
@@ -197,7 +197,7 @@ impl<'a> Explainer<'a> {
                     Origin::Operation(_) => return Ok((env, term, false)),
                 },
                 Term::Apply(function, arguments) => {
-                    let scope = self.derivation.step(env.scope, Step::Call(term));
+                    let scope = self.derivation.step(env.scope, DerivationStep::Call(term));
                     self.model.bind_arguments(&mut env, *function, arguments)?;
                     env.scope = scope;
                     self.program.function(*function).body
@@ -212,10 +212,10 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Gives the names of a recursive group the values from which those of a stage were computed.
+    /// Binds the names of a recursive group to the values from which those of a stage were computed.
     fn enter_stage(&mut self, env: &mut Environment, fixpoint: &Rc<Fixpoint>, stage: usize) {
         let first = fixpoint.group.bindings[0].0;
-        env.scope = self.derivation.step(fixpoint.scope, Step::Stage(first, stage));
+        env.scope = self.derivation.step(fixpoint.scope, DerivationStep::Stage(first, stage));
         // The first stage is empty, so whatever is there has a stage before it.
         let values = &fixpoint.stages[stage - 1];
         for (i, (&(variable, _), value)) in fixpoint.group.bindings.iter().zip(values).enumerate() {
@@ -223,7 +223,7 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Gives the edges that lead from one operation to another: one of a named operand, or those
+    /// Returns the edges that lead from one operation to another: one of a named operand, or those
     /// of a chain that an operand without a name composes.
     fn steps(
         &mut self,
@@ -421,7 +421,7 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Makes the node of a pair of the store order: chosen, after an initial write, or following
+    /// Builds the node of a pair of the store order: chosen, after an initial write, or following
     /// from those by transitivity.
     fn store_order(&mut self, from: usize, to: usize) -> NodeId {
         self.mention(from);
@@ -519,7 +519,7 @@ impl<'a> Explainer<'a> {
     ) -> Result<NodeId, Stopped> {
         let key = Key { what: What::Apply(term), scope: env.scope, from, to };
         let label = self.label(env, term, 2);
-        let scope = self.derivation.step(env.scope, Step::Call(term));
+        let scope = self.derivation.step(env.scope, DerivationStep::Call(term));
         let (model, body) = (self.model, self.program.function(function).body);
         let inside = || {
             let mut env = env.clone();
@@ -563,7 +563,7 @@ impl<'a> Explainer<'a> {
     fn inside(&mut self, env: &Environment, variable: VariableId, op: usize) -> Environment {
         let mut env = env.clone();
         self.model.bind_operation(&mut env, variable, op);
-        env.scope = self.derivation.step(env.scope, Step::Operation(variable, op));
+        env.scope = self.derivation.step(env.scope, DerivationStep::Operation(variable, op));
         env
     }
 

@@ -4,7 +4,7 @@ use consistory_diagnostic::{did_you_mean, nearest};
 
 use crate::problem::Problem;
 
-/// Gives what may help with an undefined name.
+/// Returns what may help with an undefined name.
 pub(crate) fn hint_for_name(name: &str) -> Option<&'static str> {
     match name {
         "ww" => Some("declare the store order first: `with ww from store-orders`"),
@@ -21,7 +21,7 @@ pub(crate) fn hint_for_name(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Gives what may help with a problem of syntax.
+/// Returns what may help with a problem of syntax.
 pub(crate) fn hint_for_syntax(problem: &Problem, text: &str) -> Option<String> {
     match problem {
         Problem::Expected { expected, .. } if expected.starts_with("a statement") => match text {

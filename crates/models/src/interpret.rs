@@ -25,7 +25,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// Gives the set; the resolver has seen to it that there is one.
+    /// Returns the set; the resolver has seen to it that there is one.
     pub(crate) fn set(self) -> Rc<Set> {
         match self {
             Value::Set(set) => set,
@@ -33,7 +33,7 @@ impl Value {
         }
     }
 
-    /// Gives the relation; the resolver has seen to it that there is one.
+    /// Returns the relation; the resolver has seen to it that there is one.
     pub(crate) fn relation(self) -> Rc<Matrix> {
         match self {
             Value::Relation(relation) => relation,
@@ -41,7 +41,7 @@ impl Value {
         }
     }
 
-    /// Says whether a pair is in the relation; a set holds an element as a pair with itself.
+    /// Returns whether a pair is in the relation; a set holds an element as a pair with itself.
     pub(crate) fn holds(&self, from: usize, to: usize) -> bool {
         match self {
             Value::Set(set) => from == to && set.contains(from),

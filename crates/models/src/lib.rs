@@ -39,7 +39,7 @@
 //! types of a parsed definition.
 //!
 //! Read next: `docs/definition-language.md` for the language, `models/` for the definitions, and
-//! `consistory-check` for the deciders that take large histories.
+//! `consistory-registers` for the deciders that take large histories.
 
 // The language.
 mod hints;
@@ -70,7 +70,7 @@ mod levels;
 mod memory;
 mod table;
 
-pub use catalogue::{Model, UnknownModel, catalogue, find, load};
+pub use catalogue::{Model, UnknownModel, catalogue, find, linearizability, load};
 pub use consistory_definition::ClientOrder;
 pub use consistory_definition::{
     Base, Check, CheckKind, CheckView, Claim, Definition, DoesNotApply, Function, FunctionId,

@@ -26,32 +26,32 @@ pub struct MemoryModel {
 }
 
 impl MemoryModel {
-    /// Gives the title: the string at the start, or the file's name.
+    /// Returns the title: the string at the start, or the file's name.
     pub fn title(&self) -> &str {
         self.definition.title()
     }
 
-    /// Gives the id, `@id`.
+    /// Returns the id, `@id`.
     pub fn id(&self) -> Option<&str> {
         self.definition.id()
     }
 
-    /// Gives the short name, `@name`.
+    /// Returns the short name, `@name`.
     pub fn name(&self) -> Option<&str> {
         self.definition.name()
     }
 
-    /// Gives what the model means in a sentence, `@meaning`.
+    /// Returns what the model means in a sentence, `@meaning`.
     pub fn meaning(&self) -> Option<&str> {
         self.definition.meaning()
     }
 
-    /// Gives the text of the definition.
+    /// Returns the text of the definition.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Gives the definition with its names resolved.
+    /// Returns the definition with its names resolved.
     pub fn program(&self) -> &Program {
         self.definition.program()
     }
@@ -87,7 +87,7 @@ static CATALOGUE: LazyLock<Vec<MemoryModel>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Gives the memory models that come with Consistory.
+/// Returns the memory models that come with Consistory.
 pub fn memory_models() -> &'static [MemoryModel] {
     &CATALOGUE
 }

@@ -59,7 +59,7 @@ impl Parser<'_> {
             Token::Keyword(Keyword::Let) => {
                 self.at += 1;
                 let group = self.group()?;
-                // cat allows an `in` behind a definition of the outermost level.
+                // cat allows an `in` after a definition of the outermost level.
                 self.eat(Token::Keyword(Keyword::In));
                 Ok(Statement::Let(group))
             }
@@ -218,7 +218,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Says whether the token behind the next starts an operand on which `*` could act.
+    /// Returns whether the token after the next starts an operand on which `*` could act.
     fn operand_follows(&self) -> bool {
         let next = self.lexemes.get(self.at + 1).map_or(Token::End, |lexeme| lexeme.token);
         matches!(
@@ -286,7 +286,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Makes a node that spans from `start` to the last token taken.
+    /// Builds a node that spans from `start` to the last token taken.
     fn node(&mut self, start: usize, kind: ExprKind) -> Parsed<Expr> {
         let depth = |list: &[Expr]| list.iter().map(|e| e.depth).max().unwrap_or(0);
         let below = match &kind {

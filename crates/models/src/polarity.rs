@@ -13,7 +13,7 @@
 //! Writes of unknown status count only if something reads from them, so with a part of `wr` the
 //! predefined sets and relations grow too. Whether a pair of operations that count is in
 //! `po \ (W * R)` does not change when others come to count, but `po \ (po ; po)` shrinks. So a
-//! predefined name has one symbol where only the pair itself decides, and another behind an
+//! predefined name has one symbol where only the pair itself decides, and another after an
 //! operator that looks at other operations.
 
 use consistory_definition::{
@@ -71,7 +71,7 @@ impl Polarity {
         self
     }
 
-    /// Puts the term behind an operator that looks at other operations than the pair's.
+    /// Puts the term after an operator that looks at other operations than the pair's.
     fn looking_elsewhere(mut self) -> Self {
         if let Some(term) = self.positive.remove(&Symbol::Counting) {
             self.positive.insert(Symbol::CountingElsewhere, term);

@@ -63,6 +63,38 @@ pub(crate) struct Register<'a> {
     pub(crate) forbids_future: bool,
 }
 
+/// Lists the operations of which one returned before another started; initial writes are before all.
+/// It is empty if no operation has a time.
+fn real_time(history: &History) -> Vec<(usize, usize)> {
+    let ops = || history.ops().filter(|&op| history.time(op).is_some());
+    if ops().next().is_none() {
+        return Vec::new();
+    }
+    let mut pairs = Vec::new();
+    for after in history.ops() {
+        pairs.extend(history.keys().map(|key| (history.initial_write(key).index(), after.index())));
+        pairs.extend(
+            ops()
+                .filter(|&before| returned_before(history, before, after))
+                .map(|before| (before.index(), after.index())),
+        );
+    }
+    pairs
+}
+
+/// Checks whether an operation returned before another started. Where a session's next operation starts
+/// at the very time at which one returns, the session's order tells.
+fn returned_before(history: &History, before: OpId, after: OpId) -> bool {
+    let (Some(first), Some(second)) = (history.time(before), history.time(after)) else {
+        return false;
+    };
+    let Some(end) = first.end.filter(|_| history.status(before) != Status::Unknown) else {
+        return false;
+    };
+    let is_next = history.session_of(before) == history.session_of(after) && before < after;
+    end < second.start || (is_next && end == second.start)
+}
+
 impl<'a> Register<'a> {
     /// Returns the view of a definition about registers.
     pub(crate) fn new(history: &'a History) -> Self {
@@ -106,7 +138,7 @@ impl<'a> Register<'a> {
             listed: Vec::new(),
             bad_read: None,
             client_order: Vec::new(),
-            real_time: Vec::new(),
+            real_time: real_time(history),
             forbids_future: true,
         };
         register.bad_read = register.find_bad_read();

@@ -56,12 +56,12 @@ pub(crate) fn resolve(
     };
     match dialect {
         Dialect::Histories => {
-            for (name, base) in Base::NAMED {
+            for (name, base) in Base::of_histories() {
                 resolver.bind(name, Entity::Base(base));
             }
         }
         Dialect::Litmus { prelude } => {
-            for (name, base) in Base::OF_LITMUS {
+            for (name, base) in Base::of_litmus() {
                 resolver.bind(name, Entity::Base(base));
             }
             // cat has a store order without being told.

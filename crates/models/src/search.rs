@@ -113,8 +113,8 @@ fn decide(
             certificate: Certificate::Cycle { edges: Vec::new(), observer: None, check: None },
         });
     }
-    budget.reserve((MATRICES * register.size * register.size / 8) as u64)?;
-    Search::new(definition, &register, &finals, budget).run()
+    budget.reserve((MATRICES_ALIVE * register.size * register.size / 8) as u64)?;
+    ChoiceSearch::new(definition, &register, &finals, budget).run()
 }
 
 /// What a state amounts to.
@@ -125,12 +125,12 @@ enum Node {
 }
 
 /// What comes of evaluating a state.
-enum Outcome {
+enum SearchOutcome {
     Holds(Evaluated),
     Fails(Proof),
 }
 
-struct Search<'a> {
+struct ChoiceSearch<'a> {
     definition: &'a Definition,
     register: &'a Register<'a>,
     finals: &'a Finals,
@@ -148,7 +148,7 @@ struct Search<'a> {
     state: State,
 }
 
-impl<'a> Search<'a> {
+impl<'a> ChoiceSearch<'a> {
     fn new(
         definition: &'a Definition,
         register: &'a Register<'a>,
@@ -170,7 +170,7 @@ impl<'a> Search<'a> {
             .map(|check| check.term)
             .filter(|&term| contains_order(program, term, &mut Vec::new()))
             .collect();
-        Search {
+        ChoiceSearch {
             definition,
             register,
             finals,
@@ -222,8 +222,8 @@ impl<'a> Search<'a> {
             if is_final {
                 self.state.stage = Some(self.stage(&self.state)?);
                 match self.outcome(&self.state, &self.assumed_pairs())? {
-                    Outcome::Fails(proof) => return Ok(Node::Refuted(proof)),
-                    Outcome::Holds(found) => evaluated = Some(found),
+                    SearchOutcome::Fails(proof) => return Ok(Node::Refuted(proof)),
+                    SearchOutcome::Holds(found) => evaluated = Some(found),
                 }
             }
             if let Some(&read) = open_read {
@@ -298,8 +298,8 @@ impl<'a> Search<'a> {
         pairs.extend(&guessed);
         let state = State { ww: Rc::new(ww), ..self.state.clone() };
         let proof = match self.outcome(&state, &pairs)? {
-            Outcome::Holds(_) => return Ok(Some(Node::Solved(state))),
-            Outcome::Fails(proof) => proof,
+            SearchOutcome::Holds(_) => return Ok(Some(Node::Solved(state))),
+            SearchOutcome::Fails(proof) => proof,
         };
         guessed
             .retain(|&(first, second)| proof.uses.contains(&Assumption::Before { first, second }));
@@ -334,7 +334,7 @@ impl<'a> Search<'a> {
         mut refuted: Vec<Option<Proof>>,
     ) -> Result<(), Stopped> {
         let bytes = self.register.size * self.register.size / 8;
-        self.budget.reserve((bytes * (self.frames.len() + MATRICES)) as u64)?;
+        self.budget.reserve((bytes * (self.frames.len() + MATRICES_ALIVE)) as u64)?;
         refuted.resize_with(choice.branches(), || None);
         let state = extended(&self.state, choice.assumption(branch));
         let before = std::mem::replace(&mut self.state, state);
@@ -412,13 +412,13 @@ impl<'a> Search<'a> {
             pairs.push((first, second));
         }
         match self.outcome(&extended(before, assumption), &pairs)? {
-            Outcome::Fails(proof) => Ok(proof),
-            Outcome::Holds(_) => unreachable!("the branch was seen to fail"),
+            SearchOutcome::Fails(proof) => Ok(proof),
+            SearchOutcome::Holds(_) => unreachable!("the branch was seen to fail"),
         }
     }
 
     /// Evaluates a state; `pairs` are the chosen pairs of its store order.
-    fn outcome(&self, state: &State, pairs: &[(usize, usize)]) -> Result<Outcome, Stopped> {
+    fn outcome(&self, state: &State, pairs: &[(usize, usize)]) -> Result<SearchOutcome, Stopped> {
         let stage = self.stage(state)?;
         let ww = self.store_order(state, &stage);
         let model = self.interpreter.model(&stage, &ww);
@@ -435,7 +435,7 @@ impl<'a> Search<'a> {
             } else {
                 let evaluated = self.interpreter.evaluate(&stage, &ww)?;
                 match evaluated.fault {
-                    None => return Ok(Outcome::Holds(evaluated)),
+                    None => return Ok(SearchOutcome::Holds(evaluated)),
                     Some(fault) => (explain(&model, &evaluated, fault, &assumed)?, Some(fault)),
                 }
             };
@@ -462,7 +462,7 @@ impl<'a> Search<'a> {
             }
             None => FINAL_VALUE.to_owned(),
         };
-        Ok(Outcome::Fails(Proof {
+        Ok(SearchOutcome::Fails(Proof {
             certificate: Certificate::Cycle {
                 edges,
                 observer: fault.and_then(|fault| fault.observer).map(|at| self.register.op(at)),
@@ -473,7 +473,7 @@ impl<'a> Search<'a> {
         }))
     }
 
-    /// Says whether a state fails, without a reason.
+    /// Returns whether a state fails, without a reason.
     fn fails(&self, state: &State) -> Result<bool, Stopped> {
         let stage = self.stage(state)?;
         let ww = self.store_order(state, &stage);
@@ -481,7 +481,7 @@ impl<'a> Search<'a> {
             || self.interpreter.evaluate(&stage, &ww)?.fault.is_some())
     }
 
-    /// Gives what is evaluated once for the state's `wr`.
+    /// Returns what is evaluated once for the state's `wr`.
     fn stage(&self, state: &State) -> Result<Rc<Stage>, Stopped> {
         match &state.stage {
             Some(stage) => Ok(stage.clone()),
@@ -493,7 +493,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Gives the store order between the writes that count.
+    /// Returns the store order between the writes that count.
     fn store_order(&self, state: &State, stage: &Stage) -> Rc<Matrix> {
         if !self.register.is_uncertain.contains(&true) {
             return state.ww.clone();
@@ -598,4 +598,4 @@ impl<'a> Search<'a> {
 }
 
 /// How many matrices are alive at once besides those of the choices made.
-const MATRICES: usize = 64;
+const MATRICES_ALIVE: usize = 64;

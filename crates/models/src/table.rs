@@ -7,9 +7,10 @@
 use std::sync::LazyLock;
 
 use consistory_diagnostic::{did_you_mean, nearest};
-use consistory_verdict::{Family, Pattern};
+use consistory_verdict::{BadRead, Family, Pattern};
 
 use crate::catalogue::{Model, UnknownModel, catalogue};
+use crate::levels::levels;
 
 /// A model, as the table has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,7 +64,12 @@ const OBJECT_SOURCE: &str = "Emmi and Enea, Monitoring Weak Consistency (CAV 201
 const LINEARIZABILITY_SOURCE: &str = "Herlihy and Wing, Linearizability (TOPLAS 1990)";
 
 static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
-    let registers = catalogue().iter().map(|model| of_definition(model, Family::Registers));
+    let bad_reads = [Pattern::ThinAirRead, Pattern::FutureRead];
+    let registers =
+        catalogue().iter().map(|model| of_definition(model, Family::Registers, &bad_reads));
+    let bad_reads = BadRead::ALL.map(|kind| Pattern::from(kind.name()));
+    let transactions =
+        levels().iter().map(|level| of_definition(level, Family::Transactions, &bad_reads));
     let objects = OBJECT_MODELS.into_iter().map(|(id, title, meaning)| Row {
         id,
         family: Family::Objects,
@@ -75,11 +81,11 @@ static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
         },
         patterns: vec![Pattern::Unexplained],
     });
-    registers.chain(objects).collect()
+    registers.chain(transactions).chain(objects).collect()
 });
 
-/// Makes the row of a model that has a definition.
-fn of_definition(model: &Model, family: Family) -> Row {
+/// Builds the row of a model that has a definition; `bad_reads` are refused before its checks run.
+fn of_definition(model: &Model, family: Family, bad_reads: &[Pattern]) -> Row {
     let checks = model.definition.checks().map(|check| Pattern::from(check.name));
     Row {
         id: model.id,
@@ -87,11 +93,12 @@ fn of_definition(model: &Model, family: Family) -> Row {
         title: model.title.clone(),
         meaning: model.meaning.clone(),
         source: model.source.clone(),
-        patterns: [Pattern::ThinAirRead, Pattern::FutureRead].into_iter().chain(checks).collect(),
+        patterns: bad_reads.iter().cloned().chain(checks).collect(),
     }
 }
 
-/// Returns one row per model: registers from weak to strong, then objects from strong to weak.
+/// Returns one row per model: registers from weak to strong, isolation levels from weak to strong,
+/// then objects from strong to weak.
 pub fn table() -> &'static [Row] {
     &TABLE
 }
@@ -99,13 +106,24 @@ pub fn table() -> &'static [Row] {
 /// Finds a model of any family by its id, without regard to case.
 pub fn find_row(id: &str) -> Result<&'static Row, UnknownModel> {
     table().iter().find(|row| row.id.eq_ignore_ascii_case(id)).ok_or_else(|| {
-        let similar = did_you_mean(&nearest(id, table().iter().map(|row| row.id)));
-        let hint = match similar {
+        let hint = match did_you_mean(&similar_ids(id)) {
             Some(similar) => format!("{similar} {}", every_id()),
             None => every_id(),
         };
         UnknownModel { id: id.to_owned(), hint }
     })
+}
+
+/// Returns the ids that are spelled most like `id`, or else those whose full name is.
+fn similar_ids(id: &str) -> Vec<&'static str> {
+    let by_id = nearest(id, table().iter().map(|row| row.id));
+    if !by_id.is_empty() {
+        return by_id;
+    }
+    let words = id.replace(['-', '_'], " ");
+    let titles = nearest(&words, table().iter().map(|row| &*row.title));
+    let rows = titles.iter().flat_map(|title| table().iter().filter(|row| row.title == **title));
+    rows.map(|row| row.id).collect()
 }
 
 /// Lists the ids of every family.
@@ -149,5 +167,12 @@ mod tests {
         assert!(error.hint.starts_with("did you mean `linearizability`?"), "{}", error.hint);
         assert!(error.hint.contains("models of registers are cc, ccv"), "{}", error.hint);
         assert!(error.hint.contains("models of objects are linearizability"), "{}", error.hint);
+        assert!(error.hint.contains("models of transactions are rc, ra, tcc"), "{}", error.hint);
+        for (id, similar) in
+            [("seri", "ser"), ("snapshot-isolation", "si"), ("sequential_consistency", "sc")]
+        {
+            let hint = find_row(id).unwrap_err().hint;
+            assert!(hint.starts_with(&format!("did you mean `{similar}`")), "{hint}");
+        }
     }
 }

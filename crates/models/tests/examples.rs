@@ -151,7 +151,7 @@ fn what_failed_counts_for_nothing_and_what_is_unknown_if_it_is_read() {
     // An unknown write that nothing reads may be left out, one that is read may not.
     satisfies("t0: w(x,1)? w(y,1)\nt1: r(y,1) r(x,0)", ALL);
     satisfies("t0: w(x,1)? w(y,1)\nt1: r(y,1) r(x,0)\nt2: r(x,1)", &["rmo", "pso"]);
-    // A failed operation is no fence.
+    // A failed operation is not a fence.
     satisfies(
         "t0: w(x,1) w(z,9)! r(y,0)\nt1: w(y,1) f! r(x,0)",
         &["cc", "ccv", "cm", "wccm", "wtso", "rmo", "pso", "tso"],

@@ -1,10 +1,11 @@
-//! The isolation levels: the definitions of `models/`, a second formulation of each, and two brute
-//! forces agree.
+//! The isolation levels: the definitions of `models/`, a second formulation of each, two brute forces
+//! and the deciders agree, and the independent checker accepts the deciders' certificates.
 
 #[path = "../../generate/tests/oracles/levels.rs"]
 mod oracle;
 mod support;
 
+use consistory_certify::certify_transactions;
 use consistory_generate::{
     Anomaly, ClientOrder as StoreOrder, DataKind, PlantOptions, Plants, Store, TransactionWorkload,
     generate_transactions, plant,
@@ -14,7 +15,7 @@ use consistory_models::Definition;
 use consistory_models::{
     ClientOrder, EvaluateOptions, evaluate, find, levels, load, on_single_operations,
 };
-use consistory_verdict::{Certificate, Judgement, Verdict};
+use consistory_verdict::{Budget, Certificate, Judgement, Level, Verdict};
 use oracle::{Formulation, Order, Small};
 use support::{every_history, history};
 
@@ -42,9 +43,10 @@ fn by_commit_orders() -> Vec<(&'static str, Definition)> {
         .collect()
 }
 
-/// Returns how many histories to try: fifty times as many if the long tests are asked for.
+/// Returns how many histories to try: 120 times as many if the long tests are asked for, which makes
+/// a hundred thousand random histories in all.
 fn scaled(usual: u64) -> u64 {
-    if std::env::var_os("CONSISTORY_DEEP").is_some() { 50 * usual } else { usual }
+    if std::env::var_os("CONSISTORY_DEEP").is_some() { 120 * usual } else { usual }
 }
 
 fn orders() -> [(ClientOrder, Order, StoreOrder); 3] {
@@ -76,7 +78,37 @@ fn show(history: &History) -> String {
     text
 }
 
-/// Compares both formulations and both brute forces; returns the levels that the history satisfies.
+/// Compares the deciders with the verdicts of the definitions: all levels together, where one proof
+/// settles several, and each alone.
+fn compare_deciders(history: &History, order: ClientOrder, satisfied: &[&str]) {
+    let order = match order {
+        ClientOrder::None => consistory_verdict::ClientOrder::None,
+        ClientOrder::Session => consistory_verdict::ClientOrder::Session,
+        ClientOrder::Realtime => consistory_verdict::ClientOrder::Realtime,
+    };
+    let decide = |levels: &[Level]| {
+        consistory_transactions::judge(history, order, levels, &Budget::unlimited()).unwrap()
+    };
+    let alone = Level::ALL.into_iter().map(|level| decide(&[level]).remove(0));
+    let together = decide(&Level::ALL);
+    for (level, ruling) in
+        Level::ALL.into_iter().zip(alone).chain(Level::ALL.into_iter().zip(together))
+    {
+        let context = || format!("{level}, order {order:?}:{}", show(history));
+        let verdict = ruling.judgement.verdict();
+        let expected = match satisfied.contains(&level.id()) {
+            true => Verdict::Consistent,
+            false => Verdict::Violation,
+        };
+        assert_eq!(verdict, expected, "decider, {}", context());
+        let certificate = ruling.judgement.certificate().expect("decided");
+        let accepted = certify_transactions(history, level, order, verdict, certificate);
+        assert_eq!(accepted, Ok(()), "{}", context());
+    }
+}
+
+/// Compares both formulations, both brute forces and the deciders; returns the levels that the history
+/// satisfies.
 fn compare(history: &History, order: (ClientOrder, Order)) -> Vec<&'static str> {
     thread_local! {
         static COMMIT: Vec<(&'static str, Definition)> = by_commit_orders();
@@ -99,6 +131,7 @@ fn compare(history: &History, order: (ClientOrder, Order)) -> Vec<&'static str> 
             }
         }
     });
+    compare_deciders(history, order.0, &satisfied);
     for level in levels() {
         for claim in level.definition.implies() {
             let holds = |id: &str| satisfied.contains(&id);

@@ -2,30 +2,14 @@
 
 use std::sync::atomic::AtomicI64;
 
+use consistory_random::QuickRandom;
+
 /// Words in a cache line.
 const LINE: usize = 8;
 
-/// A xorshift generator: it has to be quick, not good.
-#[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        // One step of splitmix64, so that neighbouring seeds give unrelated sequences.
-        let mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        Random((mixed ^ mixed >> 27) | 1)
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        ((self.0 >> 33) as usize) % bound.max(1)
-    }
-
-    fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len())]
-    }
+/// Chooses one of `choices`.
+fn pick<T: Copy>(random: &mut QuickRandom, choices: &[T]) -> T {
+    choices[random.below(choices.len())]
 }
 
 /// How a batch is run.
@@ -41,10 +25,10 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// Chooses a pace; `crowded` if there are more threads than cores, where waiting is dear.
-    pub(crate) fn choose(random: &mut Random, crowded: bool) -> Pace {
+    pub(crate) fn choose(random: &mut QuickRandom, crowded: bool) -> Pace {
         let periods: &[usize] = if crowded { &[8, 64, 512] } else { &[1, 1, 1, 8, 64] };
         let patience = if crowded { 4 } else { 200 };
-        Pace { period: random.pick(periods), skew: random.pick(&[1, 8, 32, 100]), patience }
+        Pace { period: pick(random, periods), skew: pick(random, &[1, 8, 32, 100]), patience }
     }
 }
 
@@ -73,10 +57,10 @@ pub(crate) fn place<'a>(
     memory: &'a [AtomicI64],
     runs: usize,
     locations: usize,
-    random: &mut Random,
+    random: &mut QuickRandom,
     cells: &mut Vec<&'a AtomicI64>,
 ) {
-    let layout = random.pick(&[Layout::Lines, Layout::Shared, Layout::Apart, Layout::Dense]);
+    let layout = pick(random, &[Layout::Lines, Layout::Shared, Layout::Apart, Layout::Dense]);
     let start = memory.as_ptr().align_offset(LINE * size_of::<AtomicI64>()).min(LINE);
     let offsets: Vec<usize> = (0..locations).map(|_| random.below(LINE)).collect();
     let mut order: Vec<usize> = (0..runs).collect();
@@ -115,7 +99,7 @@ mod tests {
                     (0..words(runs, locations)).map(|_| AtomicI64::new(0)).collect();
                 for seed in 0..40 {
                     let mut cells = Vec::new();
-                    place(&memory, runs, locations, &mut Random::new(seed), &mut cells);
+                    place(&memory, runs, locations, &mut QuickRandom::new(seed), &mut cells);
                     let all: HashSet<_> = cells.iter().map(|cell| from_ref(*cell)).collect();
                     assert_eq!(all.len(), runs * locations, "seed {seed}");
                 }

@@ -11,7 +11,7 @@
 //! # Reading order
 //!
 //! `lower` walks through a thread's instructions; `x86_64` and `aarch64` are the two assemblers
-//! behind it; `code` holds machine code and calls it, and is the one module with `unsafe`;
+//! after it; `code` holds machine code and calls it, and is the one module with `unsafe`;
 //! `layout` places the cells of a batch, `run` is the loop around it all.
 
 mod aarch64;

@@ -1,7 +1,7 @@
 //! From a thread's instructions to machine code.
 //!
 //! The code of a thread is a function of two arrays: where its locations are, and its registers,
-//! which it loads before the first instruction and stores behind the last. In between, an access
+//! which it loads before the first instruction and stores after the last. In between, an access
 //! of the test is one access of the processor, to memory that is already known by pointer; what
 //! else the code does stays in registers, or on its own stack while it computes an expression.
 
@@ -24,7 +24,7 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// Gives the architecture of the processor that this program runs on.
+    /// Returns the architecture of the processor that this program runs on.
     pub fn host() -> Option<Architecture> {
         if cfg!(all(target_arch = "x86_64", target_os = "linux")) {
             Some(Architecture::X86_64)
@@ -35,7 +35,7 @@ impl Architecture {
         }
     }
 
-    /// Gives its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Architecture::X86_64 => "x86-64",
@@ -84,12 +84,12 @@ pub enum AssembleError {
 }
 
 /// How deep an expression may be nested.
-const NESTING: usize = 64;
+const MAX_NESTING: usize = 64;
 
 /// How many registers a thread may have: each has a place that one instruction can address.
 const REGISTERS: usize = 256;
 
-/// Makes the machine code of a thread, and says which locations it expects pointers to, in order.
+/// Builds the machine code of a thread, and says which locations it expects pointers to, in order.
 pub fn assemble(
     program: &Program,
     thread: ThreadId,
@@ -132,7 +132,7 @@ pub(crate) trait Target {
     fn push(&mut self);
     /// Takes the left operand from the stack, and applies the operator to it and the accumulator.
     fn combine(&mut self, operator: Operator);
-    /// Makes the index from the accumulator: 0, whatever that is.
+    /// Builds the index from the accumulator: 0, whatever that is.
     fn index(&mut self);
     /// Reads memory into the accumulator.
     fn read(&mut self, pointer: usize, indexed: bool);
@@ -156,7 +156,7 @@ pub(crate) trait Target {
     fn jump(&mut self) -> usize;
     /// Lets the jump at that place come out here.
     fn land(&mut self, jump: usize);
-    /// Gives the code.
+    /// Returns the code.
     fn bytes(self) -> Vec<u8>;
 }
 
@@ -187,7 +187,7 @@ fn lower<T: Target>(
         }
         let nesting = || AssembleError::Nesting { thread: id.0, instruction: at };
         let evaluate = |target: &mut T, value: &Expression| {
-            evaluate(target, value, NESTING).then_some(()).ok_or_else(nesting)
+            evaluate(target, value, MAX_NESTING).then_some(()).ok_or_else(nesting)
         };
         match instruction {
             Instruction::Read { register, address } => {
@@ -245,7 +245,7 @@ fn lower<T: Target>(
     Ok(target.bytes())
 }
 
-/// Makes an index of 0 from the registers that an address depends on, if it depends on any.
+/// Builds an index of 0 from the registers that an address depends on, if it depends on any.
 fn index<T: Target>(target: &mut T, depends: &[RegisterId]) -> bool {
     let Some((first, others)) = depends.split_first() else { return false };
     target.get(first.index());

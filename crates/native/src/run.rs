@@ -13,12 +13,13 @@ use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use consistory_litmus::{Observable, Outcome, Program, ThreadId, Value};
+use consistory_random::QuickRandom;
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use crate::code::Code;
-use crate::layout::{Pace, Random, place, words};
+use crate::layout::{Pace, place, words};
 use crate::lower::{Architecture, AssembleError, assemble};
 
 /// How a test is run.
@@ -121,7 +122,7 @@ pub fn run(program: &Program, options: &Options) -> Result<Histogram, NativeErro
         plan: Mutex::new((0, Pace::default())),
     };
     let mut counts: FxHashMap<Box<[Value]>, u64> = FxHashMap::default();
-    let mut random = Random::new(options.seed);
+    let mut random = QuickRandom::new(options.seed);
     let (mut done, mut stopped) = (0, None);
     std::thread::scope(|scope| {
         for worker in &workers {
@@ -160,7 +161,7 @@ fn prepare<'a>(
     cells: &[&'a AtomicI64],
     cores: &[usize],
     runs: usize,
-    random: &mut Random,
+    random: &mut QuickRandom,
 ) {
     let locations = program.locations.len();
     if locations > 0 {
@@ -201,7 +202,7 @@ fn work(worker: &Worker<'_>, workers: usize, shared: &Shared) {
             here = *core;
             pin(here);
         }
-        let mut random = Random::new(*seed);
+        let mut random = QuickRandom::new(*seed);
         let mut meetings = 0;
         for run in 0..runs {
             if run % pace.period == 0 {

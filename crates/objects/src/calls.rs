@@ -23,7 +23,7 @@ use rustc_hash::FxHashMap;
 pub struct Place(pub u32);
 
 impl Place {
-    /// Makes the place `index`.
+    /// Builds the place `index`.
     #[inline]
     pub fn new(index: usize) -> Self {
         debug_assert!(u32::try_from(index).is_ok());

@@ -26,18 +26,18 @@ pub struct Execution {
 }
 
 /// How many operations the definition can be run for.
-pub const MOST_BY_DEFINITION: usize = 6;
+pub const MAX_OPERATIONS_BY_DEFINITION: usize = 6;
 
-/// A relation over the places of a linearization: a row a place, a bit a successor.
+/// A relation over the places of a linearization: one row per place, one bit per successor.
 type Relation = [u8; 8];
 
 /// Finds an abstract execution by which a task satisfies a model, trying all.
 ///
 /// # Panics
 ///
-/// If there are more than [`MOST_BY_DEFINITION`] operations.
+/// If there are more than [`MAX_OPERATIONS_BY_DEFINITION`] operations.
 pub fn decide_by_definition(task: &Task<'_>, model: &ObjectModel) -> Option<Execution> {
-    assert!(task.len() <= MOST_BY_DEFINITION, "the definition is for a few operations");
+    assert!(task.len() <= MAX_OPERATIONS_BY_DEFINITION, "the definition is for a few operations");
     let (pending, completed): (Vec<Place>, Vec<Place>) =
         task.calls().places().partition(|&place| task.is_pending(place));
     (0..1u32 << pending.len()).find_map(|chosen| {

@@ -48,13 +48,13 @@ use crate::wave_search::search_in_waves;
 /// The most operations of a history that is always searched depth first.
 const SMALL_HISTORY_OPERATIONS: u64 = 64;
 /// The most attempts that are kept of those that came furthest.
-pub(crate) const MOST_ATTEMPTS: usize = 8;
+pub(crate) const MAX_ATTEMPTS_KEPT: usize = 8;
 /// The number of steps between two checks of the budget.
 pub(crate) const STEPS_PER_CHECK: u64 = 1024;
 /// The number of steps for each operation before a search asks which operations matter to which.
 const EASY_STEPS_PER_OPERATION: u64 = 8;
 /// The most operations that may be open at once.
-const MOST_OPEN: usize = 256 * 64;
+const MAX_OPEN_OPERATIONS: usize = 256 * 64;
 
 /// What the search finds.
 pub(crate) enum Linearization {
@@ -153,7 +153,7 @@ pub(crate) fn linearize_within(
         5..=16 => search::<16>(&plan, budget, threads, limit),
         17..=64 => search::<64>(&plan, budget, threads, limit),
         65..=256 => search::<256>(&plan, budget, threads, limit),
-        _ => Err(Stopped::Size { operations: plan.timeline.slots, limit: MOST_OPEN }),
+        _ => Err(Stopped::Size { operations: plan.timeline.slots, limit: MAX_OPEN_OPERATIONS }),
     }
 }
 
@@ -190,7 +190,7 @@ fn search<const W: usize>(
 }
 
 /// A configuration that is being explored.
-struct Frame<const W: usize> {
+struct JustInTimeFrame<const W: usize> {
     configuration: Configuration<W>,
     /// Where its candidates start; the next one is the last, and what is before is of the frames
     /// below.
@@ -211,7 +211,7 @@ pub(crate) struct JustInTimeSearch<'a, 'h, const W: usize, S = Interned<State>> 
     /// The configurations explored, without their pending operations, and for each the minimal
     /// sets of pending operations that were used up.
     used_up: FxHashMap<Configuration<W>, Vec<SmallSet<W>>>,
-    stack: Vec<Frame<W>>,
+    stack: Vec<JustInTimeFrame<W>>,
     candidates: Vec<Place>,
     /// Whether it is worth asking which operations matter to which.
     is_hard: bool,
@@ -274,7 +274,7 @@ impl<'a, 'h, const W: usize, S: States> JustInTimeSearch<'a, 'h, W, S> {
         self.explore(start, 0);
         let mut count = 0;
         while let Some(frame) = self.stack.last() {
-            if self.failed.is_some() && self.attempts.len() == MOST_ATTEMPTS {
+            if self.failed.is_some() && self.attempts.len() == MAX_ATTEMPTS_KEPT {
                 // They can come no further.
                 break;
             }
@@ -354,7 +354,12 @@ impl<'a, 'h, const W: usize, S: States> JustInTimeSearch<'a, 'h, W, S> {
         if self.is_hard {
             self.steps.choose(&configuration, &mut self.candidates, candidates_from);
         }
-        self.stack.push(Frame { configuration, candidates_from, length, has_child: false });
+        self.stack.push(JustInTimeFrame {
+            configuration,
+            candidates_from,
+            length,
+            has_child: false,
+        });
     }
 
     /// Notes how far the search came.
@@ -366,7 +371,7 @@ impl<'a, 'h, const W: usize, S: States> JustInTimeSearch<'a, 'h, W, S> {
     }
 
     fn keep_attempt(&mut self, unexplained: Place) {
-        if self.attempts.len() < MOST_ATTEMPTS {
+        if self.attempts.len() < MAX_ATTEMPTS_KEPT {
             let order = self.steps.order.iter().map(|&(place, _)| place).collect();
             self.attempts.push((order, unexplained));
         }

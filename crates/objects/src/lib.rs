@@ -71,7 +71,7 @@ mod online;
 
 pub use calls::{Calls, CallsError, MethodId, Operation, Place};
 pub use court::{Engine, Tuning, judge_object, judge_objects};
-pub use definition::{Execution, MOST_BY_DEFINITION, decide_by_definition};
+pub use definition::{Execution, MAX_OPERATIONS_BY_DEFINITION, decide_by_definition};
 pub use levels::{Inference, Levels, infer_levels};
 pub use monitors::{Outcome, Pattern, Unsuitable, Violation, monitor};
 pub use online::{Inexplicable, Online, OnlineError, OnlineOptions, OnlineSize, RunningId};

@@ -26,6 +26,7 @@ use consistory_spec::ObjectModel;
 use consistory_verdict::{
     Attempt, Budget, Core, Linearization as LinearizationCertificate, Prefix, Stopped, Unexplained,
 };
+use consistory_work::spawn_scoped;
 use rustc_hash::FxHashMap;
 
 use crate::calls::Place;
@@ -172,9 +173,9 @@ fn find_by_parts(
 }
 
 /// How often the end of a shortest prefix is guessed from a core before it is found by bisection.
-const MOST_GUESSES: usize = 8;
+const MAX_PREFIX_GUESSES: usize = 8;
 
-/// Makes a judgement of a core, for the shortest prefix if the deciders know all prefixes that are
+/// Builds a judgement of a core, for the shortest prefix if the deciders know all prefixes that are
 /// asked for and the time suffices.
 fn refuted(task: &Task<'_>, violation: &Violation, budget: &Budget) -> Judgement {
     match shortest_refuted(task, violation, budget) {
@@ -219,7 +220,7 @@ fn shortest_refuted(task: &Task<'_>, violation: &Violation, budget: &Budget) -> 
         let last = core.filter(|&end| end <= ends[wrong.0]).max().unwrap_or(ends[wrong.0]);
         let guess = ends.partition_point(|&end| end < last).min(wrong.0 - 1);
         let middle = low + (wrong.0 - low) / 2;
-        let probe = if guess >= low && guesses < MOST_GUESSES { guess } else { middle };
+        let probe = if guess >= low && guesses < MAX_PREFIX_GUESSES { guess } else { middle };
         guesses += 1;
         match find_by_monitor(&prefix(task, |place| end(place) <= ends[probe]))? {
             Ok(order) => (low, explained) = (probe + 1, order),
@@ -275,7 +276,7 @@ struct PartsInTurns<'t, 'h> {
     /// Why a part stayed undecided.
     undecided: Option<Stopped>,
     /// The shortest prefix that fails so far.
-    shortest: Option<Failure<'h>>,
+    shortest: Option<FailedPart<'h>>,
 }
 
 /// What is decided about all parts.
@@ -283,7 +284,7 @@ enum PartsDecision<'h> {
     Linearizable(Vec<Place>),
     /// A core refutes the history, and the shortest prefix is not known.
     Core(Violation),
-    Fails(Failure<'h>),
+    Fails(FailedPart<'h>),
 }
 
 impl<'t, 'h> PartsInTurns<'t, 'h> {
@@ -342,7 +343,7 @@ impl<'t, 'h> PartsInTurns<'t, 'h> {
                         Some(refuted) => {
                             let last = part.place(refuted.last);
                             let evidence = Evidence::Core(part.whole(refuted.violation));
-                            self.keep(Failure { last, evidence });
+                            self.keep(FailedPart { last, evidence });
                         }
                     }
                 }
@@ -353,7 +354,7 @@ impl<'t, 'h> PartsInTurns<'t, 'h> {
         self.find_shortest(stuck)?;
         self.open = match &self.shortest {
             None => later,
-            Some(Failure { last, .. }) => {
+            Some(FailedPart { last, .. }) => {
                 let last = self.key(*last);
                 later.iter().map(|part| part.until(|place| self.key(place) < last)).collect()
             }
@@ -381,7 +382,7 @@ impl<'t, 'h> PartsInTurns<'t, 'h> {
     }
 
     /// Keeps a failure, unless another one is at least as short.
-    fn keep(&mut self, failure: Failure<'h>) {
+    fn keep(&mut self, failure: FailedPart<'h>) {
         let last = self.key(failure.last);
         if self.shortest.as_ref().is_none_or(|best| last < self.key(best.last)) {
             self.shortest = Some(failure);
@@ -389,15 +390,15 @@ impl<'t, 'h> PartsInTurns<'t, 'h> {
     }
 }
 
-/// Makes the judgement of the shortest prefix that fails: what explains everything before its end, and
+/// Builds the judgement of the shortest prefix that fails: what explains everything before its end, and
 /// attempts or, for a register, a few reads that refute it.
 fn certified_failure(
     task: &Task<'_>,
-    failure: Failure<'_>,
+    failure: FailedPart<'_>,
     budget: &Budget,
     threads: &Threads,
 ) -> Judgement {
-    let Failure { last, evidence } = failure;
+    let FailedPart { last, evidence } = failure;
     let end = return_key(task, last);
     let before = prefix(task, |place| return_key(task, place) < end);
     let order = match (find_by_monitor(&before), &evidence) {
@@ -434,7 +435,7 @@ const FIRST_TURN_STEPS: u64 = 1 << 12;
 const TURN_GROWTH: u64 = 16;
 
 /// A prefix of a part that fails, up to the return of `last`, and what shows it.
-struct Failure<'h> {
+struct FailedPart<'h> {
     last: Place,
     evidence: Evidence<'h>,
 }
@@ -464,7 +465,7 @@ fn failure<'h>(
     extent: Extent,
     budget: &Budget,
     threads: &Threads,
-) -> Result<Failure<'h>, Stopped> {
+) -> Result<FailedPart<'h>, Stopped> {
     let places: Vec<Place> = part.task.calls().places().collect();
     let returns = by_return(&part.task, &places);
     let mut came_to = None;
@@ -484,7 +485,7 @@ fn failure<'h>(
     let explained = unexplained.attempts.first().filter(|_| explains_all);
     let explained = explained.map(|attempt| attempt.linearization.order.clone());
     let last = part.place(last);
-    Ok(Failure {
+    Ok(FailedPart {
         last,
         evidence: Evidence::Attempts { unexplained, explained, part: Box::new(part) },
     })
@@ -523,7 +524,9 @@ fn decide_all(
             others.lock().expect("no worker panics").give_back();
             done
         };
-        let others: Vec<_> = (0..count).map(|_| scope.spawn(work_and_leave)).collect();
+        // Without a thread for it, a worker's parts are left to the others.
+        let others: Vec<_> =
+            (0..count).map_while(|_| spawn_scoped(scope, work_and_leave).ok()).collect();
         let mut done = work();
         threads.leave();
         for other in others {

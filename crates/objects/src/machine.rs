@@ -44,14 +44,14 @@ pub(crate) struct Machine<'t, 'h, S = Interned<State>> {
 }
 
 impl<'t, 'h> Machine<'t, 'h> {
-    /// Makes a machine with states of its own.
+    /// Builds a machine with states of its own.
     pub(crate) fn new(task: &'t Task<'h>) -> Self {
         Machine::with_states(task, Interned::default())
     }
 }
 
 impl<'t, 'h, S: States> Machine<'t, 'h, S> {
-    /// Makes a machine that numbers its states as is given.
+    /// Builds a machine that numbers its states as is given.
     pub(crate) fn with_states(task: &'t Task<'h>, mut states: S) -> Self {
         let scratch = task.object().initial();
         let initial = states.number(&scratch);
@@ -148,11 +148,11 @@ type Cell = (u32, u32);
 const UNKNOWN: Cell = (u32::MAX, u32::MAX);
 const IMPOSSIBLE: Cell = (u32::MAX, 0);
 /// The most invocations whose steps are stored side by side for each state.
-const MOST_INVOCATIONS_NEAR: usize = 16;
+const MAX_INVOCATIONS_PER_ROW: usize = 16;
 
 impl StepTable {
     fn new(invocations: usize) -> Self {
-        let width = if invocations <= MOST_INVOCATIONS_NEAR { invocations } else { 0 };
+        let width = if invocations <= MAX_INVOCATIONS_PER_ROW { invocations } else { 0 };
         StepTable { width, near: Vec::new(), far: FxHashMap::default() }
     }
 

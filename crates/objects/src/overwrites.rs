@@ -28,10 +28,10 @@ use crate::timeline::Timeline;
 
 /// The most operations among which readers are looked for; if there are more, an operation is
 /// never closed.
-const MOST_OPERATIONS_NEAR: usize = 1024;
+const MAX_READER_CANDIDATES: usize = 1024;
 
 /// The most states after pending operations for which readers are looked for.
-const MOST_PENDING_STATES: usize = 64;
+const MAX_PENDING_STATES: usize = 64;
 
 /// The operations that overwrite.
 pub(crate) struct Overwrites {
@@ -160,9 +160,9 @@ impl Readers {
             let state = after[place.index()];
             if task.is_pending(place) {
                 readers.end();
-                if pending.len() < MOST_PENDING_STATES && !pending.contains(&state) {
+                if pending.len() < MAX_PENDING_STATES && !pending.contains(&state) {
                     pending.push(state);
-                    let is_last = pending.len() == MOST_PENDING_STATES;
+                    let is_last = pending.len() == MAX_PENDING_STATES;
                     for &reader in running.iter().chain(&places[place.index() + 1..]) {
                         sees_more[reader.index()] |= is_last
                             || (is_reader(reader) && machine.perform(state, reader).is_some());
@@ -174,7 +174,7 @@ impl Readers {
             let last = first_end[behind];
             let later = &places[place.index() + 1..];
             let near = later.partition_point(|&other| calls.get(other).start <= last);
-            let is_known = near <= MOST_OPERATIONS_NEAR;
+            let is_known = near <= MAX_READER_CANDIDATES;
             let mut last_call = op.start;
             for &reader in running.iter().chain(&later[..near]) {
                 if !is_reader(reader) || machine.perform(state, reader).is_none() {

@@ -33,6 +33,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use consistory_verdict::{Budget, Bytes, Stopped};
+use consistory_work::spawn_scoped;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::calls::Place;
@@ -76,7 +77,8 @@ fn search<const W: usize>(
             for _ in 0..more.count {
                 helpers += 1;
                 let (common, way) = (&common, Way(helpers));
-                scope.spawn(move || {
+                // Without a thread for it, a helper is left out.
+                let _ = spawn_scoped(scope, move || {
                     let end = ParallelSearch::new(common, way).run(|| {});
                     // What it found is not what the first thread would have.
                     if !matches!(end, Ok(Some(End::Found(_)))) {
@@ -127,7 +129,7 @@ impl<const W: usize> Common<'_, '_, W> {
 }
 
 /// A configuration that is being explored.
-struct Frame<const W: usize> {
+struct ParallelFrame<const W: usize> {
     configuration: Configuration<W>,
     /// Where its candidates start; the next one is the last.
     candidates_from: usize,
@@ -169,7 +171,7 @@ struct ParallelSearch<'a, 'h, const W: usize> {
     common: &'a Common<'a, 'h, W>,
     way: Way,
     steps: PlainSteps<'a, 'h, W, SharedStates<'a>>,
-    stack: Vec<Frame<W>>,
+    stack: Vec<ParallelFrame<W>>,
     candidates: Vec<Place>,
     unproved: Vec<Unproved<W>>,
     /// How many configurations it left, and how much memory that and the rest takes.
@@ -247,7 +249,7 @@ impl<'a, 'h, const W: usize> ParallelSearch<'a, 'h, W> {
         self.steps.list(&configuration, &mut self.candidates);
         self.steps.choose(&configuration, &mut self.candidates, candidates_from);
         self.way.arrange(&mut self.candidates[candidates_from..]);
-        self.stack.push(Frame {
+        self.stack.push(ParallelFrame {
             configuration,
             candidates_from,
             length,
@@ -260,7 +262,7 @@ impl<'a, 'h, const W: usize> ParallelSearch<'a, 'h, W> {
     /// Leaves the configuration that is being explored; returns how far it leads.
     fn leave(&mut self) -> u32 {
         let frame = self.stack.pop().expect("there is one");
-        let Frame { configuration, reach, low, .. } = frame;
+        let ParallelFrame { configuration, reach, low, .. } = frame;
         self.steps.order.truncate(frame.length);
         if low >= self.stack.len() {
             while self.unproved.len() > frame.unproved_from {

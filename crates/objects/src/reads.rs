@@ -18,7 +18,7 @@ use crate::task::Task;
 use crate::timeline::Timeline;
 
 /// The most reads that are tried.
-const MOST_READS: usize = 1024;
+const MAX_READS_TRIED: usize = 1024;
 
 /// Finds some operations that cannot be linearized and stand for all, which cannot either: some
 /// reads of a register, and all writes of what they return. `None` if the object is not a register, if there
@@ -47,7 +47,7 @@ pub(crate) fn few_reads(task: &Task<'_>, budget: &Budget, alone: u64) -> Option<
         if refutes(some).ok()? {
             break some.to_vec();
         }
-        if count >= reads.len().min(MOST_READS) {
+        if count >= reads.len().min(MAX_READS_TRIED) {
             return None;
         }
         count *= 2;

@@ -66,13 +66,13 @@ pub enum Visibility {
 }
 
 /// The most attempts that are kept of those that came furthest.
-const MOST_ATTEMPTS: usize = 8;
+const MAX_ATTEMPTS_KEPT: usize = 8;
 /// The number of steps between two checks of the budget.
 const STEPS_PER_CHECK: u32 = 256;
 /// The most operations that the search takes.
-pub(crate) const MOST_OPERATIONS: usize = 64 * 64;
+pub(crate) const MAX_OPERATIONS: usize = 64 * 64;
 /// The most operations of which the naive way tries all subsets.
-const MOST_SUBSETS: usize = 62;
+const MAX_SUBSET_OPERATIONS: usize = 62;
 
 /// What the search finds.
 pub(crate) enum Explanation {
@@ -100,7 +100,7 @@ pub(crate) fn explain(
         2 => VisibilitySearch::<2>::new(task, model, strategy, visibility, budget).run(),
         3..=8 => VisibilitySearch::<8>::new(task, model, strategy, visibility, budget).run(),
         9..=64 => VisibilitySearch::<64>::new(task, model, strategy, visibility, budget).run(),
-        _ => Err(Stopped::Size { operations: task.len(), limit: MOST_OPERATIONS }),
+        _ => Err(Stopped::Size { operations: task.len(), limit: MAX_OPERATIONS }),
     }
 }
 
@@ -164,26 +164,26 @@ struct Demand {
     last: Atom,
 }
 
-struct Frame<const W: usize> {
+struct VisibilityFrame<const W: usize> {
     /// What is left to linearize next, the next one last.
     candidates: Vec<Place>,
     /// The candidate whose visibilities are being tried.
-    current: Option<(Place, Options<W>)>,
+    current: Option<(Place, VisibilityOptions<W>)>,
     has_child: bool,
 }
 
 /// The visibilities of one operation that are left to try.
-enum Options<const W: usize> {
+enum VisibilityOptions<const W: usize> {
     Listed(VecDeque<SmallSet<W>>),
     Subsets(Subsets<W>),
 }
 
-impl<const W: usize> Options<W> {
+impl<const W: usize> VisibilityOptions<W> {
     /// Returns the bytes that the sets take; the same from first to last.
     fn bytes(&self) -> u64 {
         match self {
-            Options::Listed(sets) => (sets.capacity() * size_of::<SmallSet<W>>()) as u64,
-            Options::Subsets(_) => 0,
+            VisibilityOptions::Listed(sets) => (sets.capacity() * size_of::<SmallSet<W>>()) as u64,
+            VisibilityOptions::Subsets(_) => 0,
         }
     }
 }
@@ -381,7 +381,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
     }
 
     /// Lists what may be linearized next, what is to be tried first last.
-    fn frame(&mut self) -> Frame<W> {
+    fn frame(&mut self) -> VisibilityFrame<W> {
         let first = self.first_unlinearized().expect("a complete linearization needs no frame");
         if first > self.furthest {
             self.furthest = first;
@@ -394,7 +394,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
             Strategy::JustInTime => candidates.sort_by_key(|&p| self.rank[p.index()]),
         }
         candidates.reverse();
-        Frame { candidates, current: None, has_child: false }
+        VisibilityFrame { candidates, current: None, has_child: false }
     }
 
     /// Returns what is not linearized and has nothing such before it in `hb`.
@@ -505,21 +505,24 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         self.machine.perform(state, place).is_some()
     }
 
-    fn options(&mut self, place: Place) -> Result<Options<W>, Stopped> {
+    fn options(&mut self, place: Place) -> Result<VisibilityOptions<W>, Stopped> {
         if self.visibility == Visibility::All {
             let base = self.base(place);
             let free: Vec<usize> = self.linearized.difference(&base).iter().collect();
-            if free.len() > MOST_SUBSETS {
-                return Err(Stopped::Size { operations: self.task.len(), limit: MOST_SUBSETS });
+            if free.len() > MAX_SUBSET_OPERATIONS {
+                return Err(Stopped::Size {
+                    operations: self.task.len(),
+                    limit: MAX_SUBSET_OPERATIONS,
+                });
             }
-            return Ok(Options::Subsets(Subsets { base, free, left_out: Some(0) }));
+            return Ok(VisibilityOptions::Subsets(Subsets { base, free, left_out: Some(0) }));
         }
         let sets = match self.is_independent {
             true => self.any_visibility(place)?.into_iter().collect(),
             false => self.minimal_visibilities(place)?,
         };
         self.growing_bytes = 0;
-        let options = Options::Listed(sets.into());
+        let options = VisibilityOptions::Listed(sets.into());
         self.stack_bytes += options.bytes();
         Ok(options)
     }
@@ -527,11 +530,11 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
     fn next_option(
         &mut self,
         place: Place,
-        options: &mut Options<W>,
+        options: &mut VisibilityOptions<W>,
     ) -> Result<Option<SmallSet<W>>, Stopped> {
         match options {
-            Options::Listed(sets) => Ok(sets.pop_front()),
-            Options::Subsets(subsets) => {
+            VisibilityOptions::Listed(sets) => Ok(sets.pop_front()),
+            VisibilityOptions::Subsets(subsets) => {
                 for sees in subsets.by_ref() {
                     self.tick()?;
                     if self.closed(place, sees) == sees && self.fits(place, &sees) {
@@ -619,7 +622,9 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
     }
 
     fn keep_attempt(&mut self) {
-        if self.attempts.len() < MOST_ATTEMPTS && self.first_unlinearized() == Some(self.furthest) {
+        if self.attempts.len() < MAX_ATTEMPTS_KEPT
+            && self.first_unlinearized() == Some(self.furthest)
+        {
             self.attempts.push(self.execution());
         }
     }

@@ -27,7 +27,7 @@ use consistory_verdict::{Budget, Bytes, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::calls::Place;
-use crate::just_in_time::{Linearization, MOST_ATTEMPTS, STEPS_PER_CHECK};
+use crate::just_in_time::{Linearization, MAX_ATTEMPTS_KEPT, STEPS_PER_CHECK};
 use crate::machine::{Machine, StateId};
 use crate::overwrites::Overwrites;
 use crate::overwriting_steps::{OverwritingSteps, Step};
@@ -35,10 +35,10 @@ use crate::plain_steps::{Configuration, PlainSteps, Plan, Reached};
 use crate::small_set::SmallSet;
 
 /// How many configurations before one return the first wave takes, and the most that any takes.
-const NARROWEST_WAVE: usize = 64;
-const WIDEST_WAVE: usize = 1 << 16;
+const MIN_WAVE_WIDTH: usize = 64;
+const MAX_WAVE_WIDTH: usize = 1 << 16;
 /// How many configurations are compared with a new one, of those that it may give way to.
-const MOST_COMPARED: usize = 64;
+const MAX_CONFIGURATIONS_COMPARED: usize = 64;
 /// Where the first configuration came from.
 const NOBODY: u32 = u32::MAX;
 
@@ -173,7 +173,7 @@ fn search<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>>(
         furthest: 0,
         attempts: Vec::new(),
     };
-    let (mut at, mut width, mut left) = (start.at, NARROWEST_WAVE, NARROWEST_WAVE);
+    let (mut at, mut width, mut left) = (start.at, MIN_WAVE_WIDTH, MIN_WAVE_WIDTH);
     loop {
         // The wave's share of this return is done, or all of it.
         let here = waves.open.get_mut(&at).filter(|_| left > 0);
@@ -181,8 +181,8 @@ fn search<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>>(
             let Some((next, is_further)) = waves.next(at) else { break };
             // What is hard may lie after.
             width = match is_further {
-                false => (2 * width).min(WIDEST_WAVE),
-                true if next > waves.furthest => (width - width / 16).max(NARROWEST_WAVE),
+                false => (2 * width).min(MAX_WAVE_WIDTH),
+                true if next > waves.furthest => (width - width / 16).max(MIN_WAVE_WIDTH),
                 true => width,
             };
             (at, left) = (next, width);
@@ -276,7 +276,7 @@ impl<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>> WaveSearch<'a, 'h, '_,
                 }
             }
             if let Some(unexplained) = unexplained {
-                if at == self.furthest && self.attempts.len() < MOST_ATTEMPTS {
+                if at == self.furthest && self.attempts.len() < MAX_ATTEMPTS_KEPT {
                     self.attempts.push((*number, unexplained));
                 }
                 continue;
@@ -402,7 +402,7 @@ impl<const W: usize> Table<W> {
             compared += 1;
             at = known.before;
         }
-        if compared >= MOST_COMPARED {
+        if compared >= MAX_CONFIGURATIONS_COMPARED {
             return self.others.insert(*configuration);
         }
         let fresh = self.known.len() as u32;

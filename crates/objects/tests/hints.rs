@@ -116,7 +116,7 @@ impl<S: Specification> Specification for Misleading<S> {
     }
 }
 
-/// Makes the certificate that claims that nothing explains what returned.
+/// Builds the certificate that claims that nothing explains what returned.
 fn nothing_explains(returned: Vec<OpId>) -> ObjectCertificate {
     ObjectCertificate::Unexplained(Unexplained { returned, attempts: vec![], before: None })
 }

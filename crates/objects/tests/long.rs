@@ -126,7 +126,7 @@ fn larger_histories_as_depth_first() {
     assert!(fine > 30 && wrong > 200, "{fine} {wrong}");
 }
 
-/// Makes a history of calls that put one of a few values in or take one out, each in a session of its
+/// Builds a history of calls that put one of a few values in or take one out, each in a session of its
 /// own; some are pending, and one in so many returns is another's.
 fn takes_and_gives(
     name: &str,
@@ -252,7 +252,7 @@ struct Registers {
     has_cas: bool,
 }
 
-/// Makes a history of a register, each operation in a session of its own.
+/// Builds a history of a register, each operation in a session of its own.
 fn register(shape: &Registers, chance: &mut Chance) -> History {
     let mut calls: Vec<(usize, Recorded)> = Vec::new();
     for session in 0..shape.operations {

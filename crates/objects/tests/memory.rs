@@ -27,7 +27,7 @@ fn peak<T>(run: impl FnOnce() -> T) -> (T, usize) {
     (result, ALLOCATOR.peak_usage().saturating_sub(before))
 }
 
-/// Makes a history that is hard: clients call in turns and overlap all the time, values repeat.
+/// Builds a history that is hard: clients call in turns and overlap all the time, values repeat.
 fn hard(
     object: &dyn Object,
     takes: &[&str],
@@ -51,7 +51,7 @@ fn hard(
             let args = args.into_iter().map(|arg| b.value(arg)).collect();
             let call = b.call(Call { method: (*method).into(), args, returns });
             let start = (round * 2 * clients + i) as i64;
-            // It overlaps with most of the round before and behind.
+            // It overlaps with most of the rounds before and after.
             let end = Some(start + 3 * clients as i64 / 2 + chance.below(clients) as i64);
             let time = Some(Interval { start, end });
             b.push_with(session, Action::Call(call), Details { time, ..Details::default() });

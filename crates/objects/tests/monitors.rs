@@ -74,7 +74,7 @@ fn by_definition(calls: &Calls<'_>, object: &dyn Object, some: &[Place]) -> bool
     search(calls, object, some, 0, &object.initial(), &mut Vec::new())
 }
 
-/// Says whether an order of calls is a linearization.
+/// Returns whether an order of calls is a linearization.
 fn replays(calls: &Calls<'_>, object: &dyn Object, order: &[Place]) -> Result<(), String> {
     let mut state = object.initial();
     let mut at = vec![usize::MAX; calls.len()];
@@ -96,7 +96,7 @@ fn replays(calls: &Calls<'_>, object: &dyn Object, order: &[Place]) -> Result<()
     let mut first_end = i64::MAX;
     for &place in order.iter().rev() {
         if calls.get(place).start > first_end {
-            return Err(format!("{place:?} starts behind the end of what follows it"));
+            return Err(format!("{place:?} starts after the end of what follows it"));
         }
         if !calls.get(place).is_pending {
             first_end = first_end.min(calls.get(place).end);
@@ -208,7 +208,7 @@ fn subjects() -> Vec<Subject> {
     ]
 }
 
-/// Gives every way in which `count` calls may overlap: the places of their starts and ends.
+/// Returns every way in which `count` calls may overlap: the places of their starts and ends.
 fn patterns(count: usize) -> Vec<Vec<(i64, Option<i64>)>> {
     fn go(
         count: usize,
@@ -249,7 +249,7 @@ fn patterns(count: usize) -> Vec<Vec<(i64, Option<i64>)>> {
     found
 }
 
-/// Gives every label that a call may have, given what was inserted before.
+/// Returns every label that a call may have, given what was inserted before.
 fn labels(
     subject: &Subject,
     inserted: i64,
@@ -337,7 +337,7 @@ fn deciders_agree_with_the_definition_on_all_small_histories() {
     }
 }
 
-/// Makes a random history of calls that are nearly right: a run of the object, then changes.
+/// Builds a random history of calls that are nearly right: a run of the object, then changes.
 fn random(subject: &Subject, random: &mut Random, count: usize) -> Vec<Sketch> {
     let processes = 2 + random.below(3);
     let object = &*subject.object;

@@ -49,7 +49,7 @@ fn what_is_left_violates_the_model() {
                     context()
                 );
                 let keep: Vec<bool> = whole.ops().map(|op| left.contains(&op)).collect();
-                let part = consistory_check::subset(&whole, &keep);
+                let part = consistory_registers::subset(&whole, &keep);
                 let part = Task::new(Calls::new(&part).unwrap(), object.clone()).unwrap();
                 assert_eq!(decide_by_definition(&part, &model), None, "alone: {}", context());
                 violations += 1;

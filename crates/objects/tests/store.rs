@@ -81,7 +81,7 @@ fn text(text: &str) -> Value {
     Value::Str(text.into())
 }
 
-/// Gives every way in which `count` calls may overlap, by the order of their starts.
+/// Returns every way in which `count` calls may overlap, by the order of their starts.
 fn overlaps(count: usize) -> Vec<Vec<(i64, i64)>> {
     fn go(
         open: &mut Vec<usize>,
@@ -111,7 +111,7 @@ fn overlaps(count: usize) -> Vec<Vec<(i64, i64)>> {
     go(&mut Vec::new(), &mut Vec::new(), count, 0)
 }
 
-/// Gives every sequence of different pieces.
+/// Returns every sequence of different pieces.
 fn sequences(pieces: &[&str]) -> Vec<String> {
     let mut all = vec![String::new()];
     for (i, piece) in pieces.iter().enumerate() {
@@ -188,7 +188,7 @@ fn all_small_histories() {
     }
 }
 
-/// Makes a history of some keys: each call takes effect at a moment of its interval; now and then
+/// Builds a history of some keys: each call takes effect at a moment of its interval; now and then
 /// one returns what another one did, or less than there was. Pieces are put or appended again
 /// after so many.
 fn random(

@@ -68,7 +68,7 @@ pub struct ChainOrder {
     edges: Vec<Edge>,
     /// The row of the nearest node at or before each node that has one, or `NO_ROW`.
     row_of: Vec<u32>,
-    /// Rows of one entry a chain: how many of that chain's nodes come before the row's node. The
+    /// Rows with one entry per chain: how many of that chain's nodes come before the row's node. The
     /// entry of the node's own chain is not used: the node's place says it.
     rows: Vec<u32>,
     /// Number of admitted nodes of each chain.
@@ -118,12 +118,12 @@ struct Outgoing {
 }
 
 impl ChainOrder {
-    /// Makes the order of the chains and edges; if they form a cycle, gives them back.
+    /// Builds the order of the chains and edges; if they form a cycle, gives them back.
     pub fn build(chains: Chains, edges: Vec<Edge>) -> Result<Self, Box<Cyclic>> {
         Self::build_with_order(chains, edges).map(|(order, _)| order)
     }
 
-    /// Makes the order of the chains and edges along with a linear extension of it.
+    /// Builds the order of the chains and edges along with a linear extension of it.
     pub fn build_with_order(
         chains: Chains,
         edges: Vec<Edge>,
@@ -148,7 +148,7 @@ impl ChainOrder {
         Ok((made, extension))
     }
 
-    /// Makes the order of the chains and edges, its nodes still to be admitted.
+    /// Builds the order of the chains and edges, its nodes still to be admitted.
     ///
     /// The chains and edges must not form a cycle. Only nodes that have been admitted may be asked
     /// about and get further edges.

@@ -6,7 +6,7 @@
 //! the edge that it takes, so that a verdict can be explained.
 //!
 //! ```
-//! use consistory_order::{ChainOrder, Chains, Edge, Inserted, Paths, Step};
+//! use consistory_order::{ChainOrder, Chains, Edge, Inserted, Paths, PathStep};
 //!
 //! // Two chains, 0 ─ 1 and 2 ─ 3, and an edge from 1 to 2.
 //! let chains = Chains::consecutive([2, 2]);
@@ -18,7 +18,7 @@
 //!
 //! let cycle = Paths::new(order.chains(), order.edges()).shortest_cycle(1_000).unwrap();
 //! assert_eq!(cycle.len(), 4); // 0 ─ 1 → 2 ─ 3 → 0
-//! assert!(cycle.contains(&Step::Edge(1)));
+//! assert!(cycle.contains(&PathStep::Edge(1)));
 //! ```
 //!
 //! For what is small there is [`Matrix`], a relation as dense bits, with the operators of relational
@@ -37,5 +37,5 @@ pub use chains::Chains;
 pub use clocks::{ChainOrder, Cyclic, Growth, Inserted, Mark};
 pub use edges::{Edge, topological_order};
 pub use matrix::{Matrix, Set};
-pub use paths::{Paths, Step};
+pub use paths::{PathStep, Paths};
 pub use turns::{Awaited, take_turns};

@@ -25,12 +25,12 @@ pub struct Matrix {
 }
 
 impl Set {
-    /// Makes the empty set of a universe.
+    /// Builds the empty set of a universe.
     pub fn empty(size: usize) -> Self {
         Set { size, words: vec![0; size.div_ceil(BITS)] }
     }
 
-    /// Makes a set of one element.
+    /// Builds a set of one element.
     pub fn singleton(size: usize, element: usize) -> Self {
         let mut set = Set::empty(size);
         set.insert(element);
@@ -75,7 +75,7 @@ impl Set {
 }
 
 impl Matrix {
-    /// Makes the empty relation on a universe.
+    /// Builds the empty relation on a universe.
     pub fn empty(size: usize) -> Self {
         let stride = size.div_ceil(BITS);
         Matrix { size, stride, words: vec![0; size * stride] }

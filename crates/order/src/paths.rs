@@ -16,7 +16,7 @@ use crate::edges::{Adjacency, Edge};
 
 /// A step of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum PathStep {
     /// A run along a chain.
     Run {
         /// Where it starts.
@@ -35,12 +35,12 @@ pub struct Paths<'a> {
     edges: &'a [Edge],
     /// For each chain its outgoing edges by the place that they leave.
     leaving: Vec<Vec<(u32, u32)>>,
-    search: Search,
+    search: ShortestPathSearch,
 }
 
 /// The scratch space of a search, kept from one to the next.
 #[derive(Debug)]
-struct Search {
+struct ShortestPathSearch {
     arrivals: Vec<Arrival>,
     /// Arrivals by distance; a bucket is used up before the next.
     buckets: Vec<Vec<u32>>,
@@ -72,7 +72,7 @@ impl<'a> Paths<'a> {
         for list in &mut leaving {
             list.sort_unstable();
         }
-        let search = Search {
+        let search = ShortestPathSearch {
             arrivals: vec![],
             buckets: vec![],
             opened: vec![u32::MAX; chains.len()],
@@ -84,7 +84,7 @@ impl<'a> Paths<'a> {
     }
 
     /// Finds a shortest path of at most `bound` steps between two different nodes.
-    pub fn shortest_path(&mut self, from: u32, to: u32, bound: usize) -> Option<Vec<Step>> {
+    pub fn shortest_path(&mut self, from: u32, to: u32, bound: usize) -> Option<Vec<PathStep>> {
         let (chain, place) = (self.chains.chain_of(to), self.chains.place_of(to));
         let last = self.run_search(from, bound, |chains, arrival, _| {
             let here = arrival.node;
@@ -100,7 +100,7 @@ impl<'a> Paths<'a> {
     }
 
     /// Finds a shortest cycle, or after `max_steps` steps of search the shortest so far.
-    pub fn shortest_cycle(&mut self, max_steps: u64) -> Option<Vec<Step>> {
+    pub fn shortest_cycle(&mut self, max_steps: u64) -> Option<Vec<PathStep>> {
         let components = components(self.chains, self.edges);
         let mut sizes = vec![0u32; self.chains.nodes()];
         for &component in &components {
@@ -115,7 +115,7 @@ impl<'a> Paths<'a> {
         starts.sort_unstable_by_key(|&node| (sizes[components[node as usize] as usize], node));
         starts.dedup();
         self.search.steps = 0;
-        let mut best: Option<Vec<Step>> = None;
+        let mut best: Option<Vec<PathStep>> = None;
         for start in starts {
             let bound = best.as_ref().map_or(usize::MAX, |cycle| cycle.len() - 1);
             if bound == 0 || (best.is_some() && self.search.steps > max_steps) {
@@ -188,21 +188,21 @@ impl<'a> Paths<'a> {
     }
 
     /// Reads the steps back from an arrival, with a run to `to` at the end if it is elsewhere.
-    fn trace(&self, arrival: u32, to: Option<u32>) -> Vec<Step> {
+    fn trace(&self, arrival: u32, to: Option<u32>) -> Vec<PathStep> {
         let mut steps = Vec::new();
         let arrivals = &self.search.arrivals;
         let mut here = arrivals[arrival as usize];
         if let Some(to) = to
             && here.node != to
         {
-            steps.push(Step::Run { from: here.node, to });
+            steps.push(PathStep::Run { from: here.node, to });
         }
         while here.edge != START {
             let parent = arrivals[here.parent as usize];
             let from = self.edges[here.edge as usize].from;
-            steps.push(Step::Edge(here.edge));
+            steps.push(PathStep::Edge(here.edge));
             if parent.node != from {
-                steps.push(Step::Run { from: parent.node, to: from });
+                steps.push(PathStep::Run { from: parent.node, to: from });
             }
             here = parent;
         }
@@ -211,7 +211,7 @@ impl<'a> Paths<'a> {
     }
 }
 
-impl Search {
+impl ShortestPathSearch {
     fn reset(&mut self, chains: &Chains) {
         for arrival in self.arrivals.drain(..) {
             self.seen[arrival.node as usize] = false;

@@ -1,7 +1,7 @@
 //! Compares the order engine with the plain way on many random graphs: Warshall's closure for
 //! reachability, breadth-first search in an explicit graph for lengths.
 
-use consistory_order::{ChainOrder, Chains, Edge, Inserted, Paths, Step, topological_order};
+use consistory_order::{ChainOrder, Chains, Edge, Inserted, PathStep, Paths, topological_order};
 use consistory_testkit::Random;
 
 /// Chains of random lengths over shuffled or consecutive nodes.
@@ -80,17 +80,17 @@ fn distances(chains: &Chains, edges: &[Edge]) -> Vec<Vec<usize>> {
     all
 }
 
-fn assert_walk(chains: &Chains, edges: &[Edge], from: u32, to: u32, steps: &[Step]) {
+fn assert_walk(chains: &Chains, edges: &[Edge], from: u32, to: u32, steps: &[PathStep]) {
     let mut here = from;
     for step in steps {
         here = match *step {
-            Step::Run { from, to } => {
+            PathStep::Run { from, to } => {
                 assert_eq!(from, here);
                 assert_eq!(chains.chain_of(from), chains.chain_of(to));
                 assert!(chains.place_of(from) < chains.place_of(to));
                 to
             }
-            Step::Edge(id) => {
+            PathStep::Edge(id) => {
                 assert_eq!(edges[id as usize].from, here);
                 edges[id as usize].to
             }
@@ -99,10 +99,10 @@ fn assert_walk(chains: &Chains, edges: &[Edge], from: u32, to: u32, steps: &[Ste
     assert_eq!(here, to);
 }
 
-fn start_of(edges: &[Edge], step: Step) -> u32 {
+fn start_of(edges: &[Edge], step: PathStep) -> u32 {
     match step {
-        Step::Run { from, .. } => from,
-        Step::Edge(id) => edges[id as usize].from,
+        PathStep::Run { from, .. } => from,
+        PathStep::Edge(id) => edges[id as usize].from,
     }
 }
 

@@ -4,7 +4,7 @@
 //! get an edge. Condon and Hu (2001, section 3.2) write such a graph as a string: a node gets an ID
 //! out of a bounded set, edges are pairs of IDs, and an ID that is given to another node is taken
 //! from the one that had it. A node whose last ID is gone can get no more edges. This module has
-//! the symbols, and a text form for people and pipes with a symbol a line:
+//! the symbols, and a text form for people and pipes with one symbol per line:
 //!
 //! ```text
 //! # Figure 3 of the paper

@@ -25,6 +25,12 @@ impl System {
         names
     }
 
+    /// Returns the lane of each entry of a state, by the lane's index in
+    /// [`lane_names`](Self::lane_names).
+    pub fn entry_lanes(&self) -> Vec<usize> {
+        self.lanes().slots.into_iter().map(|lane| lane as usize).collect()
+    }
+
     /// Finds the type whose values are the lanes.
     fn lane_type(&self) -> Option<TypeId> {
         if let Some(flow) = &self.flow {

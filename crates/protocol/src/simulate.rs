@@ -1,5 +1,6 @@
 //! Random runs of a protocol.
 
+use consistory_random::QuickRandom;
 use consistory_verdict::Budget;
 
 use crate::machine::stepper::{Fired, Serialization, Stepper};
@@ -23,14 +24,8 @@ const MAX_RULES_PER_OPERATION: usize = 200;
 ///
 /// The same seed gives the same run.
 pub fn simulate(system: &System, operations: usize, seed: u64) -> Simulation {
-    let mut random = seed;
-    let mut below = |bound: usize| {
-        random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound.max(1) as u64) as usize
-    };
+    let mut random = QuickRandom::new(seed);
+    let mut below = |bound: usize| random.below(bound);
     let mut stepper = Stepper::new(system, Serialization::Inferred, Budget::unlimited());
     let mut simulation = Simulation { effects: Vec::new(), fault: None };
     let starts = system.lowered.starts.len();

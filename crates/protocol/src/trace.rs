@@ -17,12 +17,14 @@ pub struct TraceNames {
     pub blocks: Vec<String>,
 }
 
-/// Makes the history of a run: the effect of its start state, then that of each rule.
+/// Builds the history of a run: the effect of its start state, then that of each rule.
 ///
 /// Only processors and blocks that an operation names have a session and a key. Stores have the
 /// values 1, 2 and so on. A load of an initial value finds 0; if the start state holds several, the
 /// others are -2, -3 and so on, and the first that is loaded from a block is the block's initial
-/// value. A load from a location that holds nothing finds -1, which nobody stores.
+/// value. A load of something undefined finds -1, which nobody stores. A load of what `clear` left in a
+/// location is not in the history: the value is a constant of the protocol, which may be that of a store
+/// or an initial one, and without values nothing can be said about it.
 pub fn history<'a>(
     names: &TraceNames,
     effects: impl IntoIterator<Item = &'a Effect>,
@@ -50,6 +52,7 @@ pub fn history<'a>(
         values.step(effect, &mut |operation, number| {
             let value = builder.int(number);
             match operation {
+                Operation::Load { from: Source::Location(_), .. } if number == -1 => {}
                 Operation::Load { proc, block, .. } => {
                     let is_initial = number == 0 || number < -1;
                     let is_first =

@@ -7,9 +7,9 @@
 
 mod support;
 
-use consistory_check::{Options as CheckOptions, StoreModel, decide_stored};
 use consistory_history::History;
 use consistory_protocol::{Explorer, Model, Options, Outcome, System, Unfinished, Violation};
+use consistory_registers::{Options as CheckOptions, StoreModel, decide_stored};
 use consistory_verdict::Verdict;
 use support::protocols::{RandomProtocol, Style};
 use support::{Random, cases};

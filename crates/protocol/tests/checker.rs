@@ -152,7 +152,7 @@ fn by_definition(symbols: &[Symbol]) -> bool {
     graph(symbols).is_some_and(|graph| is_acyclic_constraint_graph(&graph))
 }
 
-/// Makes a descriptor of an acyclic constraint graph: of the trace of a serial memory, in an order
+/// Builds a descriptor of an acyclic constraint graph: of the trace of a serial memory, in an order
 /// in which it did not happen.
 fn valid(random: &mut Random) -> Vec<Symbol> {
     let (processors, blocks, values) =

@@ -1,8 +1,8 @@
 //! Observer and checker, the witness of an exploration, and the whole constraint graph: one verdict.
 
-use consistory_check::{Options, StoreModel, decide_stored};
 use consistory_protocol::tracking::{Companion, Effect, Operation, Renaming, Shape, Source};
 use consistory_protocol::{Monitor, TraceNames, Witness, history};
+use consistory_registers::{Options, StoreModel, decide_stored};
 use consistory_verdict::Verdict;
 
 #[path = "support/machines.rs"]
@@ -104,7 +104,7 @@ impl Whole {
         (0..self.nodes.len()).filter(is_pending).collect()
     }
 
-    /// Says whether the pending stores have an order in which the graph is acyclic.
+    /// Returns whether the pending stores have an order in which the graph is acyclic.
     fn can_end(&self) -> bool {
         let pending = self.pending();
         if pending.is_empty() {

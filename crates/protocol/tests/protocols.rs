@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use consistory_check::{Options as CheckOptions, StoreModel, decide_stored};
 use consistory_diagnostic::Style;
 use consistory_history::{Action, History, HistoryBuilder};
 use consistory_protocol::tracking::{
@@ -15,6 +14,7 @@ use consistory_protocol::{
     Exploration, Explorer, Model, Monitor, Options, Outcome, System, TraceNames, Unfinished,
     Violation, Witness, history, simulate,
 };
+use consistory_registers::{Options as CheckOptions, StoreModel, decide_stored};
 use consistory_verdict::Verdict;
 
 #[path = "support/variants.rs"]
@@ -337,7 +337,7 @@ fn the_product_agrees_with_brute_force() {
             Some(if std::env::var_os("CONSISTORY_LARGE").is_some() { 20 * MOST } else { MOST });
         let options = Options { symmetry: false, states: most, ..options() };
         let brute = explore_with(&system, &everything, &options);
-        // What was not finished says nothing of a step behind its last level.
+        // What was not finished says nothing of a step after its last level.
         let depth = brute.progress.depth as usize;
         if matches!(brute.outcome, Outcome::Undecided { .. }) && expected == Verdict::Consistent {
             continue;

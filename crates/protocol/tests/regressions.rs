@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use consistory_check::{Options as CheckOptions, StoreModel, decide_stored};
 use consistory_history::History;
 use consistory_protocol::{Explorer, Model, Options, Outcome, Unfinished, Violation};
+use consistory_registers::{Options as CheckOptions, StoreModel, decide_stored};
 use consistory_verdict::Verdict;
 
 #[path = "support/variants.rs"]
@@ -36,7 +36,7 @@ fn verdict(name: &str, model: &Model, symmetry: bool, states: Option<u64>) -> &'
 fn each_regression_has_its_verdict() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/regressions");
     let paths = variants::protocols(&folder);
-    assert!(paths.len() >= 13);
+    assert!(paths.len() >= 15);
     for path in paths {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let text = variants::read(&path);

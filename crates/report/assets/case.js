@@ -9,8 +9,9 @@ const SVG = "http://www.w3.org/2000/svg";
 function el(name, attributes = {}, ...children) {
   const node = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
-    if (value === undefined || value === null || value === false) continue;
-    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    if (key.startsWith("aria-") && value !== undefined) node.setAttribute(key, String(value));
+    else if (value === undefined || value === null || value === false) continue;
+    else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
     else node.setAttribute(key, value === true ? "" : value);
   }
   node.append(...children.filter((child) => child !== null && child !== undefined));
@@ -39,38 +40,76 @@ const look = { palette: { "": ["#7a3e9d", "#cf9bef"] }, meanings: {} };
 
 // -------------------------------------------------------------------------------------- case
 
-const shown = { row: 0, step: 0, view: "", hidden: new Set(), timer: 0 };
+const shown = { row: 0, step: 0, scene: 0, beside: false, view: "", hidden: new Set(), timer: 0 };
+
+/** Words that tables print in a colour of their own. */
+const WORDS = new Set(["consistent", "violation", "undecided", "allowed", "forbidden", "separated", "implied", "holds", "fails", "unproved"]);
+
+function wordClass(text) {
+  const word = String(text).split(" ")[0];
+  return WORDS.has(word) ? word : "";
+}
 
 /** Builds the view of a case; `links` stands above its heading. */
 function caseView(data, links) {
-  shown.row = Math.max(0, data.rows.findIndex((row) => row.scene !== undefined && row.scene !== null && row.cells.some((cell) => String(cell).startsWith("violation"))));
+  const { left, picture } = caseParts(data, links);
+  return el("div", { class: "case" }, left, picture);
+}
+
+/** Chooses the row that is shown first: a violation with a picture, else any with a picture. */
+function firstRow(data) {
+  const pictured = (row) => (row.scenes ?? []).length > 0;
+  const wrong = data.rows.findIndex((row) => pictured(row) && row.cells.some((cell) => String(cell).startsWith("violation")));
+  if (wrong >= 0) return wrong;
+  const condition = data.columns.indexOf("condition");
+  const wanted = data.rows.findIndex((row) => pictured(row) && condition >= 0 && row.cells[condition]);
+  return wanted >= 0 ? wanted : Math.max(0, data.rows.findIndex(pictured));
+}
+
+/** Builds the two parts of a case: results and steps, and the pictures. */
+function caseParts(data, links, row) {
+  shown.row = row ?? firstRow(data);
   shown.hidden = new Set();
+  shown.beside = Boolean(data.beside);
   const facts = el("p", { class: "muted" }, data.facts.map(([name, value]) => `${name}: ${value}`).join(" · "));
-  const side = el("div");
-  const picture = el("section", { class: "picture", "aria-label": "picture" });
+  const side = el("div", { class: "side" });
+  const pictures = el("div", { class: "pictures" });
   const body = el("tbody");
+  const map = data.map === undefined ? null : data.scenes[data.map];
+  const mapPanel = map ? el("section", { class: "picture map", "aria-label": "map" }) : null;
   const choose = (row) => {
-    shown.row = row;
-    shown.step = 0;
-    shown.view = "";
+    if (row < 0 || row >= data.rows.length) return;
+    Object.assign(shown, { row, step: 0, scene: 0, view: "" });
     stop();
-    [...body.children].forEach((tr, i) => tr.setAttribute("aria-selected", i === row));
-    showRow(data, data.rows[row], side, picture);
+    [...body.children].forEach((tr, i) => (i === row ? tr.setAttribute("aria-current", "true") : tr.removeAttribute("aria-current")));
+    if (mapPanel) mapPanel.querySelectorAll("[data-edge]").forEach((g) => g.classList.toggle("lit", (data.links ?? [])[Number(g.dataset.edge)] === row));
+    showRow(data, data.rows[row], side, pictures);
   };
   data.rows.forEach((row, i) => {
     const cells = row.cells.map((value, column) => {
       const text = data.columns[column] === "time" ? duration(value) : String(value ?? "");
-      const content = column === 0 ? el("button", { onclick: (e) => { e.stopPropagation(); choose(i); } }, text) : text;
-      return el("td", { class: column === 1 ? text.split(" ")[0] : "" }, content);
+      const content = column === 0 ? el("button", { class: "plain", onclick: (e) => { e.stopPropagation(); choose(i); } }, text) : text;
+      return el("td", { class: wordClass(text) }, content);
     });
     body.append(el("tr", { class: "link", onclick: () => choose(i) }, ...cells));
   });
-  const table = el("table", {}, el("thead", {}, el("tr", {}, ...data.columns.map((name) => el("th", { scope: "col" }, name)))), body);
+  const table = el("div", { class: "results", tabindex: 0, role: "region", "aria-label": "results" },
+    el("table", {}, el("thead", {}, el("tr", {}, ...data.columns.map((name) => el("th", { scope: "col" }, name)))), body));
   const history = data.text ? el("details", { open: data.text.length < 1500 }, el("summary", {}, "input"), el("pre", { tabindex: 0 }, data.text), copyButton("copy", data.text)) : null;
   const recheck = data.recheck ? el("p", {}, el("span", { class: "muted" }, "Check it again: "), el("code", {}, data.recheck), " ", copyButton("copy", data.recheck)) : null;
-  const view = el("div", { class: "case" }, el("div", {}, links, el("h1", {}, data.title), facts, table, side, history, recheck), picture);
+  const left = el("div", {}, links ?? "", el("h1", {}, data.title), facts, table, side, history, recheck);
+  const picture = el("div", { class: "right" }, mapPanel, pictures, ...(data.charts ?? []).map(chart));
+  if (map) {
+    showPicture(map, mapPanel);
+    mapPanel.querySelectorAll("[data-edge]").forEach((g) => {
+      const row = (data.links ?? [])[Number(g.dataset.edge)];
+      if (row === undefined || row === null) return;
+      g.classList.add("choice");
+      g.addEventListener("click", () => choose(row));
+    });
+  }
   if (data.rows.length) choose(shown.row);
-  return view;
+  return { left, picture, choose };
 }
 
 function copyButton(name, text) {
@@ -78,7 +117,7 @@ function copyButton(name, text) {
     try {
       await navigator.clipboard.writeText(text);
     } catch {
-      const area = el("textarea", {}, text);
+      const area = el("textarea", { "aria-label": "text to copy" }, text);
       document.body.append(area);
       area.select();
       document.execCommand("copy");
@@ -90,14 +129,47 @@ function copyButton(name, text) {
   return button;
 }
 
-function showRow(data, row, side, picture) {
+function showRow(data, row, side, pictures) {
+  const scenes = (row.scenes ?? []).map((index) => data.scenes[index]);
   side.replaceChildren();
-  picture.replaceChildren();
-  const scene = row.scene === undefined || row.scene === null ? null : data.scenes[row.scene];
-  if (scene && scene.scene.steps.length) side.append(stepper(scene, picture));
+  pictures.replaceChildren();
+  shown.go = null;
+  if (!scenes.length) pictures.append(el("p", { class: "muted empty" }, row.text ? "This result has no picture; the explanation says it in words." : "This result has no picture."));
+  const steps = el("div");
+  side.append(steps);
+  let panels = [];
+  const activate = (index) => {
+    shown.scene = index;
+    stop();
+    steps.replaceChildren();
+    panels.forEach(({ scene, panel }) => panel.classList.toggle("active", panels.length > 1 && scene === scenes[index]));
+    const at = panels.find(({ scene }) => scene === scenes[index]);
+    shown.zoom = at?.zoom();
+    if (at && scenes[index].scene.steps.length) steps.append(stepper(scenes[index], at.panel));
+  };
+  const arrange = () => {
+    pictures.replaceChildren();
+    const isMany = scenes.length > 1;
+    if (isMany) {
+      const tabs = scenes.map((scene, i) => el("button", { "aria-pressed": !shown.beside && i === shown.scene, onclick: () => { shown.beside = false; shown.scene = i; arrange(); } }, scene.scene.title));
+      pictures.append(el("div", { class: "tools", role: "group", "aria-label": "pictures" }, ...tabs,
+        el("button", { "aria-pressed": shown.beside, onclick: () => { shown.beside = !shown.beside; arrange(); } }, "side by side")));
+    }
+    const visible = isMany && shown.beside ? scenes : scenes.slice(shown.scene, shown.scene + 1);
+    panels = visible.map((scene) => {
+      const panel = el("section", { class: "picture", "aria-label": scene.scene.title });
+      let zoom = showPicture(scene, panel);
+      panel.addEventListener("redrawn", (e) => { zoom = e.detail; shown.zoom = zoom; });
+      panel.addEventListener("pointerdown", () => { if (panels.length > 1 && scenes[shown.scene] !== scene) activate(scenes.indexOf(scene)); });
+      return { scene, panel, zoom: () => zoom };
+    });
+    pictures.append(el("div", { class: "panels" }, ...panels.map(({ panel }) => panel)));
+    activate(shown.scene);
+  };
+  if (scenes.length) arrange();
   if (row.text) {
-    const details = el("details", { open: !(scene && scene.scene.steps.length) }, el("summary", {}, "explanation"), el("pre", { tabindex: 0 }, row.text), copyButton("copy as text", row.text));
-    side.append(details);
+    const hasSteps = scenes.some((scene) => scene.scene.steps.length);
+    side.append(el("details", { open: !hasSteps }, el("summary", {}, "explanation"), el("pre", { tabindex: 0 }, row.text), copyButton("copy as text", row.text)));
   }
   if (row.certificate) {
     const json = JSON.stringify(row.certificate);
@@ -105,8 +177,62 @@ function showRow(data, row, side, picture) {
     const url = URL.createObjectURL(new Blob([json], { type: "application/json" }));
     side.append(el("p", {}, el("a", { href: url, download: name }, "download the certificate")));
   }
-  if (scene) showPicture(scene, picture);
-  else picture.append(el("p", { class: "muted" }, "This result has no picture."));
+}
+
+// ------------------------------------------------------------------------------------ charts
+
+const LINES = [["#0b62a8", "#6cb8f5"], ["#c2410c", "#ff8a5c"], ["#5b6570", "#aab4bf"], ["#00795f", "#35c9a5"]];
+
+/** Draws measurements over time as lines, with bands where something was done to the system. */
+function chart(data) {
+  const [width, height, left, bottom] = [900, 190, 56, 22];
+  const length = Math.max(1, ...data.series.map(([, values]) => values.length));
+  const seconds = Math.max(length * data.interval, ...data.bands.map(([, , end]) => end));
+  const top = Math.max(1e-9, ...data.series.flatMap(([, values]) => values.filter((v) => v !== null)));
+  const step = 10 ** Math.floor(Math.log10(top));
+  const most = [1, 2, 5, 10].map((k) => k * step).find((v) => v >= top) ?? top;
+  const x = (time) => left + (time / seconds) * (width - left - 12);
+  const y = (value) => 20 + (1 - value / most) * (height - bottom - 20);
+  const svg = svgEl("svg", { role: "img", class: "chart", viewBox: `0 0 ${width} ${height}`, "aria-label": `${data.title}, at most ${most} ${data.unit}` });
+  const write = (at, text, anchor, name) => {
+    const node = svgEl("text", { x: at[0], y: at[1], "text-anchor": anchor, class: name });
+    node.textContent = text;
+    svg.append(node);
+  };
+  let free = -1;
+  data.bands.forEach(([label, from, to]) => {
+    const box = svgEl("rect", { class: "band", x: x(from), y: 14, width: Math.max(2, x(to) - x(from)), height: height - bottom - 14 });
+    hint(box, `${label}\n${from.toFixed(2)} s to ${to.toFixed(2)} s`);
+    svg.append(box);
+    // A label that would run into the one before it is in the hint only.
+    if (x(from) >= free && x(from) + label.length * 6.2 < width) {
+      write([x(from) + 2, 11], label, "start", "band-name");
+      free = x(from) + label.length * 6.2 + 8;
+    }
+  });
+  for (const part of [0, 0.5, 1]) {
+    svg.append(svgEl("path", { class: "grid", d: `M${left} ${y(most * part)}H${width - 12}` }));
+    write([left - 6, y(most * part) + 4], `${+(most * part).toPrecision(3)}`, "end", "tick");
+  }
+  for (let i = 0; i <= 5; i++) write([x((seconds * i) / 5), height - 6], `${+((seconds * i) / 5).toFixed(1)} s`, i === 5 ? "end" : "middle", "tick");
+  data.series.forEach(([name, values], i) => {
+    let d = "";
+    let pen = "M";
+    values.forEach((value, k) => {
+      if (value === null) return (pen = "M");
+      d += `${pen}${x((k + 1) * data.interval).toFixed(1)} ${y(value).toFixed(1)}`;
+      pen = "L";
+    });
+    const line = svgEl("path", { class: "series", d, stroke: LINES[i % LINES.length][isDark.matches ? 1 : 0] });
+    hint(line, name);
+    svg.append(line);
+  });
+  const legend = data.series.map(([name], i) => {
+    const swatch = el("span", { class: "swatch" });
+    swatch.style.background = LINES[i % LINES.length][isDark.matches ? 1 : 0];
+    return el("span", { class: "relation" }, swatch, name);
+  });
+  return el("section", { class: "picture", "aria-label": data.title }, el("h2", {}, `${data.title} (${data.unit})`), el("div", { class: "tools" }, ...legend), svg);
 }
 
 // ------------------------------------------------------------------------------------- steps
@@ -116,12 +242,14 @@ function stop() {
   shown.timer = 0;
 }
 
-/** Builds the list of steps with a slider and buttons. */
+/** Builds the list of steps with a slider and buttons, and the state after the current step. */
 function stepper(scene, picture) {
   const steps = scene.scene.steps;
-  const items = steps.map((step, i) => el("li", { onclick: () => go(i + 1) }, step.sentence));
+  const items = steps.map((step, i) => el("li", {}, el("button", { class: "plain", onclick: () => go(i + 1) }, step.sentence)));
   const slider = el("input", { type: "range", min: 0, max: steps.length, value: 0, "aria-label": "step", oninput: (e) => go(Number(e.target.value)) });
   const where = el("span", { class: "muted", role: "status" });
+  const hasState = steps.some((step) => step.state);
+  const state = el("div", { class: "state" });
   const play = el("button", { id: "play", onclick: () => {
     if (shown.timer) return stop(), (play.textContent = "play");
     play.textContent = "pause";
@@ -138,6 +266,7 @@ function stepper(scene, picture) {
     items.forEach((item, i) => (i + 1 === shown.step ? item.setAttribute("aria-current", "step") : item.removeAttribute("aria-current")));
     if (shown.step) items[shown.step - 1].scrollIntoView({ block: "nearest" });
     light(scene, picture);
+    if (hasState) state.replaceChildren(stateTable(steps, shown.step));
   };
   shown.go = go;
   const buttons = el("div", { class: "tools" },
@@ -145,8 +274,32 @@ function stepper(scene, picture) {
     el("button", { id: "next", onclick: () => go(shown.step + 1), title: "next step ( n )" }, "next"),
     play, slider, where);
   queueMicrotask(() => go(0));
-  return el("section", { "aria-label": "steps" }, el("h2", {}, "Step by step"), buttons, el("ol", { class: "steps" }, ...items));
+  return el("section", { "aria-label": "steps" }, el("h2", {}, "Step by step"), buttons, state, el("ol", { class: "steps" }, ...items));
 }
+
+/** Entries of a state that are shown without being asked for. */
+const FEW_ENTRIES = 8;
+
+/** Builds the table of the state after a step; what the step changed stands out. */
+function stateTable(steps, step) {
+  const state = steps[step - 1]?.state;
+  if (!state) return el("p", { class: "muted" }, step ? "" : "Step through to see the state after each step.");
+  const before = new Map(steps[step - 2]?.state ?? []);
+  const isChanged = ([name, value]) => step > 1 && before.get(name) !== value;
+  const line = ([name, value]) => {
+    const old = before.get(name);
+    const changed = isChanged([name, value]);
+    return el("tr", changed ? { class: "changed" } : {}, el("th", { scope: "row" }, name),
+      el("td", {}, changed && old !== undefined ? el("span", { class: "muted" }, `${old} → `) : "", value));
+  };
+  const table = (lines) => el("table", { class: "state" }, el("tbody", {}, ...lines.map(line)));
+  if (state.length <= FEW_ENTRIES) return table(state);
+  const changed = state.filter(isChanged);
+  const all = el("details", { open: stateTable.isOpen }, el("summary", {}, `all ${state.length} entries of the state`), table(state));
+  all.addEventListener("toggle", () => (stateTable.isOpen = all.open));
+  return el("div", {}, changed.length ? table(changed) : el("p", { class: "muted" }, step > 1 ? "The state is as before." : "The start state."), all);
+}
+stateTable.isOpen = false;
 
 /** Highlights what the current step is about: its edges, their premises, its nodes. */
 function light(scene, picture) {
@@ -165,6 +318,7 @@ function light(scene, picture) {
     }
   }
   for (const node of nodes) svg.querySelector(`[data-node="${node}"]`)?.classList.add("lit");
+  svg.reveal?.([...nodes]);
 }
 
 // ----------------------------------------------------------------------------------- picture
@@ -177,14 +331,20 @@ function colour(relation) {
 }
 
 function showPicture(scene, picture) {
+  if (!scene.scene.nodes.length) {
+    picture.append(el("h2", {}, scene.scene.title), el("p", { class: "muted empty" }, scene.scene.caption));
+    return { by() {}, fit() {} };
+  }
   const views = Object.keys(scene.views);
-  if (!shown.view || !scene.views[shown.view]) shown.view = views[0];
-  const view = scene.views[shown.view];
+  // Where time is all there is to see, it is seen first.
+  const first = scene.views.time && !scene.scene.edges.length ? "time" : views[0];
+  const chosen = scene.views[shown.view] ? shown.view : first;
+  const view = scene.views[chosen];
   const stage = el("div", { class: "stage" });
-  const svg = draw(scene.scene, view, shown.view === "time");
+  const svg = draw(scene.scene, view, chosen === "time");
   stage.append(svg);
   const relations = [...new Set(scene.scene.edges.map((edge) => edge.relation))].filter(Boolean);
-  const boxes = shown.view === "time" ? [] : relations.map((relation) => {
+  const boxes = chosen === "time" || relations.length > 12 || scene.views.lattice ? [] : relations.map((relation) => {
     const box = el("input", { type: "checkbox", checked: !shown.hidden.has(relation), onchange: (e) => {
       e.target.checked ? shown.hidden.delete(relation) : shown.hidden.add(relation);
       svg.querySelectorAll("[data-relation]").forEach((g) => { if (g.dataset.relation === relation) g.style.display = e.target.checked ? "" : "none"; });
@@ -196,14 +356,14 @@ function showPicture(scene, picture) {
   });
   const zoom = panAndZoom(svg, view);
   const tools = el("div", { class: "tools", role: "toolbar", "aria-label": "picture" },
-    ...(views.length > 1 ? views.map((name) => el("button", { "aria-pressed": name === shown.view, onclick: () => { shown.view = name; picture.replaceChildren(); showPicture(scene, picture); light(scene, picture); } }, name === "time" ? "time view" : name === "order" ? "order view" : name)) : []),
+    ...(views.length > 1 ? views.map((name) => el("button", { "aria-pressed": name === chosen, onclick: () => { shown.view = name; picture.replaceChildren(); const zoom = showPicture(scene, picture); light(scene, picture); picture.dispatchEvent(new CustomEvent("redrawn", { detail: zoom })); } }, name === "time" ? "time view" : name === "order" ? "order view" : name)) : []),
     el("button", { onclick: () => zoom.by(1.25), "aria-label": "zoom in", title: "zoom in ( + )" }, "+"),
     el("button", { onclick: () => zoom.by(0.8), "aria-label": "zoom out", title: "zoom out ( - )" }, "−"),
     el("button", { onclick: zoom.fit, title: "fit ( 0 )" }, "fit"),
     ...boxes);
-  shown.zoom = zoom;
   picture.append(el("h2", {}, scene.scene.title), scene.scene.caption ? el("p", { class: "muted" }, scene.scene.caption) : "", tools, stage,
     ...scene.scene.notes.map((note) => el("p", { class: "muted" }, note)));
+  return zoom;
 }
 
 /** Draws a view; the geometry was computed when the report was written. */
@@ -255,7 +415,8 @@ function drawEdge(scene, i, route) {
   const from = scene.nodes[edge.from].id;
   const to = scene.nodes[edge.to].id;
   const meaning = look.meanings[edge.relation];
-  hint(group, `${from} → ${to} (${edge.relation}${meaning ? `: ${meaning}` : ""})${edge.why ? `\n${edge.why}` : ""}`);
+  const relation = edge.relation ? ` (${edge.relation}${meaning ? `: ${meaning}` : ""})` : "";
+  hint(group, `${from} → ${to}${relation}${edge.why ? `\n${edge.why}` : ""}`);
   return group;
 }
 
@@ -293,7 +454,6 @@ function rounded(points) {
 
 /** Shows a text beside the pointer while it is over a part of the picture. */
 function hint(node, text) {
-  node.append(Object.assign(svgEl("title"), { textContent: text }));
   node.addEventListener("pointermove", (e) => {
     const tip = document.getElementById("tip");
     tip.textContent = text;
@@ -308,7 +468,7 @@ function panAndZoom(svg, view) {
   let box = { x: 0, y: 0, w: view.width, h: view.height };
   const apply = () => svg.setAttribute("viewBox", `${box.x} ${box.y} ${box.w} ${box.h}`);
   const by = (factor, at = { x: box.x + box.w / 2, y: box.y + box.h / 2 }) => {
-    const w = Math.min(view.width * 4, Math.max(40, box.w / factor));
+    const w = Math.min(Math.max(view.width, view.height) * 4, Math.max(40, box.w / factor));
     const scale = w / box.w;
     box = { x: at.x - (at.x - box.x) * scale, y: at.y - (at.y - box.y) * scale, w, h: box.h * scale };
     apply();
@@ -318,10 +478,43 @@ function panAndZoom(svg, view) {
     box.y += dy * box.h;
     apply();
   };
-  const fit = () => {
-    box = { x: 0, y: 0, w: view.width, h: view.height };
+  /** Shows the picture from its top left corner on at a scale; what is smaller than the stage is centred. */
+  const at = (scale) => {
+    const [w, h] = [svg.clientWidth / scale, svg.clientHeight / scale];
+    box = { x: w > view.width ? (view.width - w) / 2 : 0, y: 0, w, h };
     apply();
   };
+  const whole = () => Math.min(LARGEST_SCALE, svg.clientWidth / view.width, svg.clientHeight / view.height);
+  const fit = () => at(whole());
+  /** Shows the whole picture if it is readable then, else its beginning. */
+  const start = () => {
+    const stage = svg.parentElement;
+    const width = stage?.clientWidth;
+    if (!width) return;
+    const natural = view.height * Math.min(LARGEST_SCALE, width / view.width);
+    stage.style.height = `${Math.round(Math.max(150, Math.min(natural + 4, innerHeight * 0.72)))}px`;
+    at(Math.max(whole(), Math.min(SMALLEST_SCALE, width / view.width * 1.6)));
+  };
+  /** Moves the picture so that some nodes are seen. */
+  const reveal = (nodes) => {
+    const boxes = nodes.map((node) => view.nodes[node]).filter(Boolean);
+    if (!boxes.length) return;
+    const range = (from, size, low, high) => {
+      if (low < from) return low - 12;
+      if (high > from + size) return Math.min(low - 12, high - size + 12);
+      return from;
+    };
+    box.x = range(box.x, box.w, Math.min(...boxes.map((b) => b[0])), Math.max(...boxes.map((b) => b[0] + b[2])));
+    box.y = range(box.y, box.h, Math.min(...boxes.map((b) => b[1])), Math.max(...boxes.map((b) => b[1] + b[3])));
+    apply();
+  };
+  let seen = 0;
+  const watcher = new ResizeObserver(() => {
+    const width = svg.parentElement?.clientWidth ?? 0;
+    if (width && width !== seen) start();
+    seen = width;
+  });
+  queueMicrotask(() => svg.parentElement && watcher.observe(svg.parentElement));
   const point = (e) => {
     const at = new DOMPoint(e.clientX, e.clientY).matrixTransform(svg.getScreenCTM().inverse());
     return { x: at.x, y: at.y };
@@ -332,12 +525,16 @@ function panAndZoom(svg, view) {
     by(e.deltaY < 0 ? 1.15 : 1 / 1.15, point(e));
   }, { passive: false });
   svg.addEventListener("pointerdown", (e) => {
-    grabbed = point(e);
-    svg.setPointerCapture(e.pointerId);
-    svg.classList.add("dragging");
+    grabbed = { ...point(e), left: e.clientX, top: e.clientY };
   });
   svg.addEventListener("pointermove", (e) => {
     if (!grabbed) return;
+    if (!svg.classList.contains("dragging")) {
+      // A click is no drag: it must reach what it is on.
+      if (Math.hypot(e.clientX - grabbed.left, e.clientY - grabbed.top) < 4) return;
+      svg.setPointerCapture(e.pointerId);
+      svg.classList.add("dragging");
+    }
     const at = point(e);
     box.x += grabbed.x - at.x;
     box.y += grabbed.y - at.y;
@@ -356,8 +553,13 @@ function panAndZoom(svg, view) {
       move(...moves[e.key]);
     }
   });
+  svg.reveal = reveal;
   return { by, fit };
 }
+
+/** Pictures are not blown up beyond the first, nor shrunk below the second until one asks for it. */
+const LARGEST_SCALE = 1.35;
+const SMALLEST_SCALE = 0.8;
 
 /** Handles the keys that pictures and steps share; returns whether the key was one of them. */
 function pictureKey(e) {

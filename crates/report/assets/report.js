@@ -3,7 +3,7 @@
 
 const overview = JSON.parse(document.getElementById("overview").textContent);
 const chunks = new Map();
-Object.assign(look, { palette: overview.palette, meanings: overview.meanings });
+Object.assign(look, overview.look);
 
 /** Unpacks the detail of a case: chunks of cases are stored compressed. */
 async function detailOf(index) {
@@ -66,7 +66,7 @@ function showOverview() {
         const isVerdict = column >= overview.fixed;
         const isNumber = typeof value === "number";
         const text = isNumber ? value.toLocaleString("en") : String(value);
-        const name = isVerdict ? text.split(" ")[0] : "";
+        const name = isVerdict ? wordClass(text) : "";
         const content = column === 0 ? el("a", { href: `#/case/${i}` }, text) : text;
         return el("td", { class: isNumber ? "number" : name }, content);
       });
@@ -124,7 +124,7 @@ function counts() {
   const others = [...new Set(tally.flatMap((t) => [...t.keys()]))].filter((k) => k && !kinds.includes(k)).slice(0, 6);
   const all = [...kinds, ...others].filter((kind) => tally.some((t) => t.has(kind)));
   return el("table", {}, el("caption", { class: "muted" }, "counts"),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, ""), ...all.map((kind) => el("th", { scope: "col", class: "number" }, kind)))),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "model"), ...all.map((kind) => el("th", { scope: "col", class: "number" }, kind)))),
     el("tbody", {}, ...models.map((model, column) => el("tr", {}, el("th", { scope: "row" }, model),
       ...all.map((kind) => el("td", { class: `number ${tally[column].has(kind) ? kind : "muted"}` }, (tally[column].get(kind) ?? 0).toLocaleString("en")))))));
 }

@@ -34,6 +34,7 @@ fn main() -> io::Result<()> {
         sentence: sentence.into(),
         edges: edges.into(),
         nodes: vec![],
+        state: vec![],
     };
     scene.steps = vec![
         step("t0 wrote x=1 (t0:0), then wrote y=1 (t0:1).", &[0]),
@@ -41,7 +42,7 @@ fn main() -> io::Result<()> {
         step("t1:1 read x=0, the initial value, so it happened before t0:0 overwrote it.", &[3]),
     ];
     let row = ResultRow {
-        scene: Some(0),
+        scenes: vec![0],
         text: "The history violates cc.".into(),
         ..ResultRow::new(["cc".into(), "violation".into(), 0.08.into()])
     };

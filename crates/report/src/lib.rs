@@ -26,16 +26,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use consistory_scene::{Scene, colours, meaning, order_view, time_view};
+use consistory_scene::{Scene, colours, lattice_view, meaning, order_view, time_view};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 const HEAD: &str = include_str!("../assets/report.html");
-const STYLE: &str = include_str!("../assets/report.css");
-/// What reports and the local page share.
-const CASE: &str = include_str!("../assets/case.js");
+/// Style sheet of reports, which the local page shares.
+pub const STYLE: &str = include_str!("../assets/report.css");
+/// Program that shows a case, which reports and the local page share.
+pub const CASE_PROGRAM: &str = include_str!("../assets/case.js");
 const PROGRAM: &str = include_str!("../assets/report.js");
 
 /// How many cases are compressed together: a page unpacks one chunk at a time.
@@ -54,6 +55,18 @@ pub struct Case {
     pub rows: Vec<ResultRow>,
     /// Pictures; rows refer to them by index.
     pub scenes: Vec<Picture>,
+    /// Whether the pictures of a row stand beside each other at first, rather than one at a time.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub beside: bool,
+    /// Index of a picture that stands above those of the rows and leads to them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub map: Option<usize>,
+    /// For each edge of the map, the index of the row that it leads to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Option<usize>>,
+    /// Measurements over time, which stand below the pictures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub charts: Vec<Chart>,
     /// The input as text; empty if it is too long to be useful.
     pub text: String,
     /// Command that checks the results again.
@@ -69,14 +82,29 @@ impl Case {
     }
 }
 
+/// Measurements over time, with the spans in which something was done to the system.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Chart {
+    /// Heading.
+    pub title: String,
+    /// Unit of the values.
+    pub unit: String,
+    /// Distance between two values, in seconds; the first value is at the first distance.
+    pub interval: f64,
+    /// Names and values of the lines; a value that is not known is left out of its line.
+    pub series: Vec<(String, Vec<Option<f64>>)>,
+    /// Labels, starts and ends of spans of time, in seconds.
+    pub bands: Vec<(String, f64, f64)>,
+}
+
 /// One result of a case.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ResultRow {
     /// A value per column: texts or numbers.
     pub cells: Vec<Value>,
-    /// Index of its picture.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scene: Option<usize>,
+    /// Indices of its pictures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scenes: Vec<usize>,
     /// Explanation in sentences.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
@@ -99,6 +127,19 @@ pub struct Picture {
     views: BTreeMap<&'static str, consistory_scene::View>,
 }
 
+impl Picture {
+    /// Lays a scene out as a Hasse diagram.
+    pub fn lattice(scene: Scene) -> Self {
+        let views = BTreeMap::from([("lattice", lattice_view(&scene))]);
+        Picture { scene, views }
+    }
+
+    /// Returns the scene.
+    pub fn scene(&self) -> &Scene {
+        &self.scene
+    }
+}
+
 impl From<Scene> for Picture {
     /// Lays the scene out: in order, and in time if its nodes have times.
     fn from(scene: Scene) -> Self {
@@ -112,6 +153,8 @@ impl From<Scene> for Picture {
 pub struct ReportWriter<W: Write> {
     out: W,
     title: String,
+    /// Name of the overview's column of numbers.
+    counted: String,
     /// Columns of the overview after name and size, in the order of their first use.
     columns: Vec<String>,
     overview: Vec<OverviewLine>,
@@ -137,12 +180,20 @@ impl<W: Write> ReportWriter<W> {
         Ok(ReportWriter {
             out,
             title: title.to_owned(),
+            counted: "operations".to_owned(),
             columns: Vec::new(),
             overview: Vec::new(),
             waiting: Vec::new(),
             chunks: 0,
             relations: BTreeSet::new(),
         })
+    }
+
+    /// Names what the numbers of the cases count; operations unless it is called.
+    #[must_use]
+    pub fn counting(mut self, what: &str) -> Self {
+        self.counted = what.to_owned();
+        self
     }
 
     /// Adds a case of `size` operations with one word per model for the overview.
@@ -176,7 +227,7 @@ impl<W: Write> ReportWriter<W> {
         if !self.waiting.is_empty() {
             self.write_chunk()?;
         }
-        let mut columns = vec!["source", "operations"];
+        let mut columns = vec!["source", self.counted.as_str()];
         columns.extend(self.columns.iter().map(String::as_str));
         let lines = self.overview.iter().map(|line| {
             let mut cells = vec![Value::from(line.name.as_str()), line.size.into()];
@@ -187,22 +238,16 @@ impl<W: Write> ReportWriter<W> {
             Value::from(cells)
         });
         let cases: Vec<Value> = lines.collect();
-        let mut palette: BTreeMap<&str, [&str; 2]> = BTreeMap::new();
-        let mut meanings: BTreeMap<&str, &str> = BTreeMap::new();
-        for relation in self.relations.iter().map(String::as_str).chain([""]) {
-            let found = colours(relation);
-            palette.insert(relation, [found.light, found.dark]);
-            meanings.insert(relation, meaning(relation));
-        }
+        let look = look(self.relations.iter().map(String::as_str));
         let overview = json!({
             "title": self.title, "about": about, "columns": columns, "fixed": 2,
-            "cases": cases, "chunk": CASES_PER_CHUNK, "palette": palette, "meanings": meanings,
+            "cases": cases, "chunk": CASES_PER_CHUNK, "look": look,
         });
         let overview = for_script(&serde_json::to_string(&overview)?);
         write!(
             self.out,
             "<script type=\"application/json\" id=\"overview\">{overview}</script>\n\
-             <script>\n{CASE}</script>\n<script>\n{PROGRAM}</script>\n</body>\n</html>\n"
+             <script>\n{CASE_PROGRAM}</script>\n<script>\n{PROGRAM}</script>\n</body>\n</html>\n"
         )?;
         self.out.flush()?;
         Ok(self.out)
@@ -222,6 +267,23 @@ impl<W: Write> ReportWriter<W> {
         self.waiting.clear();
         Ok(())
     }
+}
+
+/// Returns the colours and meanings of the relations of some cases, as a page needs them.
+pub fn look_of(cases: &[Case]) -> Value {
+    let edges = cases.iter().flat_map(|case| &case.scenes).flat_map(|picture| &picture.scene.edges);
+    look(edges.map(|edge| edge.relation.as_str()))
+}
+
+fn look<'a>(relations: impl Iterator<Item = &'a str>) -> Value {
+    let mut palette: BTreeMap<&str, [&str; 2]> = BTreeMap::new();
+    let mut meanings: BTreeMap<&str, &str> = BTreeMap::new();
+    for relation in relations.chain([""]) {
+        let found = colours(relation);
+        palette.insert(relation, [found.light, found.dark]);
+        meanings.insert(relation, meaning(relation));
+    }
+    json!({ "palette": palette, "meanings": meanings })
 }
 
 /// Escapes text for HTML.

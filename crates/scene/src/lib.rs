@@ -1,8 +1,8 @@
 //! A picture as data: nodes in lanes, edges with their evidence, bands of time, steps of a proof.
 //!
 //! A [`Scene`] says what is shown and nothing about where. [`order_view`] places its nodes in
-//! columns, one per lane, with routed edges; [`time_view`] places them as bars along a time axis.
-//! Both return a [`View`], which the back ends draw: [`svg`] as a static picture, [`View`]'s
+//! columns, one per lane, with routed edges; [`time_view`] places them as bars along a time axis;
+//! [`lattice_view`] draws a Hasse diagram. All return a [`View`], which the back ends draw: [`svg`] as a static picture, [`View`]'s
 //! serialized form for the interactive page. [`dot`] and [`text`] need no coordinates and take the
 //! scene itself.
 //!
@@ -12,9 +12,9 @@
 //!
 //! # Guarantees
 //!
-//! In an order view no label overlaps another label, a node or the line of another edge, and no
-//! edge runs over a node. The layout reserves room for each of them, so this holds by
-//! construction (see [`order_view`]); `tests/random_scenes.rs` checks it on random scenes.
+//! In an order view and in a lattice view no label overlaps another label, a node or the line of
+//! another edge, and no edge runs over a node. The layouts reserve room for each of them, so this
+//! holds by construction; `tests/random_scenes.rs` checks it on random scenes.
 //!
 //! ```
 //! use consistory_scene::{Edge, Lane, Node, Scene, order_view, svg};
@@ -29,6 +29,7 @@
 mod geometry;
 mod palette;
 
+mod lattice_layout;
 mod order_layout;
 mod time_layout;
 
@@ -40,6 +41,7 @@ use serde::Serialize;
 
 pub use dot::dot;
 pub use geometry::{Point, Rect};
+pub use lattice_layout::lattice_view;
 pub use order_layout::order_view;
 pub use palette::{Colours, colours, meaning};
 pub use svg::{sheet, svg};
@@ -232,6 +234,16 @@ pub struct Step {
     pub edges: Vec<usize>,
     /// Indices of the nodes that it is about.
     pub nodes: Vec<usize>,
+    /// Names and values of the state after the step; empty if the step is not about a state.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub state: Vec<(String, String)>,
+}
+
+impl Step {
+    /// Builds a step about some nodes.
+    pub fn new(sentence: impl Into<String>, nodes: Vec<usize>) -> Self {
+        Step { sentence: sentence.into(), nodes, ..Step::default() }
+    }
 }
 
 /// A scene's geometry: where everything stands.

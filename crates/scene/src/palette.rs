@@ -21,6 +21,8 @@ pub fn colours(relation: &str) -> Colours {
         "ww" | "co" | "coe" | "st" | "wst" => ("#8f6400", "#f0b429"),
         "rw" | "fr" | "fre" => ("#c2410c", "#ff8a5c"),
         "rt" => ("#0b62a8", "#6cb8f5"),
+        // Lines without a name, and the numbers on the lines of a lattice.
+        name if !name.starts_with(char::is_alphabetic) => ("#5b6570", "#aab4bf"),
         _ => ("#7a3e9d", "#cf9bef"),
     };
     Colours { light, dark }

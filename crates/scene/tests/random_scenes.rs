@@ -1,8 +1,9 @@
-//! Order views of random scenes: no label overlaps a label, a node or another edge's line, no edge
+//! Views of random scenes: no label overlaps a label, a node or another edge's line, no edge
 //! runs over a node, and every text fits its box.
 
 use consistory_scene::{
-    Edge, Emphasis, Lane, Node, NodeKind, Point, Scene, order_view, svg, time_view,
+    Edge, Emphasis, Lane, Node, NodeKind, Point, Scene, lattice_view, order_view, svg, text,
+    time_view,
 };
 
 /// A small linear generator; the tests need variety, not quality.
@@ -50,6 +51,55 @@ fn random_scene(random: &mut Random, kind: usize) -> Scene {
     scene
 }
 
+/// A scene as runs of protocols have them: one row per step, boxes of several lines, lines without
+/// names to what the step changes elsewhere.
+fn random_run(random: &mut Random) -> Scene {
+    let mut scene = Scene::new("run");
+    let lanes = 1 + random.below(5);
+    scene.lanes = (0..lanes).map(|lane| Lane::new(format!("Proc_{lane}"))).collect();
+    for step in 0..1 + random.below(14) {
+        let actor = random.below(lanes);
+        let head = scene.nodes.len();
+        let lines = |random: &mut Random| -> Vec<String> {
+            (0..1 + random.below(9)).map(|i| format!("cache[{step}][{i}].state: I → S")).collect()
+        };
+        let node = Node::new(format!("step {step}"), actor, step, "");
+        scene.nodes.push(Node { lines: lines(random), ..node });
+        for lane in (0..lanes).filter(|&lane| lane != actor) {
+            if random.below(2) == 0 {
+                scene.edges.push(Edge::new(head, scene.nodes.len(), ""));
+                let node = Node::new(format!("step {step} at {lane}"), lane, step, "");
+                scene.nodes.push(Node { lines: lines(random), ..node });
+            }
+        }
+    }
+    scene
+}
+
+/// A scene as executions of litmus tests have them: program order down each lane, and the relations
+/// of memory between any two events.
+fn random_execution(random: &mut Random) -> Scene {
+    let mut scene = Scene::new("execution");
+    let threads = 1 + random.below(5);
+    scene.lanes = (0..threads).map(|thread| Lane::new(format!("P{thread}"))).collect();
+    for thread in 0..threads {
+        for row in 0..1 + random.below(5) {
+            let index = scene.nodes.len();
+            let node = Node::new(format!("P{thread}:{row}"), thread, row, format!("R x{index}=0"));
+            scene.nodes.push(Node { place: Some(index + 1), ..node });
+            if row > 0 {
+                scene.edges.push(Edge::new(index - 1, index, "po"));
+            }
+        }
+    }
+    let count = scene.nodes.len();
+    for _ in 0..random.below(2 * count) {
+        let relation = ["rf", "co", "fr"][random.below(3)];
+        scene.edges.push(Edge::new(random.below(count), random.below(count), relation));
+    }
+    scene
+}
+
 fn segments(points: &[Point]) -> impl Iterator<Item = (Point, Point)> {
     points.windows(2).map(|pair| (pair[0], pair[1]))
 }
@@ -57,16 +107,20 @@ fn segments(points: &[Point]) -> impl Iterator<Item = (Point, Point)> {
 #[test]
 fn nothing_overlaps_in_an_order_view() {
     let mut random = Random(1);
-    for kind in 0..3 {
+    for kind in 0..5 {
         for number in 0..200 {
-            let scene = random_scene(&mut random, kind);
+            let scene = match kind {
+                3 => random_run(&mut random),
+                4 => random_execution(&mut random),
+                kind => random_scene(&mut random, kind),
+            };
             let view = order_view(&scene);
             let place = || format!("kind {kind}, scene {number}:\n{scene:?}");
             let nodes: Vec<_> = view.nodes.iter().map(|rect| rect.unwrap()).collect();
             for (i, a) in nodes.iter().enumerate() {
                 assert!(a.x >= 0.0 && a.x + a.w <= view.width, "{}", place());
                 assert!(a.y >= 0.0 && a.y + a.h <= view.height, "{}", place());
-                let longest = scene.nodes[i].lines.iter().map(String::len).max().unwrap();
+                let longest = scene.nodes[i].lines.iter().map(|l| l.chars().count()).max().unwrap();
                 assert!(
                     a.w >= longest as f64 * 13.0 * 0.61 && a.h >= 15.0,
                     "text is cut: {}",
@@ -133,4 +187,94 @@ fn edges_without_ends_and_empty_scenes_are_drawn() {
     scene.edges = vec![Edge::new(0, 7, "wr"), Edge::new(0, 0, "po")];
     let view = order_view(&scene);
     assert!(view.edges[0].is_none() && view.edges[1].is_some());
+}
+
+/// A scene whose edges lead to lower rows, as those of a Hasse diagram do.
+fn random_lattice(random: &mut Random) -> Scene {
+    let mut scene = Scene::new("lattice");
+    let count = 1 + random.below(24);
+    for index in 0..count {
+        let mut node = Node::new(format!("m{index}"), 0, random.below(7), format!("m{index}"));
+        if random.below(2) == 0 {
+            node.lines.push("a title in several words".to_owned());
+        }
+        scene.nodes.push(node);
+    }
+    for _ in 0..random.below(count * 2) {
+        let (a, b) = (random.below(count), random.below(count));
+        let (from, to) = if scene.nodes[a].row < scene.nodes[b].row { (a, b) } else { (b, a) };
+        let label = ["", "7", "12, open", "a longer label"][random.below(4)];
+        scene.edges.push(Edge::new(from, to, label));
+    }
+    scene
+}
+
+#[test]
+fn nothing_overlaps_in_a_lattice_view() {
+    let mut random = Random(3);
+    let mut shown = 0;
+    for number in 0..200 {
+        let scene = random_lattice(&mut random);
+        let view = lattice_view(&scene);
+        let place = || format!("lattice {number}:\n{scene:?}");
+        let nodes: Vec<_> = view.nodes.iter().map(|rect| rect.unwrap()).collect();
+        for (i, a) in nodes.iter().enumerate() {
+            assert!(a.x >= 0.0 && a.x + a.w <= view.width && a.y + a.h <= view.height);
+            let longest = scene.nodes[i].lines.iter().map(String::len).max().unwrap();
+            assert!(a.w >= longest as f64 * 13.0 * 0.61, "text is cut: {}", place());
+            let is_apart = nodes[i + 1..].iter().all(|b| !a.overlaps(b));
+            assert!(is_apart, "nodes overlap: {}", place());
+        }
+        let routes: Vec<_> = view.edges.iter().flatten().collect();
+        shown += routes.len();
+        for (i, route) in routes.iter().enumerate() {
+            // The box around a slanted line is larger than the line, so this check is strict.
+            for (a, b) in segments(&route.points) {
+                let node = nodes.iter().position(|node| node.is_crossed_by(a, b));
+                assert_eq!(node, None, "edge {i} runs over a node: {}", place());
+            }
+            assert!(nodes.iter().all(|node| !route.label.overlaps(node)), "{i}: {}", place());
+            for (j, other) in routes.iter().enumerate().filter(|&(j, _)| j != i) {
+                assert!(!route.label.overlaps(&other.label), "labels {i} {j}: {}", place());
+                let is_crossed =
+                    segments(&other.points).any(|(a, b)| route.label.is_crossed_by(a, b));
+                assert!(!is_crossed, "edge {j} runs over the label of {i}: {}", place());
+            }
+        }
+    }
+    assert!(shown > 1000, "only {shown} edges were looked at");
+}
+
+#[test]
+fn a_lattice_has_the_strong_above_the_weak_and_no_needless_crossing() {
+    // As listed, the two edges to the lowest layer would cross.
+    let mut scene = Scene::new("");
+    scene.nodes = [("a", 0), ("b", 3), ("c", 3), ("d", 9), ("e", 9)]
+        .map(|(id, row)| Node::new(id, 0, row, id))
+        .to_vec();
+    scene.edges = [(0, 1), (0, 2), (1, 4), (2, 3), (0, 3), (7, 0), (1, 2)]
+        .map(|(from, to)| Edge::new(from, to, ""))
+        .to_vec();
+    let view = lattice_view(&scene);
+    let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(|node| view.nodes[node].unwrap().centre());
+    assert!(a.y < b.y && b.y == c.y && c.y < d.y && d.y == e.y, "layers from top to bottom");
+    assert_eq!(b.x < c.x, e.x < d.x, "edges to the lower layer do not cross");
+    assert!(view.edges[5].is_none() && view.edges[6].is_none());
+    assert!(svg(&scene, &view).contains(">a<"));
+    assert!(lattice_view(&Scene::new("")).nodes.is_empty());
+}
+
+#[test]
+fn a_scene_in_the_terminal_keeps_to_its_width() {
+    let mut random = Random(4);
+    for kind in 0..3 {
+        for _ in 0..200 {
+            let scene = random_scene(&mut random, kind);
+            for width in [40, 80, 120] {
+                for line in text(&scene, width).lines() {
+                    assert!(line.chars().count() <= width, "{line}\n{scene:?}");
+                }
+            }
+        }
+    }
 }

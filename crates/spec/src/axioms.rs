@@ -67,12 +67,12 @@ pub struct Axiom {
 }
 
 impl Axiom {
-    /// Makes an axiom about all operations.
+    /// Builds an axiom about all operations.
     pub fn all(left: Left, right: &[Atom]) -> Self {
         Axiom { left, of: None, right: right.to_vec() }
     }
 
-    /// Says whether it is demanded of operations of a method.
+    /// Returns whether it is demanded of operations of a method.
     pub fn concerns(&self, method: &str) -> bool {
         self.of.as_ref().is_none_or(|methods| methods.iter().any(|m| **m == *method))
     }
@@ -252,7 +252,7 @@ impl Parser<'_> {
         Some(atom)
     }
 
-    /// Says whether what stands behind the next `;` begins an axiom, or nothing.
+    /// Returns whether what stands after the next `;` begins an axiom, or nothing.
     fn axiom_follows(&self) -> bool {
         let token = |ahead: usize| {
             self.tokens.get(self.next + ahead).map_or(Token::End, |(token, _)| *token)

@@ -31,7 +31,7 @@ pub enum ObjectError {
         name: String,
     },
     /// The parameter is none that the object takes.
-    #[error("`{parameter}` is no parameter of `{name}`{}", takes(.expected))]
+    #[error("`{parameter}` is not a parameter of `{name}`{}", takes(.expected))]
     Parameter {
         /// The object.
         name: String,

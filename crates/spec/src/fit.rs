@@ -116,7 +116,7 @@ enum Unwritten {
     Both,
 }
 
-/// Tells whether the unwritten keys of a store were read as `null` or as the empty text.
+/// Returns whether the unwritten keys of a store were read as `null` or as the empty text.
 fn unwritten(history: &History) -> Unwritten {
     let returned = |wanted: Value| {
         history.ops().any(|op| match history.action(op) {

@@ -30,12 +30,12 @@ impl<'a> Lexicon<'a> {
         Lexicon { sorted, shorter }
     }
 
-    /// Says whether no text begins with another one, or with an equal one.
+    /// Returns whether no text begins with another one, or with an equal one.
     pub fn is_prefix_free(&self) -> bool {
         self.shorter.iter().all(Option::is_none)
     }
 
-    /// Gives those that a text begins with, longest first: their numbers and the texts.
+    /// Returns the entries that a text begins with, longest first: their numbers and texts.
     pub fn beginnings(&self, text: &str) -> impl Iterator<Item = (usize, &'a str)> {
         let last = self.sorted.partition_point(|(known, _)| *known <= text).checked_sub(1);
         std::iter::successors(last, |&at| self.shorter[at])

@@ -57,14 +57,14 @@ impl ObjectModel {
         Some(ObjectModel { id: Cow::Borrowed(id), axioms })
     }
 
-    /// Makes a model of axioms given on the spot; its name is what they say.
+    /// Builds a model of axioms given on the spot; its name is what they say.
     pub fn of_axioms(axioms: Vec<Axiom>) -> ObjectModel {
         let shown: Vec<String> = axioms.iter().map(ToString::to_string).collect();
         let id = if shown.is_empty() { "Ret".to_owned() } else { shown.join("; ") };
         ObjectModel { id: Cow::Owned(id), axioms }
     }
 
-    /// Makes the model in which each method keeps its level; a method that is not listed keeps
+    /// Builds the model in which each method keeps its level; a method that is not listed keeps
     /// `other`. `methods` are all methods that occur.
     pub fn of_levels(levels: &[(Box<str>, Level)], other: Level, methods: &[&str]) -> ObjectModel {
         let mut axioms = Vec::new();
@@ -102,13 +102,13 @@ impl ObjectModel {
         Ok(ObjectModel::of_axioms(parse_axioms(source, text)?))
     }
 
-    /// Says whether every operation sees all that is linearized before it.
+    /// Returns whether every operation sees all that is linearized before it.
     pub fn is_linearizability(&self) -> bool {
         self.axioms.iter().any(|axiom| *axiom == Axiom::all(Left::Vis, &[Atom::Lin]))
     }
 }
 
-/// Says whether a history that satisfies the named model `stronger` satisfies `weaker`.
+/// Returns whether a history that satisfies the named model `stronger` satisfies `weaker`.
 pub fn object_model_implies(stronger: &str, weaker: &str) -> bool {
     stronger == weaker
         || IMPLIES.iter().any(|&(from, to)| from == stronger && object_model_implies(to, weaker))
@@ -168,7 +168,7 @@ impl Level {
         Level::ALL.into_iter().find(|level| level.to_string() == name)
     }
 
-    /// Gives the relation that the level adds to what must be visible.
+    /// Returns the relation that the level adds to what must be visible.
     pub fn demands(self) -> Option<Vec<Atom>> {
         match self {
             Level::Weak => None,

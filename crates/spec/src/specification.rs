@@ -42,7 +42,7 @@ pub trait Specification: Send + Sync + 'static {
     /// What the object remembers.
     type State: Clone + Eq + Hash + Send + Sync + 'static;
 
-    /// Gives the state before the first call.
+    /// Returns the state before the first call.
     fn initial(&self) -> Self::State;
 
     /// Performs a call and gives what it returns; `None` if the call is not possible in this
@@ -57,7 +57,7 @@ pub trait Specification: Send + Sync + 'static {
         &[]
     }
 
-    /// Gives the part of the object that a call is confined to, as the key of a map's `put`.
+    /// Returns the part of the object that a call is confined to, as the key of a map's `put`.
     ///
     /// If every call of a history has a part, the parts are objects of their own: a call neither
     /// changes nor looks at another part. `None` if the call may concern all of the object.
@@ -65,12 +65,12 @@ pub trait Specification: Send + Sync + 'static {
         None
     }
 
-    /// Says whether [`can_reach`](Self::can_reach) ever says no, so that it is worth asking.
+    /// Returns whether [`can_reach`](Self::can_reach) ever says no, so that it is worth asking.
     fn looks_ahead(&self) -> bool {
         false
     }
 
-    /// Says whether some of the calls `by`, in some order, may lead from a state to one in which
+    /// Returns whether some of the calls `by`, in some order, may lead from a state to one in which
     /// the goal, a call that changes no state, returns what it did.
     ///
     /// It may say `true` where that is not so. A search that asks sees at once that it appended
@@ -79,7 +79,7 @@ pub trait Specification: Send + Sync + 'static {
         true
     }
 
-    /// Says whether a call of the method that returned `returns` changes no state that it is
+    /// Returns whether a call of the method that returned `returns` changes no state that it is
     /// possible in, as a failed compare-and-set; it may say `false` where that is so.
     ///
     /// `returns` is `None` if what it returned is not known; a method that changes nothing then
@@ -88,26 +88,28 @@ pub trait Specification: Send + Sync + 'static {
         self.methods().iter().any(|m| *m.name == *method && m.effect == Effect::Reads)
     }
 
-    /// Says whether a call is possible everywhere, returns nothing that means anything, and leaves
-    /// behind a state that does not depend on the one before, as a register's `write`; of an object
-    /// with parts, that is said of the part that the call is confined to.
+    /// Returns `true` only if a call is possible in every state, returns no information, and leaves a
+    /// state that does not depend on the previous one, such as a register's `write`. For an object
+    /// with parts, the state is that of the part that the call is confined to.
     ///
-    /// It may say `false` where that is so. Of such calls that nobody looks between, only the last
-    /// matters, so a search has fewer orders to try.
+    /// May under-approximate: `false` is always right. Among such calls with no read in between only
+    /// the last one matters, so a search has fewer orders to try.
     fn overwrites(&self, _method: &str, _args: &[Value]) -> bool {
         false
     }
 
-    /// Says whether it may matter to an operation, from a state on, that another one comes first.
+    /// Returns `false` only if, starting from `state`, it makes no difference to `op` whether `other`
+    /// comes first.
     ///
-    /// It may say `true` where that is not so. Take those of which it says `false`: whichever of them
-    /// are performed from the state on, and in whichever order,
-    /// - if `op` is possible in the state and returns what it did, so it does behind them, and they
-    ///   do behind it, and the state is the same in the end;
-    /// - otherwise it does not behind them either.
+    /// May over-approximate: `true` is always right. Let S be any set of operations for which the
+    /// answer is `false`, performed in any order from `state` on. Then
+    /// - if `op` is possible in `state` with its recorded return, it is also possible after S with
+    ///   the same return, S is possible after `op`, and both orders lead to the same state;
+    /// - otherwise `op` is not possible after S either.
     ///
-    /// A search then need not try the others before `op`, as taking from a queue's front and putting
-    /// in at its back; and where nothing matters that is left, it need not go on.
+    /// A search then need not try the operations of S before `op`: for example, an insertion at the
+    /// back of a queue that is not empty before a removal from its front. And if no remaining
+    /// operation depends on another one, the search can stop.
     fn depends(&self, _state: &Self::State, op: &Operation<'_>, other: &Operation<'_>) -> bool {
         let part = |op: &Operation<'_>| self.part(op.method, op.args);
         part(op).is_none_or(|one| part(other).is_none_or(|another| one == another))
@@ -125,6 +127,11 @@ pub trait Specification: Send + Sync + 'static {
     /// search may take more memory than it was allowed.
     fn footprint(&self, _state: &Self::State) -> usize {
         size_of::<Self::State>()
+    }
+
+    /// Writes a state for people, such as `[1, 2]` for a queue; `None` if there is no notation.
+    fn show(&self, _state: &Self::State) -> Option<String> {
+        None
     }
 }
 
@@ -246,7 +253,7 @@ fn arguments(numbers: &[usize]) -> String {
 
 /// A specification whose type of state is hidden.
 pub trait Object: Send + Sync {
-    /// Gives the state before the first call.
+    /// Returns the state before the first call.
     fn initial(&self) -> State;
 
     /// Performs a call; see [`Specification::invoke`].
@@ -255,22 +262,22 @@ pub trait Object: Send + Sync {
     /// Lists the methods; see [`Specification::methods`].
     fn methods(&self) -> &[Method];
 
-    /// Gives the part of the object that a call is confined to; see [`Specification::part`].
+    /// Returns the part of the object that a call is confined to; see [`Specification::part`].
     fn part(&self, method: &str, args: &[Value]) -> Option<Value>;
 
-    /// Says whether [`can_reach`](Self::can_reach) is worth asking.
+    /// Returns whether [`can_reach`](Self::can_reach) is worth asking.
     fn looks_ahead(&self) -> bool;
 
-    /// Says whether some calls may lead to a goal; see [`Specification::can_reach`].
+    /// Returns whether some calls may lead to a goal; see [`Specification::can_reach`].
     fn can_reach(&self, state: &State, goal: &Goal<'_>, by: &[CallRef<'_>]) -> bool;
 
-    /// Says whether a call changes no state; see [`Specification::is_read_only`].
+    /// Returns whether a call changes no state; see [`Specification::is_read_only`].
     fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool;
 
-    /// Says whether a call wipes out what was before; see [`Specification::overwrites`].
+    /// Returns whether a call wipes out what was before; see [`Specification::overwrites`].
     fn overwrites(&self, method: &str, args: &[Value]) -> bool;
 
-    /// Says whether one operation may matter to another; see [`Specification::depends`].
+    /// Returns whether one operation may matter to another; see [`Specification::depends`].
     fn depends(&self, state: &State, op: &Operation<'_>, other: &Operation<'_>) -> bool;
 
     /// Names the family of objects that it belongs to; see [`Specification::family`].
@@ -284,6 +291,9 @@ pub trait Object: Send + Sync {
 
     /// Returns the bytes that a state takes; see [`Specification::footprint`].
     fn footprint(&self, state: &State) -> usize;
+
+    /// Writes a state for people; see [`Specification::show`].
+    fn show(&self, state: &State) -> Option<String>;
 
     /// Finds the method that a call by any of its names means.
     ///
@@ -372,6 +382,11 @@ impl<S: Specification> Object for S {
     fn footprint(&self, state: &State) -> usize {
         let state = state.0.as_any().downcast_ref::<S::State>();
         Specification::footprint(self, state.expect("a state is of the object that made it"))
+    }
+
+    fn show(&self, state: &State) -> Option<String> {
+        let state = state.0.as_any().downcast_ref::<S::State>();
+        Specification::show(self, state.expect("a state is of the object that made it"))
     }
 }
 

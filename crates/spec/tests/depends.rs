@@ -24,7 +24,7 @@ impl Op {
         Operation { method: &self.method, args: &self.args, returns: self.returns.as_ref() }
     }
 
-    /// Gives the state behind it, if it returns what it did.
+    /// Returns the state after the call, if the call returns what was recorded.
     fn after(&self, object: &dyn Object, state: &State) -> Option<State> {
         let mut state = state.clone();
         let returned = object.invoke(&mut state, &self.method, &self.args)?;
@@ -90,7 +90,7 @@ fn check(object: &dyn Object, state: &State, op: &Op, others: &[&Op]) -> usize {
                 let way = [&way[..], &[other]].concat();
                 let moved = op.after(object, &without);
                 let with = with.as_ref().map(|with| other.after(object, with));
-                assert_eq!(moved.is_some(), with.is_some(), "{op:?} behind {way:?}");
+                assert_eq!(moved.is_some(), with.is_some(), "{op:?} after {way:?}");
                 assert!(with.is_none_or(|with| with == moved), "{op:?} before {way:?}");
                 performed += 1;
                 further.push((without, moved, way));

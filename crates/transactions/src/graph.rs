@@ -198,6 +198,16 @@ impl<'p, 't> Graph<'p, 't> {
         }
     }
 
+    /// Returns the event at a place of a chain, if the chain is that long.
+    pub(crate) fn event_at(&self, chain: u32, place: u32) -> Option<u32> {
+        if chain as usize >= self.problem.chain_count() {
+            return (place < self.moments).then(|| self.first_moment + place);
+        }
+        let events = self.shape.events();
+        let member = self.problem.members(chain).get((place / events) as usize);
+        member.map(|&node| node * events + place % events)
+    }
+
     /// Returns the event right before another in its chain.
     pub(crate) fn predecessor(&self, event: u32) -> Option<u32> {
         match self.node(event) {

@@ -41,6 +41,8 @@ pub(crate) struct Problem<'t> {
     /// Keys of the transactions that write too many to be walked through.
     large: FxHashSet<(u32, KeyId)>,
     writers: Vec<u32>,
+    /// The place of each writer in its chain.
+    writer_places: Vec<u32>,
     groups: Vec<Group>,
     group_starts: Vec<u32>,
 }
@@ -74,6 +76,7 @@ impl<'t> Problem<'t> {
             links: Vec::new(),
             large: FxHashSet::default(),
             writers: Vec::new(),
+            writer_places: Vec::new(),
             groups: Vec::new(),
             group_starts: Vec::new(),
         };
@@ -186,6 +189,7 @@ impl<'t> Problem<'t> {
             }
             self.group_starts.push(self.groups.len() as u32);
         }
+        self.writer_places = writers.iter().map(|&writer| self.place_of[writer as usize]).collect();
         self.writers = writers;
     }
 
@@ -216,6 +220,12 @@ impl<'t> Problem<'t> {
     #[inline]
     pub(crate) fn writers(&self, group: Group) -> &[u32] {
         &self.writers[group.start as usize..group.end as usize]
+    }
+
+    /// Returns the places of a group's writers in the chain.
+    #[inline]
+    pub(crate) fn writer_places(&self, group: Group) -> &[u32] {
+        &self.writer_places[group.start as usize..group.end as usize]
     }
 
     /// Iterates over all writers of a key, chain by chain.

@@ -6,7 +6,7 @@
 //! an edge that was justified once is not justified again.
 
 use consistory_history::KeyId;
-use consistory_order::{Chains, Edge, Paths, Step};
+use consistory_order::{Chains, Edge, PathStep, Paths};
 use consistory_verdict::{ClientOrder, Dependency, Level, Relates, TransactionCertificate};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -35,7 +35,7 @@ pub(crate) fn refutation(
         proven: FxHashSet::default(),
     };
     let edges = match found {
-        Saturated::Closed => return None,
+        Saturated::Closed | Saturated::Unfinished => return None,
         Saturated::Cycle => prover.cycle()?,
         Saturated::Overwritten { read, writer } => prover.overwritten(read, writer)?,
     };
@@ -67,10 +67,10 @@ impl<'a> Prover<'a, '_, '_> {
         self.paths.entry(limit).or_insert_with(|| Paths::new(chains, &edges[..limit]))
     }
 
-    fn hops(&self, steps: &[Step]) -> Vec<Hop> {
-        let hop = |step: &Step| match *step {
-            Step::Run { from, to } => Hop { from, to, link: None },
-            Step::Edge(link) => {
+    fn hops(&self, steps: &[PathStep]) -> Vec<Hop> {
+        let hop = |step: &PathStep| match *step {
+            PathStep::Run { from, to } => Hop { from, to, link: None },
+            PathStep::Edge(link) => {
                 let edge = self.edges[link as usize];
                 Hop { from: edge.from, to: edge.to, link: Some(link) }
             }

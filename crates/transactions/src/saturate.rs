@@ -30,6 +30,8 @@ const NODES_PER_CHECK: usize = 1024;
 pub(crate) enum Saturated {
     /// Nothing more follows.
     Closed,
+    /// More may follow.
+    Unfinished,
     /// The forced edges form a cycle.
     Cycle,
     /// A transaction reads the initial value of a key and knows a writer of it.
@@ -104,10 +106,22 @@ impl<'p, 't> Saturation<'p, 't> {
 
     /// Derives edges until nothing more follows.
     pub(crate) fn run(&mut self, budget: &Budget) -> Result<Saturated, Stopped> {
+        self.run_rounds(usize::MAX, budget)
+    }
+
+    /// Derives edges until nothing more follows, or for a number of rounds.
+    pub(crate) fn run_rounds(
+        &mut self,
+        max_rounds: usize,
+        budget: &Budget,
+    ) -> Result<Saturated, Stopped> {
         budget.reserve(self.graph.clock_bytes())?;
-        loop {
+        for round in 0.. {
             if self.graph.sort(budget)? == Sorted::Cyclic {
                 return Ok(Saturated::Cycle);
+            }
+            if round == max_rounds {
+                break;
             }
             self.graph.sweep_past(budget)?;
             if self.level != Level::ParallelSnapshot {
@@ -121,6 +135,7 @@ impl<'p, 't> Saturation<'p, 't> {
             }
             self.keep_fresh();
         }
+        Ok(Saturated::Unfinished)
     }
 
     /// Moves what was derived into the graph, as a round of its own.
@@ -159,6 +174,7 @@ impl<'p, 't> Saturation<'p, 't> {
             return None;
         }
         let problem = graph.problem;
+        let events = graph.shape.events();
         let knows = graph.past_of(snapshot);
         for read in problem.tx.reads_of(node) {
             let source = problem.sources[read];
@@ -177,16 +193,23 @@ impl<'p, 't> Saturation<'p, 't> {
                 if known <= before {
                     continue;
                 }
+                // Commits before `known` are those of members before this place.
+                let known = known / events;
+                let places = problem.writer_places(group);
+                let mut count = match places {
+                    [only] => usize::from(*only < known),
+                    _ => places.partition_point(|&place| place < known),
+                };
                 let writers = problem.writers(group);
-                let mut count = writers.partition_point(|&w| graph.commit_place(w) < known);
                 if count > 0 && writers[count - 1] == node {
                     count -= 1;
                 }
-                let Some(&writer) = writers[..count].last() else { continue };
+                let Some(&place) = places[..count].last() else { continue };
+                let writer = writers[count - 1];
                 if source == INITIAL {
                     return Some((read, writer));
                 }
-                if writer != source && graph.commit_place(writer) >= before {
+                if writer != source && (place + 1) * events > before {
                     let from = graph.commit(writer);
                     self.fresh.push(Link { from, to: target, why: Why::Known { read } });
                 }

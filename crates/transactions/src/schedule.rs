@@ -1,4 +1,4 @@
-//! A commit order along the forced edges, by list scheduling.
+//! A commit order along the forced edges, by list scheduling with conflict analysis.
 //!
 //! Events are committed one by one. An event can come next if all that is forced before it has come;
 //! a commit, moreover, only if nobody still has to read the versions that it overwrites; and at `si` a
@@ -6,18 +6,29 @@
 //! source as the current version by itself, so an order that reaches the end is a proof.
 //!
 //! Of the events that can come next, the one that is the least far in its session goes first. Where
-//! two blind writes could go either way, that may be a wrong guess, and the schedule gets stuck: some
-//! commit waits for readers of the current version, which wait, in the end, for that commit. Then the
-//! guess is turned round: the schedule goes back to before the current version was written, and the
-//! waiting commit is put before it. A few such turns are nearly always enough; if not, the pair is
-//! where a search has to look at both cases.
+//! two blind writes could go either way, that is a guess, and if it is wrong, the schedule gets stuck:
+//! events wait for each other in a circle, some of them only because of guesses. As in conflict-driven
+//! SAT solvers the guesses on the circle are what is learned: not all of them can be right. The newest
+//! one is taken back, and its event now has to wait for one of the transactions that it was put
+//! before, as long as the older guesses stand. If no guess is to blame, the level is violated.
+//!
+//! ```text
+//!   guesses  w1(x) before w2(x),  w3(y) before w4(y)
+//!   circle   w2 waits for a reader of w1's x, which reads from w4,
+//!            w4 waits for a reader of w3's y, which reads from w2
+//!   learned  while w1 is before w2, w3 has to wait for w4
+//! ```
+//!
+//! When the older guesses are taken back, the event need not wait any longer; but the contradiction
+//! is remembered, and checked before an event would complete it again. Without a bound on the
+//! conflicts the search is complete.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use consistory_history::KeyId;
 use consistory_verdict::{Budget, Level, Stopped};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::graph::{Adjacency, Graph, Link, Shape};
 use crate::saturate::Saturation;
@@ -26,6 +37,14 @@ use crate::view::{INITIAL, OPEN};
 /// How many events are committed between two looks at the budget.
 const EVENTS_PER_CHECK: u32 = 4096;
 
+/// How many guesses a contradiction may have that is kept after its guesses are taken back, and how
+/// many are kept for each event.
+const MAX_REMEMBERED_GUESSES: usize = 12;
+const MAX_CONTRADICTIONS_PER_EVENT: usize = 32;
+
+/// How many transactions an event may prefer to wait for.
+const MAX_PREFERENCES: usize = 8;
+
 const NONE: u32 = u32::MAX;
 
 /// How a schedule ended.
@@ -33,34 +52,43 @@ const NONE: u32 = u32::MAX;
 pub(crate) enum Scheduled {
     /// All events, in an order that satisfies the level.
     Complete(Vec<u32>),
-    /// It got stuck too often. Whether the first or the second transaction wrote the earlier version
-    /// of the key is where the guess was wrong.
+    /// There were too many conflicts. Whether the first or the second transaction wrote the earlier
+    /// version of the key is where the last guess was wrong.
     Stuck { key: KeyId, first: u32, second: u32 },
-    /// It got stuck, and no guess is to blame that could be turned round.
-    Lost,
+    /// No order exists. The pairs of writers are those whose order was guessed wrong.
+    Refuted(Vec<(KeyId, [u32; 2])>),
 }
 
-/// Schedules the events of a saturated graph, turning at most `max_turns` guesses round.
+/// Schedules the events of a saturated graph; gives up after `max_conflicts` conflicts without
+/// getting further than before.
 pub(crate) fn schedule(
     saturation: &Saturation<'_, '_>,
-    max_turns: usize,
+    max_conflicts: usize,
     budget: &Budget,
 ) -> Result<Scheduled, Stopped> {
     let mut schedule = Schedule::new(saturation);
-    let mut turns = 0;
+    let (mut farthest, mut conflicts) = (0, 0);
     loop {
         if schedule.advance(budget)? {
             return Ok(Scheduled::Complete(schedule.done));
         }
-        let Some(guess) = schedule.find_guess() else {
-            return Ok(Scheduled::Lost);
+        budget.check()?;
+        let mut guesses = schedule.conflict();
+        if schedule.done.len() > farthest {
+            farthest = schedule.done.len();
+            conflicts = 0;
+        }
+        conflicts += 1;
+        let Some(newest) = guesses.iter().map(|guess| schedule.age(guess)).max() else {
+            return Ok(Scheduled::Refuted(schedule.wrong_guesses));
         };
-        if turns == max_turns {
-            let Guess { key, first, second, .. } = guess;
+        let turned: Vec<Guess> =
+            guesses.extract_if(.., |guess| schedule.age(guess) == newest).collect();
+        if conflicts == max_conflicts {
+            let Guess { key, first, second, .. } = turned[0];
             return Ok(Scheduled::Stuck { key, first, second });
         }
-        schedule.turn(&guess);
-        turns += 1;
+        schedule.turn(&turned, guesses);
     }
 }
 
@@ -68,9 +96,22 @@ struct Schedule<'s, 'p, 't> {
     graph: &'s Graph<'p, 't>,
     is_snapshot_isolation: bool,
     outgoing: Adjacency,
-    /// Edges of guesses that were turned round: for each event those that it waits for or precedes.
-    turned: Vec<(u32, u32)>,
-    turned_from: FxHashMap<u32, Vec<u32>>,
+    /// What was learned, the parts that were taken back included.
+    lessons: Vec<Lesson>,
+    /// The lessons in force by the events that they wait for, and by the event that waits.
+    lessons_from: FxHashMap<u32, Vec<u32>>,
+    lessons_to: FxHashMap<u32, Vec<u32>>,
+    /// The lessons that end when an event is taken back.
+    lessons_under: FxHashMap<u32, Vec<u32>>,
+    /// Guesses that cannot all be right, and where they are found by the event of each.
+    contradictions: Vec<Box<[Guess]>>,
+    contradictions_at: FxHashMap<u32, Vec<u32>>,
+    /// The events that each event should rather wait for, from lessons that ended.
+    preferences: FxHashMap<u32, Vec<u32>>,
+    /// Guesses that were turned round whatever the other guesses.
+    wrong_guesses: Vec<(KeyId, [u32; 2])>,
+    /// How many events of each chain are done.
+    chain_done: Vec<u32>,
     /// The edges that enter each event, once they are needed.
     incoming: Option<Adjacency>,
     /// The transactions that read each version.
@@ -84,7 +125,7 @@ struct Schedule<'s, 'p, 't> {
     done: Vec<u32>,
     /// Candidates, the least far in its session first.
     ready: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Snapshots whose commit could not follow at once.
+    /// Snapshots whose commit could not follow at once, and events that prefer to wait.
     reluctant: Vec<u32>,
     /// Whether each transaction's snapshot may be taken although its commit cannot follow at once.
     taken_early: Vec<bool>,
@@ -163,8 +204,15 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
             graph,
             is_snapshot_isolation: saturation.level == Level::Snapshot,
             outgoing: Adjacency::new(events, &graph.links, |link: &Link| (link.from, link.to)),
-            turned: Vec::new(),
-            turned_from: FxHashMap::default(),
+            lessons: Vec::new(),
+            lessons_from: FxHashMap::default(),
+            lessons_to: FxHashMap::default(),
+            lessons_under: FxHashMap::default(),
+            contradictions: Vec::new(),
+            contradictions_at: FxHashMap::default(),
+            preferences: FxHashMap::default(),
+            wrong_guesses: Vec::new(),
+            chain_done: vec![0; graph.width],
             incoming: None,
             readers: Adjacency::of_pairs(writes + keys, &reading),
             follower,
@@ -227,7 +275,7 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         }
     }
 
-    /// Chooses among the snapshots that were put off: one whose commit can follow at once, else one
+    /// Chooses among the events that were put off: a snapshot whose commit can follow at once, else one
     /// that somebody waits for, else the least far in its session.
     fn least_reluctant(&mut self) -> Option<u32> {
         let mut kept = std::mem::take(&mut self.reluctant);
@@ -294,6 +342,16 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         let graph = self.graph;
         let Some(node) = graph.node(event) else { return true };
         let problem = graph.problem;
+        if self.must_wait(event) {
+            return false;
+        }
+        if !self.taken_early[node as usize]
+            && let Some(preferred) = self.preferences.get(&event)
+            && preferred.iter().any(|&other| !self.is_done[other as usize])
+        {
+            self.reluctant.push(event);
+            return false;
+        }
         let is_apart = graph.shape == Shape::Split && event == graph.snapshot(node);
         if is_apart && !self.taken_early[node as usize] && !self.can_commit_at_once(node) {
             self.reluctant.push(event);
@@ -328,6 +386,7 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         self.is_done[event as usize] = true;
         self.done_at[event as usize] = self.done.len() as u32;
         self.done.push(event);
+        self.chain_done[self.graph.spot(event).0 as usize] += 1;
         let graph = self.graph;
         let problem = graph.problem;
         if let Some(node) = graph.node(event) {
@@ -369,8 +428,13 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         if next != NONE {
             self.release(next);
         }
-        if let Some(list) = self.turned_from.get(&event).cloned() {
-            list.into_iter().for_each(|to| self.release(to));
+        for lesson in self.lessons_from.get(&event).cloned().unwrap_or_default() {
+            let lesson = &mut self.lessons[lesson as usize];
+            lesson.done += 1;
+            if lesson.done == 1 {
+                let to = lesson.to;
+                self.release(to);
+            }
         }
     }
 
@@ -391,6 +455,7 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         let event = self.done.pop()?;
         self.is_done[event as usize] = false;
         let graph = self.graph;
+        self.chain_done[graph.spot(event).0 as usize] -= 1;
         let problem = graph.problem;
         for i in 0..self.outgoing.at(event).len() {
             self.waits[self.outgoing.at(event)[i] as usize] += 1;
@@ -399,8 +464,15 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         if next != NONE {
             self.waits[next as usize] += 1;
         }
-        if let Some(list) = self.turned_from.get(&event) {
-            list.iter().for_each(|&to| self.waits[to as usize] += 1);
+        for &lesson in self.lessons_from.get(&event).into_iter().flatten() {
+            let lesson = &mut self.lessons[lesson as usize];
+            lesson.done -= 1;
+            if lesson.done == 0 {
+                self.waits[lesson.to as usize] += 1;
+            }
+        }
+        for lesson in self.lessons_under.remove(&event).unwrap_or_default() {
+            self.forget(lesson);
         }
         if let Some(node) = graph.node(event) {
             if event == graph.commit(node) && problem.counts[node as usize] {
@@ -435,83 +507,213 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         Some(event)
     }
 
-    /// Finds the newest guess on a circle of events that wait for each other.
-    fn find_guess(&mut self) -> Option<Guess> {
-        let events = self.graph.events();
+    /// Finds guesses that cannot all be right: events that wait for each other because of them.
+    fn conflict(&mut self) -> Vec<Guess> {
         if self.incoming.is_none() {
             let links = &self.graph.links;
+            let events = self.graph.events();
             self.incoming = Some(Adjacency::new(events, links, |link: &Link| (link.to, link.from)));
         }
-        let mut event = (0..events as u32).find(|&event| !self.is_done[event as usize])?;
-        // Follow the waits until an event comes again; from there on they are a circle.
-        let mut path: Vec<(u32, Option<Guess>)> = Vec::new();
-        let mut seen = FxHashMap::default();
-        while !seen.contains_key(&event) {
-            seen.insert(event, path.len());
-            let (awaited, guess) = self.awaits(event)?;
-            path.push((event, guess));
-            event = awaited;
+        // Follow the waits until an event comes again; it waits for itself.
+        let mut event = self.some_missing();
+        let mut seen = FxHashSet::default();
+        while seen.insert(event) {
+            event = self.blocked(event).awaited();
         }
-        let circle = path.split_off(seen[&event]);
-        let guesses = circle.into_iter().filter_map(|(_, guess)| guess);
+        // None of the events that it waits for, directly or not, can come before all the others.
+        let mut guesses = Vec::new();
+        let mut open = vec![event];
+        seen.clear();
+        seen.insert(event);
+        while let Some(event) = open.pop() {
+            let mut reach = |awaited: u32| {
+                if seen.insert(awaited) {
+                    open.push(awaited);
+                }
+            };
+            match self.blocked(event) {
+                Blocked::Forced { awaited } => reach(awaited),
+                Blocked::Guess { awaited, guess } => {
+                    reach(awaited);
+                    guesses.push(guess);
+                }
+                Blocked::Lesson { lesson } => {
+                    lesson.from.iter().for_each(|&awaited| reach(awaited));
+                    guesses.extend(&lesson.reasons);
+                }
+            }
+        }
+        guesses.sort_unstable_by_key(|guess| (guess.first, guess.second));
+        guesses.dedup_by_key(|guess| (guess.first, guess.second));
         guesses
-            .filter(|guess| !self.is_turned(guess))
-            .max_by_key(|guess| self.done_at[guess.later as usize])
     }
 
-    /// Finds an event that another waits for, and the guess because of which it does.
-    fn awaits(&self, event: u32) -> Option<(u32, Option<Guess>)> {
+    /// Returns an event that is not done although all before it in its chain is.
+    fn some_missing(&self) -> u32 {
+        let graph = self.graph;
+        let first = (0u32..).zip(&self.chain_done).find_map(|(chain, &done)| {
+            graph.event_at(chain, done).filter(|&event| !self.is_done[event as usize])
+        });
+        first.expect("the schedule is stuck before its end")
+    }
+
+    /// Says what an event that is not done is waiting for when nothing can go on.
+    fn blocked(&self, event: u32) -> Blocked<'_> {
         let graph = self.graph;
         let problem = graph.problem;
         let is_missing = |&event: &u32| !self.is_done[event as usize];
         if self.waits[event as usize] > 0 {
-            let incoming = self.incoming.as_ref()?;
             let before = graph.predecessor(event);
-            let turned = self.turned.iter().filter(|&&(_, to)| to == event).map(|(from, _)| from);
-            let all = incoming.at(event).iter().chain(&before).chain(turned);
-            return all.copied().find(is_missing).map(|awaited| (awaited, None));
+            let incoming = self.incoming.as_ref().expect("it was built before");
+            let mut all = incoming.at(event).iter().chain(&before).copied();
+            if let Some(awaited) = all.find(is_missing) {
+                return Blocked::Forced { awaited };
+            }
+            let lessons = self.lessons_to.get(&event).into_iter().flatten();
+            let mut lessons = lessons.map(|&lesson| &self.lessons[lesson as usize]);
+            let lesson = lessons.find(|lesson| lesson.done == 0);
+            return Blocked::Lesson { lesson: lesson.expect("something is missing") };
         }
-        let node = graph.node(event)?;
+        let node = graph.node(event).expect("a moment of real time waits only for what ends");
         if event == graph.commit(node) {
             let key = problem.writes(node).find(|&key| self.readers_left(node, key) > 0);
             if let Some(key) = key {
                 let slot = self.current[key.index()];
                 let readers = self.readers.at(slot).iter().map(|&reader| graph.snapshot(reader));
-                let awaited = readers.filter(is_missing).find(|&awaited| awaited != event)?;
+                let awaited = readers.filter(is_missing).find(|&awaited| awaited != event);
+                let awaited = awaited.expect("readers are left");
                 if slot as usize >= problem.tx.writes().len() {
-                    return Some((awaited, None));
+                    return Blocked::Forced { awaited };
                 }
                 let first = problem.writer_of(slot as usize);
-                let later = match self.is_snapshot_isolation {
-                    true => graph.snapshot(first),
-                    false => graph.commit(first),
-                };
-                return Some((awaited, Some(Guess { key, first, second: node, later })));
+                return self.guess(awaited, key, first, node);
             }
         }
-        let key = problem.writes(node).find(|key| self.open[key.index()] != NONE)?;
+        let key = problem.writes(node).find(|key| self.open[key.index()] != NONE);
+        let key = key.expect("nothing else can be in the way of an event");
         let first = self.open[key.index()];
-        let later = graph.snapshot(first);
-        Some((graph.commit(first), Some(Guess { key, first, second: node, later })))
+        self.guess(graph.commit(first), key, first, node)
     }
 
-    fn is_turned(&self, guess: &Guess) -> bool {
-        let before = self.graph.commit(guess.second);
-        self.turned_from.get(&before).is_some_and(|list| list.contains(&guess.later))
+    /// Says that an event is awaited because one transaction was put before another, unless that is
+    /// forced.
+    fn guess(&self, awaited: u32, key: KeyId, first: u32, second: u32) -> Blocked<'_> {
+        let graph = self.graph;
+        let (later, target) = match self.is_snapshot_isolation {
+            true => (graph.snapshot(first), graph.snapshot(second)),
+            false => (graph.commit(first), graph.commit(second)),
+        };
+        let chain = graph.problem.chain_of[first as usize] as usize;
+        if graph.past_of(target)[chain] > graph.commit_place(first) {
+            return Blocked::Forced { awaited };
+        }
+        Blocked::Guess { awaited, guess: Guess { key, first, second, later } }
     }
 
-    /// Goes back to before the first transaction of a guess and puts the second before it.
-    fn turn(&mut self, guess: &Guess) {
-        let (before, after) = (self.graph.commit(guess.second), guess.later);
+    /// Returns when a guess was made.
+    fn age(&self, guess: &Guess) -> u32 {
+        self.done_at[guess.later as usize]
+    }
+
+    /// Takes back the event of some guesses and lets it wait for one of the transactions that it was
+    /// put before, as long as the reasons stand.
+    fn turn(&mut self, guesses: &[Guess], reasons: Vec<Guess>) {
+        let to = guesses[0].later;
         let mut again = Vec::new();
-        while self.is_done[after as usize] {
+        while self.is_done[to as usize] {
             let Some(event) = self.take_back() else { break };
             again.push(event);
         }
-        self.turned.push((before, after));
-        self.turned_from.entry(before).or_default().push(after);
-        self.waits[after as usize] += 1;
+        self.remember(guesses, &reasons);
+        if let ([guess], []) = (guesses, &reasons[..]) {
+            self.wrong_guesses.push((guess.key, [guess.first, guess.second]));
+        }
+        self.learn(guesses, reasons);
         again.into_iter().for_each(|event| self.offer(event));
+    }
+
+    /// Lets the event of some guesses wait for one of the transactions that it would be put before.
+    fn learn(&mut self, guesses: &[Guess], reasons: Vec<Guess>) {
+        let to = guesses[0].later;
+        let mut from: Vec<u32> =
+            guesses.iter().map(|guess| self.graph.commit(guess.second)).collect();
+        from.sort_unstable();
+        from.dedup();
+        let id = self.lessons.len() as u32;
+        if let Some(newest) = reasons.iter().max_by_key(|guess| self.age(guess)) {
+            self.lessons_under.entry(newest.later).or_default().push(id);
+        }
+        for &event in &from {
+            self.lessons_from.entry(event).or_default().push(id);
+        }
+        self.lessons_to.entry(to).or_default().push(id);
+        self.lessons.push(Lesson { from, to, reasons, done: 0 });
+        self.waits[to as usize] += 1;
+    }
+
+    /// Keeps guesses that cannot all be right.
+    fn remember(&mut self, guesses: &[Guess], reasons: &[Guess]) {
+        if reasons.is_empty() || guesses.len() + reasons.len() > MAX_REMEMBERED_GUESSES {
+            return;
+        }
+        let all: Box<[Guess]> = guesses.iter().chain(reasons).copied().collect();
+        let id = self.contradictions.len() as u32;
+        for (i, guess) in all.iter().enumerate() {
+            if all[..i].iter().any(|other| other.later == guess.later) {
+                continue;
+            }
+            let list = self.contradictions_at.entry(guess.later).or_default();
+            if list.len() == MAX_CONTRADICTIONS_PER_EVENT {
+                list.remove(0);
+            }
+            list.push(id);
+        }
+        self.contradictions.push(all);
+    }
+
+    /// Checks whether an event would complete a contradiction that is known; if so, it has to wait.
+    fn must_wait(&mut self, event: u32) -> bool {
+        let Some(list) = self.contradictions_at.get(&event) else { return false };
+        let done = |event: u32| self.is_done[event as usize];
+        let stands = |guess: &Guess| {
+            let second = self.graph.commit(guess.second);
+            if guess.later == event {
+                return !done(second);
+            }
+            done(guess.later)
+                && (!done(second)
+                    || self.done_at[second as usize] > self.done_at[guess.later as usize])
+        };
+        let all = list.iter().map(|&id| &self.contradictions[id as usize]);
+        let Some(found) = { all }.find(|guesses| guesses.iter().all(stands)) else { return false };
+        let (guesses, reasons): (Vec<Guess>, Vec<Guess>) =
+            found.iter().partition(|guess| guess.later == event);
+        self.learn(&guesses, reasons);
+        true
+    }
+
+    /// Ends a lesson whose reasons no longer stand; it remains as a preference.
+    fn forget(&mut self, id: u32) {
+        let Lesson { from, to, done, .. } = &mut self.lessons[id as usize];
+        let (from, to, done) = (std::mem::take(from), *to, *done);
+        for event in &from {
+            if let Some(list) = self.lessons_from.get_mut(event) {
+                list.retain(|&lesson| lesson != id);
+            }
+        }
+        if let Some(list) = self.lessons_to.get_mut(&to) {
+            list.retain(|&lesson| lesson != id);
+        }
+        if done == 0 {
+            self.waits[to as usize] -= 1;
+            self.offer(to);
+        }
+        let preferred = self.preferences.entry(to).or_default();
+        for event in from {
+            if !preferred.contains(&event) && preferred.len() < MAX_PREFERENCES {
+                preferred.push(event);
+            }
+        }
     }
 }
 
@@ -523,4 +725,34 @@ struct Guess {
     second: u32,
     /// The event of the first that would have to come after the commit of the second.
     later: u32,
+}
+
+/// An event has to wait for one of some others, because of guesses.
+#[derive(Debug)]
+struct Lesson {
+    from: Vec<u32>,
+    to: u32,
+    reasons: Vec<Guess>,
+    /// How many of the others are done.
+    done: u32,
+}
+
+/// What an event is waiting for.
+enum Blocked<'l> {
+    /// An event that comes first whatever the guesses.
+    Forced { awaited: u32 },
+    /// An event that comes first because of a guess.
+    Guess { awaited: u32, guess: Guess },
+    /// One of the events of a lesson.
+    Lesson { lesson: &'l Lesson },
+}
+
+impl Blocked<'_> {
+    /// Returns an event that is waited for.
+    fn awaited(&self) -> u32 {
+        match *self {
+            Blocked::Forced { awaited } | Blocked::Guess { awaited, .. } => awaited,
+            Blocked::Lesson { lesson } => lesson.from[0],
+        }
+    }
 }

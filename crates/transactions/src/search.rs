@@ -1,9 +1,9 @@
 //! Deciding `psi`, `pc`, `si` and `ser`: saturation, a schedule, and cases where both leave a choice.
 //!
-//! The forced edges are derived ([`crate::saturate`]). If they form a cycle, that is the violation.
-//! Otherwise a schedule along them is tried ([`crate::schedule`], for `psi` an arbitrary extension);
-//! if it reaches the end, that is the commit order. If not, it names two transactions that wrote the
-//! same key and whose versions could stand either way. Both ways are tried, each with the forced
+//! The forced edges are derived ([`crate::saturate`]), at first for a few rounds only. If they form a
+//! cycle, that is the violation. Otherwise a schedule along them is tried ([`crate::schedule`], for
+//! `psi` an arbitrary extension); if it reaches the end, that is the commit order. If not, it names two
+//! transactions that wrote the same key and whose versions could stand either way. Both ways are tried, each with the forced
 //! edges that follow from it. A case whose refutation does not mention the assumption refutes the
 //! other case too, so that case is skipped.
 //!
@@ -20,9 +20,16 @@ use crate::proof;
 use crate::saturate::{Saturated, Saturation};
 use crate::schedule::{Scheduled, schedule};
 
-/// How many guesses the first schedule may turn round, and those inside cases.
-const MAX_TURNS: usize = 2_000;
-const MAX_TURNS_IN_CASES: usize = 50;
+/// How many rounds of saturation come before the first schedule, and how many conflicts that may have
+/// without getting further. Most of what can be derived is derived in these rounds; the schedule
+/// learns the rest where it matters.
+const FIRST_ROUNDS: usize = 2;
+const FIRST_CONFLICTS: usize = 2_000;
+
+/// How many conflicts a schedule along all forced edges may have without getting further, and one
+/// inside cases.
+const MAX_CONFLICTS: usize = 10_000;
+const MAX_CONFLICTS_IN_CASES: usize = 1_000;
 
 /// A commit order of nodes, with the lengths of snapshots for `pc` and `si`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,11 +63,18 @@ pub(crate) fn decide(
 ) -> Result<Decision, Stopped> {
     let mut saturation = Saturation::new(problem, level);
     let mut cases: Vec<Case> = Vec::new();
+    if level != Level::ParallelSnapshot
+        && saturation.run_rounds(FIRST_ROUNDS, budget)? == Saturated::Unfinished
+        && let Scheduled::Complete(events) = schedule(&saturation, FIRST_CONFLICTS, budget)?
+    {
+        return Ok(Decision::Consistent(commit_order(&saturation.graph, &events)));
+    }
     loop {
         let found = saturation.run(budget)?;
         if found == Saturated::Closed {
-            let max_turns = if cases.is_empty() { MAX_TURNS } else { MAX_TURNS_IN_CASES };
-            match attempt(&saturation, max_turns, budget)? {
+            let max_conflicts =
+                if cases.is_empty() { MAX_CONFLICTS } else { MAX_CONFLICTS_IN_CASES };
+            match attempt(&saturation, max_conflicts, budget)? {
                 Attempt::Done(order) => return Ok(Decision::Consistent(order)),
                 Attempt::Open { key, pair } => {
                     cases.push(Case {
@@ -120,7 +134,7 @@ enum Attempt {
 /// order that is more promising comes first.
 fn attempt(
     saturation: &Saturation<'_, '_>,
-    max_turns: usize,
+    max_conflicts: usize,
     budget: &Budget,
 ) -> Result<Attempt, Stopped> {
     let graph = &saturation.graph;
@@ -132,12 +146,17 @@ fn attempt(
             }
         });
     }
-    match schedule(saturation, max_turns, budget)? {
+    match schedule(saturation, max_conflicts, budget)? {
         Scheduled::Complete(events) => return Ok(Attempt::Done(commit_order(graph, &events))),
         Scheduled::Stuck { key, first, second } => {
             return Ok(Attempt::Open { key, pair: [second, first] });
         }
-        Scheduled::Lost => {}
+        // The first order of each pair has been found wrong; a case on it is closed at once.
+        Scheduled::Refuted(pairs) => {
+            if let Some(&(key, pair)) = pairs.first() {
+                return Ok(Attempt::Open { key, pair });
+            }
+        }
     }
     Ok(match open_pair(graph) {
         Some((key, pair)) => Attempt::Open { key, pair },

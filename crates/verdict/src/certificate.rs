@@ -125,12 +125,12 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// Makes an edge that needs no premises.
+    /// Builds an edge that needs no premises.
     pub fn given(from: OpId, to: OpId, relation: impl Into<Relation>) -> Self {
         Edge { from, to, relation: relation.into(), because: Vec::new() }
     }
 
-    /// Makes an edge that a rule derives.
+    /// Builds an edge that a rule derives.
     pub fn derived(
         from: OpId,
         to: OpId,
@@ -164,7 +164,7 @@ impl Certificate {
         })
     }
 
-    /// Gives the name of its kind.
+    /// Returns the name of its kind.
     pub fn kind(&self) -> &'static str {
         match self {
             Certificate::Order { .. } => "order",

@@ -78,7 +78,7 @@ pub struct Ruling<C = Proof> {
 }
 
 impl<C> Ruling<C> {
-    /// Makes a ruling on a model that no other model settled.
+    /// Builds a ruling on a model that no other model settled.
     pub fn own(judgement: Judgement<C>, time: Duration) -> Self {
         Ruling { judgement, via: None, time }
     }

@@ -9,7 +9,7 @@
 //! judgement with its time.
 //!
 //! This crate holds types, and the JSON form of certificates. Deciders produce certificates
-//! (`consistory-check`, `consistory-objects`, `consistory-models`), and `consistory-certify`, which
+//! (`consistory-registers`, `consistory-objects`, `consistory-models`), and `consistory-certify`, which
 //! shares no code with the deciders, accepts or rejects them.
 
 mod anomaly;
@@ -18,6 +18,7 @@ mod certificate;
 mod json;
 mod judgement;
 mod memory;
+mod named;
 mod objects;
 mod options;
 mod pattern;
@@ -29,7 +30,7 @@ mod transactions_json;
 use std::fmt;
 
 pub use anomaly::Anomaly;
-pub use budget::{Budget, Stopped};
+pub use budget::{Budget, Gauge, MAX_STRETCH, Meter, Stopped, Tenant};
 pub use certificate::{Certificate, Edge, View};
 pub use json::{CertificateError, MAX_DEPTH, read_certificate, write_certificate};
 pub use judgement::{Judgement, Ruling};

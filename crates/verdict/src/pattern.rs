@@ -1,6 +1,6 @@
 //! Bad patterns: what is wrong with a history, by the names of the literature.
 
-use std::fmt;
+use crate::named::named_enum;
 
 /// What is wrong with a history that violates a model.
 ///
@@ -30,6 +30,8 @@ pub enum Pattern {
     CyclicWsc,
     /// Every order of all operations has a cycle.
     CyclicSc,
+    /// No order of all operations keeps real time.
+    CyclicRt,
     /// Every order that a memory with store buffers allows has a cycle.
     CyclicPpo,
     /// Every order of the operations of one key has a cycle.
@@ -43,7 +45,7 @@ pub enum Pattern {
 }
 
 /// The patterns that have a name of their own.
-const KNOWN: [(Pattern, &str); 15] = [
+const KNOWN: [(Pattern, &str); 16] = [
     (Pattern::ThinAirRead, "ThinAirRead"),
     (Pattern::FutureRead, "FutureRead"),
     (Pattern::CyclicCo, "CyclicCO"),
@@ -55,52 +57,14 @@ const KNOWN: [(Pattern, &str); 15] = [
     (Pattern::CyclicPww, "CyclicPWW"),
     (Pattern::CyclicWsc, "CyclicWSC"),
     (Pattern::CyclicSc, "CyclicSC"),
+    (Pattern::CyclicRt, "CyclicRT"),
     (Pattern::CyclicPpo, "CyclicPPO"),
     (Pattern::CyclicPoloc, "CyclicPOLoc"),
     (Pattern::FinalValue, "FinalValue"),
     (Pattern::Unexplained, "unexplained"),
 ];
 
-impl Pattern {
-    /// Returns its name.
-    pub fn as_str(&self) -> &str {
-        match self {
-            Pattern::Named(name) => name,
-            known => KNOWN.iter().find(|(other, _)| other == known).map_or("", |(_, name)| name),
-        }
-    }
-}
-
-impl From<&str> for Pattern {
-    fn from(name: &str) -> Self {
-        let known = KNOWN.iter().find(|(_, known)| *known == name);
-        known.map_or_else(|| Pattern::Named(name.into()), |(pattern, _)| pattern.clone())
-    }
-}
-
-impl From<String> for Pattern {
-    fn from(name: String) -> Self {
-        Pattern::from(&*name)
-    }
-}
-
-impl fmt::Display for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl PartialEq<str> for Pattern {
-    fn eq(&self, name: &str) -> bool {
-        self.as_str() == name
-    }
-}
-
-impl PartialEq<&str> for Pattern {
-    fn eq(&self, name: &&str) -> bool {
-        self.as_str() == *name
-    }
-}
+named_enum!(Pattern, KNOWN);
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! Relations between operations, by the names of the literature.
 
-use std::fmt;
+use crate::named::named_enum;
 
 /// A relation that an edge of a certificate belongs to.
 ///
@@ -30,6 +30,8 @@ pub enum Relation {
     HbPpo,
     /// `hb-poloc`: the same by program order of one key.
     HbPoloc,
+    /// `rt`: real time, an operation returned before another one started.
+    Rt,
     /// `final`: a write comes before the last write of its key.
     Final,
     /// A relation that a definition binds.
@@ -37,7 +39,7 @@ pub enum Relation {
 }
 
 /// The relations that have a name of their own.
-const KNOWN: [(Relation, &str); 12] = [
+const KNOWN: [(Relation, &str); 13] = [
     (Relation::Po, "po"),
     (Relation::Ppo, "ppo"),
     (Relation::Poloc, "poloc"),
@@ -49,49 +51,11 @@ const KNOWN: [(Relation, &str); 12] = [
     (Relation::Hb, "hb"),
     (Relation::HbPpo, "hb-ppo"),
     (Relation::HbPoloc, "hb-poloc"),
+    (Relation::Rt, "rt"),
     (Relation::Final, "final"),
 ];
 
-impl Relation {
-    /// Returns its name.
-    pub fn as_str(&self) -> &str {
-        match self {
-            Relation::Named(name) => name,
-            known => KNOWN.iter().find(|(other, _)| other == known).map_or("", |(_, name)| name),
-        }
-    }
-}
-
-impl From<&str> for Relation {
-    fn from(name: &str) -> Self {
-        let known = KNOWN.iter().find(|(_, known)| *known == name);
-        known.map_or_else(|| Relation::Named(name.into()), |(relation, _)| relation.clone())
-    }
-}
-
-impl From<String> for Relation {
-    fn from(name: String) -> Self {
-        Relation::from(&*name)
-    }
-}
-
-impl fmt::Display for Relation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl PartialEq<str> for Relation {
-    fn eq(&self, name: &str) -> bool {
-        self.as_str() == name
-    }
-}
-
-impl PartialEq<&str> for Relation {
-    fn eq(&self, name: &&str) -> bool {
-        self.as_str() == *name
-    }
-}
+named_enum!(Relation, KNOWN);
 
 #[cfg(test)]
 mod tests {

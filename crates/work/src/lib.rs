@@ -9,4 +9,4 @@ pub mod pipeline;
 mod threads;
 
 pub use panics::{Panicked, catch_panic};
-pub use threads::{on_threads, side_by_side};
+pub use threads::{each, on_threads, side_by_side, spawn, spawn_scoped};

@@ -12,7 +12,8 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Condvar, Mutex, MutexGuard};
-use std::thread::Builder;
+
+use crate::threads::spawn_scoped;
 
 /// Weight that may be under way: about that many operations.
 const MAX_WEIGHT: usize = 4_000_000;
@@ -43,8 +44,7 @@ pub fn run<I: Send, O: Send>(
             }
             drop(stop_on_panic);
         };
-        let created =
-            (0..jobs.max(1)).map_while(|_| Builder::new().spawn_scoped(scope, worker).ok()).count();
+        let created = (0..jobs.max(1)).map_while(|_| spawn_scoped(scope, worker).ok()).count();
         let mut number = 0;
         produce(&mut |item, operations| {
             let weight = ITEM_WEIGHT + operations;
@@ -76,7 +76,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Results on their way to the consumer.
 struct Output<O, C> {
-    /// Results of items behind one that is not done, with their weights.
+    /// Results of items after one that is not done, with their weights.
     early: BTreeMap<u64, (usize, O)>,
     /// Number of the item whose result is handed on next.
     next: u64,

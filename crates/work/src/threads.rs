@@ -1,8 +1,29 @@
 //! Pieces of work that threads take one after another.
 
+use std::io;
 use std::panic::resume_unwind;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{Builder, ScopedJoinHandle};
+use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+
+use consistory_faults::{Point, fail};
+
+/// Starts a thread, unless the system creates no more.
+pub fn spawn<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    fail(Point::Thread)?;
+    Builder::new().spawn(work)
+}
+
+/// Starts a thread in a scope, unless the system creates no more.
+pub fn spawn_scoped<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    fail(Point::Thread)?;
+    Builder::new().spawn_scoped(scope, work)
+}
 
 /// Runs a worker on the calling thread and on up to `threads - 1` others, and returns their results,
 /// the calling thread's first.
@@ -12,7 +33,7 @@ use std::thread::{Builder, ScopedJoinHandle};
 pub fn on_threads<T: Send>(threads: usize, worker: impl Fn() -> T + Sync) -> Vec<T> {
     std::thread::scope(|scope| {
         let others: Vec<ScopedJoinHandle<'_, T>> =
-            (1..threads).map_while(|_| Builder::new().spawn_scoped(scope, &worker).ok()).collect();
+            (1..threads).map_while(|_| spawn_scoped(scope, &worker).ok()).collect();
         let mut results = vec![worker()];
         for other in others {
             match other.join() {
@@ -49,6 +70,18 @@ pub fn side_by_side<T: Send>(
         results[piece] = Some(result);
     }
     results.into_iter().map(|result| result.expect("every piece was taken once")).collect()
+}
+
+/// Works on each item, on a thread of its own as far as the system creates threads, and returns the
+/// results in the order of the items.
+pub fn each<I: Send, T: Send>(items: Vec<I>, work: impl Fn(I) -> T + Sync) -> Vec<T> {
+    let count = items.len();
+    let items: Vec<Mutex<Option<I>>> =
+        items.into_iter().map(|item| Mutex::new(Some(item))).collect();
+    side_by_side(count, count, |number| {
+        let mut item = items[number].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        work(item.take().expect("every item is taken once"))
+    })
 }
 
 #[cfg(test)]

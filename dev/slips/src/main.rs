@@ -24,7 +24,7 @@ use crate::trial::{Outcome, Trial};
 /// Plants slips into a crate of the workspace and reports which ones its tests catch.
 #[derive(Debug, Parser)]
 struct Cli {
-    /// The folder of a crate, such as crates/check.
+    /// The folder of a crate, such as crates/registers.
     #[arg(value_name = "CRATE")]
     package: PathBuf,
     /// Only slips in files with one of these names.

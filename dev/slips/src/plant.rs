@@ -31,7 +31,7 @@ impl Slip {
         &self.file
     }
 
-    /// Tells whether it is in a file with this name, with or without its ending.
+    /// Returns whether it is in a file with this name, with or without its ending.
     pub(crate) fn is_in(&self, name: &str) -> bool {
         let file = self.file.rsplit('/').next().unwrap_or_default();
         file == name || file.strip_suffix(".rs") == Some(name)
@@ -274,7 +274,7 @@ fn span(node: &impl ToTokens) -> Span {
     node.to_token_stream().into_iter().next().map_or_else(Span::call_site, |token| token.span())
 }
 
-/// Tells whether an expression binds names by `let`, so that it stands only where it stands.
+/// Returns whether an expression binds names by `let`, so that it stands only where it stands.
 fn has_let(expression: &Expr) -> bool {
     struct Finder(bool);
     impl<'ast> Visit<'ast> for Finder {

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use consistory_benches::measure::once;
 use consistory_certify::certify;
-use consistory_check::{CausalModel, Options, decide};
 use consistory_formats::{Format, Histories, Input, Writer, read};
 use consistory_generate::{Memory, Workload, generate};
 use consistory_history::History;
+use consistory_registers::{CausalModel, Options, decide};
 
 /// How many histories a thread takes at once.
 const TAKEN: usize = 256;
@@ -34,7 +34,7 @@ pub(crate) struct Throughput {
 }
 
 impl Throughput {
-    /// Gives how many histories a minute suffices for.
+    /// Returns how many histories a minute suffices for.
     pub(crate) fn a_minute(&self) -> u64 {
         (self.histories as f64 * 60.0 / self.time.as_secs_f64()) as u64
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 use consistory_benches::measure::{median, once, peak_memory, user_time};
 use consistory_certify::certify;
-use consistory_check::{CausalModel, Options, decide};
 use consistory_formats::{Input, read};
+use consistory_registers::{CausalModel, Options, decide};
 use consistory_verdict::Verdict;
 use serde_json::{Value, json};
 

@@ -18,7 +18,7 @@ pub(crate) struct Section {
     pub(crate) note: &'static str,
 }
 
-/// Gives the tables; growth is shown for the rows with this number of threads.
+/// Returns the tables; growth is shown for the rows with this number of threads.
 pub(crate) fn sections(rows: &[Row], jobs: usize, batch: &[Throughput]) -> [Section; 4] {
     [
         Section {
@@ -57,7 +57,7 @@ pub(crate) fn sections(rows: &[Row], jobs: usize, batch: &[Throughput]) -> [Sect
             ],
             rows: rows.iter().map(memory_row).collect(),
             note: "Peaks are of a process that parses the `.hist` file and decides the one model; \
-                   behind the slash, that also checks the certificate.",
+                   after the slash, that also checks the certificate.",
         },
         Section {
             title: "Growth",

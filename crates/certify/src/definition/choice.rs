@@ -67,7 +67,7 @@ impl Choice {
     }
 }
 
-/// Gives the key of an operation.
+/// Returns the key of an operation.
 pub(super) fn key(history: &History, op: OpId) -> Option<KeyId> {
     match history.action(op) {
         Action::Read { key, .. } | Action::Write { key, .. } | Action::Rmw { key, .. } => Some(key),
@@ -75,14 +75,14 @@ pub(super) fn key(history: &History, op: OpId) -> Option<KeyId> {
     }
 }
 
-/// Says whether two operations are of one session; an initial write is of none.
+/// Returns whether two operations are of one session; an initial write is of none.
 pub(super) fn same_session(history: &History, a: OpId, b: OpId) -> bool {
     !history.is_initial(a)
         && !history.is_initial(b)
         && history.session_of(a) == history.session_of(b)
 }
 
-/// Says whether `po` orders two operations.
+/// Returns whether `po` orders two operations.
 pub(super) fn po(history: &History, a: OpId, b: OpId) -> bool {
     !history.is_initial(b) && (history.is_initial(a) || (same_session(history, a, b) && a < b))
 }

@@ -33,9 +33,10 @@ use super::choice::{Choice, key, po, same_session};
 use super::pairs::Pairs;
 use super::project::Projection;
 use crate::Rejection;
+use crate::real_time::returned_before;
 
 /// How many words may be looked at to check one certificate; that takes some ten seconds.
-const MOST_WORK: u64 = 1 << 34;
+const MAX_WORDS_VISITED: u64 = 1 << 34;
 
 /// What an expression stands for under a choice.
 #[derive(Clone, Debug)]
@@ -148,12 +149,12 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    /// Gives the value of an outermost name.
+    /// Returns the value of an outermost name.
     pub(super) fn global(&self, variable: VariableId) -> Option<&Value> {
         self.values[variable.index()].as_ref()
     }
 
-    /// Gives what a check is about, for one operation if it is quantified.
+    /// Returns what a check is about, for one operation if it is quantified.
     pub(super) fn subject(
         &mut self,
         check: &Check,
@@ -168,7 +169,7 @@ impl<'a> Evaluator<'a> {
         self.value(check.term)
     }
 
-    /// Gives the value of an expression, in which only what is bound occurs.
+    /// Returns the value of an expression, in which only what is bound occurs.
     pub(super) fn value(&mut self, term: TermId) -> Result<Value, Rejection> {
         let program = self.program;
         Ok(match program.term(term) {
@@ -349,12 +350,12 @@ impl<'a> Evaluator<'a> {
         self.result(pairs, Kind::Relation, value.facts)
     }
 
-    /// What is known behind an operator that looks at operations besides those of the pair.
+    /// What is known after an operator that looks at operations besides those of the pair.
     fn looking_further(&self, facts: Facts) -> Facts {
         Facts { shrinks: facts.shrinks && self.choice.is_closed, ..facts }
     }
 
-    /// Makes a value; what it costs to make any is counted as some words.
+    /// Builds a value; what it costs to make any is counted as some words.
     fn result(&mut self, pairs: Pairs, kind: Kind, facts: Facts) -> Result<Value, Rejection> {
         self.spend((self.choice.size * self.choice.size.div_ceil(64)) as u64 + 128)?;
         Ok(Value { pairs: Rc::new(pairs), kind, facts })
@@ -363,10 +364,10 @@ impl<'a> Evaluator<'a> {
     /// Counts work, and fails when it is too much.
     pub(super) fn spend(&mut self, work: u64) -> Result<(), Rejection> {
         self.work = self.work.saturating_add(work);
-        if self.work > MOST_WORK { Err(Rejection::TooMuchWork) } else { Ok(()) }
+        if self.work > MAX_WORDS_VISITED { Err(Rejection::TooMuchWork) } else { Ok(()) }
     }
 
-    /// Gives the value of a predefined name.
+    /// Returns the value of a predefined name.
     pub(super) fn base(&mut self, base: Base) -> Value {
         if let Some((_, value)) = self.bases.iter().find(|(known, _)| *known == base) {
             return value.clone();
@@ -415,8 +416,10 @@ impl<'a> Evaluator<'a> {
                 (Kind::Relation, pairs(&ordered))
             }
             Base::RealTime => {
-                let ordered =
-                    |a, b| transactions.is_some_and(|t| t.real_time.contains(&(unit(a), unit(b))));
+                let ordered = |a, b| match transactions {
+                    Some(t) => t.real_time.contains(&(unit(a), unit(b))),
+                    None => returned_before(h, op(a), op(b)),
+                };
                 (Kind::Relation, pairs(&ordered))
             }
             Base::CommitOrder => {
@@ -435,7 +438,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// Says whether what a check demands holds of its subject.
+/// Returns whether what a check demands holds of its subject.
 pub(super) fn holds(kind: CheckKind, subject: &Pairs) -> bool {
     match kind {
         CheckKind::Acyclic => subject.chains().elements().next().is_none(),
@@ -462,7 +465,7 @@ mod tests {
         let mut evaluator = Evaluator::new(&history, None, definition, choice);
         assert_eq!(evaluator.bind_globals(), Ok(()));
         evaluator.globals.fill(None);
-        evaluator.work = MOST_WORK - 100;
+        evaluator.work = MAX_WORDS_VISITED - 100;
         assert_eq!(evaluator.bind_globals(), Err(Rejection::TooMuchWork));
     }
 }

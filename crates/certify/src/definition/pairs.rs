@@ -104,7 +104,7 @@ impl Pairs {
         }
     }
 
-    /// Gives (a, c) for (a, b) here and (b, c) there.
+    /// Returns (a, c) for (a, b) here and (b, c) there.
     pub(super) fn followed_by(&self, next: &Pairs) -> Pairs {
         let mut result = Pairs::none(self.size);
         for a in 0..self.size {
@@ -117,7 +117,7 @@ impl Pairs {
         result
     }
 
-    /// Gives (a, z) wherever a chain of pairs leads from a to z: a search from each operation.
+    /// Returns (a, z) wherever a chain of pairs leads from a to z: a search from each operation.
     pub(super) fn chains(&self) -> Pairs {
         let mut result = Pairs::none(self.size);
         let mut found: Vec<usize> = Vec::new();
@@ -149,7 +149,7 @@ impl Pairs {
         result
     }
 
-    /// Gives the set of the first operations of all pairs.
+    /// Returns the set of the first operations of all pairs.
     pub(super) fn firsts(&self) -> Pairs {
         let mut result = Pairs::none(self.size);
         for a in (0..self.size).filter(|&a| self.row(a).iter().any(|&word| word != 0)) {

@@ -37,7 +37,7 @@ pub(super) fn refute<'a>(
     definition: &'a Definition,
     certificate: &'a Certificate,
 ) -> Result<(), Rejection> {
-    let mut proof = Proof {
+    let mut proof = DefinitionProof {
         definition,
         finals: Finals::new(candidates.history),
         evaluator: None,
@@ -46,7 +46,7 @@ pub(super) fn refute<'a>(
     Cases::new(candidates).check(certificate, &mut proof)
 }
 
-struct Proof<'a> {
+struct DefinitionProof<'a> {
     definition: &'a Definition,
     finals: Finals,
     /// What was evaluated for the last case, if any was.
@@ -54,7 +54,7 @@ struct Proof<'a> {
     labels: Labels<'a>,
 }
 
-impl<'a> Rules<'a> for Proof<'a> {
+impl<'a> Rules<'a> for DefinitionProof<'a> {
     fn admits(&self, cases: &Cases<'a>, split: &Certificate) -> Result<(), Rejection> {
         match split {
             // Which write is last, cases that order two writes say here.
@@ -81,7 +81,7 @@ impl<'a> Rules<'a> for Proof<'a> {
     }
 }
 
-impl<'a> Proof<'a> {
+impl<'a> DefinitionProof<'a> {
     /// Checks what rules out every definition, or every store order.
     fn without_check(&mut self, cases: &Cases<'a>, edges: &[Edge]) -> Result<(), Rejection> {
         let [there, back] = edges else {
@@ -184,7 +184,7 @@ impl<'a> Proof<'a> {
         Ok(())
     }
 
-    /// Makes the evaluator go on to what the present case assumes.
+    /// Builds the evaluator go on to what the present case assumes.
     fn evaluator(&mut self, cases: &Cases<'a>) -> Result<Evaluator<'a>, Rejection> {
         let history = cases.wr.history;
         affordable(history)?;

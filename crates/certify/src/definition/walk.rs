@@ -43,7 +43,7 @@ pub(super) fn shows(
     if is_shown { Ok(()) } else { Err(Rejection::AllowedCycle { part: part() }) }
 }
 
-/// Says whether a walk can be cut into pieces that each lead from the first to the second operation
+/// Returns whether a walk can be cut into pieces that each lead from the first to the second operation
 /// of a pair.
 fn falls_into_steps(subject: &Pairs, walk: &[Edge]) -> bool {
     // Where a piece can start; a later piece may as well start where an earlier one could.

@@ -60,15 +60,15 @@ pub(crate) fn is_linearizable(
             257..=2048 => {
                 BreadthSearch::<32>::new(view, &sequence, &is_reader, relevant).run(budget)
             }
-            2049..=MOST_RUNNING => {
+            2049..=MAX_RUNNING_CALLS => {
                 BreadthSearch::<256>::new(view, &sequence, &is_reader, relevant).run(budget)
             }
-            operations => Err(Stopped::Size { operations, limit: MOST_RUNNING }.into()),
+            operations => Err(Stopped::Size { operations, limit: MAX_RUNNING_CALLS }.into()),
         };
         match outcome? {
-            Outcome::Linearizable => return Ok(true),
-            Outcome::NotLinearizable => return Ok(false),
-            Outcome::WrongReader { event } => {
+            BreadthOutcome::Linearizable => return Ok(true),
+            BreadthOutcome::NotLinearizable => return Ok(false),
+            BreadthOutcome::WrongReader { event } => {
                 let call = |i: usize| (&view.events[i].method, &view.events[i].args);
                 for &other in relevant.iter().filter(|&&other| call(other) == call(event)) {
                     is_reader[other] = false;
@@ -79,10 +79,10 @@ pub(crate) fn is_linearizable(
 }
 
 /// The most operations that may run at a time.
-const MOST_RUNNING: usize = 256 * 64;
+const MAX_RUNNING_CALLS: usize = 256 * 64;
 
 /// How a search ends.
-enum Outcome {
+enum BreadthOutcome {
     Linearizable,
     NotLinearizable,
     /// An operation that is said to read changed a state.
@@ -230,17 +230,17 @@ impl<'a, 'v, const W: usize> BreadthSearch<'a, 'v, W> {
         }
     }
 
-    fn run(mut self, budget: &Budget) -> Result<Outcome, ObjectRejection> {
+    fn run(mut self, budget: &Budget) -> Result<BreadthOutcome, ObjectRejection> {
         let mut frontier: Frontier<W> = Frontier::default();
         frontier.insert((INITIAL, SmallSet::EMPTY), Vec::new());
         for (at, &next) in self.sequence.returns.iter().enumerate() {
             self.call_until(next, at);
             let passed = match self.pass(at, next, frontier, budget)? {
                 Ok(passed) => passed,
-                Err(WrongReader(event)) => return Ok(Outcome::WrongReader { event }),
+                Err(WrongReader(event)) => return Ok(BreadthOutcome::WrongReader { event }),
             };
             if passed.is_empty() {
-                return Ok(Outcome::NotLinearizable);
+                return Ok(BreadthOutcome::NotLinearizable);
             }
             let next_slot = self.slots.of[next];
             self.running.retain(|&event| event != next);
@@ -257,7 +257,7 @@ impl<'a, 'v, const W: usize> BreadthSearch<'a, 'v, W> {
                 }
             };
         }
-        Ok(Outcome::Linearizable)
+        Ok(BreadthOutcome::Linearizable)
     }
 
     /// Takes the calls that come before a return, and finds out which readers are to be watched.

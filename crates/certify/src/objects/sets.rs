@@ -5,12 +5,12 @@
 pub(crate) struct Set(Box<[u64]>);
 
 impl Set {
-    /// Makes the empty set of numbers below `size`.
+    /// Builds the empty set of numbers below `size`.
     pub(crate) fn empty(size: usize) -> Self {
         Set(vec![0; size.div_ceil(64)].into())
     }
 
-    /// Makes a set of some numbers below `size`.
+    /// Builds a set of some numbers below `size`.
     pub(crate) fn of(size: usize, numbers: impl IntoIterator<Item = usize>) -> Self {
         let mut set = Set::empty(size);
         numbers.into_iter().for_each(|number| set.insert(number));

@@ -48,7 +48,7 @@ impl<'a> View<'a> {
         let mut events = Vec::new();
         for op in history.ops() {
             let Action::Call(call) = history.action(op) else {
-                return Err(wrong(op, "is no call"));
+                return Err(wrong(op, "is not a call"));
             };
             if history.transaction_of(op).is_some_and(|t| history.transaction(t).ops.len() > 1) {
                 return Err(wrong(op, "is in a transaction"));

@@ -114,6 +114,17 @@ pub enum TransactionRejection {
     },
 }
 
+/// A claim about a level, with its certificate.
+#[derive(Clone, Copy, Debug)]
+pub struct LevelClaim<'c> {
+    /// The level.
+    pub level: Level,
+    /// Whether the history is said to satisfy or to violate it.
+    pub claim: Verdict,
+    /// The proof.
+    pub certificate: &'c TransactionCertificate,
+}
+
 /// Accepts a certificate if it proves the claim that a history satisfies or violates a level.
 pub fn certify_transactions(
     history: &History,
@@ -122,27 +133,84 @@ pub fn certify_transactions(
     claim: Verdict,
     certificate: &TransactionCertificate,
 ) -> Result<(), TransactionRejection> {
-    let unsupported = |what| Err(TransactionRejection::Unsupported { what });
+    certify_levels(history, order, &[LevelClaim { level, claim, certificate }]).remove(0)
+}
+
+/// Checks the certificates of several levels of one history, and returns for each whether it is
+/// accepted.
+///
+/// The history is worked out once. A commit order that was accepted for a level is accepted for every
+/// weaker one: what a transaction knows at the weaker level is part of what it knows at the stronger.
+pub fn certify_levels(
+    history: &History,
+    order: ClientOrder,
+    claims: &[LevelClaim<'_>],
+) -> Vec<Result<(), TransactionRejection>> {
+    let view = match applicable(history) {
+        Ok(view) => view,
+        Err(what) => {
+            let unsupported = || Err(TransactionRejection::Unsupported { what });
+            return claims.iter().map(|_| unsupported()).collect();
+        }
+    };
+    let mut results: Vec<Option<Result<(), TransactionRejection>>> = vec![None; claims.len()];
+    // The strongest levels come first, so that they settle the others.
+    let mut by_strength: Vec<usize> = (0..claims.len()).collect();
+    by_strength.sort_by_key(|&i| std::cmp::Reverse(claims[i].level));
+    for i in by_strength {
+        let claim = &claims[i];
+        let mut accepted =
+            claims.iter().zip(&results).filter(|(_, result)| **result == Some(Ok(())));
+        let is_settled = accepted.any(|(other, _)| settles(other, claim));
+        results[i] = Some(if is_settled { Ok(()) } else { certify_claim(&view, order, claim) });
+    }
+    results.into_iter().map(|result| result.expect("every claim was looked at")).collect()
+}
+
+/// Checks whether a claim that was accepted proves another one.
+fn settles(accepted: &LevelClaim<'_>, claim: &LevelClaim<'_>) -> bool {
+    if (accepted.claim, claim.claim) != (Verdict::Consistent, Verdict::Consistent)
+        || !accepted.level.implies(claim.level)
+    {
+        return false;
+    }
+    let needs_snapshots = matches!(claim.level, Level::Prefix | Level::Snapshot);
+    match (accepted.certificate, claim.certificate) {
+        (
+            TransactionCertificate::Order { order, snapshots, wr },
+            TransactionCertificate::Order { order: commits, snapshots: seen, wr: sources },
+        ) => order == commits && wr == sources && (!needs_snapshots || snapshots == seen),
+        _ => false,
+    }
+}
+
+/// Works out the transactions of a history, or says what the levels do not apply to.
+fn applicable(history: &History) -> Result<View<'_>, &'static str> {
     if history.has_calls() {
-        return unsupported("objects' calls");
+        return Err("objects' calls");
     }
     if !history.finals().is_empty() {
-        return unsupported("final values");
+        return Err("final values");
     }
     if history.keys().any(|key| history.key_kind(key) == KeyKind::Mixed) {
-        return unsupported("keys that are both written and appended to");
+        return Err("keys that are both written and appended to");
     }
-    let Some(view) = View::new(history) else {
-        return unsupported("lists to which a value is appended twice");
-    };
-    match (claim, certificate) {
+    View::new(history).ok_or("lists to which a value is appended twice")
+}
+
+fn certify_claim(
+    view: &View<'_>,
+    order: ClientOrder,
+    claim: &LevelClaim<'_>,
+) -> Result<(), TransactionRejection> {
+    match (claim.claim, claim.certificate) {
         (Verdict::Consistent, TransactionCertificate::Order { order: commits, snapshots, wr }) => {
-            order::replay(&view, level, order, commits, snapshots, wr)
+            order::replay(view, claim.level, order, commits, snapshots, wr)
         }
         (Verdict::Violation, TransactionCertificate::Order { .. }) => {
             Err(TransactionRejection::Claim)
         }
-        (Verdict::Violation, certificate) => refute::refute(&view, level, order, certificate),
+        (Verdict::Violation, certificate) => refute::refute(view, claim.level, order, certificate),
         _ => Err(TransactionRejection::Claim),
     }
 }

@@ -11,6 +11,10 @@ use consistory_verdict::{ClientOrder, Level};
 use super::view::{Fate, INITIAL, Source, View};
 use super::{TransactionRejection, name};
 
+/// How many versions after the one that was read are looked at one by one, before the writers are
+/// looked up chain by chain.
+const MAX_VERSIONS_WALKED: usize = 16;
+
 /// How many chains a pass of clocks covers.
 const CHAINS_PER_PASS: usize = 64;
 
@@ -473,6 +477,17 @@ impl<'v, 'h> Replay<'v, 'h> {
     }
 }
 
+/// Whether a transaction knows a later version than the one that it read.
+enum Walk {
+    NoneKnown,
+    Known,
+    /// There are too many versions to look at one by one.
+    TooMany,
+}
+
+/// The writers of a key by chain, by their places in the order.
+type WritersOfKey = Vec<(u32, Vec<u32>)>;
+
 /// The clocks of all transactions for some of the chains.
 ///
 /// An entry is one more than the place, in the commit order, of the last transaction of the chain that
@@ -508,7 +523,7 @@ impl<'r, 'v, 'h> Pass<'r, 'v, 'h> {
         let width = self.chains.len();
         let wrong = |read: &Read| TransactionRejection::Read { read: name(view.history, read.op) };
         // For each key and chain of this pass the writers, by their places in the order.
-        let writers = if versions { Vec::new() } else { self.writers() };
+        let mut writers: Option<Vec<WritersOfKey>> = None;
         let mut last_of_session = vec![NOWHERE; view.history.session_count()];
         let mut row = vec![0u32; width];
         for (&unit, at) in replay.commits.iter().zip(0u32..) {
@@ -542,8 +557,13 @@ impl<'r, 'v, 'h> Pass<'r, 'v, 'h> {
                     }
                     continue;
                 }
+                match self.walk_versions(&row, unit, at, read) {
+                    Walk::NoneKnown => continue,
+                    Walk::Known => return Err(wrong(read)),
+                    Walk::TooMany => {}
+                }
                 let source = replay.place_of(read.source);
-                let list = &writers[read.key.index()];
+                let list = &writers.get_or_insert_with(|| self.writers())[read.key.index()];
                 for &(column, ref places) in list {
                     let known = places.partition_point(|&place| place < row[column as usize]);
                     let latest = known.checked_sub(1).map(|last| places[last]);
@@ -560,9 +580,26 @@ impl<'r, 'v, 'h> Pass<'r, 'v, 'h> {
         Ok(())
     }
 
-    fn writers(&self) -> Vec<Vec<(u32, Vec<u32>)>> {
+    /// Looks at the versions after the one that a read returned, up to the reader's place.
+    fn walk_versions(&self, row: &[u32], unit: u32, at: u32, read: &Read) -> Walk {
+        let replay = self.replay;
+        let mut next = replay.overwriter(read);
+        for _ in 0..MAX_VERSIONS_WALKED {
+            if next == NOWHERE || replay.place[next as usize] >= at {
+                return Walk::NoneKnown;
+            }
+            if next != unit && self.is_known(row, next) {
+                return Walk::Known;
+            }
+            let write = replay.view.last_write(next, read.key);
+            next = replay.next[write.expect("it wrote the key")];
+        }
+        Walk::TooMany
+    }
+
+    fn writers(&self) -> Vec<WritersOfKey> {
         let view = self.replay.view;
-        let mut lists: Vec<Vec<(u32, Vec<u32>)>> = vec![Vec::new(); view.history.key_count()];
+        let mut lists: Vec<WritersOfKey> = vec![Vec::new(); view.history.key_count()];
         for (&unit, place) in self.replay.commits.iter().zip(0u32..) {
             let chain = self.chain[unit as usize];
             if !self.chains.contains(&chain) {

@@ -34,11 +34,46 @@ pub(super) struct Written {
     pub(super) is_last: bool,
 }
 
-/// The writes of one value to one key; one is the rule.
-#[derive(Clone, Debug)]
-enum Writers {
-    One(Written),
-    Many(Vec<Written>),
+/// All writes, by key and value.
+#[derive(Debug, Default)]
+struct WrittenTable {
+    /// Where the writes of each key start, and where those of the last key end.
+    key_starts: Vec<u32>,
+    /// The values, sorted within each key, and the writes in the same order.
+    values: Vec<ValueId>,
+    writes: Vec<Written>,
+}
+
+impl WrittenTable {
+    fn new(key_count: usize, mut all: Vec<(KeyId, ValueId, Written)>) -> Self {
+        all.sort_by_key(|&(key, value, _)| (key, value));
+        let mut key_starts = vec![0u32; key_count + 1];
+        for (key, _, _) in &all {
+            key_starts[key.index() + 1] += 1;
+        }
+        for key in 0..key_count {
+            key_starts[key + 1] += key_starts[key];
+        }
+        let values = all.iter().map(|&(_, value, _)| value).collect();
+        let writes = all.into_iter().map(|(_, _, written)| written).collect();
+        WrittenTable { key_starts, values, writes }
+    }
+
+    /// Returns the writes of a value to a key.
+    fn of(&self, key: KeyId, value: ValueId) -> &[Written] {
+        let (start, end) = (self.key_starts[key.index()], self.key_starts[key.index() + 1]);
+        let (start, end) = (start as usize, end as usize);
+        let values = &self.values[start..end];
+        let first = values.partition_point(|&other| other < value);
+        let count = values[first..].iter().take_while(|&&other| other == value).count();
+        &self.writes[start + first..][..count]
+    }
+
+    /// Finds a key that one value was written to twice.
+    fn has_repeated(&self, key: KeyId) -> bool {
+        let (start, end) = (self.key_starts[key.index()], self.key_starts[key.index() + 1]);
+        self.values[start as usize..end as usize].windows(2).any(|pair| pair[0] == pair[1])
+    }
 }
 
 /// What a read may take its value from.
@@ -58,7 +93,7 @@ pub(super) struct View<'h> {
     pub(super) units: Vec<Unit>,
     /// The unit of each operation.
     pub(super) unit_of: Vec<u32>,
-    written: FxHashMap<(KeyId, ValueId), Writers>,
+    written: WrittenTable,
     /// The last writes of each unit, and where they start.
     last: Vec<(KeyId, OpId)>,
     last_starts: Vec<u32>,
@@ -71,11 +106,11 @@ impl<'h> View<'h> {
             history,
             units: Vec::new(),
             unit_of: Vec::with_capacity(history.len()),
-            written: FxHashMap::default(),
+            written: WrittenTable::default(),
             last: Vec::new(),
             last_starts: vec![0],
         };
-        view.written.reserve(history.len() / 2);
+        let mut all = Vec::with_capacity(history.len() / 2);
         let mut seen = vec![u32::MAX; history.key_count()];
         for transaction in history.all_transactions() {
             let unit = view.units.len() as u32;
@@ -97,24 +132,18 @@ impl<'h> View<'h> {
                 if is_last {
                     view.last.push((key, op));
                 }
-                let written = Written { unit, op, is_last };
-                let mut is_repeated = false;
-                view.written
-                    .entry((key, value))
-                    .and_modify(|writers| {
-                        is_repeated = true;
-                        writers.push(written);
-                    })
-                    .or_insert(Writers::One(written));
-                if is_repeated && history.key_kind(key) == KeyKind::List {
-                    return None;
-                }
+                all.push((key, value, Written { unit, op, is_last }));
             }
             view.last[first..].sort_unstable();
             view.last_starts.push(view.last.len() as u32);
             view.unit_of.extend(ops().map(|_| unit));
             let session = history.session_of(OpId(transaction.ops.start)).0;
             view.units.push(Unit { ops: transaction.ops, fate, session, time });
+        }
+        view.written = WrittenTable::new(history.key_count(), all);
+        let mut lists = history.keys().filter(|&key| history.key_kind(key) == KeyKind::List);
+        if lists.any(|key| view.written.has_repeated(key)) {
+            return None;
         }
         Some(view)
     }
@@ -196,15 +225,23 @@ impl<'h> View<'h> {
         if let Some(&last) = own.last() {
             return if last == value { Ok(Source::Own) } else { Err(BadRead::Internal) };
         }
-        let mut candidates = Vec::new();
-        if self.history.initial_value(key) == value {
-            candidates.push(INITIAL);
-        }
         let writers = self.writers(key, value);
-        let good = writers.iter().filter(|written| {
+        let is_good = |written: &Written| {
             let fate = self.units[written.unit as usize].fate;
             written.unit != unit && written.is_last && fate != Fate::Aborted
-        });
+        };
+        let is_initial = self.history.initial_value(key) == value;
+        if let [written] = writers
+            && !is_initial
+            && is_good(written)
+        {
+            return Ok(Source::One(written.unit));
+        }
+        let mut candidates = Vec::new();
+        if is_initial {
+            candidates.push(INITIAL);
+        }
+        let good = writers.iter().filter(|written| is_good(written));
         candidates.extend(good.map(|written| written.unit));
         match candidates[..] {
             [] => Err(self.bad(unit, writers)),
@@ -339,20 +376,7 @@ impl<'h> View<'h> {
     }
 
     fn writers(&self, key: KeyId, value: ValueId) -> &[Written] {
-        match self.written.get(&(key, value)) {
-            None => &[],
-            Some(Writers::One(one)) => std::slice::from_ref(one),
-            Some(Writers::Many(many)) => many,
-        }
-    }
-}
-
-impl Writers {
-    fn push(&mut self, written: Written) {
-        match self {
-            Writers::One(one) => *self = Writers::Many(vec![*one, written]),
-            Writers::Many(many) => many.push(written),
-        }
+        self.written.of(key, value)
     }
 }
 

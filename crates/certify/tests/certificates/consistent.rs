@@ -192,19 +192,19 @@ fn a_rejection_says_which_part_and_why() {
             "tso",
             "t0: w(x,1)",
             "x@ t0:0",
-            "`ww.x[0]`: init:x has no place there in the order of the writes of this key",
+            "`ww.x[0]`: init:x does not belong there in the order of the writes of this key",
         ),
         (
             "tso",
             "t0: w(x,1) w(y,1)",
             "x@ init:x t0:0 t0:1",
-            "`ww.x[2]`: t0:1 has no place there in the order of the writes of this key",
+            "`ww.x[2]`: t0:1 does not belong there in the order of the writes of this key",
         ),
         (
             "tso",
             "t0: w(x,1)",
             "x@ init:x t0:0 t0:0",
-            "`ww.x[2]`: t0:0 has no place there in the order of the writes of this key",
+            "`ww.x[2]`: t0:0 does not belong there in the order of the writes of this key",
         ),
         ("rmo", "t0: w(x,1)", "t0:0", "there are no rules for the model `rmo`"),
     ] {

@@ -1,9 +1,11 @@
 //! Certificates of consistency, all that there are for small histories, and damaged in every way:
 //! accepted exactly if they prove.
 
-use consistory_certify::certify;
-use consistory_history::{History, OpId, SessionId};
-use consistory_verdict::{Certificate, Verdict};
+use std::time::Duration;
+
+use consistory_certify::{Rejection, certify, certify_within};
+use consistory_history::{Action, History, HistoryBuilder, OpId, SessionId};
+use consistory_verdict::{Budget, Certificate, Options, Stopped, Verdict};
 
 use crate::naive::{self, World, permutations, worlds};
 use crate::support::{Random, Shape, consistent, history, json, random_history, text};
@@ -72,7 +74,7 @@ fn proves(h: &History, model: &str, certificate: &Certificate) -> bool {
     }
 }
 
-/// Says whether a list has no repetition, holds only what counts, and with each operation all that
+/// Returns whether a list has no repetition, holds only what counts, and with each operation all that
 /// is before it in `po` and `wr`, earlier.
 fn is_linear_extension(world: &World<'_>, order: &[OpId]) -> bool {
     let (po, wr) = (world.po(), world.wr());
@@ -138,7 +140,7 @@ fn ambiguous_choices(world: &World<'_>) -> Vec<(OpId, OpId)> {
     h.ops().filter(|r| h.reads(*r).is_some()).filter(several).filter_map(of).collect()
 }
 
-/// Gives every certificate of the right kind that lists what counts, for each choice of `wr`.
+/// Returns every certificate of the right kind that lists what counts, for each choice of `wr`.
 fn all_certificates(h: &History, model: &str) -> Vec<Certificate> {
     let mut all = Vec::new();
     for world in worlds(h) {
@@ -214,7 +216,7 @@ fn causal_memory_holds_exactly_if_each_session_has_an_order() {
     assert!(seen.iter().all(|&count| count > 20), "one-sided: {seen:?}");
 }
 
-/// Gives every order that differs by one slip: two operations swapped, one dropped, doubled, moved
+/// Returns every order that differs by one slip: two operations swapped, one dropped, doubled, moved
 /// or replaced.
 fn damaged_orders(h: &History, order: &[OpId]) -> Vec<Vec<OpId>> {
     let mut all = Vec::new();
@@ -357,4 +359,80 @@ fn a_damaged_certificate_is_rejected_unless_it_still_proves() {
         }
     }
     assert!(rejected > 3_000, "{rejected}");
+}
+
+/// Runs two writers of one key and two readers that lag far behind; mostly a reader goes on, sometimes it
+/// goes back. Returns the history and the order of the run.
+fn lagging_run(random: &mut Random) -> (History, Vec<OpId>) {
+    let mut b = HistoryBuilder::new();
+    let sessions = [0, 1, 2, 3].map(|i| b.session(&format!("t{i}")));
+    let key = b.key("x");
+    let mut run = Vec::new();
+    let mut lengths = [0; 4];
+    let mut written = Vec::new();
+    let mut seen = [0, 0];
+    for step in 0..90 {
+        let who = if step < 30 { random.below(2) } else { random.below(4) };
+        let action = if who < 2 && random.below(8) > 0 {
+            let value = b.int(step + 1);
+            written.push(value);
+            Action::Write { key, value }
+        } else if let Some(reader) = who.checked_sub(2) {
+            let next = seen[reader] + random.below(4);
+            seen[reader] = if random.below(40) == 0 { 0 } else { next.min(written.len() - 1) };
+            Action::Read { key, value: written[seen[reader]] }
+        } else {
+            let Some(&value) = written.last() else { continue };
+            Action::Read { key, value }
+        };
+        b.push(sessions[who], action);
+        run.push((who, lengths[who]));
+        lengths[who] += 1;
+    }
+    let history = b.finish().unwrap();
+    let order = run.iter().map(|&(who, at)| history.op_at(sessions[who], at)).collect();
+    (history, order)
+}
+
+#[test]
+fn orders_with_many_writes_between_a_write_and_its_read() {
+    let mut random = Random(23);
+    let mut tally = [[0, 0], [0, 0]];
+    for _ in 0..300 {
+        let (h, order) = lagging_run(&mut random);
+        for (model, count) in ["cc", "ccv"].into_iter().zip(&mut tally) {
+            let certificate = Certificate::Order { order: order.clone(), wr: vec![] };
+            let accepted = certify(&h, model, Verdict::Consistent, &certificate);
+            let expected = proves(&h, model, &certificate);
+            assert_eq!(accepted.is_ok(), expected, "{model}: {accepted:?}\n{}", text(&h));
+            count[usize::from(expected)] += 1;
+        }
+    }
+    assert!(tally[0][0] > 20 && tally[0][1] > 20 && tally[1][0] > 20, "{tally:?}");
+}
+
+#[test]
+fn limits_stop_the_checker_and_threads_change_nothing() {
+    let mut random = Random(29);
+    for _ in 0..40 {
+        let (h, order) = lagging_run(&mut random);
+        for model in ["cc", "ccv", "sc"] {
+            let certificate = Certificate::Order { order: order.clone(), wr: vec![] };
+            let claim = Verdict::Consistent;
+            let alone = certify(&h, model, claim, &certificate);
+            let with = |budget: Budget, jobs: usize| {
+                let options = Options { budget, jobs, tuning: () };
+                certify_within(&h, model, claim, &certificate, &options)
+            };
+            assert_eq!(with(Budget::unlimited(), 4), alone, "{}", text(&h));
+            let stopped = |rejection: Result<(), Rejection>| match rejection {
+                Err(Rejection::Stopped(stopped)) => Some(stopped),
+                _ => None,
+            };
+            let no_time = stopped(with(Budget::unlimited().with_time(Duration::ZERO), 1));
+            assert!(matches!(no_time, Some(Stopped::Time { .. })), "{no_time:?}");
+            let no_memory = stopped(with(Budget::unlimited().with_memory(100), 1));
+            assert!(matches!(no_memory, Some(Stopped::Memory { .. })), "{no_memory:?}");
+        }
+    }
 }

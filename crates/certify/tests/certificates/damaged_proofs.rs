@@ -64,7 +64,7 @@ fn true_in(world: &World<'_>, edge: &Edge, observer: Option<OpId>) -> bool {
         && edge.because.iter().all(|premise| true_in(world, premise, observer))
 }
 
-/// Gives every list of edges that differs by one slip, at any depth.
+/// Returns every list of edges that differs by one slip, at any depth.
 fn damaged_edges(h: &History, edges: &[Edge]) -> Vec<Vec<Edge>> {
     const RELATIONS: [&str; 9] = ["po", "wr", "rw", "cf", "hb", "ww", "ppo", "poloc", "wre"];
     let mut all = Vec::new();
@@ -91,7 +91,7 @@ fn damaged_edges(h: &History, edges: &[Edge]) -> Vec<Vec<Edge>> {
     all
 }
 
-/// Gives every list of edges that lacks one premise, or all premises of an edge, at any depth.
+/// Returns every list of edges that lacks one premise, or all premises of an edge, at any depth.
 fn with_a_gap(edges: &[Edge]) -> Vec<Vec<Edge>> {
     let mut all = Vec::new();
     for (i, edge) in edges.iter().enumerate().filter(|(_, edge)| !edge.because.is_empty()) {
@@ -195,7 +195,7 @@ fn damaged_cases(h: &History, certificate: &Certificate) -> Vec<Certificate> {
     }
 }
 
-/// Makes a history of the same shape that differs in one number or one mark.
+/// Builds a history of the same shape that differs in one number or one mark.
 fn altered(h: &History, random: &mut Random) -> History {
     let written = text(h);
     let places: Vec<usize> = written.match_indices([')']).map(|(at, _)| at).collect();
@@ -235,7 +235,7 @@ const VIOLATING: &[&str] = &[
     "t0: w(x,1)? w(x,2) w(y,1); t1: r(y,1) r(x,1)",
 ];
 
-/// Gives the histories above, then random ones.
+/// Returns the histories above, then random ones.
 fn histories(seed: u64, count: usize) -> impl Iterator<Item = History> {
     let mut random = Random(seed);
     let random = (0..count).map(move |round| {
@@ -307,7 +307,7 @@ fn a_damaged_proof_is_rejected_unless_all_of_it_still_holds() {
     let (mut rejected, mut hb) = (0, 0);
     for h in histories(0xd00d, 600) {
         let all = worlds(&h);
-        // A read-modify-write that reads from itself is no world that a proof has to speak of.
+        // A read-modify-write that reads from itself is not a case that a proof has to cover.
         let own = |world: &&World<'_>| h.ops().any(|op| world.source[op.index()] == Some(op));
         let all: Vec<&World<'_>> = all.iter().filter(|world| !own(world)).collect();
         for model in ["cc", "ccv", "cm"] {

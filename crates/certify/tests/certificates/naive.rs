@@ -13,7 +13,7 @@ pub(crate) struct World<'a> {
     pub(crate) counts: Vec<bool>,
 }
 
-/// Gives a world for each choice of `wr`; none if some read has no candidate.
+/// Returns a world for each choice of `wr`; none if some read has no candidate.
 pub(crate) fn worlds(h: &History) -> Vec<World<'_>> {
     let ids = h.len() + h.key_count();
     let mut sources: Vec<Vec<Option<OpId>>> = vec![vec![None; ids]];
@@ -197,7 +197,7 @@ impl World<'_> {
         irreflexive(&closure(union(&union(relation, ww), &self.rw(ww))))
     }
 
-    /// Gives every `ww`.
+    /// Returns every `ww`.
     pub(crate) fn store_orders(&self) -> Vec<Pairs> {
         self.store_lists().iter().map(|lists| self.store_order(lists)).collect()
     }
@@ -209,7 +209,7 @@ impl World<'_> {
         })
     }
 
-    /// Gives every `ww` as a list for each key.
+    /// Returns every `ww` as a list for each key.
     pub(crate) fn store_lists(&self) -> Vec<Vec<Vec<OpId>>> {
         let mut all = vec![Vec::new()];
         for key in self.h.keys() {

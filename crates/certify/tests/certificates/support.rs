@@ -8,8 +8,8 @@ use consistory_verdict::{Certificate, Verdict, read_certificate, write_certifica
 /// The models with rules.
 pub(crate) const MODELS: [&str; 5] = ["cc", "ccv", "cm", "sc", "tso"];
 
-/// Parses a history: `t0: w(x,1) r(y,0); t1: rmw(x,1,2) f`, with `!` behind what failed and `?`
-/// behind what nobody knows; `init: x=5` sets an initial value.
+/// Parses a history: `t0: w(x,1) r(y,0); t1: rmw(x,1,2) f`, with `!` after what failed and `?`
+/// after what is indeterminate; `init: x=5` sets an initial value.
 pub(crate) fn history(text: &str) -> History {
     let mut b = HistoryBuilder::new();
     for line in text.split([';', '\n']).map(str::trim).filter(|line| !line.is_empty()) {
@@ -72,7 +72,7 @@ pub(crate) fn parse(h: &History, json: &str) -> Certificate {
 /// Judges a certificate in a short notation that is expanded to JSON.
 ///
 /// An order: `t0:0 t1:0 ...`. Session orders: `t0 = t0:0 t1:0, t1 = ...`. A store order:
-/// `x: init:x t0:0, ...`. Each with choices behind a bar: `| t1:0<t0:0`.
+/// `x: init:x t0:0, ...`. Each with choices after a bar: `| t1:0<t0:0`.
 pub(crate) fn consistent(h: &History, model: &str, certificate: &str) -> Result<(), Rejection> {
     let (body, choices) = certificate.split_once('|').unwrap_or((certificate, ""));
     let ops = |text: &str| {
@@ -104,7 +104,7 @@ pub(crate) fn consistent(h: &History, model: &str, certificate: &str) -> Result<
 }
 
 /// Judges a cycle in a short notation: `a po b, b rw c (d wr b, d po c), ...`, with an observer
-/// behind a bar.
+/// after a bar.
 pub(crate) fn violation(h: &History, model: &str, cycle: &str) -> Result<(), Rejection> {
     certify(h, model, Verdict::Violation, &parse(h, &cycle_json(cycle)))
 }
@@ -121,7 +121,7 @@ pub(crate) fn cycle_json(cycle: &str) -> String {
     let mut first = true;
     while let Some(word) = words.next() {
         match word {
-            "(" => unreachable!("premises come behind an edge"),
+            "(" => unreachable!("premises come after an edge"),
             ")" => out.push_str("]}"),
             from => {
                 let relation = words.next().unwrap();
@@ -153,7 +153,7 @@ pub(crate) struct Shape {
     pub(crate) plain: bool,
 }
 
-/// Makes a history whose reads take values that are written somewhere, mostly.
+/// Builds a history whose reads take values that are written somewhere, mostly.
 pub(crate) fn random_history(random: &mut Random, shape: Shape) -> History {
     let keys = &["x", "y", "z"][..shape.keys];
     let mut sessions = vec![String::new(); shape.sessions];

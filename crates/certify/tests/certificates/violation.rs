@@ -251,7 +251,7 @@ fn a_rejection_says_which_edge_and_why() {
             hb_cycle("| t2:0"),
             edge("edges[0].because[1]", Flaw::Premises),
         ),
-        // The derivation needs a read behind the observer.
+        // The derivation needs a read after the observer.
         ("cm", hb, hb_cycle("| t1:2"), edge("edges[0].because[1].because[2]", Flaw::OutsidePast)),
         ("cm", hb, hb_cycle("| t2:0"), edge("edges[0].because[0]", Flaw::OutsidePast)),
         ("cm", hb, hb_cycle("| init:x"), ("observer".into(), None)),
@@ -280,7 +280,7 @@ fn a_rejection_says_which_edge_and_why() {
             "t0:0 rw t0:0 (init:x wr t0:0, init:x po t0:0)".into(),
             edge("edges[0]", Flaw::Premises),
         ),
-        // What is ambiguous, failed or maybe never happened is no premise.
+        // What is ambiguous, failed or maybe never happened cannot be a premise.
         (
             "cc",
             "t0: r(x,1) w(x,1); t1: w(x,1)",

@@ -25,7 +25,7 @@ impl Completion {
         certify_definition(h, definition, Verdict::Consistent, &self.witness()).is_ok()
     }
 
-    /// Says whether one write comes before another, if both count.
+    /// Returns whether one write comes before another, if both count.
     fn orders(&self, first: OpId, second: OpId) -> Option<bool> {
         self.ww.iter().find_map(|(_, writes)| {
             let place = |op: OpId| writes.iter().position(|&write| write == op);
@@ -92,7 +92,7 @@ fn permutations(list: &[OpId]) -> Vec<Vec<OpId>> {
     permutations(rest).into_iter().flat_map(with_first).collect()
 }
 
-/// Says whether a violation's certificate rules out each of some completions: the cases take them
+/// Returns whether a violation's certificate rules out each of some completions: the cases take them
 /// all, and `is_ruled_out` by the check of the leaf that each comes to.
 pub(crate) fn rules_out(
     certificate: &Certificate,

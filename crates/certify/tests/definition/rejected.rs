@@ -212,7 +212,7 @@ fn the_edges_that_are_shown_are_there() {
         violation("sc", BUFFERED, &store_buffering("po", "t1:0", r#","check":0"#)),
         Err(flawed("edges[1].because[0]", "wr", "t1:0", "t0:1"))
     );
-    // What the definition calls `poloc` is no secret either, unlike a name of nothing.
+    // What the definition calls `poloc` is known too, unlike a name of nothing.
     assert_eq!(
         violation("sc", BUFFERED, &store_buffering("poloc", "init:y", r#","check":0"#)),
         Err(flawed("edges[0]", "poloc", "t0:0", "t0:1"))

@@ -50,7 +50,7 @@ impl Model {
         Model { name: name.to_owned(), definition: definition(&text), text }
     }
 
-    /// Gives the definition with one of its checks alone.
+    /// Returns the definition with one of its checks alone.
     pub(crate) fn check(&self, at: usize) -> Definition {
         let mut next = 0;
         let lines = self.text.lines().map(|line| {
@@ -63,7 +63,7 @@ impl Model {
         definition(&lines.collect::<Vec<_>>().join("\n"))
     }
 
-    /// Gives the definition without its checks.
+    /// Returns the definition without its checks.
     pub(crate) fn nothing(&self) -> Definition {
         self.check(usize::MAX)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::OutputFormat;
+use super::{OutputFormat, PartArgs};
 use crate::units;
 
 pub(super) const WATCH_HELP: &str = "\
@@ -40,12 +40,11 @@ pub(crate) struct WatchArgs {
     /// How many possible configurations are kept at most.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub(crate) configurations: usize,
-    /// How many different calls that nobody knows the end of are kept of each key, or of the whole
-    /// object; then the first ones are given up: they have taken effect by then, or never do.
+    /// How many different indeterminate calls are kept for each key, or for the whole object; beyond
+    /// that the first ones are given up: they have taken effect by then, or never do.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) pending: usize,
-    /// How many others may return while a call is running before it counts as one that nobody knows
-    /// the end of.
+    /// How many other calls may return while a call is running before it counts as indeterminate.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) overdue: u64,
     /// Judge the object as a whole, for methods that concern more than one key.
@@ -92,6 +91,8 @@ pub(crate) struct TestArgs {
     pub(crate) target: Option<String>,
     #[command(flatten)]
     pub(crate) database: DatabaseArgs,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
     /// The methods to call [default: all].
     #[arg(long, value_name = "METHODS", value_delimiter = ',')]
     pub(crate) methods: Vec<String>,
@@ -135,6 +136,10 @@ pub(crate) struct TestArgs {
     /// Draw what is wrong as SVG files in this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) draw: Option<PathBuf>,
+    /// Write an interactive report to this file, for a browser; of a database, DIR/report.html
+    /// otherwise.
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
     /// How to print what was found.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
@@ -163,6 +168,9 @@ pub(crate) struct DatabaseArgs {
     /// How many requests per second all clients send together; 0 for as many as they can.
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub(crate) rate: u32,
+    /// Stop after so many requests of each client, if the time is not over before.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) operations: Option<u32>,
     /// How long a request may take before its outcome counts as unknown.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
     pub(crate) timeout: Duration,

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use consistory::ClientOrder;
-use consistory_check::Engine;
 use consistory_formats::Format;
+use consistory_registers::Engine;
 
-use super::{JobsArgs, OutputFormat, VerbosityArgs};
+use super::{JobsArgs, OutputFormat, PartArgs, VerbosityArgs};
 use crate::units;
 
 pub(super) const CHECK_HELP: &str = "\
@@ -64,7 +64,7 @@ pub(crate) struct CheckArgs {
     pub(crate) input: InputArgs,
     /// Go on with a batch that was interrupted: histories that have a line in this file are not
     /// judged again, and new lines are appended to it. Needs `--format json`.
-    #[arg(long, value_name = "OUT")]
+    #[arg(long, value_name = "OUT", conflicts_with = "part")]
     pub(crate) resume: Option<PathBuf>,
     /// Models: ids from `consistory models`, in any case, paths to definition files, `all`, or
     /// `strongest` (the default).
@@ -81,10 +81,11 @@ pub(crate) struct CheckArgs {
     /// How to print verdicts.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
-    /// How long each history may take for each model, such as 500ms, 30s, 5m.
+    /// How long each history may take for each model, and to be read, such as 500ms, 30s, 5m. Where the
+    /// machine is loaded, processor time counts, and at most four times as long on the clock.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub(crate) budget: Duration,
-    /// How much memory the tables for one history may take, such as 512MiB.
+    /// How much memory one history may take, to be read and to be judged, such as 512MiB.
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = units::size)]
     pub(crate) memory: u64,
     /// How SC, TSO and PSO are completed where the forced order leaves something open.
@@ -109,6 +110,8 @@ pub(crate) struct CheckArgs {
     pub(crate) no_certify: bool,
     #[command(flatten)]
     pub(crate) verbosity: VerbosityArgs,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
 }
 
 #[derive(Debug, Args)]

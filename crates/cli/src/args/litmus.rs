@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{JobsArgs, OutputFormat};
+use super::{JobsArgs, OutputFormat, PartArgs};
 use crate::units;
 
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub(crate) enum LitmusCommand {
     /// Run tests on this machine's processor, and count what is seen.
     #[command(after_help = RUN_HELP)]
     Run(RunArgs),
-    /// Show the machines behind the operational style.
+    /// Show the machines of the operational style.
     Machines(MachinesArgs),
 }
 
@@ -38,7 +38,11 @@ Examples:
   consistory litmus outcomes tests/ --model all
   consistory litmus outcomes SB.litmus --model tso --style operational --witness
 
-Exit code: 0 all found, 2 bad usage or unreadable input, 3 some undecided.";
+  consistory litmus outcomes MP.litmus --model aarch64 --check
+  consistory litmus outcomes tests/ --model herd/libdir/riscv.cat --format herd
+
+Exit code: 0 all found, 1 with --check where a test's condition does not hold, 2 bad usage or
+unreadable input, 3 some undecided.";
 
 pub(super) const RUN_HELP: &str = "\
 Examples:
@@ -74,12 +78,24 @@ pub(crate) enum Style {
     Definition,
 }
 
+/// How outcomes are printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum OutcomesFormat {
+    /// For people.
+    Text,
+    /// One line of JSON per test and model.
+    Json,
+    /// As herd prints its logs.
+    Herd,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct OutcomesArgs {
     /// Files and folders of .litmus tests, or - for standard input.
     #[arg(value_name = "TEST", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Memory models: sc, ibm370, tso, pso, pslo, rmo, ntso, npso, nrmo, sober, four digits, paths
+    /// Memory models: sc, ibm370, tso, pso, pslo, rmo, ntso, npso, nrmo, sober, four digits for x86
+    /// and LISA; sc, x86tso, aarch64, riscv, riscv-tso, power, rc11, lkmm for tests of these; paths
     /// to definition files, or all.
     #[arg(long, short, value_name = "MODEL", value_delimiter = ',', required = true)]
     pub(crate) model: Vec<String>,
@@ -87,8 +103,26 @@ pub(crate) struct OutcomesArgs {
     #[arg(long, value_enum, default_value_t = Style::Axiomatic)]
     pub(crate) style: Style,
     /// How to print outcomes.
-    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
-    pub(crate) format: OutputFormat,
+    #[arg(long, value_enum, default_value_t = OutcomesFormat::Text)]
+    pub(crate) format: OutcomesFormat,
+    /// Exit with 1 unless the condition of every test holds under every model.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Only find out whether the condition holds: stop at the first outcome that decides it.
+    #[arg(long)]
+    pub(crate) condition_only: bool,
+    /// Folders where .cat files that a model includes are looked for.
+    #[arg(long, short = 'I', value_name = "DIR")]
+    pub(crate) include: Vec<PathBuf>,
+    /// The bell file that a model goes with [default: the one of its name beside it].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) bell: Option<PathBuf>,
+    /// Variants that a model asks about, such as lkmmv2.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) variant: Vec<String>,
+    /// How often a jump back is followed.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) unroll: u8,
     /// Show for each outcome an execution, or a run of the machine, that has it.
     #[arg(long)]
     pub(crate) witness: bool,
@@ -98,11 +132,16 @@ pub(crate) struct OutcomesArgs {
     /// Draw an execution for each outcome as SVG into this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) draw: Option<PathBuf>,
+    /// Write an interactive report of all tests to this file, for a browser.
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
     /// How long each test may take for each model, such as 500ms, 30s, 5m.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub(crate) budget: Duration,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
 }
 
 #[derive(Debug, Args)]

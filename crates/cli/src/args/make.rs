@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use consistory_formats::Format;
 
-use super::InputArgs;
+use super::{InputArgs, OutputFormat};
 use crate::units;
 
 #[derive(Debug, Args)]
@@ -15,6 +15,10 @@ pub(crate) struct ConvertArgs {
     /// The format to write.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Format,
+    /// Leave times out, for formats that have none; with them operations that failed, and the doubt
+    /// about unknown writes that end their sessions, which then count as done.
+    #[arg(long)]
+    pub(crate) without_times: bool,
     /// Where to write, instead of standard output.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -81,4 +85,27 @@ pub(crate) struct RecordCpuArgs {
     /// Where to write, instead of standard output.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+pub(super) const MERGE_HELP: &str = "\
+Every part must be there once, complete, and of the same run: the same command with the same inputs and
+options, apart from --part and --jobs.
+
+Examples:
+  parallel consistory check runs/ --model sc --format json --part {}/8 '>' part-{}.jsonl ::: 1 2 3 4 5 6 7 8
+  consistory merge part-*.jsonl --output verdicts.jsonl
+
+Exit code: that of the whole run; 2 if a part is missing, incomplete, doubled or of another run.";
+
+#[derive(Debug, Args)]
+pub(crate) struct MergeArgs {
+    /// The outputs of all parts.
+    #[arg(value_name = "PART", required = true)]
+    pub(crate) parts: Vec<PathBuf>,
+    /// Write the lines of the whole run, in its order, to this file.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print tables, or the lines of the whole run.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
 }

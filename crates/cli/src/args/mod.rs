@@ -7,8 +7,11 @@ mod litmus;
 mod make;
 mod models;
 mod protocol;
+mod serve;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::part::Part;
 
 pub(crate) use self::calls::{DatabaseArgs, TestArgs, TestClock, TestSession, WatchArgs};
 use self::calls::{TEST_HELP, WATCH_HELP};
@@ -18,15 +21,16 @@ use self::generate::GENERATE_HELP;
 pub(crate) use self::generate::{GenerateArgs, TransactionArgs};
 pub(crate) use self::litmus::{
     DiagramFormat, LitmusArgs, LitmusCommand, LitmusContrastArgs, MachinesArgs, OutcomesArgs,
-    RunArgs, Style, SuiteArgs, TestLanguage,
+    OutcomesFormat, RunArgs, Style, SuiteArgs, TestLanguage,
 };
-pub(crate) use self::make::{ConvertArgs, RecordArgs, RecordCommand, RecordCpuArgs};
-use self::models::{ATLAS_HELP, CONTRAST_HELP};
-pub(crate) use self::models::{
-    AtlasArgs, AtlasFormat, ContrastArgs, LatticeFormat, ModelsArgs, ModelsCommand,
-};
+use self::make::MERGE_HELP;
+pub(crate) use self::make::{ConvertArgs, MergeArgs, RecordArgs, RecordCommand, RecordCpuArgs};
+use self::models::CONTRAST_HELP;
+pub(crate) use self::models::{ContrastArgs, LatticeFormat, ModelsArgs, ModelsCommand};
 use self::protocol::{SIMULATE_HELP, VERIFY_HELP};
 pub(crate) use self::protocol::{SimulateArgs, VerifyArgs};
+use self::serve::SERVE_HELP;
+pub(crate) use self::serve::ServeArgs;
 
 /// A court for histories: decides whether what a concurrent system did is what its consistency
 /// model allows, and shows why.
@@ -101,14 +105,17 @@ pub(crate) enum Command {
     /// Make histories: random runs of a coherence protocol.
     #[command(after_help = SIMULATE_HELP)]
     Simulate(SimulateArgs),
+    /// Serve a local page where histories, litmus tests, protocols and models can be tried.
+    #[command(after_help = SERVE_HELP)]
+    Serve(ServeArgs),
     /// Show the catalogue of models.
     Models(ModelsArgs),
     /// Find smallest histories that one model allows and another forbids.
     #[command(after_help = CONTRAST_HELP)]
     Contrast(ContrastArgs),
-    /// Contrast all pairs of the catalogue.
-    #[command(after_help = ATLAS_HELP)]
-    Atlas(AtlasArgs),
+    /// Put the outputs of `--part I/N` together, and add up their tables.
+    #[command(after_help = MERGE_HELP)]
+    Merge(MergeArgs),
     /// Find the pairs of writes that every witness of sequential consistency agrees on.
     #[command(after_help = KERNEL_HELP)]
     Kernel(KernelArgs),
@@ -123,6 +130,15 @@ pub(crate) enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
+}
+
+/// The share of the work that this process does.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct PartArgs {
+    /// Do the I-th of N equal shares of the work, such as 3/64; `consistory merge` puts the outputs
+    /// together. Needs `--format json`.
+    #[arg(long, value_name = "I/N")]
+    pub(crate) part: Option<Part>,
 }
 
 /// How much of the machine a command takes.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use consistory_models::ClientOrder;
 
-use super::{JobsArgs, OutputFormat};
+use super::{JobsArgs, OutputFormat, PartArgs};
 use crate::units;
 
 pub(super) const CONTRAST_HELP: &str = "\
@@ -21,12 +21,6 @@ Examples:
 
 Exit code: 0 no difference up to the bound, 1 a difference, 2 bad usage,
 3 undecided because the budget ran out.";
-
-pub(super) const ATLAS_HELP: &str = "\
-For each two models of the catalogue: a proof that the first implies the second, or a
-smallest history that tells them apart, or how far it was looked.
-
-Exit code: 0 done, 2 bad usage, 3 the budget ran out.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ContrastArgs {
@@ -65,6 +59,11 @@ pub(crate) struct ContrastArgs {
     /// Draw each violation as SVG into this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) draw: Option<PathBuf>,
+    /// Write an interactive report to this file, for a browser.
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
 }
 
 /// The order of transactions that the clients bring.
@@ -78,6 +77,16 @@ pub(crate) enum OrderArg {
     Realtime,
 }
 
+impl From<OrderArg> for consistory::ClientOrder {
+    fn from(order: OrderArg) -> Self {
+        match order {
+            OrderArg::None => Self::None,
+            OrderArg::Session => Self::Session,
+            OrderArg::Realtime => Self::Realtime,
+        }
+    }
+}
+
 impl From<OrderArg> for ClientOrder {
     fn from(order: OrderArg) -> ClientOrder {
         match order {
@@ -86,42 +95,6 @@ impl From<OrderArg> for ClientOrder {
             OrderArg::Realtime => ClientOrder::Realtime,
         }
     }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct AtlasArgs {
-    /// How many operations a history of reads and writes has at most.
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=12))]
-    pub(crate) bound: u16,
-    /// How many operations a history with fences and read-modify-writes has at most.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=12))]
-    pub(crate) extended: u16,
-    /// Files or folders with histories to ask where nothing smaller is found.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) known: Vec<PathBuf>,
-    /// How to print it.
-    #[arg(long, value_enum, default_value_t = AtlasFormat::Text)]
-    pub(crate) format: AtlasFormat,
-    /// Write the smallest histories into this folder, with what is expected of them.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) histories: Option<PathBuf>,
-    /// How long it may take, such as 30s, 5m.
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = units::duration)]
-    pub(crate) budget: Duration,
-    #[command(flatten)]
-    pub(crate) jobs: JobsArgs,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum AtlasFormat {
-    /// A line a pair.
-    Text,
-    /// A page, as in the documentation.
-    Markdown,
-    /// A picture of the lattice with what separates its models.
-    Svg,
-    /// One JSON object a line for each pair.
-    Json,
 }
 
 #[derive(Debug, Args)]
@@ -153,4 +126,6 @@ pub(crate) enum LatticeFormat {
     Dot,
     /// As a picture.
     Svg,
+    /// As an interactive page: an edge leads to the smallest history that separates its models.
+    Html,
 }

@@ -45,7 +45,7 @@ pub(crate) struct VerifyArgs {
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// Check recorded descriptors of constraint graphs, symbol by symbol.
-    #[arg(long, conflicts_with_all = ["plain", "show_tracking", "draw", "checkpoint", "resume"])]
+    #[arg(long, conflicts_with_all = ["plain", "show_tracking", "draw", "report", "checkpoint", "resume"])]
     pub(crate) descriptor: bool,
     /// Only the ordinary checks, with data as it is: invariants, assertions, undefined values,
     /// deadlock.
@@ -91,6 +91,9 @@ pub(crate) struct VerifyArgs {
     /// into this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) draw: Option<PathBuf>,
+    /// Write an interactive report of all protocols to this file, for a browser.
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

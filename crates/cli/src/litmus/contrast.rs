@@ -8,12 +8,12 @@ use consistory_litmus::{
     Bound, Contrast, ContrastOptions, Difference, Outcomes, Redundant, Wanted, contrast, count,
     sufficient_bound, write_table,
 };
-use consistory_verdict::Budget;
 use serde_json::{Map, Value, json};
 
 use super::select::{Model, find};
 use crate::args::{LitmusContrastArgs, OutputFormat};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION, report};
+use crate::limits;
 
 /// Prints the first difference between two models, or all minimal ones.
 pub(crate) fn contrast_models(args: &LitmusContrastArgs) -> Result<u8, CliError> {
@@ -33,7 +33,7 @@ pub(crate) fn contrast_models(args: &LitmusContrastArgs) -> Result<u8, CliError>
         bound,
         redundant: if args.keep_redundant { Redundant::Keep } else { Redundant::Drop },
         wanted: if args.all { Wanted::Minimal } else { Wanted::First },
-        budget: Budget::unlimited().with_time(args.budget),
+        budget: limits::budget(args.budget),
         jobs: args.jobs.count(),
     };
     let found = match contrast(left.semantics(), right.semantics(), &options) {

@@ -5,11 +5,11 @@ use std::io::Write;
 use consistory_litmus::{
     Arch, Bound, ContrastOptions, Redundant, Side, Test, Wanted, contrast, tests_of, write_test,
 };
-use consistory_verdict::Budget;
 
 use super::select::find;
 use crate::args::{Style, SuiteArgs, TestLanguage};
 use crate::error::{CliError, OK, UNDECIDED, report};
+use crate::limits;
 
 /// Writes each minimal test that the model allows and the other forbids into a folder.
 pub(crate) fn generate(args: &SuiteArgs) -> Result<u8, CliError> {
@@ -19,7 +19,7 @@ pub(crate) fn generate(args: &SuiteArgs) -> Result<u8, CliError> {
         bound: Bound::accesses(args.bound),
         redundant: Redundant::Drop,
         wanted: Wanted::Minimal,
-        budget: Budget::unlimited().with_time(args.budget),
+        budget: limits::budget(args.budget),
         jobs: args.jobs.count(),
     };
     let found = match contrast(against.semantics(), model.semantics(), &options) {

@@ -6,19 +6,26 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use consistory_draw::{ExecutionArrow, ExecutionGraph, ExecutionNode, execution_svg, table};
+use consistory_draw::table;
 use consistory_litmus::operational::Explorer;
 use consistory_litmus::{
     Execution, Outcome, Outcomes, OutcomesError, Program, Quantifier, Test, definition_witnesses,
-    witnesses, write_table,
+    isa_language, read_test, witnesses, write_table,
 };
+use consistory_pages::{ModelResult, Witness, assignment, execution_scene, litmus_case};
+use consistory_report::Case;
+use consistory_scene::{order_view, svg};
 use consistory_verdict::Budget;
 use serde_json::{Map, Value, json};
 
+use super::isa::{self, IsaModel};
 use super::select::{Kind, Model, select};
-use super::{find_tests, load_test};
-use crate::args::{OutcomesArgs, OutputFormat, Style};
-use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, report};
+use super::{find_tests, load_text};
+use crate::args::{OutcomesArgs, OutcomesFormat, OutputFormat, Style};
+use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
+use crate::limits;
+use crate::pages::Pages;
+use crate::part::{PartEnd, placed, run_id};
 
 /// What came of a test.
 struct Ran {
@@ -30,48 +37,83 @@ struct Ran {
     shown: Vec<BTreeMap<Outcome, Witness>>,
 }
 
-/// How an outcome comes about.
-enum Witness {
-    Execution(Execution),
-    /// A machine's steps, a line each.
-    Run(Vec<String>),
-}
-
 /// Prints the outcomes of each test under each model.
 pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
-    let models = select(&args.model, args.style)?;
+    let chosen = Chosen::new(args)?;
+    let models = chosen.programs.as_deref().unwrap_or_default();
+    let is_json = args.format == OutcomesFormat::Json;
+    let part = args.part.of(if is_json { OutputFormat::Json } else { OutputFormat::Text })?;
     let paths = find_tests(&args.paths)?;
+    let settings = (&args.model, args.style, args.witness, args.budget, &paths);
+    let run_name = run_id("outcomes", &settings);
+    let tests: Vec<(usize, &PathBuf)> =
+        paths.iter().enumerate().filter(|(at, _)| part.is_none_or(|p| p.has(*at as u64))).collect();
     let mut output = BufWriter::new(io::stdout());
-    if let ([path], OutputFormat::Text) = (&paths[..], args.format) {
-        let ran = run(path, &models, args)?;
-        output.write_all(details(&ran, &models, args)?.as_bytes()).map_err(CliError::output)?;
+    let open = |path| Pages::open(path, "Litmus tests").map(|pages| pages.counting("threads"));
+    let mut pages = args.report.as_deref().map(open).transpose()?;
+    if let ([path], OutcomesFormat::Text) = (&paths[..], args.format) {
+        let (text, code) = match run(path, &chosen, args)? {
+            Done::Program(ran) => {
+                if let Some(pages) = &mut pages {
+                    add_page(pages, &ran, models)?;
+                }
+                (details(&ran, models, args)?, code(&ran, args))
+            }
+            Done::Isa(ran) => (ran.details(chosen.isa(path)?), ran.code(args)),
+        };
+        output.write_all(text.as_bytes()).map_err(CliError::output)?;
         output.flush().map_err(CliError::output)?;
-        return Ok(code(&ran));
+        if let Some(pages) = pages {
+            pages.finish()?;
+        }
+        return Ok(code);
     }
     let jobs = args.jobs.count();
     let mut rows: Vec<Vec<String>> = Vec::new();
     let (mut worst, mut failure) = (OK, None);
+    let (mut lines, mut errors) = (0, 0);
     consistory::pipeline::run(
         jobs,
         |push| {
-            paths.iter().all(|path| push(path, 1));
+            tests.iter().all(|test| push(*test, 1));
         },
-        |path| run(path, &models, args),
-        |ran| {
+        |(number, path)| (number, run(path, &chosen, args)),
+        |(number, ran)| {
             let done = match ran {
-                Ok(ran) => {
-                    worst = worst.max(code(&ran));
-                    match args.format {
-                        OutputFormat::Json => write_json(&ran, &models, args, &mut output),
-                        OutputFormat::Text => {
-                            rows.push(row(&ran));
-                            write_details(&ran, &models, args, &mut output)
+                Ok(Done::Program(ran)) => {
+                    worst = worst.max(code(&ran, args));
+                    let added = pages.as_mut().map(|pages| add_page(pages, &ran, models));
+                    added.unwrap_or(Ok(())).and_then(|()| match args.format {
+                        OutcomesFormat::Json => {
+                            lines += models.len() as u64;
+                            write_json(&ran, number, models, args, &mut output)
                         }
+                        OutcomesFormat::Text => {
+                            rows.push(row(&ran));
+                            write_details(&ran, models, args, &mut output)
+                        }
+                        OutcomesFormat::Herd => Ok(()),
+                    })
+                }
+                Ok(Done::Isa(ran)) => {
+                    worst = worst.max(ran.code(args));
+                    match args.format {
+                        OutcomesFormat::Json => {
+                            let models = chosen.executions.as_deref().unwrap_or_default();
+                            lines += models.len() as u64;
+                            ran.write_json(number, models, args, &mut output)
+                        }
+                        OutcomesFormat::Text => {
+                            rows.push(ran.row());
+                            Ok(())
+                        }
+                        OutcomesFormat::Herd => ran.write_herd(&mut output),
                     }
                 }
                 Err(CliError::Closed) => Err(CliError::Closed),
                 Err(error) => {
                     report(&error);
+                    errors += 1;
                     // Nothing else is more important than an input that could not be read.
                     worst = UNREADABLE;
                     Ok(())
@@ -84,19 +126,138 @@ pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
     if let Some(failure) = failure {
         return Err(failure);
     }
-    if args.format == OutputFormat::Text {
-        let titles: Vec<String> = models.iter().map(Model::title).collect();
+    if args.format == OutcomesFormat::Text {
+        let titles: Vec<String> = match &chosen.programs {
+            Some(models) => models.iter().map(Model::title).collect(),
+            None => args.model.clone(),
+        };
         let header: Vec<&str> =
             std::iter::once("test").chain(titles.iter().map(String::as_str)).collect();
         output.write_all(table(&header, &rows).as_bytes()).map_err(CliError::output)?;
     }
+    if let Some(part) = part {
+        let end = PartEnd { part, command: "outcomes", run: run_name, lines, errors, code: worst };
+        output.write_all(end.line().as_bytes()).map_err(CliError::output)?;
+    }
     output.flush().map_err(CliError::output)?;
+    if let Some(pages) = pages {
+        pages.finish()?;
+    }
     Ok(worst)
 }
 
-fn run(path: &Path, models: &[Model], args: &OutcomesArgs) -> Result<Ran, CliError> {
-    let test = load_test(path)?;
-    let budget = Budget::unlimited().with_time(args.budget);
+/// Adds a test to an interactive report.
+fn add_page(pages: &mut Pages, ran: &Ran, models: &[Model]) -> Result<(), CliError> {
+    let titles: Vec<String> = models.iter().map(Model::title).collect();
+    let words: Vec<String> = ran
+        .results
+        .iter()
+        .map(|(outcomes, _)| match outcomes {
+            Err(_) => "undecided".to_owned(),
+            Ok(outcomes) => verdict(&ran.test, outcomes).unwrap_or("no condition").to_owned(),
+        })
+        .collect();
+    let results: Vec<ModelResult<'_>> = ran
+        .results
+        .iter()
+        .zip(&ran.shown)
+        .enumerate()
+        .map(|(at, ((outcomes, _), witnesses))| ModelResult {
+            title: titles[at].clone(),
+            outcomes: outcomes.as_ref().map_err(ToString::to_string),
+            witnesses,
+            word: words[at].clone(),
+        })
+        .collect();
+    let source = ran.source.display().to_string();
+    let mut case: Case = litmus_case(&source, &ran.test, &results);
+    let ids: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
+    case.recheck = format!(
+        "consistory litmus outcomes {} --model {}",
+        consistory::shell_word(&source),
+        ids.join(",")
+    );
+    let words = titles.iter().map(String::as_str).zip(words.iter().map(String::as_str));
+    pages.add(ran.test.program.threads.len() as u64, words, &case).map_err(CliError::output)
+}
+
+/// The models that were asked for, by what runs them.
+struct Chosen {
+    /// Tables, machines and definitions, if every model is one.
+    programs: Option<Vec<Model>>,
+    /// Models that run on candidate executions, if every model is one.
+    executions: Option<Vec<IsaModel>>,
+    /// A model that does not.
+    missing: Option<String>,
+}
+
+impl Chosen {
+    fn new(args: &OutcomesArgs) -> Result<Self, CliError> {
+        let mut executions = Vec::new();
+        let (mut missing, mut broken) = (None, None);
+        for name in &args.model {
+            match isa::find(name, args) {
+                Ok(Some(model)) => executions.push(model),
+                Ok(None) => missing = Some(name.clone()),
+                Err(error) => {
+                    missing = Some(name.clone());
+                    broken = Some(error);
+                }
+            }
+        }
+        let executions = missing.is_none().then_some(executions);
+        match select(&args.model, args.style) {
+            Ok(models) => Ok(Chosen { programs: Some(models), executions, missing }),
+            Err(_) if executions.is_some() => Ok(Chosen { programs: None, executions, missing }),
+            // A file that neither reads is shown with the errors of the larger language.
+            Err(error) => Err(broken.unwrap_or(error)),
+        }
+    }
+
+    fn isa(&self, path: &Path) -> Result<&[IsaModel], CliError> {
+        self.executions
+            .as_deref()
+            .ok_or_else(|| isa::no_model(self.missing.as_deref().unwrap_or("this"), path))
+    }
+}
+
+/// A test that was run, by what ran it.
+enum Done {
+    Program(Box<Ran>),
+    Isa(Box<isa::IsaRan>),
+}
+
+fn run(path: &Path, chosen: &Chosen, args: &OutcomesArgs) -> Result<Done, CliError> {
+    let text = load_text(path)?;
+    let asks_for_programs = args.witness
+        || args.program
+        || args.draw.is_some()
+        || args.style != Style::Axiomatic
+        || chosen.executions.is_none();
+    let test = if isa::has_programs(isa_language(&text)) && args.format != OutcomesFormat::Herd {
+        Some(read_test(&path.display().to_string(), &text))
+    } else {
+        None
+    };
+    match (test, &chosen.programs) {
+        (Some(Ok(test)), Some(models)) => {
+            Ok(Done::Program(Box::new(run_program(path, test, models, args)?)))
+        }
+        (Some(Err(diagnostics)), _) if asks_for_programs => Err(diagnostics.into()),
+        _ => {
+            let models = chosen.isa(path)?;
+            Ok(Done::Isa(Box::new(isa::run(path, &text, models, args)?)))
+        }
+    }
+}
+
+fn run_program(
+    path: &Path,
+    test: Test,
+    models: &[Model],
+    args: &OutcomesArgs,
+) -> Result<Ran, CliError> {
+    let budget = limits::budget(args.budget);
     let results = models
         .iter()
         .map(|model| {
@@ -105,7 +266,7 @@ fn run(path: &Path, models: &[Model], args: &OutcomesArgs) -> Result<Ran, CliErr
             (outcomes, start.elapsed().as_secs_f64() * 1e3)
         })
         .collect();
-    let shown = if args.witness || args.draw.is_some() {
+    let shown = if args.witness || args.draw.is_some() || args.report.is_some() {
         let shown = |model: &Model| show(&test.program, model, &budget.renewed());
         models.iter().map(shown).collect()
     } else {
@@ -135,8 +296,15 @@ fn show(program: &Program, model: &Model, budget: &Budget) -> BTreeMap<Outcome, 
     }
 }
 
-fn code(ran: &Ran) -> u8 {
-    if ran.results.iter().any(|(outcomes, _)| outcomes.is_err()) { UNDECIDED } else { OK }
+fn code(ran: &Ran, args: &OutcomesArgs) -> u8 {
+    let fails = |(outcomes, _): &(Result<Outcomes, OutcomesError>, f64)| matches!(outcomes, Ok(outcomes) if ran.test.holds(outcomes) == Some(false));
+    if ran.results.iter().any(|(outcomes, _)| outcomes.is_err()) {
+        UNDECIDED
+    } else if args.check && ran.results.iter().any(fails) {
+        VIOLATION
+    } else {
+        OK
+    }
 }
 
 /// Says in a word what comes of the condition.
@@ -168,7 +336,7 @@ fn write_details(
     args: &OutcomesArgs,
     output: &mut impl Write,
 ) -> Result<(), CliError> {
-    if ran.shown.is_empty() && !args.program {
+    if !args.witness && args.draw.is_none() && !args.program {
         return Ok(());
     }
     let text = details(ran, models, args)? + "\n";
@@ -177,11 +345,12 @@ fn write_details(
 
 fn write_json(
     ran: &Ran,
+    number: usize,
     models: &[Model],
     args: &OutcomesArgs,
     output: &mut impl Write,
 ) -> Result<(), CliError> {
-    let names = ran.test.program.observed_names();
+    let names = ran.test.program.herd_names();
     let object = |outcome: &Outcome| {
         let pairs = names.iter().cloned().zip(outcome.0.iter().map(|&value| json!(value)));
         Value::Object(pairs.collect::<Map<String, Value>>())
@@ -216,7 +385,11 @@ fn write_json(
         }
         let source = json!(ran.source.display().to_string());
         let _ = write!(line, ",\"source\":{source},\"millis\":{:.3}}}", millis);
-        writeln!(output, "{line}").map_err(CliError::output)?;
+        let line = match args.part.part {
+            Some(_) => placed(&line, &[number as u64, at as u64]),
+            None => line + "\n",
+        };
+        output.write_all(line.as_bytes()).map_err(CliError::output)?;
     }
     if let Some(folder) = &args.draw {
         draw(ran, models, folder)?;
@@ -322,52 +495,18 @@ fn draw(ran: &Ran, models: &[Model], folder: &Path) -> Result<(), CliError> {
     for (at, (model, (outcomes, _))) in models.iter().zip(&ran.results).enumerate() {
         for outcome in outcomes.iter().flat_map(|outcomes| ran.test.filtered(outcomes)) {
             let Some(Witness::Execution(execution)) = ran.shown[at].get(outcome) else { continue };
-            let graph = graph(&ran.test, model, outcome, execution);
+            let test = &ran.test;
+            let title =
+                format!("{} under {}: {}", test.name, model.title(), assignment(test, outcome));
+            let scene = execution_scene(&test.program, title, execution);
             let values: Vec<String> = outcome.0.iter().map(ToString::to_string).collect();
             let name = format!("{}-{}-{}.svg", ran.test.name, model.id, values.join("-"));
             let path = folder.join(name.replace(['/', '\\'], "_"));
-            std::fs::write(&path, execution_svg(&graph))
+            std::fs::write(&path, svg(&scene, &order_view(&scene)))
                 .map_err(|error| CliError::file("write", &path, error))?;
         }
     }
     Ok(())
-}
-
-fn graph(test: &Test, model: &Model, outcome: &Outcome, execution: &Execution) -> ExecutionGraph {
-    let place = |event: usize| {
-        let thread = execution.events[event].thread;
-        let order = execution.orders.get(thread).or(execution.orders.first())?;
-        order.iter().position(|&other| other == event).map(|place| place + 1)
-    };
-    let arrow = |(from, to, relation): (usize, usize, &str)| ExecutionArrow {
-        from,
-        to,
-        relation: relation.to_owned(),
-    };
-    let node = |event: usize| ExecutionNode {
-        thread: execution.events[event].thread,
-        label: execution.show(&test.program, event),
-        place: place(event),
-    };
-    let note = match execution.orders.len() {
-        0 => None,
-        1 => Some("The numbers are places in memory order.".to_owned()),
-        _ => Some("The numbers are places in the view of the event's own thread.".to_owned()),
-    };
-    ExecutionGraph {
-        title: format!("{} under {}: {}", test.name, model.title(), assignment(test, outcome)),
-        threads: (0..test.program.threads.len()).map(|thread| format!("P{thread}")).collect(),
-        events: (0..execution.events.len()).map(node).collect(),
-        arrows: execution.relations().into_iter().map(arrow).collect(),
-        notes: note.into_iter().collect(),
-    }
-}
-
-/// Writes an outcome as `r1=0 r2=1`.
-fn assignment(test: &Test, outcome: &Outcome) -> String {
-    let names = test.program.observed_names();
-    let pairs = names.iter().zip(&outcome.0).map(|(name, value)| format!("{name}={value}"));
-    pairs.collect::<Vec<_>>().join(" ")
 }
 
 /// Names an event, such as `P0:W x=1`.

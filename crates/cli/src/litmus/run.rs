@@ -7,13 +7,13 @@ use std::path::Path;
 use consistory_draw::table;
 use consistory_litmus::{Outcome, Outcomes, OutcomesError, Test};
 use consistory_native::{Architecture, Histogram, Options, run};
-use consistory_verdict::Budget;
 use serde_json::{Map, Value, json};
 
 use super::select::{Model, find};
 use super::{find_tests, load_test};
 use crate::args::{OutputFormat, RunArgs, Style};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
+use crate::limits;
 
 /// What was seen of a test, and what the model allows.
 struct Seen {
@@ -61,7 +61,7 @@ fn promise() -> &'static str {
 
 fn run_test(path: &Path, model: &Model, args: &RunArgs) -> Result<Seen, CliError> {
     let test = load_test(path)?;
-    let budget = Budget::unlimited().with_time(args.budget);
+    let budget = limits::budget(args.budget);
     let allowed = model.semantics().outcomes(&test.program, &budget);
     let options = Options {
         runs: args.runs,

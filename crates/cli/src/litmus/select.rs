@@ -9,6 +9,7 @@ use consistory_models::{MemoryModel, find_memory_model, load_memory_model};
 
 use crate::args::Style;
 use crate::error::CliError;
+use consistory_formats::read_text;
 
 /// A memory model in one of its styles.
 pub(super) struct Model {
@@ -43,7 +44,7 @@ impl Model {
         }
     }
 
-    /// Says whether it is a definition of the user's own.
+    /// Returns whether it is a definition of the user's own.
     pub(super) fn is_own(&self) -> bool {
         matches!(self.kind, Kind::Definition(_)) && is_path(&self.id)
     }
@@ -115,11 +116,8 @@ fn all_names(style: Style) -> Vec<String> {
 
 /// Reads a definition file; what it includes is found beside it, or in the catalogue.
 fn load(path: &Path) -> Result<MemoryModel, CliError> {
-    let text =
-        std::fs::read_to_string(path).map_err(|error| CliError::file("read", path, error))?;
+    let text = read_text(path).map_err(|error| CliError::file("read", path, error))?;
     let folder = path.parent().unwrap_or(Path::new("."));
-    load_memory_model(&path.display().to_string(), &text, |name| {
-        std::fs::read_to_string(folder.join(name)).ok()
-    })
-    .map_err(CliError::from)
+    load_memory_model(&path.display().to_string(), &text, |name| read_text(&folder.join(name)).ok())
+        .map_err(CliError::from)
 }

@@ -1,9 +1,9 @@
 //! Databases under faults: one command from a running system to a minimal counterexample.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,9 +11,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use consistory::Outcome;
 use consistory_draw::table;
 use consistory_drive::{
-    Cluster, DriveError, FaultEvent, FaultMix, Findings, Observer, Run, RunOptions, SYSTEMS,
-    Schedule, SessionRule, System, WorkloadKind, counts, external, find, is_inside, page, relaunch,
-    run,
+    Cluster, DriveError, FaultEvent, FaultMix, Findings, Judged, ModelVerdict, NodeId, Observer,
+    Run, RunOptions, SYSTEMS, Schedule, SessionRule, Sweeper, System, WorkloadKind,
+    bound_to_this_thread, counts, external, find, is_inside, relaunch, run,
 };
 use indicatif::ProgressBar;
 
@@ -61,10 +61,22 @@ pub(super) fn test(args: &TestArgs) -> Result<u8, CliError> {
     if system.nodes() > 0 && !own.isolated {
         return outside(args, &folder);
     }
+    let interrupted = interrupt::flag();
+    if own.isolated {
+        obey_the_one_outside(&interrupted);
+    }
     std::fs::create_dir_all(&folder).map_err(|error| CliError::file("create", &folder, error))?;
+    let sweeper = match system.nodes() {
+        // The history stays; the database does not.
+        0 => Some(Sweeper::new(&folder.join("data"))?),
+        _ => None,
+    };
     let cluster = match system.nodes() {
         0 => embedded(&folder)?,
-        nodes if is_inside() => Cluster::isolated(nodes, &folder.join("logs"), &needed(own))?,
+        nodes if is_inside() => {
+            let links = schedule.links(args.seed);
+            Cluster::isolated(nodes, links, &folder.join("logs"), &needed(own))?
+        }
         _ => return Err(CliError::usage("--isolated is for the program itself")),
     };
     let options = RunOptions {
@@ -73,6 +85,8 @@ pub(super) fn test(args: &TestArgs) -> Result<u8, CliError> {
         seed: args.seed,
         sessions: own.clients,
         keys: args.keys.unwrap_or(3),
+        first_key: 0,
+        requests: own.operations,
         rate: own.rate,
         timeout: own.timeout,
         session_rule: match own.session {
@@ -84,13 +98,10 @@ pub(super) fn test(args: &TestArgs) -> Result<u8, CliError> {
         folder: folder.clone(),
     };
     let judge = Judge::new(workload.family(), system.promise(workload), args.model.as_deref());
-    let watcher = Watcher { judge: &judge, bar: progress(), interrupted: interrupt::flag() };
+    let watcher = Watcher { judge: &judge, bar: progress(), interrupted };
     let found = run(&*system, &cluster, &schedule, &options, &watcher);
     watcher.bar.finish_and_clear();
-    if system.nodes() == 0 {
-        // The history stays; the database does not.
-        let _ = std::fs::remove_dir_all(folder.join("data"));
-    }
+    drop(sweeper);
     let found = found?;
     // What was recorded stays, whatever judging it comes to.
     let verdicts = judge.judge(&found.history).inspect_err(|_| {
@@ -99,21 +110,63 @@ pub(super) fn test(args: &TestArgs) -> Result<u8, CliError> {
     })?;
     let test = Tested { args, system: &*system, version, workload, folder: &folder, judge: &judge };
     let code = test.exit_code(&found, &verdicts);
-    let report = folder.join("report.html");
-    let html = page(&found, &test.findings(&found, &verdicts));
-    write_file(&report, |out| out.write_all(html.as_bytes()))?;
+    let scenes = verdicts.core.as_ref().map_or(&[][..], |core| &core.scenes);
+    super::report::write(&test.report_path(), &test.findings(&found, &verdicts), scenes)?;
     let text = match args.format {
         OutputFormat::Text => test.text(&found, &verdicts),
         OutputFormat::Json => test.json(&found, &verdicts),
     };
-    StandardOutput::open()?.write(text.as_bytes(), args.format).map_err(CliError::output)?;
-    if let (VIOLATION, Some(times), 0) = (code, own.reproduce, system.nodes()) {
-        reproduce(args, &folder, times)?;
+    if own.isolated {
+        match (args.format, own.reproduce) {
+            // The program outside adds what comes of running again, and prints one line.
+            (OutputFormat::Json, Some(_)) => {
+                write_file(&folder.join(LAST_LINE), |out| out.write_all(text.as_bytes()))?;
+            }
+            _ => print(args, &text)?,
+        }
+        return Ok(INSIDE + code);
     }
+    conclude(args, &folder, code, &text)?;
     Ok(code)
 }
 
-/// Makes the system that was asked for.
+/// The file in which the program inside leaves its line of JSON for the one outside.
+const LAST_LINE: &str = "last-line.json";
+
+fn print(args: &TestArgs, text: &str) -> Result<(), CliError> {
+    StandardOutput::open()?.write(text.as_bytes(), args.format).map_err(CliError::output)
+}
+
+/// Prints what was found, and after a violation runs again as often as was asked for.
+fn conclude(args: &TestArgs, folder: &Path, code: u8, text: &str) -> Result<(), CliError> {
+    let times = args.database.reproduce.filter(|_| code == VIOLATION);
+    let Some(times) = times else { return print(args, text) };
+    if args.format == OutputFormat::Text {
+        print(args, text)?;
+    }
+    let Reproduced { seen, clients, faults } = reproduce(args, folder, times)?;
+    match args.format {
+        OutputFormat::Text => print(
+            args,
+            &format!(
+                "\nRun again with {clients} clients and {}: a violation in {seen} of {times} runs.\n",
+                counted(faults, "fault")
+            ),
+        ),
+        OutputFormat::Json => {
+            let line = text.trim_end().strip_suffix('}').unwrap_or(text);
+            print(
+                args,
+                &format!(
+                    "{line},\"reproduced\":{{\"seen\":{seen},\"runs\":{times},\
+                     \"clients\":{clients},\"faults\":{faults}}}}}\n"
+                ),
+            )
+        }
+    }
+}
+
+/// Builds the system that was asked for.
 fn system(args: &TestArgs, workload: WorkloadKind) -> Result<Box<dyn System>, CliError> {
     let own = &args.database;
     if let Some(command) = &own.command {
@@ -149,7 +202,7 @@ fn schedule(args: &TestArgs, system: &dyn System) -> Result<Schedule, CliError> 
     Ok(Schedule::draw(&mix, system.nodes(), args.time, args.seed))
 }
 
-/// Makes the folder of an embedded database.
+/// Builds the folder of an embedded database.
 fn embedded(folder: &Path) -> Result<Cluster, CliError> {
     let data = folder.join("data");
     if data.exists() {
@@ -174,6 +227,22 @@ fn needed(own: &DatabaseArgs) -> Vec<PathBuf> {
         .collect()
 }
 
+/// Listens to the program outside, which holds the other end of the standard input: a byte is an
+/// interrupt, and the end means that it has ended. Then this process ends, and with it all nodes.
+fn obey_the_one_outside(interrupted: &Arc<AtomicBool>) {
+    let interrupted = Arc::clone(interrupted);
+    std::thread::spawn(move || {
+        while matches!(std::io::stdin().read(&mut [0]), Ok(1)) {
+            interrupted.store(true, Ordering::Relaxed);
+        }
+        std::process::exit(UNREADABLE.into());
+    });
+}
+
+/// What the program inside adds to its exit code, so that no code of the programs between the two, nor
+/// one that the kernel makes, can be taken for a verdict.
+const INSIDE: u8 = 100;
+
 /// Runs the test in namespaces of its own, and again to reproduce what was found.
 fn outside(args: &TestArgs, folder: &Path) -> Result<u8, CliError> {
     let program = std::env::current_exe().map_err(|error| CliError::Io {
@@ -185,17 +254,47 @@ fn outside(args: &TestArgs, folder: &Path) -> Result<u8, CliError> {
     if args.database.output.is_none() {
         words.extend(["--output".into(), folder.into()]);
     }
-    let status = relaunch(&program, &words)?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(UNREADABLE);
-    if let (VIOLATION, Some(times)) = (code, args.database.reproduce) {
-        reproduce(args, folder, times)?;
+    let interrupted = interrupt::flag();
+    let status = relaunch(&program, &words, || interrupted.load(Ordering::Relaxed))?;
+    let code = match status.code().and_then(|code| u8::try_from(code).ok()) {
+        Some(code) if code >= INSIDE => code - INSIDE,
+        // What went wrong was said inside.
+        Some(UNREADABLE) => UNREADABLE,
+        _ => {
+            let history = folder.join("history.jsonl");
+            let hint = match history.exists() {
+                true => format!("what was recorded until then is in {}", history.display()),
+                false => "nothing was recorded until then".to_owned(),
+            };
+            return Err(CliError::with_hint(format!("the test was killed ({status})"), hint));
+        }
+    };
+    if args.database.reproduce.is_some() && code != UNREADABLE {
+        // A text was printed inside; a line of JSON lies in a file.
+        let path = folder.join(LAST_LINE);
+        let line = match args.format {
+            OutputFormat::Text => String::new(),
+            OutputFormat::Json => {
+                std::fs::read_to_string(&path).map_err(|e| CliError::file("read", &path, e))?
+            }
+        };
+        let _ = std::fs::remove_file(&path);
+        conclude(args, folder, code, &line)?;
     }
     Ok(code)
 }
 
+/// What running again came to.
+struct Reproduced {
+    /// The number of runs with a violation.
+    seen: u32,
+    clients: u32,
+    faults: usize,
+}
+
 /// Runs again, with the same seed, the faults that came before the violation and half of the
 /// clients, and counts how often a violation comes back.
-fn reproduce(args: &TestArgs, folder: &Path, times: u32) -> Result<(), CliError> {
+fn reproduce(args: &TestArgs, folder: &Path, times: u32) -> Result<Reproduced, CliError> {
     let path = folder.join("faults.jsonl");
     let text = std::fs::read_to_string(&path).map_err(|e| CliError::file("read", &path, e))?;
     // A run stops soon after the violation: faults that had begun are those that can matter.
@@ -217,7 +316,7 @@ fn reproduce(args: &TestArgs, folder: &Path, times: u32) -> Result<(), CliError>
             std::env::args_os().skip(1),
             &["--reproduce", "--faults", "--schedule", "--clients", "--output", "--format"],
         );
-        let status = Command::new(&program)
+        let status = bound_to_this_thread(&program)
             .args(words)
             .args(["--clients", &clients.to_string(), "--format", "json", "--schedule"])
             .arg(&schedule)
@@ -228,17 +327,7 @@ fn reproduce(args: &TestArgs, folder: &Path, times: u32) -> Result<(), CliError>
             .map_err(|error| CliError::Io { what: "cannot run again".to_owned(), error })?;
         seen += u32::from(status.code() == Some(VIOLATION.into()));
     }
-    let text = match args.format {
-        OutputFormat::Text => format!(
-            "\nRun again with {clients} clients and {}: a violation in {seen} of {times} runs.\n",
-            counted(plan.len(), "fault")
-        ),
-        OutputFormat::Json => format!(
-            "{{\"reproduced\":{seen},\"runs\":{times},\"clients\":{clients},\"faults\":{}}}\n",
-            plan.len()
-        ),
-    };
-    StandardOutput::open()?.write(text.as_bytes(), args.format).map_err(CliError::output)
+    Ok(Reproduced { seen, clients, faults: plan.len() })
 }
 
 /// Takes options with their values out of a command line.
@@ -375,7 +464,6 @@ impl Tested<'_> {
             ("clients", own.clients.to_string()),
             ("seed", args.seed.to_string()),
             ("consistory", env!("CARGO_PKG_VERSION").to_owned()),
-            ("again", self.command()),
         ]
         .into_iter()
         .filter(|(_, value)| !value.is_empty())
@@ -383,19 +471,32 @@ impl Tested<'_> {
         .collect()
     }
 
+    /// Returns the path of the interactive report.
+    fn report_path(&self) -> PathBuf {
+        self.args.report.clone().unwrap_or_else(|| self.folder.join("report.html"))
+    }
+
     fn findings(&self, found: &Run, verdicts: &Verdicts) -> Findings {
         let core = verdicts.core.as_ref();
-        Findings {
+        let judged = Judged {
             title: format!("{}, {}", self.system.name(), self.workload.name()),
             headline: self.headline(found, verdicts),
             facts: self.facts(),
+            command: self.command(),
             verdicts: (verdicts.all.iter())
-                .map(|v| [v.model.clone(), v.outcome.as_str().to_owned(), v.pattern.clone()])
+                .map(|v| ModelVerdict {
+                    model: v.model.clone(),
+                    verdict: v.outcome.as_str().to_owned(),
+                    pattern: v.pattern.clone(),
+                })
                 .collect(),
+            strongest: verdicts.strongest.clone(),
             core: core.map_or(Vec::new(), |core| core.operations.clone()),
             explanation: core.map_or(String::new(), |core| core.explanation.clone()),
-            drawing: core.map_or(String::new(), |core| core.drawing.clone()),
-        }
+        };
+        let nodes: Vec<String> =
+            (0..self.system.nodes()).map(|node| NodeId(node).to_string()).collect();
+        Findings::new(found, &nodes, judged)
     }
 
     fn text(&self, found: &Run, verdicts: &Verdicts) -> String {
@@ -420,6 +521,10 @@ impl Tested<'_> {
                     page += &format!("    {line}\n");
                 }
                 page += &format!("\n{}\n", core.explanation.trim_end());
+                if self.exit_code(found, verdicts) == OK {
+                    let promised = self.judge.promised().join(", ");
+                    page += &format!("\nWhat is promised holds: {promised}.\n");
+                }
             }
             None => page += &format!("{headline}\n"),
         }
@@ -442,7 +547,7 @@ impl Tested<'_> {
         page += &format!(
             "\nhistory: {}\nreport:  {}\nagain:   {}\n",
             self.folder.join("history.jsonl").display(),
-            self.folder.join("report.html").display(),
+            self.report_path().display(),
             self.command()
         );
         page
@@ -555,7 +660,7 @@ fn list() -> String {
     page + &table(&["--workload", "what it is and shows"], &workloads)
 }
 
-/// Makes a spinner on a terminal, and a hidden one elsewhere.
+/// Builds a spinner on a terminal, and a hidden one elsewhere.
 fn progress() -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

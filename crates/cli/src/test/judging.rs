@@ -5,6 +5,8 @@ use std::time::Duration;
 use consistory::{Court, History, Outcome, Verdict};
 use consistory_drive::{CoreOperation, Family};
 
+use consistory_scene::Scene;
+
 use crate::error::CliError;
 
 /// How long the judgement by one model may take in the end.
@@ -49,7 +51,8 @@ pub(super) struct Core {
     /// The operations as text, one session per line, without times.
     pub(super) text: String,
     pub(super) explanation: String,
-    pub(super) drawing: String,
+    /// Pictures of it.
+    pub(super) scenes: Vec<Scene>,
 }
 
 impl Judge {
@@ -88,7 +91,7 @@ impl Judge {
         Ok(courts.into_iter().flatten().collect())
     }
 
-    /// Says whether a part of a history already breaks the promise.
+    /// Returns whether a part of a history already breaks the promise.
     ///
     /// A violation that is seen here is confirmed in the end, with a certificate.
     pub(super) fn is_violated(&self, text: &str) -> bool {
@@ -158,7 +161,7 @@ fn core(verdict: &Verdict<'_>) -> Result<Core, CliError> {
         operations: operations(history),
         text: lines(history),
         explanation: shrunk.explain(),
-        drawing: shrunk.draw(),
+        scenes: shrunk.scenes(),
     })
 }
 
@@ -174,6 +177,7 @@ fn operations(history: &History) -> Vec<CoreOperation> {
                 text: history.show(op).to_string(),
                 start: time.map_or(0, |time| time.start.max(0) as u64),
                 end: time.and_then(|time| time.end).map(|end| end.max(0) as u64),
+                node: None,
             }
         })
         .collect()

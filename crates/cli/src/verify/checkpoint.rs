@@ -11,7 +11,7 @@ use consistory_protocol::{Checkpoint, Snapshot};
 use crate::error::{CliError, report};
 
 /// How long a search goes on between two checkpoints, if writing them is quick.
-const PAUSE: Duration = Duration::from_secs(60);
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(60);
 /// At most one part in so many of the time is spent on writing.
 const SHARE: u32 = 20;
 
@@ -27,7 +27,7 @@ pub(super) struct Keeper {
 impl Keeper {
     pub(super) fn new(path: Option<&Path>) -> Self {
         let path = path.map(Path::to_path_buf);
-        Keeper { path, last: Instant::now(), pause: PAUSE, is_kept: false }
+        Keeper { path, last: Instant::now(), pause: CHECKPOINT_INTERVAL, is_kept: false }
     }
 
     /// Writes a checkpoint if it is time to; a failure is reported, and the search goes on.
@@ -43,7 +43,7 @@ impl Keeper {
             Ok(()) => self.is_kept = snapshot.is_last(),
             Err(error) => report(&CliError::file("write", path, error)),
         }
-        self.pause = PAUSE.max(started.elapsed() * SHARE);
+        self.pause = CHECKPOINT_INTERVAL.max(started.elapsed() * SHARE);
         self.last = Instant::now();
     }
 }

@@ -65,6 +65,7 @@ pub(super) fn check_descriptor(path: &Path) -> Result<Report, CliError> {
             headline: "nothing is proved: the descriptor is empty".to_owned(),
             text: "nothing is proved: the descriptor is empty\n".to_owned(),
             json: json!({ "symbols": symbols, "nodes": peak, "reason": "the descriptor is empty" }),
+            case: None,
         },
         None => Report {
             verdict: ProtocolVerdict::Proved,
@@ -73,6 +74,7 @@ pub(super) fn check_descriptor(path: &Path) -> Result<Report, CliError> {
                 "an acyclic constraint graph: {symbols} symbols, at most {peak} nodes at once\n"
             ),
             json: json!({ "symbols": symbols, "nodes": peak }),
+            case: None,
         },
         Some((line, symbol, reason)) => Report {
             verdict: ProtocolVerdict::Violation,
@@ -80,6 +82,7 @@ pub(super) fn check_descriptor(path: &Path) -> Result<Report, CliError> {
             text: format!("rejected at line {line}, `{symbol}`: {reason}\n"),
             json: json!({ "symbols": symbols, "nodes": peak, "line": line, "symbol": symbol,
                           "reason": reason }),
+            case: None,
         },
     })
 }

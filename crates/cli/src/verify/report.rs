@@ -20,7 +20,13 @@ pub(super) fn holds(exploration: &Exploration, json: Value) -> Report {
     let progress = &exploration.progress;
     let notes = notes(exploration);
     let text = format!("nothing is wrong\n  {}\n  {}\n{notes}", size(progress), cost(progress));
-    Report { verdict: ProtocolVerdict::Holds, headline: "nothing is wrong".to_owned(), text, json }
+    Report {
+        verdict: ProtocolVerdict::Holds,
+        headline: "nothing is wrong".to_owned(),
+        text,
+        json,
+        case: None,
+    }
 }
 
 /// Reports that nothing could be proved, and what the ordinary checks found.
@@ -30,7 +36,7 @@ pub(super) fn unproved(missing: &str, exploration: &Exploration, mut json: Value
     let size = size(&exploration.progress);
     let notes = notes(exploration);
     let text = format!("{headline}\n  the ordinary checks found nothing wrong: {size}\n{notes}");
-    Report { verdict: ProtocolVerdict::Unproved, headline, text, json }
+    Report { verdict: ProtocolVerdict::Unproved, headline, text, json, case: None }
 }
 
 /// Reports that every run is sequentially consistent.
@@ -52,7 +58,7 @@ pub(super) fn proved(exploration: &Exploration, shape: Shape, json: Value) -> Re
         size(progress)
     );
     let headline = "sequentially consistent".to_owned();
-    Report { verdict: ProtocolVerdict::Proved, headline, text, json }
+    Report { verdict: ProtocolVerdict::Proved, headline, text, json, case: None }
 }
 
 /// Reports a run that violates sequential consistency, or whose history was not decided in time.
@@ -87,7 +93,7 @@ pub(super) fn refuted(
         json["beside"] = more.into();
     }
     text += &notes(exploration);
-    Ok(Report { verdict, headline: headline.to_owned(), text, json })
+    Ok(Report { verdict, headline: headline.to_owned(), text, json, case: None })
 }
 
 const MARK_HINT: &str =
@@ -105,6 +111,7 @@ pub(super) fn unexplained(
     let headline = match failure {
         Failure::OtherBlock { .. } => "undecided: a load takes its value from another block",
         Failure::LostStore { .. } => "undecided: a store is lost before it is serialized",
+        Failure::LoadsNothing { .. } => "undecided: a load finds what `clear` left there",
         _ => "undecided: stores take effect in another order than was taken",
     };
     json["meaning"] = headline.into();
@@ -127,24 +134,39 @@ pub(super) fn unexplained(
     );
     text += &format!("\n{more}\n");
     json["beside"] = more.into();
-    Ok(Report { verdict: ProtocolVerdict::Undecided, headline: headline.to_owned(), text, json })
+    Ok(Report {
+        verdict: ProtocolVerdict::Undecided,
+        headline: headline.to_owned(),
+        text,
+        json,
+        case: None,
+    })
 }
 
 /// Says what the writer of a protocol can do about a run that fails the check.
 fn advice(system: &System, run: &Run, failure: &Failure) -> String {
+    let last = run.steps.last();
+    let place = || {
+        let names = system.location_names();
+        let load = last.and_then(|step| {
+            step.effect.operations.iter().find_map(|operation| match operation {
+                Operation::Load { from: Source::Location(at), .. } => Some(*at),
+                _ => None,
+            })
+        });
+        load.map_or("the place it loads from".to_owned(), |at| format!("`{}`", names[at as usize]))
+    };
     match failure {
+        Failure::LoadsNothing { .. } => format!(
+            "{} holds what `clear` put there when \"{}\" loads from it: the least value of the data \
+             type, which no store and no start state put there. A proof is about runs in which data is \
+             only moved. Write `undefine` if the place is to hold nothing, and otherwise the value that \
+             it is to have.",
+            place(),
+            last.map_or("the rule", |step| &step.rule)
+        ),
         Failure::OtherBlock { .. } => {
-            let names = system.location_names();
-            let last = run.steps.last();
-            let load = last.and_then(|step| {
-                step.effect.operations.iter().find_map(|operation| match operation {
-                    Operation::Load { from: Source::Location(at), .. } => Some(*at),
-                    _ => None,
-                })
-            });
-            let place = load.map_or("the place it loads from".to_owned(), |at| {
-                format!("`{}`", names[at as usize])
-            });
+            let place = place();
             format!(
                 "{place} holds a value of another block when \"{}\" loads from it. If the rule \
                  that put it there is right, change `block=` or `from=` of the load's mark; \
@@ -240,7 +262,7 @@ pub(super) fn undecided(reason: &Unfinished, mut json: Value, kept: Option<&Path
         text += &format!("  go on from here with --resume {}\n", path.display());
         json["checkpoint"] = path.display().to_string().into();
     }
-    Report { verdict: ProtocolVerdict::Undecided, headline, text, json }
+    Report { verdict: ProtocolVerdict::Undecided, headline, text, json, case: None }
 }
 
 /// Says what is wrong, and where.
@@ -271,7 +293,7 @@ pub(super) fn wrong(
     let mut text = format!("{what}\n  {}; a shortest run to it:\n\n", size(progress));
     text += &run::with_changes(run);
     text.push('\n');
-    Report { verdict: ProtocolVerdict::Violation, headline: what, text, json }
+    Report { verdict: ProtocolVerdict::Violation, headline: what, text, json, case: None }
 }
 
 /// Lists the locations, and what is left out.
@@ -285,7 +307,7 @@ pub(super) fn tracking(system: &System) -> Report {
     }
     let headline = format!("{} locations", locations.len());
     let json = json!({ "locations": locations, "ghosts": ghosts });
-    Report { verdict: ProtocolVerdict::Holds, headline, text, json }
+    Report { verdict: ProtocolVerdict::Holds, headline, text, json, case: None }
 }
 
 fn run_text(run: &Run) -> String {

@@ -15,8 +15,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use consistory_work::spawn;
+
 use crate::args::WatchArgs;
-use crate::error::CliError;
+use crate::error::{CliError, report};
 
 /// What comes in.
 pub(crate) enum Incoming {
@@ -27,11 +29,11 @@ pub(crate) enum Incoming {
 }
 
 /// How often a file is looked at again.
-const POLL: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How many lines wait at most.
-const WAITING: usize = 1024;
+const MAX_WAITING_LINES: usize = 1024;
 /// The longest line, which keeps an endless one from taking all memory.
-const LONGEST: u64 = 1 << 26;
+const MAX_LINE_BYTES: u64 = 1 << 26;
 
 type Lines = Box<dyn Iterator<Item = Result<Incoming, CliError>>>;
 
@@ -87,7 +89,7 @@ impl<R: BufRead> Growing<R> {
     fn read(&mut self) -> Result<bool, CliError> {
         let idle_since = Instant::now();
         loop {
-            let limit = LONGEST.saturating_sub(self.partial.len() as u64);
+            let limit = MAX_LINE_BYTES.saturating_sub(self.partial.len() as u64);
             let read = (&mut self.input).take(limit).read_until(b'\n', &mut self.partial);
             let read = match read {
                 Ok(read) => read,
@@ -98,7 +100,7 @@ impl<R: BufRead> Growing<R> {
             if self.partial.ends_with(b"\n") {
                 return Ok(true);
             }
-            if self.partial.len() as u64 >= LONGEST {
+            if self.partial.len() as u64 >= MAX_LINE_BYTES {
                 return Err(too_long(&self.source));
             }
             if read > 0 {
@@ -112,10 +114,10 @@ impl<R: BufRead> Growing<R> {
             if std::fs::metadata(path).is_ok_and(|known| known.len() < self.taken) {
                 return Err(CliError::with_hint(
                     format!("{} has become shorter than what was read of it", self.source),
-                    "watch a file that is only appended to, and start again behind a rotation",
+                    "watch a file that is only appended to, and start again after a rotation",
                 ));
             }
-            std::thread::sleep(POLL);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }
@@ -133,7 +135,7 @@ impl<R: BufRead> Iterator for Growing<R> {
 }
 
 fn too_long(source: &str) -> CliError {
-    CliError::usage(format!("{source}: a line of {LONGEST} bytes or more"))
+    CliError::usage(format!("{source}: a line of {MAX_LINE_BYTES} bytes or more"))
 }
 
 fn incoming(source: &Arc<str>, number: u64, bytes: Vec<u8>) -> Result<Incoming, CliError> {
@@ -150,7 +152,7 @@ type Sender = SyncSender<Result<Incoming, CliError>>;
 
 /// Listens at `HOST:PORT`, or at the path of a Unix socket.
 fn listen(address: &str, until_idle: Option<Duration>) -> Result<Lines, CliError> {
-    let (sender, receiver) = sync_channel(WAITING);
+    let (sender, receiver) = sync_channel(MAX_WAITING_LINES);
     let failed = |error| CliError::Io { what: format!("cannot listen at {address}"), error };
     // A path has a slash, which an address has not.
     let mut socket = None;
@@ -169,12 +171,13 @@ fn listen(address: &str, until_idle: Option<Duration>) -> Result<Lines, CliError
     } else {
         let listener = TcpListener::bind(address).map_err(failed)?;
         announce(&listener.local_addr().map_err(failed)?.to_string());
-        std::thread::spawn(move || {
+        spawn(move || {
             for (i, stream) in listener.incoming().flatten().enumerate() {
                 let Ok(answers) = stream.try_clone() else { continue };
                 serve(i, stream, answers, sender.clone());
             }
-        });
+        })
+        .map_err(failed)?;
     }
     Ok(Box::new(Received { receiver, until_idle, socket }))
 }
@@ -182,13 +185,13 @@ fn listen(address: &str, until_idle: Option<Duration>) -> Result<Lines, CliError
 #[cfg(unix)]
 fn listen_unix(path: &Path, sender: Sender) -> io::Result<()> {
     let listener = UnixListener::bind(path)?;
-    std::thread::spawn(move || {
+    spawn(move || {
         for (i, stream) in listener.incoming().flatten().enumerate() {
             let Ok(answers) = stream.try_clone() else { continue };
             serve(i, stream, answers, sender.clone());
         }
-    });
-    Ok(())
+    })
+    .map(drop)
 }
 
 #[cfg(not(unix))]
@@ -209,7 +212,7 @@ fn serve(
     mut answers: impl Write + Send + 'static,
     sender: Sender,
 ) {
-    std::thread::spawn(move || {
+    let started = spawn(move || {
         let source: Arc<str> = format!("connection {connection}").into();
         let mut connection = Growing::new(BufReader::new(lines), Arc::clone(&source), None, None);
         let mut has_reader = true;
@@ -234,6 +237,11 @@ fn serve(
         }
         let _ = sender.send(Ok(Incoming::Closed { source }));
     });
+    if let Err(error) = started {
+        // The client finds its connection closed before anything of it was taken.
+        let what = format!("connection {connection} is refused, no thread for it");
+        report(&CliError::Io { what, error });
+    }
 }
 
 /// The file of the Unix socket that was created here, which is removed with its listener.

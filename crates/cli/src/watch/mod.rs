@@ -107,7 +107,7 @@ fn page(finding: Option<&Finding>, summary: &Summary) -> String {
     }
 }
 
-/// Gives a value as JSON.
+/// Returns a value as JSON.
 pub(crate) fn json_value(value: &Value) -> serde_json::Value {
     match value {
         Value::Null => serde_json::Value::Null,

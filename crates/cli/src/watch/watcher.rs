@@ -83,7 +83,7 @@ struct Waiting {
 }
 
 /// How many sessions are known at most, unless more are running calls.
-const MOST_SESSIONS: usize = 1 << 16;
+const MAX_KNOWN_SESSIONS: usize = 1 << 16;
 
 /// Judges lines as they come.
 pub(crate) struct Watcher {
@@ -119,7 +119,7 @@ impl Watcher {
         Watcher {
             online,
             sessions: FxHashMap::default(),
-            most_sessions: MOST_SESSIONS,
+            most_sessions: MAX_KNOWN_SESSIONS,
             operations: 0,
             lines: 0,
             is_whole: None,
@@ -155,8 +155,8 @@ impl Watcher {
                 if let Some((Some(running), _)) = self.sessions.get(&session) {
                     return Err(CliError::with_hint(
                         format!("{place}: {session} is still running {}", running.operation),
-                        "a session makes one call at a time, and ends one whose end nobody knows \
-                         with {\"type\":\"info\"}",
+                        "a session makes one call at a time, and ends an indeterminate one with \
+                         {\"type\":\"info\"}",
                     ));
                 }
                 let mut running = self.invoke(&session, &method, args, &place)?;
@@ -287,7 +287,7 @@ impl Watcher {
         if self.sessions.len() > self.most_sessions {
             // Sessions under ever new names; one that comes back is counted from 0 again.
             self.sessions.retain(|_, (running, _)| running.is_some());
-            self.most_sessions = MOST_SESSIONS.max(2 * self.sessions.len());
+            self.most_sessions = MAX_KNOWN_SESSIONS.max(2 * self.sessions.len());
         }
         let count = match self.sessions.get_mut(session) {
             Some((_, count)) => count,
@@ -341,7 +341,7 @@ impl Watcher {
         Ok(finding)
     }
 
-    /// Says what was found behind the return of `last`.
+    /// Says what was found after the return of `last`.
     fn finding(
         &self,
         found: Result<Option<Inexplicable>, OnlineError>,

@@ -37,6 +37,20 @@ impl Folder {
         std::fs::read_to_string(self.0.join(name)).unwrap()
     }
 
+    /// Reads an HTML report: the cases that it shows, unpacked, one JSON text per chunk.
+    pub fn read_report(&self, name: &str) -> String {
+        const UNPACK: &str = "import base64, gzip, re, sys
+for chunk in re.findall('id=\"chunk-[0-9]+\">([^<]*)<', open(sys.argv[1]).read()):
+    print(gzip.decompress(base64.b64decode(chunk)).decode())";
+        let output = Command::new("python3")
+            .args(["-c", UNPACK, name])
+            .current_dir(&self.0)
+            .output()
+            .expect("python3 is installed");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// Runs the binary here with arguments separated by spaces.
     pub fn run(&self, args: &str) -> Ran {
         self.run_with(args, b"")
@@ -83,12 +97,12 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// Reads standard output as one JSON object a line.
+    /// Reads standard output as JSON objects, one per line.
     pub fn lines(&self) -> Vec<Value> {
         self.out.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
     }
 
-    /// Gives the verdicts of each line, in order, as `source[index] model:verdict ..`.
+    /// Returns the verdicts of each line, in order, as `source[index] model:verdict ..`.
     pub fn verdicts(&self) -> Vec<String> {
         self.lines()
             .iter()

@@ -15,6 +15,8 @@ use crate::Error;
 pub struct NamedObject {
     name: Arc<str>,
     object: Arc<dyn Object>,
+    /// Whether it is one of the objects that come with Consistory.
+    is_ready: bool,
 }
 
 impl fmt::Debug for NamedObject {
@@ -26,20 +28,26 @@ impl fmt::Debug for NamedObject {
 impl NamedObject {
     /// Names an object.
     pub fn new(name: &str, object: Arc<dyn Object>) -> Self {
-        NamedObject { name: name.into(), object }
+        NamedObject { name: name.into(), object, is_ready: false }
     }
 
     /// Finds a ready object by its name, such as `queue` or `register(0)`, or reads an object file.
     pub fn load(name: &str) -> Result<Self, Error> {
         if name.contains(['/', '\\']) || name.ends_with(".object") {
             let path = Path::new(name);
-            let text = std::fs::read_to_string(path).map_err(|error| Error::file(path, error))?;
+            let text =
+                consistory_formats::read_text(path).map_err(|error| Error::file(path, error))?;
             let object = consistory_spec::parse_object(name, &text)?;
             return Ok(NamedObject::new(name, Arc::new(object)));
         }
         let object =
             find(name).map_err(|error| Error::UnknownObject { reason: error.to_string() })?;
-        Ok(NamedObject::new(name, object))
+        Ok(NamedObject { is_ready: true, ..NamedObject::new(name, object) })
+    }
+
+    /// Checks whether it is one of the objects that come with Consistory.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.is_ready
     }
 
     /// Returns its name.

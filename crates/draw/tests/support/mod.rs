@@ -3,7 +3,7 @@
 use consistory_history::{Action, History, HistoryBuilder, OpId, Value};
 use consistory_verdict::{Certificate, Edge, Judgement};
 
-/// Reads a history: a line a session, `t0: w(x,1) r(y,0) rmw(x,1,2) f`, or `final: x=1`.
+/// Reads a history: one line per session, `t0: w(x,1) r(y,0) rmw(x,1,2) f`, or `final: x=1`.
 pub(crate) fn history(text: &str) -> History {
     let mut b = HistoryBuilder::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -40,7 +40,7 @@ pub(crate) fn history(text: &str) -> History {
 pub(crate) fn edges(h: &History, text: &str) -> Vec<Edge> {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let spaces = |line: &str| line.len() - line.trim_start().len();
-    // The first line may stand right behind the opening quote.
+    // The first line may stand right after the opening quote.
     let least = lines.iter().skip(1).map(|line| spaces(line)).min().unwrap_or(0);
     let indent = |line: &str| spaces(line).max(least);
     fn block(h: &History, lines: &[&str], indent: &dyn Fn(&str) -> usize) -> Vec<Edge> {
@@ -64,17 +64,17 @@ pub(crate) fn edges(h: &History, text: &str) -> Vec<Edge> {
     block(h, &lines, &indent)
 }
 
-/// Makes a cycle of edges in text.
+/// Builds a cycle of edges in text.
 pub(crate) fn cycle(h: &History, text: &str) -> Certificate {
     Certificate::Cycle { edges: edges(h, text), observer: None, check: None }
 }
 
-/// Makes the judgement of a violation.
+/// Builds the judgement of a violation.
 pub(crate) fn violation(pattern: &str, certificate: Certificate) -> Judgement {
     Judgement::Violation { pattern: pattern.into(), certificate: certificate.into() }
 }
 
-/// Makes a history in which sessions pass a message on, and its cycle of causality.
+/// Builds a history in which sessions pass a message on, and its cycle of causality.
 ///
 /// Session i reads what session i - 1 wrote before it writes itself, all around.
 #[allow(dead_code)]

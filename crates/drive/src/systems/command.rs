@@ -9,7 +9,7 @@
 //! > {"id":3,"op":"txn","steps":[["r","k1",null],["append","k2",3]]}
 //! < {"id":3,"type":"ok","steps":[["r","k1",[1]],["append","k2",3]]}
 //! < {"id":4,"type":"fail","error":"..."}                   no effect, for sure
-//! < {"id":5,"type":"info","error":"..."}                   nobody knows
+//! < {"id":5,"type":"info","error":"..."}                   indeterminate
 //! ```
 //!
 //! A program that does not answer in time, or ends, or writes something else, leaves its request
@@ -26,7 +26,8 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, NodeId};
 use crate::error::DriveError;
-use crate::request::{Change, Outcome, Reply, Request, Step};
+use crate::isolate::bound_to_this_thread;
+use crate::request::{Action, Change, Outcome, Reply, Request};
 use crate::system::{Client, System, write_through};
 use crate::tool;
 use crate::workloads::{Family, WorkloadKind};
@@ -125,14 +126,6 @@ impl System for External {
         workload != WorkloadKind::Bank
     }
 
-    fn promise(&self, workload: WorkloadKind) -> String {
-        match workload.family() {
-            Family::Transactions => "ser",
-            Family::Registers | Family::Object(_) => "linearizability",
-        }
-        .to_owned()
-    }
-
     fn commands(&self, cluster: &Cluster, node: NodeId) -> Result<Vec<Command>, DriveError> {
         Ok(self.verb(cluster, "start", Some(node)).into_iter().collect())
     }
@@ -172,8 +165,9 @@ impl System for External {
         node: NodeId,
         deadline: Instant,
     ) -> Result<Box<dyn Client>, DriveError> {
-        let mut child = Command::new(&self.client[0])
+        let mut child = bound_to_this_thread(&self.client[0])
             .args(&self.client[1..])
+            .env("CONSISTORY_FOLDER", cluster.shared_folder())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -254,17 +248,17 @@ impl Client for Process {
 }
 
 fn encode(request: &Request) -> Value {
-    let step = |step: &Step| match step {
-        Step::Read(key) | Step::ReadList(key) => json!(["r", key.to_string(), null]),
-        Step::Write(key, value) => json!(["w", key.to_string(), value]),
-        Step::Append(key, value) => json!(["append", key.to_string(), value]),
-        Step::Update(key, change) => json!(["update", key.to_string(), put(*change)]),
+    let step = |step: &Action| match step {
+        Action::Read(key) | Action::ReadList(key) => json!(["r", key.to_string(), null]),
+        Action::Write(key, value) => json!(["w", key.to_string(), value]),
+        Action::Append(key, value) => json!(["append", key.to_string(), value]),
+        Action::Update(key, change) => json!(["update", key.to_string(), put(*change)]),
     };
     match request {
-        Request::Single(Step::Read(key) | Step::ReadList(key)) => {
+        Request::Single(Action::Read(key) | Action::ReadList(key)) => {
             json!({"op": "read", "key": key.to_string()})
         }
-        Request::Single(Step::Write(key, value)) => {
+        Request::Single(Action::Write(key, value)) => {
             json!({"op": "write", "key": key.to_string(), "value": value})
         }
         Request::Single(one) => json!({"op": "txn", "steps": [step(one)]}),
@@ -294,15 +288,15 @@ fn decode(request: &Request, answer: &Value) -> Option<Vec<Reply>> {
         Value::Null => Some(Vec::new()),
         value => value.as_array()?.iter().map(Value::as_i64).collect(),
     };
-    let of_step = |step: &Step, value: &Value| {
+    let of_step = |step: &Action, value: &Value| {
         Some(match step {
-            Step::Read(_) | Step::Update(..) => Reply::Value(number(value)?),
-            Step::ReadList(_) => Reply::List(list(value)?),
-            Step::Write(..) | Step::Append(..) => Reply::Done,
+            Action::Read(_) | Action::Update(..) => Reply::Value(number(value)?),
+            Action::ReadList(_) => Reply::List(list(value)?),
+            Action::Write(..) | Action::Append(..) => Reply::Done,
         })
     };
     match request {
-        Request::Single(step @ (Step::Read(_) | Step::ReadList(_) | Step::Write(..))) => {
+        Request::Single(step @ (Action::Read(_) | Action::ReadList(_) | Action::Write(..))) => {
             Some(vec![of_step(step, &answer["value"])?])
         }
         Request::Single(_) | Request::Transaction(_) => {

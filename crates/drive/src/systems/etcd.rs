@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, NodeId};
 use crate::error::DriveError;
-use crate::request::{Key, Outcome, Reply, Request, Step};
+use crate::request::{Action, Key, Outcome, Reply, Request};
 use crate::settings::{Setting, Settings};
 use crate::system::{Client, System};
 use crate::tool;
 use crate::wire::http::{Connection, base64, from_base64};
-use crate::workloads::{Family, WorkloadKind};
+use crate::workloads::WorkloadKind;
 
 const PORT: u16 = 2379;
 const PEER_PORT: u16 = 2380;
@@ -36,7 +36,8 @@ impl System for Etcd {
     }
 
     fn version(&self) -> Result<String, DriveError> {
-        tool::version(&tool::require("etcd", "etcd-server")?, "--version")
+        let text = tool::version(&tool::require("etcd", "etcd-server")?, "--version")?;
+        Ok(text.replace("etcd Version: ", "etcd "))
     }
 
     fn settings(&self) -> String {
@@ -45,14 +46,6 @@ impl System for Etcd {
 
     fn supports(&self, workload: WorkloadKind) -> bool {
         !matches!(workload, WorkloadKind::ListAppend | WorkloadKind::Queue)
-    }
-
-    fn promise(&self, workload: WorkloadKind) -> String {
-        match workload.family() {
-            Family::Transactions => "ser",
-            Family::Registers | Family::Object(_) => "linearizability",
-        }
-        .to_owned()
     }
 
     fn commands(&self, cluster: &Cluster, node: NodeId) -> Result<Vec<Command>, DriveError> {
@@ -133,15 +126,15 @@ impl EtcdClient {
 
     fn ask(&mut self, request: &Request, deadline: Instant) -> Result<Vec<Reply>, Outcome> {
         Ok(match request {
-            Request::Single(Step::Read(key)) => {
+            Request::Single(Action::Read(key)) => {
                 let answer = self.post("/v3/kv/range", &self.range(*key), deadline)?;
                 vec![Reply::Value(first(&answer).map(|(value, _)| value))]
             }
-            Request::Single(Step::Write(key, value)) => {
+            Request::Single(Action::Write(key, value)) => {
                 self.post("/v3/kv/put", &put(&key.to_string(), *value), deadline)?;
                 vec![Reply::Done]
             }
-            Request::Single(Step::Update(..)) | Request::Transaction(_) => {
+            Request::Single(Action::Update(..)) | Request::Transaction(_) => {
                 self.transaction(request.steps(), deadline)?
             }
             Request::CompareAndSet { key, old, new } => {
@@ -168,7 +161,7 @@ impl EtcdClient {
                 let found = answer["kvs"].as_array().cloned().unwrap_or_default();
                 vec![Reply::List(found.iter().filter_map(|pair| number(&pair["value"])).collect())]
             }
-            Request::Single(Step::ReadList(_) | Step::Append(..))
+            Request::Single(Action::ReadList(_) | Action::Append(..))
             | Request::Enqueue(_)
             | Request::Dequeue => return Err(Outcome::failed("etcd has no lists")),
         })
@@ -176,14 +169,14 @@ impl EtcdClient {
 
     /// Runs steps as one of etcd's transactions. Registers that are updated are read before; the
     /// transaction then compares their revisions, and fails if somebody else has written.
-    fn transaction(&mut self, steps: &[Step], deadline: Instant) -> Result<Vec<Reply>, Outcome> {
+    fn transaction(&mut self, steps: &[Action], deadline: Instant) -> Result<Vec<Reply>, Outcome> {
         let (mut compare, mut requests, mut before) = (Vec::new(), Vec::new(), Vec::new());
         for step in steps {
             let mut read = None;
             requests.push(match step {
-                Step::Read(key) => json!({"requestRange": self.range(*key)}),
-                Step::Write(key, value) => json!({"requestPut": put(&key.to_string(), *value)}),
-                Step::Update(key, change) => {
+                Action::Read(key) => json!({"requestRange": self.range(*key)}),
+                Action::Write(key, value) => json!({"requestPut": put(&key.to_string(), *value)}),
+                Action::Update(key, change) => {
                     let answer = self
                         .post("/v3/kv/range", &self.range(*key), deadline)
                         .map_err(|_| Outcome::failed("the register cannot be read"))?;
@@ -195,7 +188,7 @@ impl EtcdClient {
                     read = Some(Reply::Value(value));
                     json!({"requestPut": put(&key.to_string(), change.apply(value))})
                 }
-                Step::ReadList(_) | Step::Append(..) => {
+                Action::ReadList(_) | Action::Append(..) => {
                     return Err(Outcome::failed("etcd has no lists"));
                 }
             });
@@ -212,7 +205,7 @@ impl EtcdClient {
         }
         Ok((steps.iter().zip(before).enumerate())
             .map(|(at, (step, before))| match step {
-                Step::Read(_) => {
+                Action::Read(_) => {
                     let range = &answer["responses"][at]["response_range"];
                     Reply::Value(first(range).map(|(value, _)| value))
                 }

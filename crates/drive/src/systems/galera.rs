@@ -11,7 +11,7 @@ use crate::isolate::give;
 use crate::settings::{Setting, Settings};
 use crate::system::{Client, System, write_through};
 use crate::tool;
-use crate::workloads::WorkloadKind;
+use crate::workloads::{Family, WorkloadKind};
 
 const LIBRARY: &str = "/usr/lib/galera/libgalera_smm.so";
 
@@ -94,8 +94,16 @@ impl System for Galera {
     }
 
     fn promise(&self, workload: WorkloadKind) -> String {
-        // Galera documents snapshot isolation between nodes whatever the level.
-        mariadb::promise(self.settings.get("level"), workload)
+        let level = match self.settings.get("level") {
+            // Between nodes there is snapshot isolation at best, by its documentation.
+            "serializable" => "repeatable-read",
+            level => level,
+        };
+        match (workload.family(), self.settings.get("sync-wait")) {
+            // All nodes apply all writes in one order, but a read may be late.
+            (Family::Registers, "0") => "sc".to_owned(),
+            _ => mariadb::promise(level, workload),
+        }
     }
 
     fn prepare(&self, cluster: &Cluster) -> Result<(), DriveError> {

@@ -161,10 +161,6 @@ impl System for MariaDb {
         self.settings.show()
     }
 
-    fn supports(&self, _workload: WorkloadKind) -> bool {
-        true
-    }
-
     fn promise(&self, workload: WorkloadKind) -> String {
         promise(self.settings.get("level"), workload)
     }

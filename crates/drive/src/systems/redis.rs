@@ -10,12 +10,11 @@ use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, NodeId};
 use crate::error::DriveError;
-use crate::request::{Outcome, Reply, Request, Step};
+use crate::request::{Action, Outcome, Reply, Request};
 use crate::settings::{Setting, Settings};
 use crate::system::{Client, System, write_through};
 use crate::tool;
 use crate::wire::resp::{Answer, Connection};
-use crate::workloads::{Family, WorkloadKind};
 
 const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
@@ -65,18 +64,6 @@ impl System for Redis {
 
     fn settings(&self) -> String {
         self.settings.show()
-    }
-
-    fn supports(&self, _workload: WorkloadKind) -> bool {
-        true
-    }
-
-    fn promise(&self, workload: WorkloadKind) -> String {
-        match workload.family() {
-            Family::Transactions => "ser",
-            Family::Registers | Family::Object(_) => "linearizability",
-        }
-        .to_owned()
     }
 
     fn prepare(&self, cluster: &Cluster) -> Result<(), DriveError> {
@@ -299,7 +286,7 @@ impl RedisClient {
         connection.set_deadline(deadline);
         let mut replies = Vec::new();
         match request {
-            Request::Single(Step::Update(..)) | Request::Transaction(_) => {
+            Request::Single(Action::Update(..)) | Request::Transaction(_) => {
                 replies = transaction(connection, request.steps())?;
             }
             Request::Single(step) => {
@@ -384,18 +371,18 @@ fn ask(connection: &mut Connection, words: &[&str]) -> Result<Answer, Outcome> {
 
 /// Runs steps by MULTI and EXEC. Registers that are updated are read before, outside of it: Redis
 /// has no transactions in which a client could compute with what it read.
-fn transaction(connection: &mut Connection, steps: &[Step]) -> Result<Vec<Reply>, Outcome> {
+fn transaction(connection: &mut Connection, steps: &[Action]) -> Result<Vec<Reply>, Outcome> {
     let mut before: Vec<Option<Reply>> = Vec::new();
     let mut commands: Vec<Vec<String>> = vec![vec!["MULTI".to_owned()]];
     for step in steps {
         let mut read = None;
         let command = match step {
-            Step::Update(key, change) => {
+            Action::Update(key, change) => {
                 let answer = ask(connection, &["GET", &key.to_string()]);
                 // Nothing has been sent that writes.
                 let answer = answer.map_err(|_| Outcome::failed("the register cannot be read"))?;
                 read = Some(Reply::Value(number(&answer)));
-                words(&Step::Write(*key, change.apply(number(&answer))))
+                words(&Action::Write(*key, change.apply(number(&answer))))
             }
             step => words(step),
         };
@@ -420,17 +407,17 @@ fn transaction(connection: &mut Connection, steps: &[Step]) -> Result<Vec<Reply>
     }
 }
 
-fn words(step: &Step) -> Vec<String> {
+fn words(step: &Action) -> Vec<String> {
     match step {
-        Step::Read(key) => vec!["GET".to_owned(), key.to_string()],
-        Step::Write(key, value) => vec!["SET".to_owned(), key.to_string(), value.to_string()],
-        Step::ReadList(key) => {
+        Action::Read(key) => vec!["GET".to_owned(), key.to_string()],
+        Action::Write(key, value) => vec!["SET".to_owned(), key.to_string(), value.to_string()],
+        Action::ReadList(key) => {
             vec!["LRANGE".to_owned(), format!("list-{key}"), "0".to_owned(), "-1".to_owned()]
         }
-        Step::Append(key, value) => {
+        Action::Append(key, value) => {
             vec!["RPUSH".to_owned(), format!("list-{key}"), value.to_string()]
         }
-        Step::Update(..) => unreachable!("updates are split into a read and a write"),
+        Action::Update(..) => unreachable!("updates are split into a read and a write"),
     }
 }
 
@@ -438,10 +425,10 @@ fn borrowed(words: &[String]) -> Vec<&str> {
     words.iter().map(String::as_str).collect()
 }
 
-fn reply(step: &Step, answer: Answer) -> Reply {
+fn reply(step: &Action, answer: Answer) -> Reply {
     match step {
-        Step::Read(_) => Reply::Value(number(&answer)),
-        Step::ReadList(_) => Reply::List(numbers(&answer)),
+        Action::Read(_) => Reply::Value(number(&answer)),
+        Action::ReadList(_) => Reply::List(numbers(&answer)),
         _ => Reply::Done,
     }
 }

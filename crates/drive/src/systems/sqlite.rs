@@ -10,7 +10,6 @@ use crate::error::DriveError;
 use crate::settings::{Setting, Settings};
 use crate::sql::{Dialect, Rows, SqlClient, SqlConnection, SqlError};
 use crate::system::{Client, System};
-use crate::workloads::{Family, WorkloadKind};
 
 /// The settings of SQLite.
 pub(crate) const SETTINGS: &[Setting] = &[
@@ -110,18 +109,6 @@ impl System for Sqlite {
 
     fn settings(&self) -> String {
         self.settings.show()
-    }
-
-    fn supports(&self, _workload: WorkloadKind) -> bool {
-        true
-    }
-
-    fn promise(&self, workload: WorkloadKind) -> String {
-        match workload.family() {
-            Family::Transactions => "ser",
-            Family::Registers | Family::Object(_) => "linearizability",
-        }
-        .to_owned()
     }
 
     fn commands(&self, _cluster: &Cluster, _node: NodeId) -> Result<Vec<Command>, DriveError> {

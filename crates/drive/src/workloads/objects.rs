@@ -1,7 +1,7 @@
 //! Objects: a set, a queue, registers with compare-and-set.
 
 use super::{Program, Workload};
-use crate::request::{Key, Request, Step};
+use crate::request::{Action, Key, Request};
 
 /// Every session adds elements; nobody looks until the end.
 pub(super) struct SetOfElements;
@@ -46,8 +46,8 @@ impl Workload for CasRegister {
         let mut value = || i64::from(program.random.below(VALUES));
         let (old, new) = (value(), value());
         match program.random.below(3) {
-            0 => Request::Single(Step::Read(key)),
-            1 => Request::Single(Step::Write(key, new)),
+            0 => Request::Single(Action::Read(key)),
+            1 => Request::Single(Action::Write(key, new)),
             _ => {
                 let old = (!program.random.percent(20)).then_some(old);
                 Request::CompareAndSet { key, old, new }

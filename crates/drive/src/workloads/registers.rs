@@ -1,7 +1,7 @@
 //! Reads and writes of a few registers.
 
 use super::{Program, Workload};
-use crate::request::{Key, Request, Step};
+use crate::request::{Action, Key, Request};
 
 /// As many reads as writes, of a few registers that all sessions share.
 pub(super) struct Registers {
@@ -12,12 +12,12 @@ impl Workload for Registers {
     fn next(&self, program: &mut Program) -> Request {
         let key = Key(program.random.below(self.keys));
         Request::Single(match program.random.percent(50) {
-            true => Step::Write(key, program.fresh()),
-            false => Step::Read(key),
+            true => Action::Write(key, program.fresh()),
+            false => Action::Read(key),
         })
     }
 
     fn last(&self) -> Vec<Request> {
-        (0..self.keys).map(|key| Request::Single(Step::Read(Key(key)))).collect()
+        (0..self.keys).map(|key| Request::Single(Action::Read(Key(key)))).collect()
     }
 }

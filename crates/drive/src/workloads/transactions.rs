@@ -1,7 +1,7 @@
 //! Transactions of registers and lists.
 
 use super::{Program, Workload};
-use crate::request::{Change, Key, Request, Step};
+use crate::request::{Action, Change, Key, Request};
 
 /// The transactions of a session after which the keys move on by one window.
 const TRANSACTIONS_PER_WINDOW: u32 = 30;
@@ -20,15 +20,15 @@ pub(super) struct RwRegister {
 impl Workload for RwRegister {
     fn next(&self, program: &mut Program) -> Request {
         let steps = program.random.between(2, 4);
-        let mut transaction: Vec<Step> = Vec::new();
+        let mut transaction: Vec<Action> = Vec::new();
         for _ in 0..steps {
             let key = live_key(program, self.keys);
             if transaction.iter().any(|step| step.key() == key && !step.is_read()) {
                 continue;
             }
             transaction.push(match program.random.percent(50) {
-                true => Step::Write(key, program.fresh()),
-                false => Step::Read(key),
+                true => Action::Write(key, program.fresh()),
+                false => Action::Read(key),
             });
         }
         Request::Transaction(transaction)
@@ -46,8 +46,8 @@ impl Workload for ListAppend {
         let step = |program: &mut Program| {
             let key = live_key(program, self.keys);
             match program.random.percent(50) {
-                true => Step::Append(key, program.fresh()),
-                false => Step::ReadList(key),
+                true => Action::Append(key, program.fresh()),
+                false => Action::ReadList(key),
             }
         };
         Request::Transaction((0..steps).map(|_| step(program)).collect())
@@ -63,8 +63,8 @@ impl Workload for ReadModifyWrite {
     fn next(&self, program: &mut Program) -> Request {
         let key = live_key(program, self.keys);
         match program.random.percent(20) {
-            true => Request::Transaction(vec![Step::Read(key)]),
-            false => Request::Transaction(vec![Step::Update(key, Change::Put(program.fresh()))]),
+            true => Request::Transaction(vec![Action::Read(key)]),
+            false => Request::Transaction(vec![Action::Update(key, Change::Put(program.fresh()))]),
         }
     }
 }
@@ -77,14 +77,16 @@ pub(super) struct Bank {
 impl Workload for Bank {
     fn next(&self, program: &mut Program) -> Request {
         if program.random.percent(40) {
-            return Request::Transaction((0..self.accounts).map(|k| Step::Read(Key(k))).collect());
+            return Request::Transaction(
+                (0..self.accounts).map(|k| Action::Read(Key(k))).collect(),
+            );
         }
         let from = program.random.below(self.accounts);
         let to = (from + 1 + program.random.below(self.accounts - 1)) % self.accounts;
         let amount = program.random.between(1, 5) as i64;
         let mut change = |amount| Change::Transfer { amount, tag: program.fresh() };
         let (take, give) = (change(-amount), change(amount));
-        Request::Transaction(vec![Step::Update(Key(from), take), Step::Update(Key(to), give)])
+        Request::Transaction(vec![Action::Update(Key(from), take), Action::Update(Key(to), give)])
     }
 }
 
@@ -108,8 +110,8 @@ impl Workload for LongFork {
         let writes_now = program.requests % REQUESTS_PER_GROUP == REQUESTS_PER_GROUP / 2;
         if writes_now && program.session < GROUP {
             let key = Key(first + program.session);
-            return Request::Transaction(vec![Step::Write(key, program.fresh())]);
+            return Request::Transaction(vec![Action::Write(key, program.fresh())]);
         }
-        Request::Transaction((first..first + GROUP).map(|key| Step::Read(Key(key))).collect())
+        Request::Transaction((first..first + GROUP).map(|key| Action::Read(Key(key))).collect())
     }
 }

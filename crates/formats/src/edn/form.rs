@@ -42,7 +42,7 @@ pub(crate) enum Kind {
 }
 
 impl Form {
-    /// Gives the name that a keyword, symbol, text or integer is.
+    /// Returns the name that a keyword, symbol, text or integer is.
     pub(crate) fn name(&self) -> Option<String> {
         match &self.kind {
             Kind::Keyword(name) | Kind::Symbol(name) => Some(name.to_string()),
@@ -52,7 +52,7 @@ impl Form {
         }
     }
 
-    /// Gives the value that a form stands for: keywords and fractions are texts, a map is the list
+    /// Returns the value that a form stands for: keywords and fractions are texts, a map is the list
     /// of its pairs; or what is wrong, and where.
     pub(crate) fn value(&self) -> Result<Value, (Place, Fault)> {
         self.value_at(0)
@@ -85,7 +85,7 @@ impl Form {
     }
 }
 
-/// Says whether a number that was no 64-bit integer is a larger one.
+/// Returns whether a number that was no 64-bit integer is a larger one.
 fn is_whole(number: f64) -> bool {
     number.fract() == 0.0 && number.abs() >= 9.0e18
 }

@@ -17,13 +17,13 @@ pub(crate) struct Reader {
     string: Option<OpenString>,
     kept: Kept,
     words: FxHashSet<Arc<str>>,
-    /// Set to read one form, whole even if it is a vector, and stop behind it.
+    /// Set to read one form, whole even if it is a vector, and stop after it.
     is_single: bool,
     /// How many forms were handed out.
     count: u64,
 }
 
-/// Reads the form that a line has from `at` on; what stands behind it is not looked at.
+/// Reads the form that a line has from `at` on; what stands after it is not looked at.
 pub(crate) fn form_at(line: Line<'_>, at: usize, sink: &mut Sink) -> Option<Form> {
     let mut reader = Reader { is_single: true, ..Reader::default() };
     let mut found = None;
@@ -177,7 +177,7 @@ impl Reader {
         self.keep(line);
     }
 
-    /// Takes the end of the input, behind the last line.
+    /// Takes the end of the input, after the last line.
     pub(crate) fn end(&mut self, last_line: u64, sink: &mut Sink) {
         let current = Line { number: last_line + 1, text: "" };
         let mut unclosed = Vec::new();
@@ -310,7 +310,7 @@ impl Reader {
         }
     }
 
-    /// Takes a text from `at` on, and gives where the line goes on behind it.
+    /// Takes a text from `at` on, and returns where the line goes on after it.
     fn string(
         &mut self,
         line: Line<'_>,
@@ -396,7 +396,7 @@ impl Reader {
                 let rest = &line.text[at + 1..];
                 let length = rest.find(is_delimiter).unwrap_or(rest.len());
                 if length == 0 {
-                    let fault = Fault::new(at..at + 1, "expected a tag behind `#`");
+                    let fault = Fault::new(at..at + 1, "expected a tag after `#`");
                     sink.report(line, fault);
                 }
                 at + 1 + length
@@ -461,7 +461,7 @@ fn is_delimiter(c: char) -> bool {
     )
 }
 
-/// Reads what stands behind a backslash: the character, if there is one, and the bytes taken.
+/// Reads what stands after a backslash: the character, if there is one, and the bytes taken.
 fn escape(rest: &str) -> (Option<char>, usize) {
     let Some(c) = rest.chars().next() else { return (None, 0) };
     let plain = match c {

@@ -82,7 +82,7 @@ impl Hist {
         self.finals.clear();
     }
 
-    /// Takes `---`, and the name of the next history behind it.
+    /// Takes `---`, and the name of the next history after it.
     fn separator(&mut self, line: Line<'_>, mut cursor: Cursor<'_>, sink: &mut Sink) {
         self.finish(line, sink);
         let start = cursor.at;
@@ -179,7 +179,7 @@ impl Hist {
         Ok(())
     }
 
-    /// Takes what stands behind `name:`.
+    /// Takes what stands after `name:`.
     fn operations(
         &mut self,
         line: Line<'_>,
@@ -220,7 +220,7 @@ impl Hist {
                         let start = cursor.at;
                         cursor.take_while(|c| matches!(c, '@' | '.' | '-' | '0'..='9'));
                         let fault = Fault::new(start..cursor.at, "a transaction has no time")
-                            .hint("put the times behind its operations");
+                            .hint("put the times after its operations");
                         sink.report(line, fault);
                     }
                 }
@@ -309,7 +309,7 @@ impl Hist {
             }
             time = Some(Interval { start, end });
         }
-        // A return, a status or a time behind spaces belongs to this operation.
+        // A return, a status or a time after spaces belongs to this operation.
         let mut next = at;
         while next < bytes.len() && is_space(bytes[next]) {
             next += 1;
@@ -416,7 +416,7 @@ impl Hist {
         Ok(Some(Some(self.builder.value(value))))
     }
 
-    /// Makes an operation of a register from `self.args`.
+    /// Builds an operation of a register from `self.args`.
     fn register(&mut self, text: &str, name: &str, span: Range<usize>) -> Result<Action, Fault> {
         let (expected, form) = match name {
             "rmw" => (3, "rmw(key,read,written)"),
@@ -453,8 +453,8 @@ fn unexpected(cursor: &Cursor<'_>) -> Fault {
         b',' | b';' | b'|' => fault.hint("operations are separated by spaces"),
         b')' => fault.hint("this `)` closes nothing"),
         b':' => fault.hint("a line is one session; start the next session in a line of its own"),
-        b'@' => fault.hint("a time stands behind its operation: `w(x,1)@3..9`"),
-        b'!' | b'?' => fault.hint("a status stands behind its operation or transaction, once"),
+        b'@' => fault.hint("a time stands after its operation: `w(x,1)@3..9`"),
+        b'!' | b'?' => fault.hint("a status stands after its operation or transaction, once"),
         _ => fault
             .hint("an operation is `w(x,1)`, `r(x,1)`, `rmw(x,0,1)`, `f` or a call `put(1) => 2`"),
     }
@@ -477,7 +477,7 @@ fn not_an_operation(cursor: &Cursor<'_>, name: &str, span: Range<usize>) -> Faul
     }
 }
 
-/// Finds where to go on behind an operation that is malformed at `fault`.
+/// Finds where to go on after an operation that is malformed at `fault`.
 fn resume(text: &str, start: usize, fault: usize) -> usize {
     let mut cursor = Cursor { text, at: fault };
     // `w(x,1 r(y,2)`: the `)` is missing, and the next operation is fine.
@@ -498,7 +498,7 @@ fn resume(text: &str, start: usize, fault: usize) -> usize {
         cursor.take_while(|c| !c.is_whitespace() && !matches!(c, '[' | ']' | '#'));
         return if cursor.at == start { cursor.here().end } else { cursor.at };
     }
-    // A fault may lie behind the closing parenthesis, in the return, the status or the time.
+    // A fault may lie after the closing parenthesis, in the return, the status or the time.
     if !text[start..fault].contains(')') {
         loop {
             match cursor.peek() {

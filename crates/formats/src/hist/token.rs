@@ -166,7 +166,7 @@ pub(super) fn quick_integer(bytes: &[u8], at: &mut usize) -> Option<i64> {
     (*at > start).then_some(if is_negative { -value } else { value })
 }
 
-/// Takes an integer that a word does not go on behind.
+/// Takes an integer that a word does not go on after.
 fn integer(cursor: &mut Cursor<'_>) -> Result<i64, Fault> {
     let start = cursor.at;
     cursor.eat("-");
@@ -234,8 +234,9 @@ pub(super) fn suffixes(cursor: &mut Cursor<'_>) -> Result<(Status, Option<Interv
         let start = ahead.at;
         if let Some(status) = status(cursor) {
             if found_status.replace(status).is_some() {
-                return Err(Fault::new(start..start + 1, "a second status")
-                    .hint("an operation has one status: `!` if it failed, `?` if nobody knows"));
+                return Err(Fault::new(start..start + 1, "a second status").hint(
+                    "an operation has one status: `!` if it failed, `?` if that is unknown",
+                ));
             }
         } else if ahead.eat("@") {
             ahead.skip_spaces();
@@ -279,6 +280,6 @@ pub(super) fn nothing_more(cursor: &mut Cursor<'_>) -> Result<(), Fault> {
     match cursor.peek() {
         b'#' => Ok(()),
         _ if cursor.is_done() => Ok(()),
-        _ => Err(Fault::new(cursor.at..cursor.text.len(), "unexpected text behind the name")),
+        _ => Err(Fault::new(cursor.at..cursor.text.len(), "unexpected text after the name")),
     }
 }

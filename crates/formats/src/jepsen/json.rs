@@ -37,6 +37,9 @@ impl Parse for JepsenJson {
         match events(&self.text) {
             Ok(events) => {
                 for part in events {
+                    if !sink.limits.has_time() {
+                        return;
+                    }
                     event(part, &mut recorder, &mut document, sink);
                 }
             }

@@ -24,6 +24,7 @@ use consistory_history::{
 use rustc_hash::FxHashMap;
 
 use super::shape::{self, CallShape};
+use crate::limits::Limits;
 use crate::parse::{Fault, Line, Sink};
 
 /// What an event says about an operation.
@@ -327,7 +328,8 @@ impl Recorder {
         if recorder.operations.is_empty() {
             return;
         }
-        match recorder.build() {
+        match recorder.build(&sink.limits) {
+            _ if sink.limits.stopped().is_some() => {}
             Ok(_) if !sink.diagnostics.is_empty() => {}
             Ok(history) => sink.finished.push_back(history),
             Err((number, message)) => {
@@ -338,7 +340,7 @@ impl Recorder {
     }
 
     /// Builds the history, or returns the line of an operation and what is wrong with it.
-    fn build(self) -> Result<History, (u64, String)> {
+    fn build(self, limits: &Limits) -> Result<History, (u64, String)> {
         let has_times = !self.has_unordered_times;
         let is_keyed = is_keyed(&self.operations);
         let lines: Vec<u64> = self.operations.iter().map(|operation| operation.line).collect();
@@ -348,6 +350,9 @@ impl Recorder {
         }
         // In the order of their positions within each session.
         for operation in &self.operations {
+            if !limits.has_time() {
+                break;
+            }
             let when = |stamp: Stamp| match stamp.time {
                 Some(time) if has_times => time,
                 _ => stamp.position,

@@ -4,7 +4,7 @@
 //! {"type":"invoke","session":"t0","call":"enqueue","args":[1]}
 //! {"type":"ok","session":"t0","returns":null}
 //! {"type":"fail","session":"t1"}       it did not take effect
-//! {"type":"info","session":"t2"}       nobody knows, and the session goes on
+//! {"type":"info","session":"t2"}       indeterminate; the session goes on
 //! {"session":"t0","call":"dequeue","returns":1,"start":4,"end":9}     both at once
 //! ```
 
@@ -82,7 +82,7 @@ pub fn parse_event(
     }
 }
 
-/// Makes an event of a line's fields, or reports what is wrong.
+/// Builds an event of a line's fields, or reports what is wrong.
 pub(super) fn event(line: Line<'_>, fields: &Fields<'_>, sink: &mut Sink) -> Option<CallEvent> {
     let whole = 0..line.text.trim_end().len();
     let span = |part: &str| offset_in(line.text, part);

@@ -45,7 +45,7 @@ pub(crate) fn list(text: &str) -> Option<Vec<&str>> {
     Some(items.into_iter().map(RawValue::get).collect())
 }
 
-/// Gives where a part lies in the text that it is a slice of.
+/// Returns where a part lies in the text that it is a slice of.
 pub(crate) fn offset_in(text: &str, part: &str) -> Range<usize> {
     let start = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize).min(text.len());
     start..(start + part.len()).min(text.len())

@@ -217,7 +217,7 @@ struct LineReader<'a, 'b> {
 }
 
 impl<'a> LineReader<'a, '_> {
-    /// Says whether the line belongs to the current history.
+    /// Returns whether the line belongs to the current history.
     fn is_same_history(
         &mut self,
         name: Option<&str>,
@@ -321,7 +321,7 @@ impl<'a> LineReader<'a, '_> {
                 None
             }
         };
-        // What an operation that failed or never returned has read, nobody knows.
+        // What an operation that failed or never returned has read is unknown.
         let may_lack_read = status != Status::Ok;
         let mut value = |field: Field, name: &str, may_lack: bool| match self.fields.get(field) {
             Some(part) => self.value(part),

@@ -164,7 +164,7 @@ fn skip(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Gives the end of the string that starts at `at`, if it has no escapes.
+/// Returns the end of the string that starts at `at`, if it has no escapes.
 #[inline]
 fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
     if bytes.get(at) != Some(&b'"') {

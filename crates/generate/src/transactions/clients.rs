@@ -22,7 +22,7 @@ use consistory_history::{
 use super::anomaly::Anomaly;
 use super::versions::{Isolation, KeyVersions, Version};
 use super::workload::{ClientOrder, DataKind, Keys, TransactionWorkload};
-use crate::random::{Chooser, Random};
+use crate::random::{Chooser, Random, choices_of};
 
 /// A transaction as it was executed, by session `t{session}`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -161,13 +161,13 @@ impl Clients {
     fn new(workload: &TransactionWorkload) -> Self {
         let &TransactionWorkload { sessions, operations, keys, seed, .. } = workload;
         let share = |client| operations / sessions + u32::from(client < operations % sessions);
-        let mut planter = Random::new(seed, Chooser::Planter);
+        let mut planter = choices_of(Chooser::Planter, seed);
         let mut plants: Vec<(u32, Anomaly)> =
             workload.anomalies.iter().map(|&a| (planter.below(operations + 1), a)).collect();
         plants.sort_by_key(|&(after, _)| std::cmp::Reverse(after));
         Self {
             isolation: workload.store.isolation(workload),
-            random: Random::new(seed, Chooser::Clients),
+            random: choices_of(Chooser::Clients, seed),
             key_choice: Keys::new(workload.key_choice, keys),
             clients: (0..sessions)
                 .map(|client| Client { left: share(client), current: None, returned: 0 })
@@ -354,7 +354,7 @@ impl Clients {
         }
     }
 
-    /// Makes the writes of a committed transaction visible.
+    /// Builds the writes of a committed transaction visible.
     fn install(&mut self, client: usize, is_writer: bool, operations: &[Planned]) {
         let Some(commit) = self.isolation.commit(client, is_writer) else { return };
         for (at, operation) in operations.iter().enumerate() {

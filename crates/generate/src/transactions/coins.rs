@@ -10,6 +10,8 @@
 //!
 //! Both see whatever committed more than [`TransactionWorkload::lag`] transactions per session ago.
 
+use consistory_random::mix;
+
 use super::versions::{Commit, Isolation, KeyVersions, Version};
 use super::workload::{ClientOrder, TransactionWorkload};
 use crate::random::Random;
@@ -78,13 +80,6 @@ impl ReadAtomic {
             || version.position == 0
             || mix(self.salt ^ u64::from(version.position)) % 8 >= self.unseen
     }
-}
-
-/// Mixes the bits of a number (the finalizer of SplitMix64).
-fn mix(mut bits: u64) -> u64 {
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    bits ^ (bits >> 31)
 }
 
 impl Isolation for ReadAtomic {

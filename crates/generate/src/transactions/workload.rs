@@ -9,7 +9,7 @@ use super::clocks::Clocks;
 use super::coins::{ReadAtomic, ReadCommitted};
 use super::snapshots::Snapshots;
 use super::versions::Isolation;
-use crate::random::{Choice, Chooser, Random};
+use crate::random::{Choice, Chooser, Random, choices_of};
 use crate::workload::Workload;
 
 /// A simulated store, named for the isolation level that it implements exactly.
@@ -92,7 +92,7 @@ impl Store {
 
     /// Builds the store.
     pub(super) fn isolation(self, workload: &TransactionWorkload) -> Box<dyn Isolation> {
-        let random = Random::new(workload.seed, Chooser::Memory);
+        let random = choices_of(Chooser::Memory, workload.seed);
         match self {
             Store::Rc => Box::new(ReadCommitted::new(workload, random)),
             Store::Ra => Box::new(ReadAtomic::new(workload, random)),

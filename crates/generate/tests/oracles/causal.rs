@@ -76,7 +76,7 @@ impl Execution {
     }
 
     /// Lists every read with the write that it reads from, in front, and with another write of
-    /// its variable, behind.
+    /// its variable, after.
     fn triples(&self) -> impl Iterator<Item = (usize, usize, usize)> {
         let n = self.ops.len();
         let all = (0..n).flat_map(move |w| (0..n).map(move |r| (w, r)));
@@ -110,7 +110,7 @@ fn relation(ops: &[Op], holds: impl Fn(usize, usize) -> bool) -> Relation {
     (0..ops.len()).map(|a| (0..ops.len()).map(|b| holds(a, b)).collect()).collect()
 }
 
-/// Makes a relation transitive.
+/// Builds a relation transitive.
 fn close(relation: &mut Relation) {
     for via in 0..relation.len() {
         let row = relation[via].clone();

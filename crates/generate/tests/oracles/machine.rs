@@ -67,7 +67,7 @@ fn some_run_gives(history: &Small, kind: Buffers) -> bool {
     false
 }
 
-/// Gives the state after an operation, if the machine can execute it and read what it read.
+/// Returns the state after an operation, if the machine can execute it and read what it read.
 fn execute(state: &State, session: usize, action: EventAction, kind: Buffers) -> Option<State> {
     let mut after = state.clone();
     after.done[session] += 1;

@@ -38,7 +38,7 @@ impl Small {
                     EventAction::Rmw { variable, read: read.into(), write: write.into() }
                 }
                 ("f", []) => EventAction::Fence,
-                _ => panic!("{text} is no operation"),
+                _ => panic!("{text} is not an operation"),
             }
         };
         let session = |text: &str| text.split_whitespace().map(operation).collect();

@@ -61,7 +61,7 @@ pub fn find(name: &str) -> Option<&'static Collection> {
     CATALOGUE.iter().find(|c| c.name == name).or_else(|| CATALOGUE.iter().find(of_crate))
 }
 
-/// Makes an entry of the catalogue.
+/// Builds an entry of the catalogue.
 macro_rules! collection {
     ($name:literal, $object:literal, $harness:path, [$($bulk:literal),*]) => {
         Collection {

@@ -71,7 +71,7 @@ impl Reader {
         self.problems.push((place, message.into(), Some(hint.into())));
     }
 
-    /// Gives the test, or all that is wrong in the order of the text.
+    /// Returns the test, or all that is wrong in the order of the text.
     pub(super) fn finish<T>(mut self, test: Option<T>) -> Result<T, Diagnostics> {
         if let (Some(test), true) = (test, self.problems.is_empty()) {
             return Ok(test);

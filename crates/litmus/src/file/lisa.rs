@@ -265,7 +265,7 @@ fn operand(thread: &mut ThreadReader<'_>, tokens: &[Token<'_>]) -> Option<Expres
     }
 }
 
-/// Says whether a value is 0 whatever the registers hold.
+/// Returns whether a value is 0 whatever the registers hold.
 fn is_zero(thread: &ThreadReader<'_>, value: &Expression) -> bool {
     match value {
         Expression::Constant(value) => *value == 0,

@@ -59,7 +59,7 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// Gives the word on a test's first line.
+    /// Returns the word on a test's first line.
     pub fn as_str(self) -> &'static str {
         match self {
             Arch::X86 => "X86",
@@ -69,12 +69,12 @@ impl Arch {
 }
 
 impl Test {
-    /// Gives the value of a `KEY=value` line.
+    /// Returns the value of a `KEY=value` line.
     pub fn info(&self, key: &str) -> Option<&str> {
         self.info.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
     }
 
-    /// Gives the outcomes that the filter leaves.
+    /// Returns the outcomes that the filter leaves.
     pub fn filtered<'o>(&'o self, outcomes: &'o Outcomes) -> impl Iterator<Item = &'o Outcome> {
         let passes = |outcome: &Outcome| {
             self.filter.as_ref().is_none_or(|filter| filter.holds(&self.program, outcome))
@@ -82,7 +82,7 @@ impl Test {
         outcomes.iter().filter(move |outcome| passes(outcome))
     }
 
-    /// Says whether the condition holds of the outcomes, if there is a condition.
+    /// Returns whether the condition holds of the outcomes, if there is a condition.
     pub fn holds(&self, outcomes: &Outcomes) -> Option<bool> {
         let condition = self.condition.as_ref()?;
         Some(condition.holds(&self.program, self.filtered(outcomes)))

@@ -76,7 +76,7 @@ impl<'a> ThreadReader<'a> {
         self.thread.code.push(instruction);
     }
 
-    /// Gives the number of instructions so far.
+    /// Returns the number of instructions so far.
     pub(super) fn position(&self) -> usize {
         self.thread.code.len()
     }

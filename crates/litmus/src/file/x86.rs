@@ -215,7 +215,7 @@ impl X86<'_, '_> {
         }
     }
 
-    /// Gives the value of an operand; one in memory is read into a hidden register first.
+    /// Returns the value of an operand; one in memory is read into a hidden register first.
     fn value(&mut self, operand: &Operand, name: &str) -> Expression {
         match operand {
             Operand::Register(register) => Expression::Register(*register),
@@ -277,7 +277,7 @@ fn is_register(name: &str) -> bool {
         })
 }
 
-/// Gives how a conditional jump compares the flags with 0, and whether 0 is on the left; `JMP`
+/// Returns how a conditional jump compares the flags with 0, and whether 0 is on the left; `JMP`
 /// does not look.
 fn condition(name: &str) -> Option<Option<(Operator, bool)>> {
     Some(match name {

@@ -88,7 +88,7 @@ impl Kind {
         matches!(self, Kind::Exchange | Kind::Add | Kind::CompareExchange)
     }
 
-    /// Says whether nothing of the thread passes it in either direction.
+    /// Returns whether nothing of the thread passes it in either direction.
     pub(super) fn is_full(self) -> bool {
         self == Kind::FullFence || self.is_atomic()
     }
@@ -490,7 +490,7 @@ impl Registers {
         }
     }
 
-    /// Gives the slot that a value read or computed into the register goes to, if anybody looks.
+    /// Returns the slot that a value read or computed into the register goes to, if anybody looks.
     fn define(&mut self, register: RegisterId) -> Option<usize> {
         if !self.looked_at[register.index()] {
             return None;

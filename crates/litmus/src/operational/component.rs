@@ -59,7 +59,7 @@ impl Values {
         self.all.len()
     }
 
-    /// Says whether some value found no place; what was explored is then worthless.
+    /// Returns whether some value found no place; what was explored is then worthless.
     pub(super) fn overflowed(&self) -> bool {
         self.overflow
     }

@@ -157,13 +157,13 @@ fn instances(part: Part, after_views: bool) -> Vec<Instance> {
     }
 }
 
-/// Says whether a request can go from one instance to the other.
+/// Returns whether a request can go from one instance to the other.
 fn leads(from: &Instance, to: &Instance) -> bool {
     let agree = |a: Option<usize>, b: Option<usize>| a.is_none() || b.is_none() || a == b;
     agree(from.writer, to.writer) && agree(from.view, to.view) && agree(from.location, to.location)
 }
 
-/// Says whether reads take this way: those of a thread look at its own view, by location.
+/// Returns whether reads take this way: those of a thread look at its own view, by location.
 fn carries_reads(from: &Instance, to: &Instance) -> bool {
     let is_own = |thread: Option<usize>, view: Option<usize>| view.is_none() || thread == view;
     let by_location = to.part.each != Each::ThreadView && from.part.each != Each::ThreadView;

@@ -28,13 +28,13 @@ use crate::program::{Outcome, Outcomes};
 /// From how many reads on remembering sets pays.
 const MANY_READS: usize = 6;
 
-/// Says whether it is worth it: there are many reads, and nothing looks at them.
+/// Returns whether it is worth it: there are many reads, and nothing looks at them.
 pub(super) fn pays(tables: &Tables) -> bool {
     let reads = tables.operations.iter().filter(|operation| operation.register.is_some());
     reads.count() >= MANY_READS && is_for(tables)
 }
 
-/// Says whether a program is of the kind that this is for: nothing looks at what reads return.
+/// Returns whether a program is of the kind that this is for: nothing looks at what reads return.
 pub(super) fn is_for(tables: &Tables) -> bool {
     let mut slots = Vec::new();
     let is_plain = tables.operations.iter().all(|operation| {
@@ -208,7 +208,7 @@ impl Search {
     }
 }
 
-/// Gives the register that a step fills, if it does.
+/// Returns the register that a step fills, if it does.
 fn answered(tables: &Tables, state: &[u8], step: Step) -> Option<usize> {
     let at = match step.actor {
         Actor::Processor(thread) => tables.program_counter(state, usize::from(thread)),

@@ -182,7 +182,7 @@ impl Machine {
         Machine::ALL.into_iter().find(|machine| machine.id == id)
     }
 
-    /// Gives the parts, from the processors to the memory.
+    /// Returns the parts, from the processors to the memory.
     pub fn parts(&self) -> impl Iterator<Item = &'static Part> {
         self.stages.iter().flat_map(|stage| stage.iter())
     }

@@ -125,7 +125,7 @@ impl RunStep {
 }
 
 impl Run {
-    /// Tells the run in words, a line a step: the component that acts, and what it does.
+    /// Describes the run in words, one line per step: the component that acts, and what it does.
     pub fn narrate(&self, program: &Program, machine: &Machine) -> String {
         let mut lines = Vec::new();
         for step in &self.steps {

@@ -162,7 +162,7 @@ impl Tables {
         self.is_answered(state, &self.operations[operation]).then(|| self.operand(state, operation))
     }
 
-    /// Says whether another thread may still write the location, or has writes to it on their way
+    /// Returns whether another thread may still write the location, or has writes to it on their way
     /// to this thread.
     fn others_write(&self, state: &[u8], thread: usize, location: usize) -> bool {
         let word = 1u64 << location;
@@ -182,7 +182,7 @@ impl Tables {
         (0..self.threads).any(|other| other != thread && self.may_read(state, other, location))
     }
 
-    /// Says whether the thread may still read the location.
+    /// Returns whether the thread may still read the location.
     fn may_read(&self, state: &[u8], thread: usize, location: usize) -> bool {
         self.ahead(state, thread).reads & (1 << location) != 0
             || self.shape.future && self.has_in_queue(state, thread, location, Kind::Read)
@@ -196,14 +196,14 @@ impl Tables {
         })
     }
 
-    /// Says whether everything that the thread has sent has arrived everywhere, and everything
+    /// Returns whether everything that the thread has sent has arrived everywhere, and everything
     /// that anyone has sent to the views too: what a full fence waits for.
     fn is_drained(&self, state: &[u8], thread: usize) -> bool {
         self.local_queues(thread).all(|queue| self.local[queue].is_empty(state))
             && self.views.iter().all(|queue| queue.is_empty(state))
     }
 
-    /// Says whether the run is over: the outcome can't change any more.
+    /// Returns whether the run is over: the outcome can't change any more.
     pub(super) fn is_final(&self, state: &[u8]) -> bool {
         let ended = (0..self.threads).all(|t| self.program_counter(state, t) == self.starts[t + 1]);
         if !ended {
@@ -472,7 +472,7 @@ impl Tables {
         Some((self.view_front(own) | self.view_back(own), changes))
     }
 
-    /// Says whether nobody else will ever look at what the write changes.
+    /// Returns whether nobody else will ever look at what the write changes.
     fn is_private_write(&self, state: &[u8], step: Step) -> bool {
         let operation = match step.actor {
             Actor::Processor(thread) => self.program_counter(state, usize::from(thread)),
@@ -730,7 +730,7 @@ impl Tables {
         }
     }
 
-    /// Says whether a view takes writes to different locations in an order.
+    /// Returns whether a view takes writes to different locations in an order.
     pub(super) fn views_are_ordered(&self) -> bool {
         self.shape.views.is_some_and(|views| views.in_order)
             || self.operations.iter().any(|operation| operation.epoch > 0)

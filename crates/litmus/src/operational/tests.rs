@@ -215,7 +215,7 @@ fn a_spent_budget_stops_the_search() {
     assert!(matches!(error, MachineError::Stopped(Stopped::Memory { .. })), "{error}");
 }
 
-/// Says whether the machine allows the outcome, given in the order of the registers.
+/// Returns whether the machine allows the outcome, given in the order of the registers.
 fn allows(machine: &Machine, program: &str, outcome: &[i64]) -> bool {
     let program = parse_notation(program).unwrap();
     let all = reduced(&program, machine);

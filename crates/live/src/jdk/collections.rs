@@ -77,7 +77,7 @@ impl JdkCollection {
         JDK.iter().find(|collection| collection.name == name)
     }
 
-    /// Gives the sequential object that the collection promises to be.
+    /// Returns the sequential object that the collection promises to be.
     pub fn specification(&self) -> Arc<dyn Object> {
         find(self.object).expect("the object of a collection is a ready one")
     }
@@ -86,11 +86,11 @@ impl JdkCollection {
     pub fn methods(&self) -> impl Iterator<Item = (&'static str, usize)> {
         self.methods.iter().flat_map(|list| list.split_whitespace()).map(|method| {
             let (name, arguments) = method.split_once('/').expect("a slash is in each");
-            (name, arguments.parse().expect("a number is behind the slash"))
+            (name, arguments.parse().expect("a number is after the slash"))
         })
     }
 
-    /// Gives the signatures of some methods, by name; of all if none is given.
+    /// Returns the signatures of some methods, by name; of all if none is given.
     pub fn signatures(&self, only: &[String]) -> Result<Vec<Signature>, UnknownMethod> {
         if let Some(method) = only.iter().find(|name| self.methods().all(|(m, _)| m != **name)) {
             let mut known: Vec<&str> = self.methods().map(|(name, _)| name).collect();

@@ -33,7 +33,7 @@ const THREAD: &str = "client-";
 const RELEASE: &str = "11";
 
 /// How much of what the program says on its standard error is kept.
-const COMPLAINTS: u64 = 1 << 14;
+const MAX_STDERR_BYTES: u64 = 1 << 14;
 
 /// How the order of calls is observed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -66,7 +66,7 @@ pub struct JdkOptions {
 }
 
 impl JdkOptions {
-    /// Gives the usual options.
+    /// Returns the usual options.
     pub fn new(collection: &'static JdkCollection, classes: PathBuf) -> Self {
         JdkOptions {
             collection,
@@ -189,7 +189,7 @@ impl Jdk {
             let mut errors = BufReader::new(errors);
             let mut text = Vec::new();
             // What cannot be read says no more than what was.
-            let _ = errors.by_ref().take(COMPLAINTS).read_to_end(&mut text);
+            let _ = errors.by_ref().take(MAX_STDERR_BYTES).read_to_end(&mut text);
             if let Ok(mut kept) = kept.lock() {
                 kept.push_str(&String::from_utf8_lossy(&text));
             }
@@ -200,8 +200,10 @@ impl Jdk {
 
     /// Says why no more answers come.
     fn died(&mut self) -> JdkError {
-        let status =
-            self.child.wait().map_or("nobody knows how".to_owned(), |status| status.to_string());
+        let status = self
+            .child
+            .wait()
+            .map_or("with an unknown status".to_owned(), |status| status.to_string());
         // Its complaints end when it does; they may be a moment late.
         for _ in 0..50 {
             if self.complaints.lock().is_ok_and(|complaints| !complaints.is_empty()) {
@@ -284,7 +286,7 @@ fn spawning(name: &str) -> impl FnOnce(io::Error) -> JdkError {
     }
 }
 
-/// Gives the folder of the compiled program.
+/// Returns the folder of the compiled program.
 ///
 /// It is compiled beside its place and moved there, so that what is found there is complete, and
 /// several that compile at once do no harm.

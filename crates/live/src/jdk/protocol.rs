@@ -12,7 +12,7 @@ pub(super) enum Answer {
     Outcome(Outcome, u64),
     /// There are no more outcomes.
     Done,
-    /// It was no program.
+    /// It was not a program.
     Refused(String),
 }
 
@@ -64,11 +64,11 @@ fn read(text: &str) -> Option<Value> {
 }
 
 /// How deep lists are: a list of entries, which are lists.
-const DEEPEST: usize = 2;
+const MAX_LIST_DEPTH: usize = 2;
 
 fn value(rest: &mut &str, depth: usize) -> Option<Value> {
     if let Some(inside) = rest.strip_prefix('[') {
-        if depth == DEEPEST {
+        if depth == MAX_LIST_DEPTH {
             return None;
         }
         *rest = inside;

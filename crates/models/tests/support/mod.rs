@@ -1,7 +1,7 @@
 //! Histories in text, and random and exhaustive sources of them.
 //!
-//! A line a session, `t0: w(x,1) r(y,0) rmw(x,0,1) f`; behind an operation `!` says that it failed
-//! and `?` that nobody knows; `init: x=5` and `final: x=1` set initial and final values.
+//! One line per session, `t0: w(x,1) r(y,0) rmw(x,0,1) f`; after an operation `!` says that it failed
+//! and `?` that it is indeterminate; `init: x=5` and `final: x=1` set initial and final values.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 

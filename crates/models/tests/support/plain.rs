@@ -163,7 +163,7 @@ impl Choice {
         relation(self.ops.len(), |i, j| r[i][j] && writes(i) && writes(j) && self.same_key(i, j))
     }
 
-    /// `rw[r]`: from each read to every write that `r` puts behind what it read.
+    /// `rw[r]`: from each read to every write that `r` puts after what it read.
     pub(crate) fn rw(&self, r: &Rel) -> Rel {
         let ww = self.ww(r);
         relation(self.ops.len(), |read, write| {
@@ -316,7 +316,7 @@ impl Machine {
         Machine { sessions, is_buffered, seen: HashSet::new() }.run(start)
     }
 
-    /// Says whether some run from here gives every read its value.
+    /// Returns whether some run from here gives every read its value.
     fn run(&mut self, state: State) -> bool {
         if !self.seen.insert(state.clone()) {
             return false;
@@ -381,7 +381,7 @@ struct MemoryOrders<'a> {
 }
 
 impl<'a> MemoryOrders<'a> {
-    /// Says whether some order gives every read its value, with some of the writes of unknown
+    /// Returns whether some order gives every read its value, with some of the writes of unknown
     /// status left out.
     fn accepts(ops: &[Op], keeps: fn(&Op, &Op) -> bool) -> bool {
         let unknown: Vec<usize> = (0..ops.len()).filter(|&i| ops[i].is_unknown).collect();

@@ -204,7 +204,7 @@ pub(super) fn cover(elements: &[Element], start: u32, end: u32) -> Vec<usize> {
 }
 
 impl Elements {
-    /// Makes a core of elements and removals that found nothing: the calls of the elements, and
+    /// Builds a core of elements and removals that found nothing: the calls of the elements, and
     /// the pending removals that may have removed one that no other call did.
     pub(super) fn core<'a>(
         &self,
@@ -286,7 +286,7 @@ pub(super) fn settle(
     }
     let mut forced = forced();
     forced.sort_unstable_by_key(|&i| found.left[i].pe);
-    if forced.len() > found.pending.len() && found.pending.len() < MOST_REASONS {
+    if forced.len() > found.pending.len() && found.pending.len() < MAX_REMOVALS_SHOWN {
         // Why each of more than there are pending removals is forced.
         let (mut core, mut pattern) = (Vec::new(), refuted.pattern);
         for &i in &forced[..=found.pending.len()] {
@@ -321,4 +321,4 @@ pub(super) fn settle(
 }
 
 /// How many pending removals there may be to show that they are too few.
-const MOST_REASONS: usize = 256;
+const MAX_REMOVALS_SHOWN: usize = 256;

@@ -2,7 +2,7 @@
 //!
 //! At one time starts come before ends, since calls that meet overlap. Calls of one session that
 //! meet are ordered all the same; that is a rank too if no other call ends at that time, and else
-//! it is no order of intervals at all, and the history is for the general search.
+//! it is not an order of intervals, and the history is left to the general search.
 
 use consistory_history::SessionId;
 use rustc_hash::FxHashMap;

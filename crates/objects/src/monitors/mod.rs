@@ -197,7 +197,7 @@ impl Pattern {
             Pattern::MissingThoughThere => "an element is found missing while it must be there",
             Pattern::FoundThoughGone => "an element is found though it must be gone",
             Pattern::OutOfOrder => {
-                "one value goes in before another and comes out behind it, or never"
+                "one value goes in before another and comes out after it, or never"
             }
             Pattern::EmptyThoughNot => {
                 "something is in the object throughout a call that found it empty"
@@ -250,7 +250,7 @@ pub fn monitor(calls: &Calls<'_>, object: &dyn Object) -> Outcome {
 /// What a decider finds: an order, a violation, or that it does not apply.
 type Decision = Result<Result<Vec<Place>, Violation>, Unsuitable>;
 
-/// Makes a decision of a violation.
+/// Builds a decision of a violation.
 fn violation(pattern: Pattern, core: impl IntoIterator<Item = Place>) -> Decision {
     Ok(Err(Violation { pattern, core: core.into_iter().collect() }))
 }

@@ -256,7 +256,7 @@ fn split(
 
 /// Finds a short chain of overlapping zones, no value of which can lie below the others.
 fn chain(elements: &[Element], rest: &[usize], x: u32, y: u32) -> Vec<usize> {
-    const MOST_CHAINED: usize = 8;
+    const MAX_CHAINED_ZONES: usize = 8;
     let some: Vec<Element> = rest.iter().map(|&i| elements[i]).collect();
     let chain: Vec<usize> = cover(&some, x, y).into_iter().map(|i| rest[i]).collect();
     let is_stuck = |part: &[usize]| {
@@ -266,7 +266,7 @@ fn chain(elements: &[Element], rest: &[usize], x: u32, y: u32) -> Vec<usize> {
         let reaches = |e: &Element| e.qe > y || (e.qe == NEVER && y == NEVER);
         !part.iter().map(|&i| &elements[i]).any(|e| e.ps < x && reaches(e))
     };
-    for length in 2..=MOST_CHAINED.min(chain.len()) {
+    for length in 2..=MAX_CHAINED_ZONES.min(chain.len()) {
         if let Some(part) = chain.windows(length).find(|part| is_stuck(part)) {
             return part.to_vec();
         }

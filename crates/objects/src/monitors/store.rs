@@ -164,7 +164,7 @@ struct Chained<'a> {
 }
 
 /// Which calls a `get` found.
-enum Source {
+enum EpochSource {
     /// Those of an epoch: so many that were found there before, and further appends.
     Of { epoch: usize, shown: usize, further: Vec<usize> },
     /// There are none that it can have found.
@@ -198,8 +198,8 @@ impl Reading<'_, '_> {
             let gets = &key.gets[&value];
             for gets in gets.chunks(if pieces.is_repeated { 1 } else { gets.len() }) {
                 let (at, shown, further) = match self.source(&pieces, &epochs, gets[0], value)? {
-                    Source::Of { epoch, shown, further } => (epoch, shown, further),
-                    Source::Nothing => {
+                    EpochSource::Of { epoch, shown, further } => (epoch, shown, further),
+                    EpochSource::Nothing => {
                         let pattern = if pieces.is_repeated {
                             Pattern::Overwritten
                         } else {
@@ -207,7 +207,7 @@ impl Reading<'_, '_> {
                         };
                         return Ok(Err(self.violation(pattern, [gets[0]])));
                     }
-                    Source::Several => {
+                    EpochSource::Several => {
                         several.get_or_insert(value);
                         continue;
                     }
@@ -295,7 +295,7 @@ impl Reading<'_, '_> {
         epochs: &[Epoch],
         get: Place,
         value: ValueId,
-    ) -> Result<Source, Unsuitable> {
+    ) -> Result<EpochSource, Unsuitable> {
         let (calls, key) = (self.calls, self.key);
         let read = calls.value(value);
         let puts = |put: usize| pieces.puts_of(calls.value(key.puts[put].1));
@@ -321,12 +321,12 @@ impl Reading<'_, '_> {
         };
         let (base, shown, further) = match made {
             Made::Of { base, shown, further } => (base, shown, further),
-            Made::Nohow => return Ok(Source::Nothing),
-            Made::Ambiguously if pieces.is_repeated => return Ok(Source::Several),
+            Made::Nohow => return Ok(EpochSource::Nothing),
+            Made::Ambiguously if pieces.is_repeated => return Ok(EpochSource::Several),
             Made::Ambiguously => return Err(Unsuitable::Ambiguous { value: read.clone() }),
         };
         if !pieces.is_repeated {
-            return Ok(Source::Of { epoch: Epoch::of(base), shown, further });
+            return Ok(EpochSource::Of { epoch: Epoch::of(base), shown, further });
         }
         Ok(self.source_by_time(pieces, get, base, &further))
     }
@@ -339,7 +339,7 @@ impl Reading<'_, '_> {
         get: Place,
         base: Base,
         further: &[usize],
-    ) -> Source {
+    ) -> EpochSource {
         let (calls, key) = (self.calls, self.key);
         let puts = |put: usize| pieces.puts_of(calls.value(key.puts[put].1));
         let base = match base {
@@ -349,7 +349,7 @@ impl Reading<'_, '_> {
                     puts(put).iter().filter(|&&put| self.may_find(get, key.puts[put].0));
                 match (possible.next(), possible.next()) {
                     (Some(&put), None) => Base::Put(put),
-                    _ => return Source::Several,
+                    _ => return EpochSource::Several,
                 }
             }
         };
@@ -372,11 +372,11 @@ impl Reading<'_, '_> {
                 .collect();
             let ends = |append: usize| self.intervals.end(place(append));
             if possible.len() < those.len() {
-                return Source::Nothing;
+                return EpochSource::Nothing;
             }
             let is_in_order = possible.windows(2).all(|pair| ends(pair[1]) <= ends(pair[0]));
             if possible.len() > those.len() || !is_in_order {
-                return Source::Several;
+                return EpochSource::Several;
             }
             *those = possible;
         }
@@ -384,7 +384,7 @@ impl Reading<'_, '_> {
             let those = left.get_mut(first).expect("each text that was found has appends");
             those.pop().expect("there are as many as were found")
         });
-        Source::Of { epoch: Epoch::of(base), shown: 0, further: further.collect() }
+        EpochSource::Of { epoch: Epoch::of(base), shown: 0, further: further.collect() }
     }
 
     /// Checks whether a `get` may have found what a call wrote: that started in time, and was not
@@ -479,7 +479,7 @@ impl Reading<'_, '_> {
         some
     }
 
-    /// Makes a violation of some calls: they, and what the gets among them may be made of.
+    /// Builds a violation of some calls: they, and what the gets among them may be made of.
     fn violation(&self, pattern: Pattern, some: impl IntoIterator<Item = Place>) -> Violation {
         let value = |id: ValueId| self.calls.value(id);
         let mut core: Vec<Place> = some.into_iter().collect();

@@ -14,14 +14,14 @@
 //! is kept for every number of them.
 //!
 //! *What is forgotten.* Say that `T` is the start of the oldest read that is running. A cluster `u` is
-//! over if another has `f(v) < T` and `s(v) > f(u)`: whoever reads it from now on is wrong, and so is
-//! who reads a value that nobody knows. Of clusters that are over only the two greatest `s` with
-//! `f < T` can matter.
+//! over if another has `f(v) < T` and `s(v) > f(u)`: a read of it that starts from now on is a
+//! violation, and so is a read of a value that was never written. Of the clusters that are over only
+//! the two greatest `s` with `f < T` can matter.
 //!
 //! *Writes that never return.* One that nobody has read can be left out of any linearization, so it
-//! costs nothing but its place, and it is in nobody's way: it is no choice at all until it is read.
-//! Of very many the first ones are given up; then a read of a value that nobody knows is not called
-//! wrong any more, and every other verdict is what it was.
+//! costs one entry and leaves nothing to choose until it is read. If there are very many, the first
+//! ones are given up; from then on a read of an unknown value is no longer reported as a violation.
+//! All other verdicts stay as they were.
 //!
 //! Cost: for each call a search by bisection, and for a read the number of calls that returned while
 //! it was running. Where this does not apply, what is kept is turned into a few calls with the same
@@ -40,7 +40,7 @@ use super::engine::{
 use super::{OnlineError, RunningId, SOME_INDETERMINATE};
 
 /// How many indeterminate writes are kept.
-const MOST_UNREAD_WRITES: usize = 1 << 16;
+const MAX_UNREAD_WRITES: usize = 1 << 16;
 /// How many clusters are kept before some are forgotten.
 const CLUSTERS_KEPT: usize = 32;
 
@@ -320,7 +320,7 @@ impl Clusters {
         possible
     }
 
-    /// Returns up the first unread indeterminate writes until there are few enough.
+    /// Gives up the first unread indeterminate writes until there are few enough.
     fn keep_unread(&mut self, most: usize) {
         let known = &mut self.known;
         let is_unread = |known: &FxHashMap<Value, Known>, value: &Value, id: RunningId| matches!(known.get(value), Some(Known::Open { writer, .. }) if *writer == id);
@@ -407,7 +407,7 @@ impl Engine for Clusters {
         if let Some((_, Access::Write(value))) = self.running.remove(&id) {
             self.write_ends(id, value, Ending::Indeterminate);
         }
-        self.keep_unread(MOST_UNREAD_WRITES);
+        self.keep_unread(MAX_UNREAD_WRITES);
     }
 
     fn keep_indeterminate(&mut self, most: usize) {

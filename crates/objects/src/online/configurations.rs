@@ -1,16 +1,17 @@
 //! The configurations that explain the calls of an object, or of a part of one.
 //!
 //! Four things keep them few.
-//! - Where a running call changes nothing, as to look, or to lock what is held, it is no choice: a
-//!   configuration remembers all that it could have returned so far without a change, and gives way to
-//!   one that differs from it only in remembering more. What all of them remember is held once, so a
-//!   call that runs for long costs nothing in each.
+//! - Where a running call changes nothing, such as a lookup or an attempt to take a lock that is
+//!   held, there is nothing to choose: a configuration remembers every value that the call could have
+//!   returned so far without a change, and is dropped in favour of one that differs from it only in
+//!   remembering more. What all configurations remember is stored once, so a call that runs for long
+//!   does not make each of them larger.
 //! - An indeterminate call may take effect at any time or never; equal ones are
 //!   counted, and a configuration gives way to one that differs from it only in having used fewer.
 //! - If a call whose return says that it changed nothing can return that in a configuration as it is,
 //!   no other call need take effect before.
-//! - A configuration gives way to one from which a call that is running, or that nobody knows the
-//!   end of, leads to it: that call can take effect later as well.
+//! - A configuration is dropped if a running or indeterminate call leads to it from another one:
+//!   that call can take effect later as well.
 //!
 //! States, returns and calls are numbered, and what a call does in a state is asked of the
 //! specification once; numbers that are in use no longer are forgotten now and then.
@@ -54,8 +55,8 @@ pub(super) struct Configurations {
 
 /// How many configurations are usually tried for a return, and how many more at most before that is
 /// costly.
-const USUAL_CONFIGURATIONS: usize = 200;
-const COSTLY_CONFIGURATIONS: usize = 100_000;
+const USUAL_CONFIGURATIONS_PER_RETURN: usize = 200;
+const COSTLY_CONFIGURATIONS_PER_RETURN: usize = 100_000;
 
 /// The calls that may still take effect.
 #[derive(Default)]
@@ -176,15 +177,15 @@ impl Configurations {
 
     /// Checks, once, whether very many configurations had to be tried.
     fn is_costly(&mut self) -> bool {
-        let is_costly = self.work > COSTLY_CONFIGURATIONS;
+        let is_costly = self.work > COSTLY_CONFIGURATIONS_PER_RETURN;
         if is_costly {
             self.work = 0;
         }
         is_costly
     }
 
-    /// Returns up a call of the first kind that nobody knows the end of: it has taken effect by now,
-    /// or never does. Returns whether there was anything else that it might have done.
+    /// Gives up an indeterminate call of the first kind: from now on it has either taken effect or
+    /// never does. Records a doubt if it could still have taken effect later.
     fn give_up(&mut self) {
         let may_matter = self.set.iter().any(|configuration| configuration.used[0] == 0);
         if may_matter {
@@ -203,9 +204,9 @@ impl Configurations {
         }
     }
 
-    /// Adds the configurations in which a call of the first kind that nobody knows the end of takes
-    /// effect right now, which gave way to those in which it may still do so; some of them, if they
-    /// are very many.
+    /// Adds the configurations in which an indeterminate call of the first kind takes effect right
+    /// now. They had been dropped in favour of configurations in which the call may still take
+    /// effect. If there are very many, adds only some of them.
     fn use_first(&mut self) {
         let mut work: VecDeque<Configuration> = self.set.iter().cloned().collect();
         let mut known: FxHashSet<Configuration> = FxHashSet::default();
@@ -357,7 +358,7 @@ impl Configurations {
                 }
             }
         }
-        self.work = (self.work + known.len()).saturating_sub(USUAL_CONFIGURATIONS);
+        self.work = (self.work + known.len()).saturating_sub(USUAL_CONFIGURATIONS_PER_RETURN);
         Some(found)
     }
 

@@ -32,10 +32,10 @@ pub(super) trait Engine {
         Ok(Completed::Explained)
     }
 
-    /// Returns up the first indeterminate calls until `most` different ones are left.
+    /// Gives up the first indeterminate calls until `most` different ones are left.
     fn keep_indeterminate(&mut self, most: usize);
 
-    /// Returns up the first indeterminate call, and returns whether there was one.
+    /// Gives up the first indeterminate call, and returns whether there was one.
     fn give_up_one(&mut self) -> bool {
         false
     }

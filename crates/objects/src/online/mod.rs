@@ -19,7 +19,7 @@
 //! | queue, stack, priority queue | [`collection`]: configurations, and a log of calls beside | the log alone ([`call_log`]), when there are too many configurations or indeterminate calls; configurations alone, when the calls do not suit the log |
 //! | any other | [`configurations`] | |
 //!
-//! *Indeterminate calls*, of which nobody knows whether they took effect, are forgotten once they have
+//! *Indeterminate calls*, which may or may not have taken effect, are forgotten once they have
 //! taken effect in all configurations. Others cannot be: a call may take effect next week. So that memory
 //! is bounded all the same, only so many of them are kept; the first ones are *given up*, that is, they
 //! have taken effect by now, or never do. What is explained then is still an explanation. But if nothing
@@ -193,7 +193,7 @@ struct GivenUp {
 impl GivenUp {
     /// Notes that violations of a part are in doubt.
     fn doubt(&mut self, part: &Option<Value>) {
-        self.is_everywhere |= self.parts.len() >= MOST_DOUBTFUL_PARTS;
+        self.is_everywhere |= self.parts.len() >= MAX_DOUBTFUL_PARTS;
         if !self.is_everywhere {
             self.parts.insert(part.clone());
         }
@@ -231,9 +231,9 @@ impl Part {
 /// too many configurations.
 const RETURNS_UNTIL_HUNG: u64 = 100;
 /// The most parts that are remembered to be in doubt.
-const MOST_DOUBTFUL_PARTS: usize = 10_000;
+const MAX_DOUBTFUL_PARTS: usize = 10_000;
 /// The most parts with indeterminate calls.
-const MOST_LOSSY_PARTS: usize = 1 << 14;
+const MAX_LOSSY_PARTS: usize = 1 << 14;
 /// The number of parts from which on only the value is kept of a register that is left alone.
 const PARTS_KEPT_ACTIVE: usize = 64;
 /// The number of different indeterminate calls that are kept whatever work they are.
@@ -293,7 +293,7 @@ impl Online {
         Ok(id)
     }
 
-    /// Makes the first engine for a part.
+    /// Builds the first engine for a part.
     fn first_engine(&self, part: &Option<Value>) -> Box<dyn Engine> {
         let family = self.object.family();
         let is_register = match family {
@@ -558,7 +558,7 @@ impl Online {
         if is_first && name.is_some() {
             self.lossy.push_back(name);
         }
-        if self.lossy.len() > MOST_LOSSY_PARTS
+        if self.lossy.len() > MAX_LOSSY_PARTS
             && let Some(first) = self.lossy.pop_front()
         {
             self.keep_indeterminate(&first, 0);
@@ -567,7 +567,7 @@ impl Online {
         Ok(())
     }
 
-    /// Returns up the first indeterminate calls of a part until so many different ones are left.
+    /// Gives up the first indeterminate calls of a part until so many different ones are left.
     fn keep_indeterminate(&mut self, name: &Option<Value>, most: usize) {
         if let Some(Part::Active(engine)) = self.parts.get_mut(name) {
             engine.keep_indeterminate(most);

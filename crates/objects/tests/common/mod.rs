@@ -164,7 +164,7 @@ pub(crate) struct Shape {
     pub(crate) wrong: usize,
 }
 
-/// Makes a random history: calls take effect at some moment of their interval, on an object of
+/// Builds a random history: calls take effect at some moment of their interval, on an object of
 /// which each session may see a random part only.
 pub(crate) fn random(
     object: &dyn Object,

@@ -229,7 +229,7 @@ fn very_many_lost_calls_are_bounded() {
         let id = online.invoke("contains", vec![Value::Int(i)]).unwrap();
         online.complete(id, Some(Value::Bool(truth)))
     };
-    // It may have been added by the time that it was given up, but not behind.
+    // It may have been added by the time that it was given up, but not after.
     assert_eq!(contains(&mut online, 9, false), Ok(None));
     assert_eq!(contains(&mut online, 9, true), Err(OnlineError::GivenUp { calls: 10 }));
     assert_eq!(contains(&mut online, 10, false), Ok(None));

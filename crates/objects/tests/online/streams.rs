@@ -33,7 +33,7 @@ fn overlaps(calls: usize) -> Vec<Vec<usize>> {
     for call in 0..calls {
         let mut more = Vec::new();
         for events in &all {
-            // Behind the call before it, wherever that may be.
+            // After the call before it, wherever that may be.
             let first = call.checked_sub(1).map_or(0, |before| {
                 events.iter().position(|&e| e == before).map_or(0, |at| at + 1)
             });

@@ -274,7 +274,7 @@ fn has_ambiguous_start(
     Ok(false)
 }
 
-/// Makes the result of an exploration that got nowhere.
+/// Builds the result of an exploration that got nowhere.
 fn stopped_at_start(shape: Option<Shape>, stopped: Stopped) -> Exploration {
     Exploration {
         outcome: Outcome::Undecided { reason: Unfinished::Budget(stopped) },

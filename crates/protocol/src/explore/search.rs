@@ -1,6 +1,6 @@
 //! Breadth-first exploration of all states, on all cores.
 //!
-//! States are distributed over shards by their hash, one shard a thread. A round takes a few
+//! States are distributed over shards by their hash, one shard per thread. A round takes a few
 //! thousand states of the current level: first every thread computes the successors of its part
 //! and sorts them by shard, then every thread adds what belongs to its shard. No two threads ever
 //! write to the same memory, and the number of states, the depth and the verdict do not depend on
@@ -13,6 +13,7 @@
 use std::time::{Duration, Instant};
 
 use consistory_verdict::{Budget, Stopped};
+use consistory_work::each;
 
 use crate::explore::checkpoint::{Checkpoint, Snapshot};
 use crate::explore::expand::{Expander, Product, Wrong};
@@ -333,17 +334,8 @@ impl<'a> BreadthFirstSearch<'a> {
         if let [expander] = expanders {
             return vec![work(expander, &parts[0])];
         }
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = expanders
-                .iter_mut()
-                .zip(parts)
-                .map(|(expander, part)| scope.spawn(move || work(expander, part)))
-                .collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().expect("expanding does not panic"))
-                .collect()
-        })
+        let pieces: Vec<_> = expanders.iter_mut().zip(parts).collect();
+        each(pieces, |(expander, part)| work(expander, part))
     }
 
     /// Computes the successors of a part.
@@ -451,11 +443,7 @@ impl<'a> BreadthFirstSearch<'a> {
         if let [shard] = &mut self.shards[..] {
             return work(0, shard);
         }
-        std::thread::scope(|scope| {
-            for (number, shard) in self.shards.iter_mut().enumerate() {
-                scope.spawn(move || work(number, shard));
-            }
-        });
+        each(self.shards.iter_mut().enumerate().collect(), |(number, shard)| work(number, shard));
     }
 }
 

@@ -129,7 +129,7 @@ impl Interner {
         self.index(self.tags.len() + (self.tags.len() / 16).max(2));
     }
 
-    /// Makes the index again, with so many groups.
+    /// Builds the index again, with so many groups.
     fn index(&mut self, groups: usize) {
         self.tags.clear();
         self.tags.resize(groups, 0);

@@ -7,6 +7,7 @@
 //! right representative.
 
 use consistory_verdict::{Budget, Stopped};
+use consistory_work::side_by_side;
 
 use crate::explore::expand::{Expander, Product, Wrong};
 use crate::explore::outcome::{Unfinished, Violation};
@@ -150,13 +151,10 @@ fn predecessor(
     budget: &Budget,
 ) -> Result<Vec<u64>, Lost> {
     // Each thread looks through one shard.
-    let found: Vec<Result<Option<Vec<u64>>, Stopped>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..search.shards.len())
-            .map(|shard| scope.spawn(move || look_through(search, level, shard, target, budget)))
-            .collect();
-        threads.into_iter().map(|t| t.join().expect("expanding does not panic")).collect()
-    });
-    let found: Result<Vec<_>, Stopped> = found.into_iter().collect();
+    let shards = search.shards.len();
+    let found =
+        side_by_side(shards, shards, |shard| look_through(search, level, shard, target, budget));
+    let found: Result<Vec<Option<Vec<u64>>>, Stopped> = found.into_iter().collect();
     let found = found.map_err(Lost::Stopped)?;
     found.into_iter().flatten().min().ok_or(Lost::Representatives)
 }

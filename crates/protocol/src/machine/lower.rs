@@ -73,7 +73,7 @@ pub(crate) fn lower(
             Role::Global => {}
             Role::Local => *address = place(program.types.slots(variable.ty)),
             Role::Value => *address = place(1),
-            // Behind its own slot there is room for an argument without an address.
+            // After its own slot there is room for an argument without an address.
             Role::Reference { .. } => *address = place(1 + program.types.slots(variable.ty)),
         }
     }

@@ -549,7 +549,7 @@ pub(crate) fn next_order<T: Ord>(order: &mut [T]) -> bool {
         return false;
     };
     let swap = (at..order.len()).rev().find(|&other| order[other] > order[at - 1]);
-    order.swap(at - 1, swap.expect("the one behind is greater"));
+    order.swap(at - 1, swap.expect("the one after is greater"));
     order[at..].reverse();
     true
 }

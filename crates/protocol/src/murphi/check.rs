@@ -18,7 +18,7 @@ use crate::murphi::syntax::{self as ast, Ident, Span};
 use crate::murphi::types::{Field, Type, TypeId, Types};
 
 /// The priority of a rule that has no number, as in other tools.
-const USUAL_PRIORITY: i32 = 50;
+const DEFAULT_PRIORITY: i32 = 50;
 
 /// How many instances the rules may have in all.
 const MAX_INSTANCES: usize = 1 << 20;
@@ -510,7 +510,7 @@ impl Checker<'_> {
                 let (locals, body) = self.body(decls, body);
                 let number = out.rules.len() + 1;
                 let name = name.clone().unwrap_or_else(|| format!("rule {number}").into());
-                let (binders, priority) = (binders.clone(), priority.unwrap_or(USUAL_PRIORITY));
+                let (binders, priority) = (binders.clone(), priority.unwrap_or(DEFAULT_PRIORITY));
                 let span = rule.span;
                 out.rules.push(Rule { name, priority, binders, guard, locals, body, marks, span });
             }
@@ -527,7 +527,7 @@ impl Checker<'_> {
                 let (binders, guard, marks) = (binders.clone(), None, Vec::new());
                 out.starts.push(Rule {
                     name,
-                    priority: USUAL_PRIORITY,
+                    priority: DEFAULT_PRIORITY,
                     binders,
                     guard,
                     locals,

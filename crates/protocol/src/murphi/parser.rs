@@ -887,7 +887,7 @@ impl Parser<'_> {
                 self.at += 1;
                 self.nested(Self::unary)
             }
-            // Behind a stronger operator: `a = !b`.
+            // After a stronger operator: `a = !b`.
             Token::Sign(b'!') => {
                 self.at += 1;
                 let operand = self.nested(Self::unary)?;

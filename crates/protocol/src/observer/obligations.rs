@@ -166,7 +166,7 @@ impl Clone for Obligations {
 }
 
 impl Obligations {
-    /// Makes the situation before a start state.
+    /// Builds the situation before a start state.
     pub(super) fn new(columns: Columns, locations: usize, serializes: bool) -> Self {
         Obligations {
             columns,
@@ -328,7 +328,7 @@ impl Obligations {
         Ok(())
     }
 
-    /// Makes the last store of a block stale, or the initial value, for a next store to come; gives
+    /// Builds the last store of a block stale, or the initial value, for a next store to come; gives
     /// the rows that are to be what the next store reaches.
     fn overwrite(&mut self, block: u8) -> Result<Reached, Fault> {
         let is_first = self.stored & of_first(block) == 0;

@@ -82,7 +82,7 @@ impl Witness {
         self
     }
 
-    /// Makes the initial values before a start state, of no locations if they are not told apart.
+    /// Builds the initial values before a start state, of no locations if they are not told apart.
     fn no_initials(&self) -> InitialValues {
         match self.tells_initials {
             true => InitialValues::new(self.locations, self.columns.blocks.into()),

@@ -13,7 +13,7 @@ pub(crate) trait Machine {
     fn step(&mut self, random: &mut Random) -> Option<Effect>;
 }
 
-/// Gives the effect that changes nothing.
+/// Returns the effect that changes nothing.
 pub(crate) fn unchanged(locations: u32) -> Effect {
     Effect { operations: Vec::new(), sources: (0..locations).map(Source::Location).collect() }
 }
@@ -186,7 +186,7 @@ impl Machine for LazyCaching {
                 effect.sources[self.cache(proc, block) as usize] = from;
                 self.cached[(proc * self.blocks + block) as usize] = true;
             }
-            // A cache drops a block, or asks the memory for it, which answers behind the updates.
+            // A cache drops a block, or asks the memory for it, which answers after the updates.
             _ => {
                 if self.cached[cached] {
                     self.cached[cached] = false;

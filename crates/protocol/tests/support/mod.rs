@@ -12,7 +12,7 @@ impl Random {
         Random(seed)
     }
 
-    /// Gives a number below a bound, which is not 0.
+    /// Returns a number below a bound, which is not 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -77,6 +77,10 @@ fn transfer(value: &Value) -> Option<(Value, Value, i64)> {
 impl Specification for Bank {
     type State = BTreeMap<Value, i64>;
 
+    fn show(&self, state: &BTreeMap<Value, i64>) -> Option<String> {
+        super::shown::map(state)
+    }
+
     fn initial(&self) -> Self::State {
         self.initial.clone()
     }

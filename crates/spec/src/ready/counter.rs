@@ -41,6 +41,10 @@ pub struct Counter {
 impl Specification for Counter {
     type State = i64;
 
+    fn show(&self, state: &i64) -> Option<String> {
+        Some(state.to_string())
+    }
+
     fn initial(&self) -> i64 {
         self.initial
     }

@@ -101,6 +101,10 @@ impl KeyValue {
 impl Specification for KeyValue {
     type State = Contents;
 
+    fn show(&self, store: &Contents) -> Option<String> {
+        super::shown::map(store.0.iter().map(|(key, content)| (key, content.value())))
+    }
+
     fn initial(&self) -> Contents {
         Contents::default()
     }
@@ -230,7 +234,7 @@ impl Specification for KeyValue {
     }
 }
 
-/// Says whether one of some ends of a text of the given length is made of some other texts.
+/// Returns whether one of some ends of a text of the given length is made of some other texts.
 fn is_made_of<'a>(
     rests: impl Iterator<Item = &'a str>,
     texts: impl Iterator<Item = &'a str>,

@@ -40,6 +40,10 @@ pub struct List;
 impl Specification for List {
     type State = Vec<Value>;
 
+    fn show(&self, state: &Vec<Value>) -> Option<String> {
+        super::shown::list(state)
+    }
+
     fn initial(&self) -> Vec<Value> {
         Vec::new()
     }

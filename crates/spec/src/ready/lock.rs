@@ -32,6 +32,10 @@ impl Specification for Lock {
     /// Who holds it; `Some(Null)` if nobody said.
     type State = Option<Value>;
 
+    fn show(&self, state: &Option<Value>) -> Option<String> {
+        Some(state.as_ref().map_or("free".to_owned(), |owner| format!("held by {owner}")))
+    }
+
     fn initial(&self) -> Option<Value> {
         None
     }

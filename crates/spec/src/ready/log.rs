@@ -28,6 +28,10 @@ pub struct Log;
 impl Specification for Log {
     type State = Vec<Value>;
 
+    fn show(&self, state: &Vec<Value>) -> Option<String> {
+        super::shown::list(state)
+    }
+
     fn initial(&self) -> Vec<Value> {
         Vec::new()
     }

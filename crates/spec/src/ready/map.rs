@@ -59,6 +59,10 @@ pub struct Map;
 impl Specification for Map {
     type State = BTreeMap<Value, Value>;
 
+    fn show(&self, state: &BTreeMap<Value, Value>) -> Option<String> {
+        super::shown::map(state)
+    }
+
     fn initial(&self) -> Self::State {
         BTreeMap::new()
     }

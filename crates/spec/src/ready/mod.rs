@@ -11,6 +11,7 @@ mod priority;
 mod register;
 mod sequence;
 mod set;
+mod shown;
 mod started;
 mod text;
 mod transactions;
@@ -31,7 +32,7 @@ pub use transactions::Transactions;
 
 use consistory_history::Value;
 
-/// Makes the value of a count.
+/// Builds the value of a count.
 fn count(n: usize) -> Value {
     Value::Int(i64::try_from(n).unwrap_or(i64::MAX))
 }

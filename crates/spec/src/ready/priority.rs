@@ -50,6 +50,11 @@ impl Specification for PriorityQueue {
     /// How often each element is in it.
     type State = BTreeMap<Value, usize>;
 
+    fn show(&self, state: &BTreeMap<Value, usize>) -> Option<String> {
+        let copies = |(element, &count): (&Value, &usize)| vec![element.to_string(); count];
+        super::shown::set(state.iter().flat_map(copies))
+    }
+
     fn initial(&self) -> Self::State {
         BTreeMap::new()
     }

@@ -39,6 +39,10 @@ pub struct Register {
 impl Specification for Register {
     type State = Value;
 
+    fn show(&self, state: &Value) -> Option<String> {
+        Some(state.to_string())
+    }
+
     fn initial(&self) -> Value {
         self.initial.clone()
     }
@@ -88,6 +92,10 @@ pub struct CasRegister {
 
 impl Specification for CasRegister {
     type State = Value;
+
+    fn show(&self, state: &Value) -> Option<String> {
+        Some(state.to_string())
+    }
 
     fn initial(&self) -> Value {
         self.initial.clone()

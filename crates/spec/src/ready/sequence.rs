@@ -127,7 +127,7 @@ impl<'a> Role<'a> {
     }
 }
 
-/// Says whether one operation may matter to another, by what they do to the ends.
+/// Returns whether one operation may matter to another, by what they do to the ends.
 fn depends(elements: &Elements, op: &Role<'_>, other: &Role<'_>) -> bool {
     match (op, other) {
         (Role::Gives { front: a, element: x }, Role::Gives { front: b, element: y }) => {
@@ -165,6 +165,10 @@ pub struct Queue {
 
 impl Specification for Queue {
     type State = Elements;
+
+    fn show(&self, state: &Elements) -> Option<String> {
+        super::shown::list(state)
+    }
 
     fn initial(&self) -> Elements {
         Elements::new()
@@ -222,6 +226,10 @@ pub struct Stack {
 impl Specification for Stack {
     type State = Elements;
 
+    fn show(&self, state: &Elements) -> Option<String> {
+        super::shown::list(state)
+    }
+
     fn initial(&self) -> Elements {
         Elements::new()
     }
@@ -257,6 +265,10 @@ pub struct Deque {
 
 impl Specification for Deque {
     type State = Elements;
+
+    fn show(&self, state: &Elements) -> Option<String> {
+        super::shown::list(state)
+    }
 
     fn initial(&self) -> Elements {
         Elements::new()

@@ -43,6 +43,10 @@ pub struct Set;
 impl Specification for Set {
     type State = BTreeSet<Value>;
 
+    fn show(&self, state: &BTreeSet<Value>) -> Option<String> {
+        super::shown::set(state.iter().map(ToString::to_string))
+    }
+
     fn initial(&self) -> Self::State {
         BTreeSet::new()
     }

@@ -19,6 +19,10 @@ pub struct StartedKeyValue {
 impl Specification for StartedKeyValue {
     type State = Contents;
 
+    fn show(&self, contents: &Contents) -> Option<String> {
+        Specification::show(&self.store, contents)
+    }
+
     fn initial(&self) -> Contents {
         let mut contents = self.store.initial();
         for (key, value) in &self.starts {

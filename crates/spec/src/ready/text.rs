@@ -52,7 +52,7 @@ impl Text {
         self.tail.extend(bytes);
     }
 
-    /// Gives what follows in another text, if that begins with this one.
+    /// Returns what follows in another text, if that begins with this one.
     pub(super) fn rest_of<'a>(&self, other: &'a str) -> Option<&'a str> {
         let rest = other.get(self.length..)?;
         let mut bytes = &other.as_bytes()[..self.length];

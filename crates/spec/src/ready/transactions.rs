@@ -31,6 +31,10 @@ pub struct Transactions {
 impl Specification for Transactions {
     type State = BTreeMap<Value, Value>;
 
+    fn show(&self, state: &BTreeMap<Value, Value>) -> Option<String> {
+        super::shown::map(state)
+    }
+
     fn initial(&self) -> Self::State {
         self.initial.clone()
     }

@@ -19,7 +19,7 @@
 //! ```
 //!
 //! The state is some variables. A `method` may change them, a `read` may not, and need not: that
-//! it changes nothing is checked, and lets searches prune. Behind the parameters may stand `as` and
+//! it changes nothing is checked, and lets searches prune. After the parameters may stand `as` and
 //! other names, and `in` and a parameter: the part of the object that the call is confined to.
 //! `require` says when a call is possible; an expression that makes no sense (a number added to a
 //! truth value) makes it impossible too. A method that ends without `return` returns `null`.

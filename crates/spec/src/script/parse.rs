@@ -110,7 +110,7 @@ functions! {
 }
 
 /// How deep expressions and blocks may be nested.
-const DEEPEST: usize = 64;
+const MAX_NESTING: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
@@ -540,7 +540,7 @@ impl<'a> Parser<'a> {
     }
 
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
-        if self.depth == DEEPEST {
+        if self.depth == MAX_NESTING {
             self.error_here("nested too deeply", None);
             return None;
         }

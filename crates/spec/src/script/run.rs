@@ -38,8 +38,14 @@ impl ScriptObject {
 impl Specification for ScriptObject {
     type State = Vec<Value>;
 
+    fn show(&self, state: &Vec<Value>) -> Option<String> {
+        let names = self.program.state.iter().map(|(name, _)| name);
+        let shown = names.zip(state).map(|(name, value)| format!("{name} = {value}"));
+        Some(shown.collect::<Vec<_>>().join(", "))
+    }
+
     fn initial(&self) -> Vec<Value> {
-        let mut machine = Machine { state: Vec::new(), locals: Vec::new() };
+        let mut machine = ScriptMachine { state: Vec::new(), locals: Vec::new() };
         for (_, expression) in &self.program.state {
             let value = machine.evaluate(expression).unwrap_or(Value::Null);
             machine.state.push(value);
@@ -51,13 +57,13 @@ impl Specification for ScriptObject {
         let definition = self.definition(method, args.len())?;
         let mut locals = args.to_vec();
         locals.resize(definition.locals, Value::Null);
-        let mut machine = Machine { state: std::mem::take(state), locals };
+        let mut machine = ScriptMachine { state: std::mem::take(state), locals };
         let returned = machine.run(&definition.body);
         *state = machine.state;
         match returned {
-            Step::Returned(value) => Some(value),
-            Step::Done => Some(Value::Null),
-            Step::Impossible => None,
+            ScriptStep::Returned(value) => Some(value),
+            ScriptStep::Done => Some(Value::Null),
+            ScriptStep::Impossible => None,
         }
     }
 
@@ -81,31 +87,31 @@ impl Specification for ScriptObject {
 }
 
 /// How a statement ends.
-enum Step {
+enum ScriptStep {
     Done,
     Returned(Value),
     Impossible,
 }
 
-struct Machine {
+struct ScriptMachine {
     state: Vec<Value>,
     locals: Vec<Value>,
 }
 
-impl Machine {
-    fn run(&mut self, statements: &[Statement]) -> Step {
+impl ScriptMachine {
+    fn run(&mut self, statements: &[Statement]) -> ScriptStep {
         for statement in statements {
             match self.step(statement) {
-                Some(Step::Done) => {}
+                Some(ScriptStep::Done) => {}
                 Some(ended) => return ended,
-                None => return Step::Impossible,
+                None => return ScriptStep::Impossible,
             }
         }
-        Step::Done
+        ScriptStep::Done
     }
 
     /// Performs a statement; `None` if an expression makes no sense.
-    fn step(&mut self, statement: &Statement) -> Option<Step> {
+    fn step(&mut self, statement: &Statement) -> Option<ScriptStep> {
         match statement {
             Statement::Set(variable, expression) => {
                 let value = self.evaluate(expression)?;
@@ -113,7 +119,7 @@ impl Machine {
                     Variable::State(at) => *self.state.get_mut(at)? = value,
                     Variable::Local(at) => *self.locals.get_mut(at)? = value,
                 }
-                Some(Step::Done)
+                Some(ScriptStep::Done)
             }
             Statement::If(condition, then, otherwise) => match self.evaluate(condition)? {
                 Value::Bool(true) => Some(self.run(then)),
@@ -124,17 +130,17 @@ impl Machine {
                 for item in items(self.evaluate(list)?)? {
                     *self.locals.get_mut(*slot)? = item;
                     match self.run(body) {
-                        Step::Done => {}
+                        ScriptStep::Done => {}
                         ended => return Some(ended),
                     }
                 }
-                Some(Step::Done)
+                Some(ScriptStep::Done)
             }
             Statement::Require(condition) => match self.evaluate(condition)? {
-                Value::Bool(true) => Some(Step::Done),
-                _ => Some(Step::Impossible),
+                Value::Bool(true) => Some(ScriptStep::Done),
+                _ => Some(ScriptStep::Impossible),
             },
-            Statement::Return(value) => Some(Step::Returned(self.evaluate(value)?)),
+            Statement::Return(value) => Some(ScriptStep::Returned(self.evaluate(value)?)),
         }
     }
 

@@ -38,11 +38,11 @@ use super::engine::{Certainty, Completed, Incoming, Taken};
 use super::{OnlineError, RunningId};
 
 /// How many calls are kept at most.
-const MOST_CALLS_KEPT: usize = 1 << 20;
+const MAX_CALLS_KEPT: usize = 1 << 20;
 /// How many indeterminate calls are kept at most.
-const MOST_INDETERMINATE: usize = 4096;
+const MAX_INDETERMINATE_CALLS: usize = 4096;
 /// How many elements that came out are kept at most because of indeterminate removals.
-const MOST_REMOVED_KEPT: usize = 1 << 14;
+const MAX_REMOVED_KEPT: usize = 1 << 14;
 /// How long the general search may take where the deciders do not know.
 const SEARCH_TIME: Duration = Duration::from_millis(200);
 /// How many values are tried to say what could have been returned.
@@ -114,7 +114,7 @@ pub(super) struct CallLog {
     /// How many returns there were since the deciders were asked, and what was kept then.
     since: usize,
     before: usize,
-    /// How many calls were given up whose end nobody knows, though that might matter.
+    /// Number of indeterminate calls that were given up although that might matter.
     given_up: u64,
     /// How many of these were to put something in, which matters only if that comes out.
     given_up_inserts: u64,
@@ -229,7 +229,7 @@ impl CallLog {
     pub(super) fn abandon(&mut self, id: RunningId) {
         self.ended.extend(self.running.remove(&id));
         let pending = || self.ended.iter().enumerate().filter(|(_, call)| call.end == NEVER);
-        if pending().count() > MOST_INDETERMINATE
+        if pending().count() > MAX_INDETERMINATE_CALLS
             && let Some((oldest, _)) = pending().min_by_key(|(_, call)| call.start)
         {
             let call = self.ended.remove(oldest);
@@ -251,7 +251,7 @@ impl CallLog {
     /// Fails if too many calls cannot be forgotten.
     pub(super) fn check_length(&self) -> Result<(), OnlineError> {
         match self.len() {
-            calls if calls > MOST_CALLS_KEPT => Err(OnlineError::TooLong { calls }),
+            calls if calls > MAX_CALLS_KEPT => Err(OnlineError::TooLong { calls }),
             _ => Ok(()),
         }
     }
@@ -451,12 +451,12 @@ impl CallLog {
         }
     }
 
-    /// Returns up the calls that took something out of a stack or a priority queue and that nobody
+    /// Gives up the calls that took something out of a stack or a priority queue and that nobody
     /// knows the end of, if too much is kept because of them; returns whether it did.
     fn settle(&mut self) -> bool {
         let out = self.ended.iter().filter(|call| matches!(call.does, Does::Removed(_)));
         let has_pending = self.ended.iter().any(|call| call.does == Does::Remove);
-        if !has_pending || out.count() < MOST_REMOVED_KEPT {
+        if !has_pending || out.count() < MAX_REMOVED_KEPT {
             return false;
         }
         let history = self.history(NEVER, None);
@@ -497,9 +497,9 @@ impl CallLog {
         true
     }
 
-    /// Returns elements that must have come out, each with the end of its insertion, to calls that
-    /// nobody knows the end of; `None` if a call for one of them was made too late to be nobody's
-    /// concern.
+    /// Assigns elements that must have come out, each with the end of its insertion, to
+    /// indeterminate calls. Returns `None` if a call for one of them was made so late that other
+    /// calls could notice.
     fn serve(&self, mut forced: Vec<(i64, Element)>) -> Option<Vec<(Element, RunningId)>> {
         let pending = self.ended.iter().filter(|call| call.does == Does::Remove);
         let mut pending: Vec<(i64, RunningId)> =

@@ -1,0 +1,27 @@
+//! Budgets of this process: time that counts as work, and memory as it is allocated.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use consistory::MIN_READING_TIME;
+use consistory_meter::{CountingAllocator, ProcessMeter};
+use consistory_verdict::{Budget, Gauge};
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// Returns the gauge of this process; what was allocated before the first call does not count.
+pub(crate) fn gauge() -> Gauge {
+    static GAUGE: OnceLock<Gauge> = OnceLock::new();
+    GAUGE.get_or_init(|| Gauge::new(Arc::new(ProcessMeter::new()))).clone()
+}
+
+/// Makes a budget of time, counted from now.
+pub(crate) fn budget(time: Duration) -> Budget {
+    Budget::unlimited().with_gauge(gauge()).with_time(time)
+}
+
+/// Makes the budget of reading one history: the time of a model, and half of its memory.
+pub(crate) fn reading_budget(time: Duration, memory: u64) -> Budget {
+    budget(time.max(MIN_READING_TIME)).with_memory(memory / 2)
+}

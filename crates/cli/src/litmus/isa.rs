@@ -1,0 +1,302 @@
+//! Tests of instruction sets and C, run as candidate executions under models in cat.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use consistory::is_path;
+use consistory_draw::table;
+use consistory_litmus::{
+    Asked, CatModel, CatSource, FinalState, IsaError, IsaOptions, IsaOutcomes, IsaTest, Language,
+    Shown, find_isa_model, isa_model_ids, isa_outcomes, read_isa_test,
+};
+use serde_json::{Value, json};
+
+use crate::args::OutcomesArgs;
+use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
+use crate::limits;
+use crate::part::placed;
+
+/// A model that runs on candidate executions.
+pub(super) struct IsaModel {
+    pub(super) id: String,
+    model: Arc<CatModel>,
+}
+
+/// Finds a model by its id or path; `None` if no model of that id runs on executions.
+pub(super) fn find(name: &str, args: &OutcomesArgs) -> Result<Option<IsaModel>, CliError> {
+    if !is_path(name) {
+        let id = name.to_lowercase();
+        return Ok(find_isa_model(&id).map(|model| IsaModel { id, model }));
+    }
+    let path = Path::new(name);
+    let source = |path: &Path| -> Result<CatSource, CliError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|error| CliError::file("read", path, error))?;
+        Ok(CatSource { name: path.display().to_string(), text })
+    };
+    // The kernel's model has a bell file of the same name beside it.
+    let beside = path.with_extension("bell");
+    let bell = match &args.bell {
+        Some(bell) => Some(source(bell)?),
+        None if beside.is_file() => Some(source(&beside)?),
+        None => None,
+    };
+    let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
+    let load = |name: &str| {
+        let folders = std::iter::once(&folder).chain(&args.include);
+        folders.into_iter().find_map(|folder| std::fs::read_to_string(folder.join(name)).ok())
+    };
+    let model = CatModel::read(source(path)?, bell, &args.variant, &load)?;
+    Ok(Some(IsaModel { id: name.to_owned(), model: Arc::new(model) }))
+}
+
+/// Returns the error of a model that does not run on executions.
+pub(super) fn no_model(name: &str, test: &Path) -> CliError {
+    let known: Vec<&str> = isa_model_ids().collect();
+    CliError::with_hint(
+        format!("the model `{name}` cannot run {}", test.display()),
+        format!("models for such tests are {}, and .cat files", known.join(", ")),
+    )
+}
+
+/// What came of a test.
+pub(super) struct IsaRan {
+    source: PathBuf,
+    test: IsaTest,
+    /// For each model what it allows, and how long that took in milliseconds.
+    results: Vec<(Result<IsaOutcomes, String>, f64)>,
+}
+
+/// Runs a test under models.
+pub(super) fn run(
+    path: &Path,
+    text: &str,
+    models: &[IsaModel],
+    args: &OutcomesArgs,
+) -> Result<IsaRan, CliError> {
+    let test = read_isa_test(&path.display().to_string(), text)?;
+    let options = IsaOptions {
+        unroll: args.unroll,
+        condition_only: args.condition_only,
+        count: args.format == crate::args::OutcomesFormat::Herd,
+        budget: limits::budget(args.budget),
+    };
+    let mut results = Vec::new();
+    for model in models {
+        let start = Instant::now();
+        let options = IsaOptions { budget: options.budget.renewed(), ..options.clone() };
+        let found = match isa_outcomes(&test, &model.model, &options) {
+            Ok(found) => Ok(found),
+            Err(IsaError::Model(diagnostics)) => return Err(diagnostics.into()),
+            Err(IsaError::Program(message)) => Err(message),
+            Err(IsaError::OutOfTime) => Err("the time is spent".to_owned()),
+        };
+        results.push((found, start.elapsed().as_secs_f64() * 1e3));
+    }
+    Ok(IsaRan { source: path.to_owned(), test, results })
+}
+
+/// Returns whether what the test asks for holds.
+fn holds(test: &IsaTest, found: &IsaOutcomes) -> bool {
+    let satisfied = found.states.iter().filter(|state| test.satisfies(state)).count();
+    match test.quantifier {
+        Asked::Exists => satisfied > 0,
+        Asked::NotExists => satisfied == 0,
+        Asked::Forall => satisfied == found.states.len(),
+    }
+}
+
+fn is_undefined(found: &IsaOutcomes) -> bool {
+    found.flags.contains("*undef*")
+}
+
+fn verdict(test: &IsaTest, found: &IsaOutcomes) -> &'static str {
+    match (test.quantifier, holds(test, found)) {
+        _ if is_undefined(found) => "undefined",
+        (Asked::Exists, true) => "allowed",
+        (Asked::Exists, false) => "forbidden",
+        (_, true) => "holds",
+        (_, false) => "fails",
+    }
+}
+
+impl IsaRan {
+    pub(super) fn code(&self, args: &OutcomesArgs) -> u8 {
+        let failed = |(found, _): &(Result<IsaOutcomes, String>, f64)| matches!(found, Ok(found) if is_undefined(found) || !holds(&self.test, found));
+        if self.results.iter().any(|(found, _)| found.is_err()) {
+            UNDECIDED
+        } else if args.check && self.results.iter().any(failed) {
+            VIOLATION
+        } else {
+            OK
+        }
+    }
+
+    pub(super) fn row(&self) -> Vec<String> {
+        let cell = |(found, _): &(Result<IsaOutcomes, String>, f64)| match found {
+            Ok(found) => verdict(&self.test, found).to_owned(),
+            Err(message) => format!("undecided: {message}"),
+        };
+        std::iter::once(self.test.name.clone()).chain(self.results.iter().map(cell)).collect()
+    }
+
+    fn object(&self, state: &FinalState) -> String {
+        let value = |shown: &Shown| match shown {
+            Shown::Number(number) => number.to_string(),
+            Shown::Text(text) => json!(text).to_string(),
+        };
+        let pairs = self.test.shown(state);
+        let pairs = pairs.iter().map(|(name, shown)| format!("{}:{}", json!(name), value(shown)));
+        format!("{{{}}}", pairs.collect::<Vec<_>>().join(","))
+    }
+
+    pub(super) fn write_json(
+        &self,
+        number: usize,
+        models: &[IsaModel],
+        args: &OutcomesArgs,
+        output: &mut impl Write,
+    ) -> Result<(), CliError> {
+        for (at, (model, (found, millis))) in models.iter().zip(&self.results).enumerate() {
+            let mut line = format!(
+                "{{\"test\":{},\"model\":{},\"style\":\"executions\"",
+                json!(self.test.name),
+                json!(model.id)
+            );
+            match found {
+                Ok(found) => {
+                    let states: Vec<String> =
+                        found.states.iter().map(|state| self.object(state)).collect();
+                    let _ = write!(line, ",\"outcomes\":[{}]", states.join(","));
+                    let _ = write!(line, ",\"condition\":{}", json!(verdict(&self.test, found)));
+                    if !found.flags.is_empty() {
+                        let flags: Vec<Value> =
+                            found.flags.iter().map(|flag| json!(flag)).collect();
+                        let _ = write!(line, ",\"flags\":{}", Value::Array(flags));
+                    }
+                    if found.cut {
+                        line += ",\"loop\":true";
+                    }
+                }
+                Err(message) => {
+                    let _ = write!(line, ",\"undecided\":{}", json!(message));
+                }
+            }
+            let source = json!(self.source.display().to_string());
+            line = format!("{line},\"source\":{source},\"millis\":{millis:.3}}}\n");
+            if args.part.part.is_some() {
+                line = placed(&line, &[number as u64, at as u64]);
+            }
+            output.write_all(line.as_bytes()).map_err(CliError::output)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what herd prints, for mcompare and other scripts.
+    pub(super) fn write_herd(&self, output: &mut impl Write) -> Result<(), CliError> {
+        let mut text = String::new();
+        for (found, millis) in &self.results {
+            let Ok(found) = found else { continue };
+            let name = &self.test.name;
+            let (kind, positive, negative) = match self.test.quantifier {
+                Asked::Exists => ("Allowed", found.satisfying, found.violating),
+                Asked::NotExists => ("Forbidden", found.violating, found.satisfying),
+                Asked::Forall => ("Required", found.satisfying, found.violating),
+            };
+            let _ = writeln!(text, "Test {name} {kind}\nStates {}", found.states.len());
+            for state in &found.states {
+                for (name, shown) in self.test.shown(state) {
+                    let is_cell = !name.contains(':') && !name.contains('[');
+                    let _ = if is_cell {
+                        write!(text, "[{name}]={shown}; ")
+                    } else {
+                        write!(text, "{name}={shown}; ")
+                    };
+                }
+                text.truncate(text.trim_end_matches(' ').len());
+                text.push('\n');
+            }
+            if found.cut {
+                let _ = writeln!(text, "Loop");
+            }
+            let answer = match holds(&self.test, found) {
+                _ if is_undefined(found) => "Undef",
+                true => "Ok",
+                false => "No",
+            };
+            let _ =
+                writeln!(text, "{answer}\nWitnesses\nPositive: {positive} Negative: {negative}");
+            for flag in &found.flags {
+                let _ = writeln!(text, "Flag {flag}");
+            }
+            let satisfied = found.states.iter().filter(|state| self.test.satisfies(state)).count();
+            let often = match satisfied {
+                0 => "Never",
+                n if n == found.states.len() => "Always",
+                _ => "Sometimes",
+            };
+            let asked = self.test.quantifier.as_str();
+            let _ = writeln!(text, "Condition {asked} ({})", self.test.proposition_text);
+            let _ = writeln!(text, "Observation {name} {often} {positive} {negative}");
+            let _ = writeln!(text, "Time {name} {:.2}\n", millis / 1e3);
+        }
+        output.write_all(text.as_bytes()).map_err(CliError::output)
+    }
+
+    /// Shows all about the test.
+    pub(super) fn details(&self, models: &[IsaModel]) -> String {
+        let test = &self.test;
+        let mut every = std::collections::BTreeSet::new();
+        for (found, _) in &self.results {
+            every.extend(found.iter().flat_map(|found| found.states.iter()));
+        }
+        let mut header: Vec<&str> = test.observed_names().collect();
+        header.extend(models.iter().map(|model| model.id.as_str()));
+        header.push("condition");
+        let rows: Vec<Vec<String>> = every
+            .iter()
+            .map(|state| {
+                let mut row: Vec<String> =
+                    test.shown(state).iter().map(|(_, shown)| shown.to_string()).collect();
+                row.extend(self.results.iter().map(|(found, _)| {
+                    let mark = match found {
+                        Ok(found) if found.states.contains(*state) => "yes",
+                        Ok(_) => "-",
+                        Err(_) => "?",
+                    };
+                    mark.to_owned()
+                }));
+                row.push(if test.satisfies(state) { "*" } else { "" }.to_owned());
+                row
+            })
+            .collect();
+        let mut text = format!("{}\n\n{}\n", test.name, table(&header, &rows));
+        for (model, (found, _)) in models.iter().zip(&self.results) {
+            let _ = match found {
+                Ok(found) => {
+                    let count = found.states.len();
+                    let plural = if count == 1 { "" } else { "s" };
+                    let mut notes = String::new();
+                    for flag in found.flags.iter().filter(|flag| *flag != "*undef*") {
+                        let _ = write!(notes, ", flag {flag}");
+                    }
+                    if found.cut {
+                        notes += ", loops were cut at the bound (--unroll)";
+                    }
+                    let verdict = verdict(test, found);
+                    writeln!(text, "{}: {count} outcome{plural}, {verdict}{notes}", model.id)
+                }
+                Err(message) => writeln!(text, "{}: undecided, {message}", model.id),
+            };
+        }
+        text
+    }
+}
+
+/// Returns whether tests of a language are also read for tables, machines and definitions.
+pub(super) fn has_programs(language: Option<Language>) -> bool {
+    matches!(language, None | Some(Language::X86 | Language::Lisa))
+}

@@ -1,0 +1,226 @@
+//! What comes in at the door: inputs that were once read as something else, limits of time and memory
+//! that hold in every phase, and failures of the system at every point.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use support::{Folder, Ran};
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/doors")
+}
+
+/// Makes a folder with a copy of every file of the corpus.
+fn copied() -> Folder {
+    let folder = Folder::new();
+    for file in std::fs::read_dir(corpus()).unwrap() {
+        let file = file.unwrap();
+        folder.write(file.file_name().to_str().unwrap(), std::fs::read(file.path()).unwrap());
+    }
+    folder
+}
+
+#[test]
+fn every_input_is_read_as_it_was_meant() {
+    let folder = copied();
+    let mut untried: BTreeSet<String> = std::fs::read_dir(corpus())
+        .unwrap()
+        .map(|file| file.unwrap().file_name().to_str().unwrap().to_owned())
+        .filter(|name| name != "README.md")
+        .collect();
+    let mut tried = 0;
+    for line in folder.read("README.md").lines().filter(|line| line.starts_with("| ")).skip(2) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [file, command, code, text] = cells[..] else { panic!("{line}") };
+        let Ran { code: found, out, err } = folder.run(&command.replace("FILE", file));
+        assert_eq!(found.to_string(), code, "{line}\n{out}{err}");
+        assert!(format!("{out}{err}").contains(text), "{line}\n{out}{err}");
+        untried.remove(file);
+        tried += 1;
+    }
+    assert!(untried.is_empty() && tried >= 18, "no line for {untried:?}");
+}
+
+/// Runs the binary under a small Python program that measures it, and returns the code, what was
+/// printed, the processor time in seconds and the most memory in MiB.
+fn measured(folder: &Folder, args: &str) -> (i32, String, f64, f64) {
+    const MEASURE: &str = "import resource, subprocess, sys
+run = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+sys.stdout.buffer.write(run.stdout)
+print()
+print(run.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)";
+    let output = Command::new("python3")
+        .args(["-c", MEASURE, env!("CARGO_BIN_EXE_consistory")])
+        .args(args.split_whitespace())
+        .current_dir(folder.path())
+        .output()
+        .expect("python3 is installed");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (rest, last) = text.trim_end().rsplit_once('\n').expect("there is a last line");
+    let numbers: Vec<f64> = last.split(' ').map(|number| number.parse().expect(last)).collect();
+    (numbers[0] as i32, rest.to_owned(), numbers[1], numbers[2])
+}
+
+/// Makes calls of a queue with two values, all of whose sessions overlap, that fits no order.
+fn hard_queue(sessions: u64, rounds: u64) -> String {
+    let mut random = consistory_testkit::Random(9);
+    let mut text = String::new();
+    for session in 0..sessions {
+        text += &format!("t{session}:");
+        for round in 0..rounds {
+            let start = round * 1000 + random.below(300) as u64;
+            let end = start + 400 + random.below(290) as u64;
+            let value = random.below(2);
+            text += &match random.chance(50) {
+                true => format!(" enqueue({value}) => null @{start}..{end}"),
+                false => format!(" dequeue() => {value} @{start}..{end}"),
+            };
+        }
+        text += "\n";
+    }
+    text
+}
+
+/// The limits hold: nothing takes more than a fifth beyond, or a tenth of a second, beside what the
+/// program takes for nothing.
+#[test]
+fn limits_hold_while_reading_judging_and_certifying() {
+    let folder = copied();
+    folder.write("small.hist", "a: w(x,1)\n");
+    folder.write("queue.hist", hard_queue(40, 8));
+    let made = folder.run(
+        "generate --operations 80000 --sessions 4 --variables 2 --values 5 --seed 1 -o repeated.hist",
+    );
+    assert_eq!(made.code, 0, "{}", made.err);
+    let made = folder.run("generate --operations 400000 --sessions 4 --variables 20 -o long.jsonl");
+    assert_eq!(made.code, 0, "{}", made.err);
+    let (code, _, idle_time, idle_memory) = measured(&folder, "check small.hist --model sc");
+    assert_eq!(code, 0);
+    for (args, seconds, mebibytes) in [
+        (
+            "check queue.hist --object queue --budget 2s --memory 64MiB --model linearizability",
+            2.0,
+            64,
+        ),
+        (
+            "check queue.hist --object queue --budget 2s --memory 32MiB --model read-my-writes",
+            2.0,
+            32,
+        ),
+        ("check repeated.hist --model sc --budget 300ms --memory 64MiB --jobs 1", 0.6, 64),
+        ("check long.jsonl --model cc --budget 50ms --memory 64MiB --jobs 1", 0.1, 64),
+        ("check long.jsonl --model cc --memory 12MiB --jobs 1", 60.0, 12),
+        ("check long.jsonl --from jsonl --model cc --budget 50ms --jobs 1", 0.1, 64),
+        ("check /dev/zero --from hist --budget 5s --memory 64MiB", 5.0, 64),
+        ("check /dev/zero --from cobra --budget 5s --memory 64MiB", 5.0, 64),
+        ("check small.hist --object /dev/zero --budget 5s", 5.0, 40),
+        ("check small.hist --model /dev/zero --budget 5s", 5.0, 40),
+        ("contrast doubling.cat sc --budget 1s", 1.0, 64),
+    ] {
+        let (code, text, time, memory) = measured(&folder, args);
+        assert!(code == 2 || code == 3, "{args}: {code}\n{text}");
+        assert!(!text.contains("panicked"), "{args}\n{text}");
+        // Processor time: what a loaded machine does to the clock is not the program's fault.
+        let most = (seconds * 1.2_f64).max(seconds + 0.1) + idle_time + 0.1;
+        assert!(time <= most, "{args}: {time} s of {seconds} s\n{text}");
+        let most = f64::from(mebibytes) * 1.2 + idle_memory + 4.0;
+        assert!(
+            memory <= most,
+            "{args}: {memory} MiB of {mebibytes} MiB beside {idle_memory}\n{text}"
+        );
+    }
+}
+
+/// Runs a command with the n-th point of a kind failing, for every n until none is reached; every run
+/// ends by itself with a documented code and a message, and prints whole lines.
+fn survive(folder: &Folder, point: &str, args: &str, codes: &[i32]) -> u64 {
+    for nth in 1..=MOST_POINTS {
+        let output = folder
+            .command(args)
+            .env("CONSISTORY_FAIL", format!("{point}:{nth}"))
+            .output()
+            .expect("it starts");
+        let (out, err) = (
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        );
+        let what = format!("{point}:{nth} {args}\n{out}\n{err}");
+        let code = output.status.code().unwrap_or_else(|| panic!("it was killed: {what}"));
+        assert!(!err.contains("panicked"), "{what}");
+        assert!(codes.contains(&code), "exit code {code}: {what}");
+        assert!(
+            out.is_empty() || out.ends_with('\n') || args.contains("svg"),
+            "a torn line: {what}"
+        );
+        if !err.contains("injected\n") {
+            return nth - 1;
+        }
+        assert!(point != "write" || code != 0, "a failed write is not success: {what}");
+    }
+    panic!("{point}: more than {MOST_POINTS} points in {args}");
+}
+
+/// More points than any of the commands here reaches.
+const MOST_POINTS: u64 = 400;
+
+#[test]
+fn every_command_survives_every_failure() {
+    let folder = Folder::new();
+    folder.write("a.hist", "# object: queue\na: enqueue(1) => null @1..4 dequeue() => 2 @5..9\nb: enqueue(2) => null @2..3\n");
+    folder.write("r.hist", "a: w(x,1) w(y,1)\nb: r(y,1) r(x,0)\n---\na: w(x,1) r(x,1)\n");
+    folder.write("v.hist", "a: w(x,1) w(x,1)\nb: r(x,1) w(y,2)\nc: r(y,2) r(x,0)\n");
+    folder.write("t.hist", "a: [ w(x,1) r(y,0) ]\nb: [ w(y,1) r(x,0) ]\n");
+    folder.write("sb.litmus", "X86 sb\n{ x=0; y=0; }\n P0 | P1 ;\n MOV [x],$1 | MOV [y],$1 ;\n MOV EAX,[y] | MOV EAX,[x] ;\nexists (0:EAX=0 /\\ 1:EAX=0)\n");
+    let serial = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/protocols/serial.m");
+    folder.write("serial.m", std::fs::read(serial).unwrap());
+    let verdicts = folder.run("check r.hist --model cc,sc --format json").out;
+    folder.write("verdicts.json", &verdicts);
+    let any = [0, 1, 2, 3];
+    let mut reached = 0;
+    for args in [
+        "check r.hist --model cc,ccv,cm,sc,tso,pso",
+        "check r.hist v.hist --model sc,wsc,rmo --format json",
+        "check a.hist --format json --jobs 2",
+        "check a.hist --shrink",
+        "check t.hist --model rc,si,ser --format json",
+        "check t.hist --anomalies",
+        "kernel r.hist",
+        "certify verdicts.json",
+        "convert r.hist --to jsonl",
+        "convert t.hist --to edn -o out.edn",
+        "generate --operations 20 --count 3 --seed 1",
+        "generate --transactions --operations 20 --seed 1 -o out.hist",
+        "litmus outcomes sb.litmus --model sc,tso",
+        "contrast cc sc --bound 4",
+        "verify serial.m --jobs 2",
+        "simulate serial.m -n 5 --seed 1",
+        "models",
+    ] {
+        let Ran { code, err, .. } = folder.run(args);
+        assert!(code < 2, "{args}: {err}");
+        for point in ["memory", "read", "write", "thread", "clock"] {
+            reached += survive(&folder, point, args, &any);
+        }
+    }
+    assert!(reached > 150, "only {reached} points were reached");
+    assert!(!folder.path().join("out.edn.partial").exists());
+}
+
+/// Tiny readers and writers of every format, in Python, agree with ours about random histories, and
+/// the verdicts do not depend on the format.
+#[test]
+fn every_format_means_what_a_tiny_reader_says() {
+    let rounds = if std::env::var_os("CONSISTORY_DEEP").is_some() { "200" } else { "3" };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dev/doors.py");
+    let output = Command::new("python3")
+        .arg(script)
+        .args([env!("CARGO_BIN_EXE_consistory"), "--rounds", rounds, "--seed", "3"])
+        .output()
+        .expect("python3 is installed");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.ends_with(" 0 found\n"), "{text}");
+}

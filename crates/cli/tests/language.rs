@@ -1,0 +1,71 @@
+//! The prose of the repository is plain English: phrases of its old dialect do not come back.
+//!
+//! CONTRIBUTING.md has the glossary. This test refuses only the worst of what a reader elsewhere
+//! would stumble over; it cannot tell whether a sentence is good.
+
+use std::path::{Path, PathBuf};
+
+/// A phrase, and what to write instead.
+const REFUSED: [(&str, &str); 22] = [
+    ("/// Gives ", "`Returns`, or another ordinary verb"),
+    ("//! Gives ", "`Returns`, or another ordinary verb"),
+    ("/// Says whether ", "`Returns whether` or `Checks whether`"),
+    ("/// Tells whether ", "`Returns whether` or `Checks whether`"),
+    ("each two ", "`every pair of`"),
+    ("nobody knows", "`indeterminate`, or `unknown`"),
+    ("those of which", "a noun"),
+    (" is no target", "`is not a target`"),
+    ("hat is no call", "`is not a call`"),
+    ("hat is no read", "`is not a read`"),
+    ("hat is no write", "`is not a write`"),
+    ("hat is no fence", "`is not a fence`"),
+    ("a line a ", "`one line per`"),
+    ("A line a", "`one line per`"),
+    ("event a line", "`one event per line`"),
+    ("operation a line", "`one operation per line`"),
+    ("a row a ", "`one row per`"),
+    ("object a line", "`one object per line`"),
+    ("are what they are", "what is returned"),
+    ("is none of this object", "`does not fit this object`"),
+    ("has no place there", "`does not belong there`"),
+    ("text behind the ", "`text after the`"),
+];
+
+/// Adds the sources and pages below a folder that people read.
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && !path.is_symlink() {
+            if !name.starts_with('.') && !["target", "out", "artifacts"].contains(&&*name) {
+                collect(&path, found);
+            }
+        } else if [".rs", ".md", ".cat", ".toml"].iter().any(|end| name.ends_with(end)) {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn no_page_and_no_comment_uses_the_old_dialect() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let mut paths = Vec::new();
+    for folder in ["benches", "crates", "dev", "docs", "fuzz", "models", "python"] {
+        collect(&root.join(folder), &mut paths);
+    }
+    paths.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|page| root.join(page)));
+    assert!(paths.len() > 300, "the sources were found");
+    let mut refused = Vec::new();
+    for path in paths.iter().filter(|path| !path.ends_with("crates/cli/tests/language.rs")) {
+        let Ok(text) = std::fs::read_to_string(path) else { continue };
+        for (number, line) in text.lines().enumerate() {
+            // `Gives up` is an ordinary verb.
+            let line = line.replace("Gives up", "");
+            for (phrase, instead) in REFUSED.iter().filter(|(phrase, _)| line.contains(phrase)) {
+                let place = path.strip_prefix(&root).unwrap_or(path).display();
+                refused.push(format!("{place}:{}: `{phrase}`: write {instead}", number + 1));
+            }
+        }
+    }
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+}

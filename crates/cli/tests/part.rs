@@ -1,0 +1,175 @@
+//! Shares of the work: the parts together are the whole, for every command that has `--part`.
+
+mod support;
+
+use serde_json::Value;
+use support::{Folder, KEPT, LOST, Ran};
+
+/// Numbers of parts that are tried.
+const COUNTS: [u64; 4] = [1, 2, 7, 64];
+
+/// Removes what differs from run to run, or is a sum over the parts.
+fn comparable(line: &str) -> Value {
+    fn clean(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                fields.remove("millis");
+                fields.remove("histories");
+                fields.values_mut().for_each(clean);
+            }
+            Value::Array(values) => values.iter_mut().for_each(clean),
+            _ => {}
+        }
+    }
+    let mut value: Value = serde_json::from_str(line).expect(line);
+    clean(&mut value);
+    value
+}
+
+fn lines(ran: &Ran) -> Vec<Value> {
+    ran.out.lines().map(comparable).collect()
+}
+
+/// Runs all parts of a command, and returns the number of lines of each.
+fn run_parts(folder: &Folder, command: &str, count: u64) -> Vec<usize> {
+    (1..=count)
+        .map(|part| {
+            let ran = folder.run(&format!("{command} --format json --part {part}/{count}"));
+            folder.write(&format!("parts-{count}/{part}.jsonl"), &ran.out);
+            ran.out.lines().count() - 1
+        })
+        .collect()
+}
+
+fn part_files(count: u64) -> String {
+    let names: Vec<String> =
+        (1..=count).map(|part| format!("parts-{count}/{part}.jsonl")).collect();
+    names.join(" ")
+}
+
+/// Checks that the parts of a command make the whole.
+fn check_union(folder: &Folder, command: &str, counts: &[u64]) -> Vec<Vec<usize>> {
+    let whole = folder.run(&format!("{command} --format json"));
+    let mut sizes = Vec::new();
+    for &count in counts {
+        sizes.push(run_parts(folder, command, count));
+        let merged = folder.run(&format!("merge --format json {}", part_files(count)));
+        assert_eq!(lines(&merged), lines(&whole), "{command}, {count} parts: {}", merged.err);
+        assert_eq!(merged.code, whole.code, "{command}, {count} parts");
+    }
+    sizes
+}
+
+fn many_histories(count: usize) -> String {
+    let one = |at: usize| format!("--- h{at}\n{}", if at.is_multiple_of(3) { LOST } else { KEPT });
+    (0..count).map(one).collect()
+}
+
+#[test]
+fn parts_of_check_are_the_whole() {
+    let folder = Folder::new();
+    folder.write("many.hist", many_histories(150)).write("bad.hist", "t0: nonsense(\n");
+    let sizes = check_union(&folder, "check many.hist bad.hist --model cc,sc", &COUNTS);
+    for sizes in &sizes {
+        let (most, least) = (sizes.iter().max().unwrap(), sizes.iter().min().unwrap());
+        assert!(most - least <= 1, "the shares are balanced: {sizes:?}");
+        assert_eq!(sizes.iter().sum::<usize>(), 150);
+    }
+}
+
+#[test]
+fn whole_files_are_dealt_out_when_there_are_many() {
+    let folder = Folder::new();
+    for at in 0..300 {
+        folder.write(&format!("in/{at:03}.hist"), many_histories(1 + at % 3));
+    }
+    folder.write("in/broken.hist", "t0: nonsense(\n");
+    let sizes = check_union(&folder, "check in --model cc", &COUNTS);
+    assert!(sizes[3].iter().all(|&lines| lines > 0), "{:?}", sizes[3]);
+    // The broken file is reported by one part only.
+    let told: usize = (1..=7)
+        .map(|part| folder.run(&format!("check in --model cc --format json --part {part}/7")))
+        .filter(|ran| ran.err.contains("broken.hist"))
+        .count();
+    assert_eq!(told, 1);
+}
+
+#[test]
+fn parts_of_litmus_outcomes_are_the_whole() {
+    let folder = Folder::new();
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/litmus/x86");
+    let mut names: Vec<_> = std::fs::read_dir(corpus)
+        .unwrap()
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| path.extension().is_some_and(|end| end == "litmus"))
+        .collect();
+    names.sort();
+    assert!(names.len() > 3, "{names:?}");
+    for path in names.iter().take(20) {
+        let name = format!("tests/{}", path.file_name().unwrap().to_string_lossy());
+        folder.write(&name, std::fs::read(path).unwrap());
+    }
+    check_union(&folder, "litmus outcomes tests --model sc,tso", &COUNTS);
+}
+
+#[test]
+fn parts_of_contrast_are_the_whole() {
+    let folder = Folder::new();
+    check_union(&folder, "contrast tso sc --bound 4", &COUNTS);
+    check_union(&folder, "contrast cc ccv --bound 4", &[7]);
+    check_union(&folder, "contrast si ser --bound 4", &[1, 2, 7]);
+}
+
+#[test]
+fn merge_refuses_what_is_not_the_whole() {
+    let folder = Folder::new();
+    folder.write("many.hist", many_histories(10)).write("other.hist", many_histories(9));
+    run_parts(&folder, "check many.hist --model cc", 2);
+    let refused = |args: &str, why: &str| {
+        let ran = folder.run(&format!("merge {args}"));
+        assert_eq!(ran.code, 2, "{args}");
+        assert!(ran.err.contains(why), "{args}: {}", ran.err);
+    };
+    refused("parts-2/1.jsonl", "1 of 2 parts are missing: 2");
+    refused("parts-2/1.jsonl parts-2/2.jsonl parts-2/1.jsonl", "part 1/2 is there twice");
+    let whole = folder.read("parts-2/1.jsonl");
+    let lines: Vec<&str> = whole.lines().collect();
+    folder.write("cut.jsonl", lines[..lines.len() - 1].join("\n") + "\n");
+    refused("cut.jsonl parts-2/2.jsonl", "not complete");
+    folder.write("short.jsonl", lines[1..].join("\n") + "\n");
+    refused("short.jsonl parts-2/2.jsonl", "should have 5");
+    let other = folder.run("check other.hist --model cc --format json --part 1/2");
+    folder.write("other.jsonl", other.out);
+    refused("other.jsonl parts-2/2.jsonl", "different runs");
+    folder.write("junk.jsonl", "junk\n");
+    refused("junk.jsonl", "not complete");
+    refused("missing.jsonl", "cannot read");
+}
+
+#[test]
+fn tables_add_up() {
+    let folder = Folder::new();
+    folder.write("many.hist", many_histories(10));
+    run_parts(&folder, "check many.hist --model cc", 2);
+    let ran = folder.run("merge parts-2/1.jsonl parts-2/2.jsonl --output all.jsonl");
+    assert_eq!(ran.code, 1);
+    assert!(ran.out.starts_with("2 parts, 10 histories\n"), "{}", ran.out);
+    let row: Vec<&str> = ran.out.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(row, ["cc", "6", "4", "0"]);
+    assert_eq!(folder.read("all.jsonl").lines().count(), 10);
+    assert!(!folder.read("all.jsonl").contains("\"place\""));
+    // What was merged can be certified as if it came from one run.
+    assert_eq!(folder.run("certify all.jsonl").code, 0);
+}
+
+#[test]
+fn a_part_needs_a_number_and_json() {
+    let folder = Folder::new();
+    folder.write("a.hist", KEPT);
+    for wrong in ["0/2", "3/2", "2", "x/y"] {
+        assert_eq!(folder.run(&format!("check a.hist --format json --part {wrong}")).code, 2);
+    }
+    let ran = folder.run("check a.hist --model cc --part 1/2");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("--format json"), "{}", ran.err);
+}

@@ -1,0 +1,106 @@
+//! What there is to report of a run, as plain data: whatever draws a report needs nothing else.
+
+use crate::nemesis::FaultEvent;
+use crate::recorder::Row;
+use crate::run::Run;
+use crate::stats::{Counts, Span, counts, spans};
+
+/// The length of the spans of time that rates and latencies are given for, in nanoseconds.
+const SPAN_NS: u64 = 250_000_000;
+
+/// What was found, in the words of whoever judged.
+#[derive(Clone, Debug, Default)]
+pub struct Judged {
+    /// The title, such as `redis, register`.
+    pub title: String,
+    /// The verdict in one sentence.
+    pub headline: String,
+    /// Names and values: version, settings, seed, models that were promised.
+    pub facts: Vec<(String, String)>,
+    /// The command that repeats the run.
+    pub command: String,
+    /// The verdict per model.
+    pub verdicts: Vec<ModelVerdict>,
+    /// The strongest models that held.
+    pub strongest: Vec<String>,
+    /// The operations of the smallest violation; their nodes are filled in by [`Findings::new`].
+    pub core: Vec<CoreOperation>,
+    /// Why they are a violation, in sentences.
+    pub explanation: String,
+}
+
+/// The verdict of one model.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ModelVerdict {
+    /// The model.
+    pub model: String,
+    /// `consistent`, `violation` or `undecided`.
+    pub verdict: String,
+    /// The pattern of the violation, if it has one.
+    pub pattern: String,
+}
+
+/// An operation of the smallest violation.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CoreOperation {
+    /// The session.
+    pub session: String,
+    /// The operation, as `w(k1,7)`.
+    pub text: String,
+    /// Its start, in nanoseconds of the run's clock.
+    pub start: u64,
+    /// Its end; `None` if it never returned.
+    pub end: Option<u64>,
+    /// The node that was asked, if there are nodes.
+    pub node: Option<String>,
+}
+
+/// Everything that a report of a run shows.
+///
+/// All times are nanoseconds of the run's clock, which starts with the first session.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// What was found.
+    pub judged: Judged,
+    /// The names of the nodes; none for an embedded system.
+    pub nodes: Vec<String>,
+    /// The faults that happened: when, to which node, and until when a write through every node
+    /// worked again.
+    pub faults: Vec<FaultEvent>,
+    /// The length of a span.
+    pub span_ns: u64,
+    /// Rates and latencies per span, from the beginning of the run.
+    pub spans: Vec<Span>,
+    /// The outcomes of all requests.
+    pub counts: Counts,
+    /// The number of operations in the history.
+    pub operations: u64,
+    /// How long sessions worked.
+    pub time_ns: u64,
+    /// How long it took to start the system.
+    pub start_ns: u64,
+    /// Why the system did not recover from a fault, if it did not.
+    pub trouble: Option<String>,
+}
+
+impl Findings {
+    /// Puts together what was recorded and what was judged.
+    pub fn new(run: &Run, nodes: &[String], mut judged: Judged) -> Self {
+        for operation in &mut judged.core {
+            let row = run.rows.iter().find(|row: &&Row| row.start == operation.start);
+            operation.node = row.and_then(|row| nodes.get(row.node.0)).cloned();
+        }
+        Findings {
+            judged,
+            nodes: nodes.to_vec(),
+            faults: run.faults.clone(),
+            span_ns: SPAN_NS,
+            spans: spans(&run.rows, SPAN_NS),
+            counts: counts(&run.rows),
+            operations: run.operations,
+            time_ns: run.time.as_nanos() as u64,
+            start_ns: run.start_time.as_nanos() as u64,
+            trouble: run.trouble.clone(),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The files that models include, built in.
+//!
+//! The texts are our own and say what the names of herd's files of the same name mean.
+
+/// Names that every model has.
+pub(crate) const STANDARD: &str = r#"
+let emptyset = domain(0)
+let po-loc = po & loc
+let rfe = rf & ext
+let rfi = rf & int
+let fencerel(S) = po ; [S] ; po
+let ctrlcfence(S) = ctrl ; [S] ; po
+let toid(S) = [S]
+let singlestep(r) = r \ (r ; r)
+let nodetour(r1, r2, r3) = r1 \ (r2 ; r3)
+let udr(r) = r | r^-1
+let imply(a, b) = ~a | b
+let noid(r) = r \ id
+"#;
+
+/// Coherence: a total order of the writes to each location, and what follows from it.
+const COHERENCE: &str = r#"
+with co from generate_cos(co0)
+let coi = co & int
+let coe = co & ext
+let invrf = rf^-1
+let fr = (invrf ; co) \ id
+let fri = fr & int
+let fre = fr & ext
+let ca = fr | co
+"#;
+
+const FILTERS: &str = r#"
+let WW(r) = r & (W * W)
+let WR(r) = r & (W * R)
+let RW(r) = r & (R * W)
+let RR(r) = r & (R * R)
+let RM(r) = r & (R * M)
+let MR(r) = r & (M * R)
+let WM(r) = r & (W * M)
+let MW(r) = r & (M * W)
+let MM(r) = r & (M * M)
+let At = (try X with emptyset) | (try A with emptyset)
+let Pl = M \ At
+let AA(r) = r & (At * At)
+let AP(r) = r & (At * Pl)
+let PA(r) = r & (Pl * At)
+let PP(r) = r & (Pl * Pl)
+let AM(r) = r & (At * M)
+let MA(r) = r & (M * At)
+let atom = [At]
+"#;
+
+const X86_FENCES: &str = r#"
+let mfence = try fencerel(MFENCE) with 0
+let lfence = try fencerel(LFENCE) with 0
+let sfence = try fencerel(SFENCE) with 0
+"#;
+
+const PPC_FENCES: &str = r#"
+let sync = try fencerel(SYNC) with 0
+let lwsync = try fencerel(LWSYNC) with 0
+let eieio = try fencerel(EIEIO) with 0
+let isync = try fencerel(ISYNC) with 0
+let ctrlisync = try ctrlcfence(ISYNC) with 0
+"#;
+
+const ARM_FENCES: &str = r#"
+let dmb = try fencerel(DMB) with 0
+let dmb.st = try fencerel(DMB.ST) with 0
+let dsb = try fencerel(DSB) with 0
+let dsb.st = try fencerel(DSB.ST) with 0
+let isb = try fencerel(ISB) with 0
+let ctrlisb = try ctrlcfence(ISB) with 0
+"#;
+
+const AARCH64_FENCES: &str = r#"
+let dmb.ish = try fencerel(DMB.ISH) with 0
+let dmb.ishld = try fencerel(DMB.ISHLD) with 0
+let dmb.ishst = try fencerel(DMB.ISHST) with 0
+let dmb.osh = try fencerel(DMB.OSH) with 0
+let dmb.oshld = try fencerel(DMB.OSHLD) with 0
+let dmb.oshst = try fencerel(DMB.OSHST) with 0
+let dmb.sy = try fencerel(DMB.SY) with 0
+let dmb.ld = try fencerel(DMB.LD) with 0
+let dmb.st = try fencerel(DMB.ST) with 0
+let dmb.fullsy = try fencerel(DMB.SY) with 0
+let dmb.fullld = try fencerel(DMB.LD) with 0
+let dmb.fullst = try fencerel(DMB.ST) with 0
+let dsb.sy = try fencerel(DSB.SY) with 0
+let dsb.ld = try fencerel(DSB.LD) with 0
+let dsb.st = try fencerel(DSB.ST) with 0
+let isb = try fencerel(ISB) with 0
+let ctrlisb = try ctrlcfence(ISB) with 0
+"#;
+
+/// Dependencies of AArch64: the reader of tests finds them, so there is nothing to compute.
+const AARCH64_DEPENDENCIES: &str = r#"
+let pick-dep = pick-basic-dep | pick-addr-dep | pick-data-dep | pick-ctrl-dep
+"#;
+
+/// Returns the text of a file whose meaning is built in, whatever the user's file says: choosing
+/// coherence is up to the search, and dependencies up to the reader of tests.
+pub(crate) fn always(name: &str) -> Option<&'static str> {
+    match name.rsplit('/').next().unwrap_or(name) {
+        "stdlib.cat" | "cross.cat" | "cos-opt-names.cat" => Some(""),
+        "cos.cat" | "cos-opt.cat" | "cos-no-opt.cat" | "cos-ok-opt.cat" => Some(COHERENCE),
+        "aarch64deps.cat" => Some(AARCH64_DEPENDENCIES),
+        _ => None,
+    }
+}
+
+/// Returns the text of a file that the user need not have.
+pub(crate) fn find(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "filters.cat" => FILTERS,
+        "x86fences.cat" => X86_FENCES,
+        "ppcfences.cat" => PPC_FENCES,
+        "armfences.cat" => ARM_FENCES,
+        "aarch64fences.cat" => AARCH64_FENCES,
+        "fences.cat" => concat!(
+            "include \"x86fences.cat\" include \"ppcfences.cat\" include \"armfences.cat\" ",
+            "include \"aarch64fences.cat\""
+        ),
+        _ => return None,
+    })
+}

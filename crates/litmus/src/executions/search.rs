@@ -1,0 +1,871 @@
+//! All final states that a model allows a test.
+//!
+//! A candidate execution is a run of each thread, a write for each read to take its value from, and
+//! an order of the writes to each location. Candidates are built in that order, and a compiled model
+//! checks what it can after each step. Where there are many choices, checks that can only fail more
+//! as relations grow are made on parts of them too.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use consistory_diagnostic::Diagnostics;
+use consistory_verdict::Budget;
+
+use super::code::{Code, truncate};
+use super::test::{FinalState, IsaTest, Source};
+use super::unfold::{Domain, Event, Run, unfold};
+use crate::cat::bits::{Bits, Shape};
+use crate::cat::dag::{Memory, Stage};
+use crate::cat::interpret::{Ground, Vocabulary};
+use crate::cat::{CatModel, Compiled, Plan};
+
+/// How to search.
+#[derive(Clone, Debug)]
+pub struct IsaOptions {
+    /// How often a jump back is followed.
+    pub unroll: u8,
+    /// Stop at the first state that decides the condition.
+    pub condition_only: bool,
+    /// Count executions, as herd's logs do.
+    pub count: bool,
+    /// When to give up.
+    pub budget: Budget,
+}
+
+/// What was found of a test under a model.
+#[derive(Clone, Debug, Default)]
+pub struct IsaOutcomes {
+    /// The final states of allowed executions.
+    pub states: BTreeSet<FinalState>,
+    /// Allowed executions that satisfy the proposition and that do not, if they were counted.
+    pub satisfying: u64,
+    /// See `satisfying`.
+    pub violating: u64,
+    /// Names of flags that some allowed execution raises.
+    pub flags: BTreeSet<String>,
+    /// Whether a loop was cut at the bound.
+    pub cut: bool,
+    /// Candidate executions that were looked at.
+    pub candidates: u64,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum IsaError {
+    /// The model does not apply, or is wrong.
+    Model(Diagnostics),
+    /// The program is beyond what the search takes.
+    Program(String),
+    /// The budget is spent.
+    OutOfTime,
+}
+
+/// Ways that one thread may run, at most.
+const MAX_RUNS: usize = 200_000;
+
+/// Finds all final states of a test under a model.
+pub fn isa_outcomes(
+    test: &IsaTest,
+    model: &CatModel,
+    options: &IsaOptions,
+) -> Result<IsaOutcomes, IsaError> {
+    let mut tags = test.code.tags.clone();
+    for name in &model.tag_sets {
+        if !tags.contains(name) {
+            tags.push(name.clone());
+        }
+    }
+    let vocabulary = vocabulary(&tags);
+    let compiled = model.compile(&vocabulary).map_err(IsaError::Model)?;
+    let mut found = IsaOutcomes::default();
+    let threads = all_runs(&test.code, options.unroll, &mut found)?;
+    let mut search = Search {
+        test,
+        model,
+        options,
+        vocabulary: &vocabulary,
+        compiled: &compiled,
+        memory: Memory::default(),
+        found,
+        done: false,
+        ticks: 0,
+    };
+    let mut chosen: Vec<&Run> = Vec::with_capacity(threads.len());
+    search.combine(&threads, &mut chosen)?;
+    Ok(search.found)
+}
+
+/// Unfolds all threads until no new value turns up.
+fn all_runs(code: &Code, unroll: u8, found: &mut IsaOutcomes) -> Result<Vec<Vec<Run>>, IsaError> {
+    let mut domain = Domain::default();
+    let mut round = 0;
+    loop {
+        let mut threads = Vec::new();
+        let (mut next, mut writes) = (Domain::default(), 0);
+        for thread in &code.threads {
+            let runs = unfold(code, thread, &domain, unroll, MAX_RUNS);
+            if let Some(trouble) = runs.trouble {
+                return Err(IsaError::Program(trouble.to_owned()));
+            }
+            found.cut |= runs.cut;
+            let mut most = 0;
+            for run in &runs.runs {
+                let mut count = 0;
+                for event in run.events.iter().filter(|event| event.writes()) {
+                    count += 1;
+                    let values = next
+                        .entry(event.address)
+                        .or_insert_with(|| code.initial(event.address).into_iter().collect());
+                    if !values.contains(&event.written) {
+                        values.push(event.written);
+                    }
+                }
+                most = most.max(count);
+            }
+            writes += most;
+            threads.push(runs.runs);
+        }
+        round += 1;
+        for values in next.values_mut() {
+            values.sort_unstable();
+        }
+        if next == domain || round > writes + 1 {
+            return Ok(threads);
+        }
+        domain = next;
+    }
+}
+
+/// Returns the names that executions have, with the sets of some tags.
+pub(crate) fn vocabulary(tags: &[String]) -> Vocabulary {
+    let mut found = Vocabulary::default();
+    for name in RELATIONS {
+        let stage = match name {
+            "rf" => Stage::ReadsFrom,
+            "co" => Stage::Coherence,
+            _ => Stage::Events,
+        };
+        found.add(name, false, stage);
+    }
+    for name in SETS {
+        found.add(name, true, if name == "FW" { Stage::Coherence } else { Stage::Events });
+    }
+    for tag in tags {
+        found.add(tag, true, Stage::Events);
+    }
+    found
+}
+
+const RELATIONS: [&str; 26] = [
+    "po",
+    "loc",
+    "int",
+    "ext",
+    "id",
+    "rf",
+    "co",
+    "co0",
+    "addr",
+    "data",
+    "ctrl",
+    "rmw",
+    "amo",
+    "lxsx",
+    "pick-addr-dep",
+    "pick-data-dep",
+    "pick-ctrl-dep",
+    "pick-basic-dep",
+    "iico_data",
+    "iico_ctrl",
+    "iico_order",
+    "same-instance",
+    "sm",
+    "si",
+    "rf-reg",
+    "asw",
+];
+
+const SETS: [&str; 32] = [
+    "R", "W", "M", "F", "IW", "FW", "Exp", "NExp", "B", "BCC", "PoD", "BR", "Rreg", "Wreg", "ADDR",
+    "DATA", "SPEC", "EXEC", "TTD", "Tag", "HU", "MMU", "PTE", "PTEV", "FAULT", "TLBI", "Instr",
+    "IC", "Imp", "T", "AF", "DB",
+];
+
+struct Search<'s> {
+    test: &'s IsaTest,
+    model: &'s CatModel,
+    options: &'s IsaOptions,
+    vocabulary: &'s Vocabulary,
+    compiled: &'s Compiled,
+    memory: Memory,
+    found: IsaOutcomes,
+    /// The condition is decided.
+    done: bool,
+    ticks: u32,
+}
+
+impl<'s> Search<'s> {
+    fn tick(&mut self) -> Result<(), IsaError> {
+        self.ticks += 1;
+        if self.ticks.is_multiple_of(256) && self.options.budget.check().is_err() {
+            return Err(IsaError::OutOfTime);
+        }
+        Ok(())
+    }
+
+    /// Chooses a run for each thread.
+    fn combine<'r>(
+        &mut self,
+        threads: &'r [Vec<Run>],
+        chosen: &mut Vec<&'r Run>,
+    ) -> Result<(), IsaError> {
+        if chosen.len() == threads.len() {
+            self.tick()?;
+            return self.candidate(chosen);
+        }
+        for run in &threads[chosen.len()] {
+            if self.done {
+                return Ok(());
+            }
+            chosen.push(run);
+            if self.is_justified(threads, chosen) {
+                self.combine(threads, chosen)?;
+            }
+            chosen.pop();
+        }
+        Ok(())
+    }
+
+    /// Returns whether each read of the chosen runs can still take its value from some write.
+    fn is_justified(&self, threads: &[Vec<Run>], chosen: &[&Run]) -> bool {
+        if chosen.len() < threads.len() {
+            return true;
+        }
+        chosen.iter().all(|run| {
+            run.events.iter().filter(|event| event.reads()).all(|read| {
+                self.test.code.initial(read.address) == Some(read.read)
+                    || chosen.iter().any(|other| {
+                        let supplies = |write: &Event| {
+                            write.writes()
+                                && write.address == read.address
+                                && write.written == read.read
+                        };
+                        other.events.iter().any(supplies)
+                    })
+            })
+        })
+    }
+
+    /// Searches the executions that consist of some runs.
+    fn candidate(&mut self, runs: &[&Run]) -> Result<(), IsaError> {
+        let skeleton = Skeleton::new(&self.test.code, runs);
+        let compiled = self.compiled;
+        match compiled {
+            Compiled::Plan(plan) => self.compiled(plan, &skeleton, runs),
+            Compiled::Interpreted => self.interpreted(&skeleton, runs),
+        }
+    }
+
+    fn compiled(
+        &mut self,
+        plan: &Plan,
+        skeleton: &Skeleton,
+        runs: &[&Run],
+    ) -> Result<(), IsaError> {
+        let shape = skeleton.shape;
+        plan.prepare(&mut self.memory, shape);
+        let (mut rf_at, mut co_at, mut fw_at) = (None, None, None);
+        for &(node, entry, _) in &plan.bases {
+            let name = self.vocabulary.entries[entry as usize].name.as_str();
+            let slot = node.0 as usize;
+            match name {
+                "rf" => rf_at = Some(slot),
+                "co" => co_at = Some(slot),
+                "FW" => fw_at = Some(slot),
+                _ => {
+                    let bits = skeleton.bits(name, &self.test.code, Locks::AreAccesses, &[]);
+                    self.memory.values[slot] = bits;
+                }
+            }
+        }
+        if !plan.run(&mut self.memory, Stage::Events) {
+            return Ok(());
+        }
+        let sources = skeleton.sources(Locks::AreAccesses);
+        let places = skeleton.written_places();
+        let mut choice = Choice {
+            plan,
+            runs,
+            rf_at,
+            co_at,
+            fw_at,
+            rf: shape.relation(),
+            co: shape.relation(),
+            source_of: vec![0; shape.events],
+        };
+        let product: f64 = sources.iter().map(|(_, writes)| writes.len() as f64).product();
+        let orders: f64 = places
+            .iter()
+            .map(|place| (1..place.len()).map(|n| n as f64).product::<f64>())
+            .product();
+        // The initial write comes first in any case.
+        for place in &places {
+            for &write in &place[1..] {
+                shape.relate(&mut choice.co, place[0], write);
+            }
+        }
+        let many = product > 4.0 || orders > 6.0;
+        self.choose_sources(skeleton, &mut choice, &sources, &places, 0, many, orders > 6.0)
+    }
+
+    #[expect(clippy::too_many_arguments)]
+    fn choose_sources(
+        &mut self,
+        skeleton: &Skeleton,
+        choice: &mut Choice<'_>,
+        sources: &[(usize, Vec<usize>)],
+        places: &[Vec<usize>],
+        at: usize,
+        early: bool,
+        early_orders: bool,
+    ) -> Result<(), IsaError> {
+        if self.done {
+            return Ok(());
+        }
+        let shape = skeleton.shape;
+        if at == sources.len() {
+            self.tick()?;
+            choice.write(&mut self.memory, skeleton, None);
+            if !choice.plan.run(&mut self.memory, Stage::ReadsFrom) {
+                return Ok(());
+            }
+            let mut last: Vec<usize> = Vec::with_capacity(places.len());
+            return self.choose_orders(skeleton, choice, places, &mut last, early_orders);
+        }
+        let (read, writes) = &sources[at];
+        for &write in writes {
+            shape.relate(&mut choice.rf, write, *read);
+            choice.source_of[*read] = write;
+            let mut possible = true;
+            if early && writes.len() > 1 && at + 1 < sources.len() {
+                choice.write(&mut self.memory, skeleton, None);
+                possible = choice.plan.run_early(&mut self.memory);
+            }
+            if possible {
+                self.choose_sources(
+                    skeleton,
+                    choice,
+                    sources,
+                    places,
+                    at + 1,
+                    early,
+                    early_orders,
+                )?;
+            }
+            choice.rf[write * shape.words + read / 64] &= !(1 << (read % 64));
+        }
+        Ok(())
+    }
+
+    fn choose_orders(
+        &mut self,
+        skeleton: &Skeleton,
+        choice: &mut Choice<'_>,
+        places: &[Vec<usize>],
+        last: &mut Vec<usize>,
+        early: bool,
+    ) -> Result<(), IsaError> {
+        if self.done {
+            return Ok(());
+        }
+        let at = last.len();
+        if at == places.len() {
+            self.tick()?;
+            let mut state = skeleton.final_state(self.test, choice.runs, last);
+            if !self.test.passes_filter(&state) {
+                return Ok(());
+            }
+            self.test.project(&mut state);
+            if !self.is_wanted(&state, choice.plan.has_flags()) {
+                return Ok(());
+            }
+            choice.write(&mut self.memory, skeleton, Some(last));
+            self.found.candidates += 1;
+            if choice.plan.run(&mut self.memory, Stage::Coherence) {
+                if choice.plan.has_flags() {
+                    let raised = choice.plan.raised(&mut self.memory);
+                    self.found.flags.extend(raised.iter().map(|name| name.to_string()));
+                }
+                self.record(state);
+            }
+            return Ok(());
+        }
+        let place = &places[at];
+        if !choice.plan.uses_coherence {
+            // No order is asked for, only which write is the last.
+            let from = usize::from(place.len() > 1);
+            for &write in &place[from..] {
+                last.push(write);
+                self.choose_orders(skeleton, choice, places, last, early)?;
+                last.pop();
+            }
+            return Ok(());
+        }
+        let kept = choice.co.clone();
+        let mut order: Vec<usize> = place[1..].to_vec();
+        let mut error = None;
+        permute(&mut order, 0, &mut |order| {
+            if error.is_some() || self.done {
+                return;
+            }
+            for (index, &from) in order.iter().enumerate() {
+                for &to in &order[index + 1..] {
+                    skeleton.shape.relate(&mut choice.co, from, to);
+                }
+            }
+            // The source of an atomic update's read comes before its write.
+            let is_late = |(index, &write): (usize, &usize)| {
+                let read = skeleton.pair_of(write);
+                read.is_some_and(|read| order[index + 1..].contains(&choice.source_of[read]))
+            };
+            let mut possible = !order.iter().enumerate().any(is_late);
+            if possible && early && order.len() > 1 && at + 1 < places.len() {
+                choice.write(&mut self.memory, skeleton, None);
+                possible = choice.plan.run_early(&mut self.memory);
+            }
+            if possible {
+                last.push(order.last().copied().unwrap_or(place[0]));
+                let result = self.choose_orders(skeleton, choice, places, last, early);
+                last.pop();
+                error = result.err();
+            }
+            choice.co.copy_from_slice(&kept);
+        });
+        error.map_or(Ok(()), Err)
+    }
+
+    /// Returns whether it matters that an execution with a state is allowed.
+    fn is_wanted(&self, state: &FinalState, has_flags: bool) -> bool {
+        if self.options.count || has_flags {
+            return true;
+        }
+        if self.options.condition_only {
+            let counts = match self.test.quantifier {
+                super::test::Asked::Forall => !self.test.satisfies(state),
+                _ => self.test.satisfies(state),
+            };
+            if !counts {
+                return false;
+            }
+        }
+        !self.found.states.contains(state)
+    }
+
+    fn record(&mut self, state: FinalState) {
+        if self.test.satisfies(&state) {
+            self.found.satisfying += 1;
+        } else {
+            self.found.violating += 1;
+        }
+        self.found.states.insert(state);
+        if self.options.condition_only {
+            self.done = true;
+        }
+    }
+
+    /// Runs the model's text on each execution.
+    fn interpreted(&mut self, skeleton: &Skeleton, runs: &[&Run]) -> Result<(), IsaError> {
+        let sources = skeleton.sources(Locks::AreApart);
+        if sources.iter().any(|(_, writes)| writes.is_empty()) {
+            return Ok(());
+        }
+        let places = skeleton.written_places();
+        let mut picked = vec![0; sources.len()];
+        loop {
+            let mut rf = skeleton.shape.relation();
+            for ((read, writes), &at) in sources.iter().zip(&picked) {
+                skeleton.shape.relate(&mut rf, writes[at], *read);
+            }
+            let mut lasts = vec![0; places.len()];
+            loop {
+                self.tick()?;
+                if self.done {
+                    return Ok(());
+                }
+                let last: Vec<usize> = places
+                    .iter()
+                    .zip(&lasts)
+                    .map(|(place, &at)| place[if place.len() > 1 { at + 1 } else { 0 }])
+                    .collect();
+                let mut state = skeleton.final_state(self.test, runs, &last);
+                let passes = self.test.passes_filter(&state);
+                self.test.project(&mut state);
+                if passes && self.is_wanted(&state, true) {
+                    let ground = OnBits {
+                        skeleton,
+                        code: &self.test.code,
+                        vocabulary: self.vocabulary,
+                        rf: &rf,
+                        last: &last,
+                    };
+                    self.found.candidates += 1;
+                    let (allowed, flags) = self
+                        .model
+                        .interpret(self.vocabulary, &ground, skeleton.shape)
+                        .map_err(IsaError::Model)?;
+                    if allowed {
+                        self.found
+                            .flags
+                            .extend(flags.iter().map(|name: &Arc<str>| name.to_string()));
+                        self.record(state);
+                    }
+                }
+                if !advance(&mut lasts, |at| places[at].len().max(2) - 1) {
+                    break;
+                }
+            }
+            if !advance(&mut picked, |at| sources[at].1.len()) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Counts up; `false` after the last number.
+fn advance(digits: &mut [usize], base: impl Fn(usize) -> usize) -> bool {
+    for (at, digit) in digits.iter_mut().enumerate() {
+        *digit += 1;
+        if *digit < base(at) {
+            return true;
+        }
+        *digit = 0;
+    }
+    false
+}
+
+/// Calls a function with every order of some events.
+fn permute(order: &mut [usize], from: usize, visit: &mut dyn FnMut(&[usize])) {
+    if from + 1 >= order.len() {
+        visit(order);
+        return;
+    }
+    for at in from..order.len() {
+        order.swap(from, at);
+        permute(order, from + 1, visit);
+        order.swap(from, at);
+    }
+}
+
+/// What has been chosen so far.
+struct Choice<'c> {
+    plan: &'c Plan,
+    runs: &'c [&'c Run],
+    rf_at: Option<usize>,
+    co_at: Option<usize>,
+    fw_at: Option<usize>,
+    rf: Bits,
+    co: Bits,
+    /// For each read its source.
+    source_of: Vec<usize>,
+}
+
+impl Choice<'_> {
+    /// Copies the choices to where the model finds them.
+    fn write(&self, memory: &mut Memory, skeleton: &Skeleton, last: Option<&[usize]>) {
+        if let Some(at) = self.rf_at {
+            memory.values[at].copy_from_slice(&self.rf);
+        }
+        if let Some(at) = self.co_at {
+            memory.values[at].copy_from_slice(&self.co);
+        }
+        if let (Some(at), Some(last)) = (self.fw_at, last) {
+            memory.values[at].fill(0);
+            for &write in last {
+                skeleton.shape.insert(&mut memory.values[at], write);
+            }
+        }
+    }
+}
+
+/// Whether spin locks are reads and writes, or events of their own as the kernel's `lock.cat` wants.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Locks {
+    AreAccesses,
+    AreApart,
+}
+
+/// The events of an execution, before reads have sources.
+struct Skeleton {
+    shape: Shape,
+    /// Initial writes first: thread `None`.
+    events: Vec<(Option<usize>, Event)>,
+    /// Index of each thread's first event.
+    starts: Vec<usize>,
+    /// Events that belong to spin locks.
+    lock_tags: u64,
+    addresses: Vec<i64>,
+}
+
+impl Skeleton {
+    fn new(code: &Code, runs: &[&Run]) -> Self {
+        let mut addresses: Vec<i64> = Vec::new();
+        for event in runs.iter().flat_map(|run| &run.events).filter(|event| event.located) {
+            if !addresses.contains(&event.address) {
+                addresses.push(event.address);
+            }
+        }
+        addresses.sort_unstable();
+        let initial = |&address: &i64| {
+            let event = Event {
+                kind: super::unfold::Kind::Write,
+                address,
+                read: 0,
+                written: code.initial(address).unwrap_or(0),
+                tags: 0,
+                instruction: 0,
+                address_from: Default::default(),
+                data_from: Default::default(),
+                control_from: Default::default(),
+                atomic_with: None,
+                exclusive_with: None,
+                located: true,
+                ordered: false,
+            };
+            (None, event)
+        };
+        let mut events: Vec<(Option<usize>, Event)> = addresses.iter().map(initial).collect();
+        let mut starts = Vec::new();
+        for (thread, run) in runs.iter().enumerate() {
+            starts.push(events.len());
+            events.extend(run.events.iter().map(|&event| (Some(thread), event)));
+        }
+        let lock_tags =
+            ["LKR", "LKW", "UL", "LF", "RL", "RU"].iter().map(|tag| code.tag(tag)).sum();
+        Skeleton { shape: Shape::new(events.len()), events, starts, lock_tags, addresses }
+    }
+
+    /// Returns for each read the writes that it may take its value from.
+    fn sources(&self, locks: Locks) -> Vec<(usize, Vec<usize>)> {
+        let mut found = Vec::new();
+        for (at, (_, read)) in self.events.iter().enumerate() {
+            if !read.reads() || (locks == Locks::AreApart && read.tags & self.lock_tags != 0) {
+                continue;
+            }
+            let supplies = |(index, (_, write)): (usize, &(Option<usize>, Event))| {
+                let fits = write.writes()
+                    && write.address == read.address
+                    && write.written == read.read
+                    && index != at
+                    && !self.is_pair(at, index);
+                fits.then_some(index)
+            };
+            found.push((at, self.events.iter().enumerate().filter_map(supplies).collect()));
+        }
+        // Reads with one source first: what they rule out is ruled out once.
+        found.sort_by_key(|(_, writes): &(usize, Vec<usize>)| writes.len().min(2));
+        found
+    }
+
+    /// Returns whether a write belongs to the same atomic instruction as a read: it cannot be the
+    /// read's source.
+    fn is_pair(&self, read: usize, write: usize) -> bool {
+        self.pair_of(write) == Some(read)
+    }
+
+    /// Returns the read of the atomic instruction that a write belongs to.
+    fn pair_of(&self, write: usize) -> Option<usize> {
+        let (thread, event) = &self.events[write];
+        Some(self.starts[(*thread)?] + usize::from(event.atomic_with?))
+    }
+
+    /// Returns the writes to each location, the initial one first.
+    fn written_places(&self) -> Vec<Vec<usize>> {
+        let place = |&address: &i64| {
+            let is_it = |(at, (_, event)): (usize, &(Option<usize>, Event))| {
+                (event.writes() && event.address == address).then_some(at)
+            };
+            self.events.iter().enumerate().filter_map(is_it).collect()
+        };
+        self.addresses.iter().map(place).collect()
+    }
+
+    /// Returns the final state, given the last write of each written location.
+    fn final_state(&self, test: &IsaTest, runs: &[&Run], last: &[usize]) -> FinalState {
+        let mut state = Vec::new();
+        for observed in &test.observed {
+            match observed.source {
+                Source::Register { thread, register } => {
+                    let value = runs[thread].registers[usize::from(register)];
+                    state.push(truncate(value, observed.bytes, observed.signed));
+                }
+                Source::Memory { address, count, step } => {
+                    for element in 0..count {
+                        let address = address + element as i64 * i64::from(step);
+                        let value = match self.addresses.binary_search(&address) {
+                            Ok(at) => self.events[last[at]].1.written,
+                            Err(_) => test.code.initial(address).unwrap_or(0),
+                        };
+                        state.push(truncate(value, observed.bytes, observed.signed));
+                    }
+                }
+            }
+        }
+        state
+    }
+
+    fn set(&self, member: impl Fn(Option<usize>, &Event) -> bool) -> Bits {
+        let mut bits = self.shape.set();
+        for (at, (thread, event)) in self.events.iter().enumerate() {
+            if member(*thread, event) {
+                self.shape.insert(&mut bits, at);
+            }
+        }
+        bits
+    }
+
+    fn relation(&self, related: impl Fn(usize, usize) -> bool) -> Bits {
+        let mut bits = self.shape.relation();
+        for from in 0..self.events.len() {
+            for to in 0..self.events.len() {
+                if related(from, to) {
+                    self.shape.relate(&mut bits, from, to);
+                }
+            }
+        }
+        bits
+    }
+
+    /// Relates the sources of each event to it.
+    fn dependency(&self, sources: impl Fn(&Event) -> u64) -> Bits {
+        let mut bits = self.shape.relation();
+        for (at, (thread, event)) in self.events.iter().enumerate() {
+            let Some(thread) = thread else { continue };
+            let mut left = sources(event);
+            while left != 0 {
+                let read = self.starts[*thread] + left.trailing_zeros() as usize;
+                left &= left - 1;
+                // Nothing depends on its own instruction.
+                if self.events[read].1.instruction != event.instruction {
+                    self.shape.relate(&mut bits, read, at);
+                }
+            }
+        }
+        bits
+    }
+
+    /// Computes a set or relation by its name.
+    fn bits(&self, name: &str, code: &Code, locks: Locks, last: &[usize]) -> Bits {
+        let shape = self.shape;
+        let apart = |event: &Event| locks == Locks::AreApart && event.tags & self.lock_tags != 0;
+        let thread = |at: usize| self.events[at].0;
+        let event = |at: usize| &self.events[at].1;
+        let partner = |amo: bool, lxsx: bool| {
+            let mut bits = shape.relation();
+            for (at, (thread, event)) in self.events.iter().enumerate() {
+                let Some(thread) = thread else { continue };
+                if apart(event) {
+                    continue;
+                }
+                let with = if amo { event.atomic_with } else { None };
+                let other = if lxsx { event.exclusive_with } else { None };
+                for read in with.into_iter().chain(other) {
+                    shape.relate(&mut bits, self.starts[*thread] + usize::from(read), at);
+                }
+            }
+            bits
+        };
+        match name {
+            "po" => self.relation(|a, b| {
+                thread(a).is_some()
+                    && thread(a) == thread(b)
+                    && event(a).instruction < event(b).instruction
+            }),
+            "loc" => self.relation(|a, b| {
+                event(a).located && event(b).located && event(a).address == event(b).address
+            }),
+            "int" => self.relation(|a, b| thread(a) == thread(b)),
+            "ext" => self.relation(|a, b| thread(a) != thread(b)),
+            "id" | "sm" | "si" => self.relation(|a, b| a == b),
+            "same-instance" => self.relation(|a, b| {
+                a == b
+                    || (thread(a).is_some()
+                        && thread(a) == thread(b)
+                        && event(a).instruction == event(b).instruction)
+            }),
+            "asw" => self.relation(|a, b| thread(a).is_none() && thread(b).is_some()),
+            "co0" => self.relation(|a, b| {
+                let same =
+                    event(a).writes() && event(b).writes() && event(a).address == event(b).address;
+                same && a != b
+                    && !(apart(event(a)) || apart(event(b)))
+                    && ((thread(a).is_none() && thread(b).is_some())
+                        || (last.contains(&b) && a != b))
+            }),
+            "addr" => self.dependency(|event| event.address_from.direct),
+            "data" => self.dependency(|event| event.data_from.direct),
+            "ctrl" => self.dependency(|event| event.control_from.direct),
+            "pick-addr-dep" => {
+                self.dependency(|event| event.address_from.direct | event.address_from.picked)
+            }
+            "pick-data-dep" => {
+                self.dependency(|event| event.data_from.direct | event.data_from.picked)
+            }
+            "pick-ctrl-dep" => {
+                self.dependency(|event| event.control_from.direct | event.control_from.picked)
+            }
+            "iico_order" => {
+                self.relation(|a, b| b == a + 1 && thread(b).is_some() && event(b).ordered)
+            }
+            "amo" => partner(true, false),
+            "lxsx" => partner(false, true),
+            "rmw" => partner(true, true),
+            "R" => self.set(|_, event| event.reads() && !apart(event)),
+            "W" => self.set(|_, event| event.writes() && !apart(event)),
+            "M" | "Exp" => self.set(|_, event| (event.reads() || event.writes()) && !apart(event)),
+            "F" => self.set(|_, event| event.kind == super::unfold::Kind::Fence),
+            "IW" => self.set(|thread, _| thread.is_none()),
+            "FW" => {
+                let mut bits = shape.set();
+                for &write in last {
+                    if !apart(event(write)) {
+                        shape.insert(&mut bits, write);
+                    }
+                }
+                bits
+            }
+            name => {
+                let tag = code.tag(name);
+                if tag != 0 {
+                    return self.set(|_, event| event.tags & tag != 0);
+                }
+                if RELATIONS.contains(&name) { shape.relation() } else { shape.set() }
+            }
+        }
+    }
+}
+
+/// An execution for models that are interpreted.
+struct OnBits<'e> {
+    skeleton: &'e Skeleton,
+    code: &'e Code,
+    vocabulary: &'e Vocabulary,
+    rf: &'e Bits,
+    last: &'e [usize],
+}
+
+impl Ground for OnBits<'_> {
+    fn bits(&self, entry: u32) -> Bits {
+        match self.vocabulary.entries[entry as usize].name.as_str() {
+            "rf" => self.rf.clone(),
+            name => self.skeleton.bits(name, self.code, Locks::AreApart, self.last),
+        }
+    }
+
+    fn values_differ(&self, a: usize, b: usize) -> bool {
+        let value = |at: usize| {
+            let event = &self.skeleton.events[at].1;
+            if event.writes() { event.written } else { event.read }
+        };
+        value(a) != value(b)
+    }
+}

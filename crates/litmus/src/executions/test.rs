@@ -1,0 +1,217 @@
+//! A test of some instruction set: its program, and what is asked of its final states.
+
+use super::code::{Code, truncate};
+
+/// A test in herd's format.
+#[derive(Clone, Debug)]
+pub struct IsaTest {
+    /// The language of the program.
+    pub language: Language,
+    /// Its name.
+    pub name: String,
+    pub(crate) code: Code,
+    /// What final states consist of.
+    pub(crate) observed: Vec<Observed>,
+    /// States that do not satisfy this are dropped.
+    pub(crate) filter: Option<Formula>,
+    /// How the proposition is asked about.
+    pub quantifier: Asked,
+    pub(crate) proposition: Formula,
+    /// The proposition as the file has it.
+    pub proposition_text: String,
+}
+
+/// A language of litmus tests.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Language {
+    /// x86, 32 bit.
+    X86,
+    /// x86, 64 bit.
+    X86_64,
+    /// ARMv8, 64 bit.
+    AArch64,
+    /// RISC-V.
+    RiscV,
+    /// Power.
+    Ppc,
+    /// C with the atomics of C11.
+    C,
+    /// C of the Linux kernel.
+    LinuxC,
+    /// herd's neutral language.
+    Lisa,
+}
+
+impl Language {
+    /// The word on a test's first line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Language::X86 => "X86",
+            Language::X86_64 => "X86_64",
+            Language::AArch64 => "AArch64",
+            Language::RiscV => "RISCV",
+            Language::Ppc => "PPC",
+            Language::C | Language::LinuxC => "C",
+            Language::Lisa => "LISA",
+        }
+    }
+}
+
+/// What a test asks about its proposition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Asked {
+    /// Whether some state satisfies it.
+    Exists,
+    /// Whether no state satisfies it.
+    NotExists,
+    /// Whether every state satisfies it.
+    Forall,
+}
+
+impl Asked {
+    /// The keyword.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Asked::Exists => "exists",
+            Asked::NotExists => "~exists",
+            Asked::Forall => "forall",
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    Register {
+        thread: usize,
+        register: u16,
+    },
+    /// So many elements from an address on, in steps of so many bytes.
+    Memory {
+        address: i64,
+        count: usize,
+        step: u8,
+    },
+}
+
+/// A register or location of final states.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Observed {
+    /// As herd names it: `0:X1`, `x`, `a[1]`.
+    pub(crate) name: String,
+    pub(crate) source: Source,
+    pub(crate) bytes: u8,
+    pub(crate) signed: bool,
+    pub(crate) is_array: bool,
+    /// Index of its first value in a state.
+    pub(crate) first: usize,
+    pub(crate) count: usize,
+    /// Whether states show it; a filter may ask for more.
+    pub(crate) visible: bool,
+}
+
+/// The values of everything observed, at the end of an execution.
+pub type FinalState = Vec<i64>;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Formula {
+    True,
+    False,
+    Not(Box<Formula>),
+    And(Box<Formula>, Box<Formula>),
+    Or(Box<Formula>, Box<Formula>),
+    Implies(Box<Formula>, Box<Formula>),
+    /// Something observed is equal to values.
+    Equal(usize, Vec<i64>),
+    /// Two things observed are equal.
+    Same(usize, usize),
+}
+
+impl IsaTest {
+    /// Names of what is observed, in the order of states.
+    pub fn observed_names(&self) -> impl Iterator<Item = &str> {
+        let visible = self.observed.iter().filter(|observed| observed.visible);
+        visible.map(|observed| observed.name.as_str())
+    }
+
+    /// Forgets what only the filter asks for.
+    pub(crate) fn project(&self, state: &mut FinalState) {
+        for observed in self.observed.iter().filter(|observed| !observed.visible) {
+            state[observed.first..observed.first + observed.count].fill(0);
+        }
+    }
+
+    /// Returns whether a state satisfies the proposition.
+    pub fn satisfies(&self, state: &FinalState) -> bool {
+        self.holds(&self.proposition, state)
+    }
+
+    pub(crate) fn passes_filter(&self, state: &FinalState) -> bool {
+        self.filter.as_ref().is_none_or(|filter| self.holds(filter, state))
+    }
+
+    pub(crate) fn holds(&self, formula: &Formula, state: &FinalState) -> bool {
+        match formula {
+            Formula::True => true,
+            Formula::False => false,
+            Formula::Not(inner) => !self.holds(inner, state),
+            Formula::And(a, b) => self.holds(a, state) && self.holds(b, state),
+            Formula::Or(a, b) => self.holds(a, state) || self.holds(b, state),
+            Formula::Implies(a, b) => !self.holds(a, state) || self.holds(b, state),
+            Formula::Equal(at, values) => {
+                let observed = &self.observed[*at];
+                values.len() == observed.count
+                    && values.iter().zip(&state[observed.first..]).all(|(&wanted, &value)| {
+                        truncate(wanted, observed.bytes, observed.signed) == value
+                    })
+            }
+            Formula::Same(a, b) => {
+                let (a, b) = (&self.observed[*a], &self.observed[*b]);
+                a.count == b.count
+                    && state[a.first..a.first + a.count] == state[b.first..b.first + b.count]
+            }
+        }
+    }
+
+    /// Returns how a value of a state is shown: a number, or the name of a location.
+    pub fn shown(&self, state: &FinalState) -> Vec<(&str, Shown)> {
+        let one = |observed: &Observed, value: i64| match self.code.address_name(value) {
+            Some(name) => Shown::Text(name),
+            None if observed.bytes == 8 && !observed.signed => {
+                Shown::Number(i128::from(value as u64))
+            }
+            None => Shown::Number(i128::from(value)),
+        };
+        let visible = self.observed.iter().filter(|observed| observed.visible);
+        visible
+            .map(|observed| {
+                let values = &state[observed.first..observed.first + observed.count];
+                let shown = if observed.is_array {
+                    let all: Vec<String> =
+                        values.iter().map(|&value| one(observed, value).to_string()).collect();
+                    Shown::Text(format!("{{{}}}", all.join(",")))
+                } else {
+                    one(observed, values[0])
+                };
+                (observed.name.as_str(), shown)
+            })
+            .collect()
+    }
+}
+
+/// A value as it is shown.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Shown {
+    /// A number.
+    Number(i128),
+    /// A location or an array.
+    Text(String),
+}
+
+impl std::fmt::Display for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Shown::Number(number) => write!(f, "{number}"),
+            Shown::Text(text) => f.write_str(text),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Tests of instruction sets and C under models on candidate executions.
+
+use std::path::{Path, PathBuf};
+
+use consistory_diagnostic::Style;
+use consistory_litmus::{
+    CatModel, CatSource, IsaOptions, IsaOutcomes, IsaTest, Language, find_isa_model, isa_model_ids,
+    isa_outcomes, read_isa_test,
+};
+use consistory_verdict::Budget;
+
+fn options() -> IsaOptions {
+    IsaOptions { unroll: 2, condition_only: false, count: false, budget: Budget::unlimited() }
+}
+
+fn corpus() -> Vec<(PathBuf, String, IsaTest)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/executions");
+    let mut tests = Vec::new();
+    for folder in std::fs::read_dir(root).unwrap() {
+        for file in std::fs::read_dir(folder.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let test = read(&text);
+            tests.push((path, text, test));
+        }
+    }
+    tests.sort_by(|a, b| a.0.cmp(&b.0));
+    tests
+}
+
+fn read(text: &str) -> IsaTest {
+    match read_isa_test("test.litmus", text) {
+        Ok(test) => test,
+        Err(diagnostics) => panic!("{}", diagnostics.render(Style::Plain)),
+    }
+}
+
+/// The models that speak of a test's language.
+fn models_of(path: &Path, test: &IsaTest) -> Vec<&'static str> {
+    let own: &[&str] = match test.language {
+        Language::X86 | Language::X86_64 => &["x86tso"],
+        Language::AArch64 => &["aarch64"],
+        Language::RiscV => &["riscv", "riscv-tso"],
+        Language::Ppc => &["power"],
+        Language::C | Language::LinuxC if path.to_string_lossy().contains("lkmm") => &["lkmm"],
+        Language::C | Language::LinuxC => &["rc11"],
+        Language::Lisa => &[],
+    };
+    isa_model_ids().filter(|id| *id == "sc" || own.contains(id)).collect()
+}
+
+fn is_reachable(test: &IsaTest, found: &IsaOutcomes) -> bool {
+    found.states.iter().any(|state| test.satisfies(state))
+}
+
+#[test]
+fn verdicts_are_as_expected() {
+    let mut wrong = String::new();
+    for (path, text, test) in corpus() {
+        let allowed = text
+            .lines()
+            .find_map(|line| line.strip_prefix("Allowed="))
+            .expect("each test has verdicts");
+        for id in models_of(&path, &test) {
+            let found = isa_outcomes(&test, &find_isa_model(id).unwrap(), &options()).unwrap();
+            let expected = allowed.split(',').any(|name| name == id);
+            assert!(!found.states.is_empty(), "{}: {id} allows nothing", path.display());
+            if is_reachable(&test, &found) != expected {
+                wrong += &format!("{}: {id}: expected {expected}\n", path.display());
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// A choice that matters to nothing makes a model be interpreted on each execution, with coherence
+/// orders from the model's own functions: an independent way to the same answers.
+#[test]
+fn compiled_and_interpreted_models_agree() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/litmus");
+    for (path, _, test) in corpus() {
+        // Locks are events of their own to an interpreted model.
+        if path.ends_with("lkmm/locks.litmus") {
+            continue;
+        }
+        for id in models_of(&path, &test) {
+            let file = if id == "sc" { "sc-executions".to_owned() } else { id.to_owned() };
+            let text = std::fs::read_to_string(folder.join(format!("{file}.cat"))).unwrap();
+            let text = text + "\nwith unused from {0, id}\n";
+            let source = CatSource { name: file, text };
+            let interpreted = CatModel::read(source, None, &[], &|_| None).unwrap();
+            let slow = isa_outcomes(&test, &interpreted, &options()).unwrap();
+            let fast = isa_outcomes(&test, &find_isa_model(id).unwrap(), &options()).unwrap();
+            assert_eq!(fast.states, slow.states, "{} {id}", path.display());
+            assert_eq!(fast.flags, slow.flags, "{} {id}", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_condition_alone_is_decided_the_same() {
+    for (path, _, test) in corpus() {
+        for id in models_of(&path, &test) {
+            let model = find_isa_model(id).unwrap();
+            let all = isa_outcomes(&test, &model, &options()).unwrap();
+            let only = IsaOptions { condition_only: true, ..options() };
+            let some = isa_outcomes(&test, &model, &only).unwrap();
+            assert_eq!(
+                is_reachable(&test, &all),
+                is_reachable(&test, &some),
+                "{} {id}",
+                path.display()
+            );
+            assert!(some.states.is_subset(&all.states));
+        }
+    }
+}
+
+/// What people write in cat: titles, both comments, functions, recursion, sets of sets, choices.
+#[test]
+fn the_language_of_models() {
+    let text = r#"
+RISCV "A model" // a comment
+# another (* and *) one
+include "cos.cat"
+procedure coherent(r) = acyclic r as loc-order end
+call coherent(po-loc | rf | co | fr)
+let twice(r, s) = (r ; s) | (s ; r)
+let rec f x = match x with || {} -> 0 || e ++ rest -> f rest end
+let none = f {}
+let fences = try fencerel(MFENCE) with 0
+let rec order = po | order ; order and other = emptyset
+let shown = if "weird" then 0 else order
+show shown as x, fences
+unshow other
+flag ~empty (twice(po, po) | fences) as two-steps
+acyclic (order | rf | co | fr) \ none as sc
+"#;
+    let source = CatSource { name: "model.cat".to_owned(), text: text.to_owned() };
+    let model = CatModel::read(source, None, &[], &|_| None).unwrap();
+    assert_eq!(model.title, "A model");
+    let sb = "RISCV SB\n{ 0:x6=x; 0:x8=y; 1:x6=y; 1:x8=x; }\n P0 | P1 ;\n ori x5,x0,1 | ori x5,x0,1 ;\n \
+              sw x5,0(x6) | sw x5,0(x6) ;\n lw x7,0(x8) | lw x7,0(x8) ;\nexists (0:x7=0 /\\ 1:x7=0)";
+    let found = isa_outcomes(&read(sb), &model, &options()).unwrap();
+    assert_eq!(found.states.len(), 3);
+    // Two accesses a thread: no two steps of program order.
+    assert!(found.flags.is_empty());
+}
+
+#[test]
+fn errors_have_places() {
+    let wrong = |text: &str| {
+        let source = CatSource { name: "m.cat".to_owned(), text: text.to_owned() };
+        let model = CatModel::read(source, None, &[], &|_| None);
+        model.err().map(|diagnostics| diagnostics.render(Style::Plain))
+    };
+    for text in [
+        "acyclic",
+        "let x = (po | rf",
+        "include \"nowhere.cat\"",
+        "(* open",
+        "let = po",
+        "acyclic po as",
+    ] {
+        let message = wrong(text).unwrap_or_else(|| panic!("{text} was read"));
+        assert!(message.contains("m.cat:1:"), "{message}");
+    }
+    let test = "AArch64 T\n{ 0:X1=x; }\n P0 ;\n LDR W0,[X1] ;\n FROB W0 ;\nexists (0:X0=0)";
+    let message = read_isa_test("t.litmus", test).unwrap_err().render(Style::Plain);
+    assert!(message.contains("t.litmus:5:2") && message.contains("FROB"), "{message}");
+}
+
+#[test]
+fn loops_are_cut_and_said_to_be() {
+    let text = "AArch64 spin\n{ 0:X1=x; 1:X1=x; }\n P0 | P1 ;\n L: | MOV W0,#1 ;\n LDR W0,[X1] | STR W0,[X1] ;\n \
+                CBZ W0,L | ;\nforall (0:X0=1)";
+    let test = read(text);
+    let found = isa_outcomes(&test, &find_isa_model("aarch64").unwrap(), &options()).unwrap();
+    assert!(found.cut);
+    assert!(found.states.iter().all(|state| test.satisfies(state)));
+}

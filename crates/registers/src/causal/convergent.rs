@@ -1,0 +1,593 @@
+//! CCM and wCCM: what all sessions' reads force together.
+//!
+//! CCM (Zennou et al., CAV 2019, section 3.2) puts the views of all sessions together, `hb = (union of
+//! all hb_o)+`, and asks that `po | wr | pww | rw[pww]` have no cycle, where `pww = (hb_WW | cf[hb])+`.
+//! Nothing of this is a fixpoint but the views ([`crate::causal::views`]), and each step is one look at every
+//! operation:
+//!
+//! 1. `hb` is built from the causal order and the pairs that the views force.
+//! 2. For each read of w, the latest writes w' of its key before it in `hb`: `cf(w', w)`.
+//! 3. For each write, the latest writes of its key before it in `hb` or `cf`: their readers come before
+//!    it (`rw`). Since `pww` is transitive, one step of it is enough: a reader is before the next write,
+//!    and that write before the ones after.
+//!
+//! Of the writes of a key only those are latest that are before no other of them, and of the readers
+//! only the last of each session.
+//!
+//! # Store buffers
+//! wCCM (section 4.1) has two layers ([`crate::store_order::layers`]), each with views, `hb` and `cf` of its own, and
+//! one `wpww`: the pairs of writes in `whb`, the transitive union of both, and `cf` of either layer
+//! by reads of another session. Among paths that end in a write `poloc` adds nothing to `ppo`, which keeps
+//! everything before a write; so `whb` is built as `ppo`, `wre` and the pairs of both layers. Then
+//! the layer of `poloc` is told the pairs of writes that `whb` orders.
+//!
+//! # Certificates
+//! A history that satisfies the model: the pairs that the views force, without those that follow
+//! from others. One that violates it: a shortest cycle, whose edges are unfolded into what they
+//! rest on.
+//!
+//! Cost: about operations times sessions.
+
+use crate::Judgement;
+use consistory_history::{History, KeyId, OpId};
+use consistory_order::{ChainOrder, Cyclic, Edge as OrderEdge, PathStep, Paths, topological_order};
+use consistory_verdict::{Budget, Certificate, Edge, Stopped, View};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::causal::views::{Forced, Incoming, Views};
+use crate::causal::{future_read, violation};
+use crate::reads_from::Source;
+use crate::reason::Reason;
+use crate::registers::{Registers, Segments};
+use crate::store_order::cyclic_from_the_start;
+use crate::store_order::latest::Latest;
+use crate::store_order::layers::{Layer, Memory, Names, layers};
+use crate::store_order::saturation::Readers;
+use crate::threads::{in_parallel, worthy};
+
+/// Steps of the search for a shortest cycle before it settles for the best so far.
+const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
+
+/// How many operations are looked at before the next look at the budget.
+const OPS_PER_BUDGET_CHECK: usize = 4_096;
+
+/// A model that puts the views of all sessions together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConvergentModel {
+    /// Convergent causal memory.
+    Ccm,
+    /// Weak convergent causal memory.
+    Wccm,
+}
+
+/// Decides a history whose `wr` is settled, as far as it is settled; `wr` is what a certificate of
+/// consistency lists as chosen.
+pub(crate) fn judge(
+    history: &History,
+    source: &[Source],
+    model: ConvergentModel,
+    jobs: usize,
+    budget: &Budget,
+    wr: &[(OpId, OpId)],
+) -> Result<Judgement, Stopped> {
+    let registers = &Registers::new(history, source);
+    if let Some(judgement) = future_read(registers) {
+        return Ok(judgement);
+    }
+    let memory = match model {
+        ConvergentModel::Ccm => Memory::Sequential,
+        ConvergentModel::Wccm => Memory::TotalStore,
+    };
+    let layers = match layers(registers, memory, budget)? {
+        Ok(layers) => layers,
+        Err(cyclic) => return Ok(cyclic_from_the_start(&cyclic)),
+    };
+    let mut seen = Vec::new();
+    for layer in layers.admit_all() {
+        seen.push(Seen::new(registers, layer, jobs, budget)?);
+    }
+    Convergent { registers, readers: Readers::new(registers), layers: seen }.judge(jobs, budget, wr)
+}
+
+/// Returns CCM's `hb`, unless it has a cycle.
+pub(crate) fn happens_before(
+    registers: &Registers<'_>,
+    layer: Layer,
+    jobs: usize,
+    budget: &Budget,
+) -> Result<Option<ChainOrder>, Stopped> {
+    let seen = [Seen::new(registers, layer, jobs, budget)?];
+    let edges = Edges::of(&seen, 0).edges;
+    Ok(ChainOrder::build(registers.chains(), edges).ok())
+}
+
+/// A layer with what its views force.
+struct Seen {
+    layer: Layer,
+    views: Vec<Forced>,
+    /// Where the pairs of each view start among all, and after the last where they end.
+    starts: Vec<u32>,
+}
+
+/// A step of a derivation: an edge of some relation.
+#[derive(Clone, Copy)]
+enum Why {
+    /// An edge that a layer has from the start.
+    Given(OrderEdge),
+    /// A pair that a layer's views force, by its number.
+    Forced(usize, u32),
+    /// A pair of writes in `whb`.
+    Union(OrderEdge),
+    /// A conflict that a layer's `hb` shows.
+    Conflict(usize, OrderEdge),
+    /// A read of what is overwritten.
+    Overwritten(OrderEdge),
+}
+
+/// The edges that must have no cycle, each kind in one run: given, forced, union, conflicts,
+/// overwritten.
+struct Edges {
+    edges: Vec<OrderEdge>,
+    /// Where each run ends, in the order in which runs were put in.
+    runs: Vec<(usize, Run)>,
+}
+
+#[derive(Clone, Copy)]
+enum Run {
+    Given,
+    Forced(usize),
+    Union,
+    Conflict(usize),
+    Overwritten,
+}
+
+impl Edges {
+    /// Starts with the edges of a layer and the pairs that its views force.
+    fn of(layers: &[Seen], at: usize) -> Self {
+        let mut edges = Edges { edges: Vec::new(), runs: Vec::new() };
+        edges.put(Run::Given, layers[at].layer.order.edges());
+        edges.put_forced(layers, at);
+        edges
+    }
+
+    fn put(&mut self, run: Run, edges: &[OrderEdge]) {
+        self.edges.extend(edges);
+        self.runs.push((self.edges.len(), run));
+    }
+
+    fn put_forced(&mut self, layers: &[Seen], at: usize) {
+        layers[at].views.iter().for_each(|view| self.edges.extend(&view.pairs));
+        self.runs.push((self.edges.len(), Run::Forced(at)));
+    }
+
+    fn why(&self, id: u32) -> Why {
+        let id = id as usize;
+        let at = self.runs.partition_point(|&(end, _)| end <= id);
+        let start = if at == 0 { 0 } else { self.runs[at - 1].0 };
+        let edge = self.edges[id];
+        match self.runs[at].1 {
+            Run::Given => Why::Given(edge),
+            Run::Forced(layer) => Why::Forced(layer, (id - start) as u32),
+            Run::Union => Why::Union(edge),
+            Run::Conflict(layer) => Why::Conflict(layer, edge),
+            Run::Overwritten => Why::Overwritten(edge),
+        }
+    }
+}
+
+impl Seen {
+    fn new(
+        registers: &Registers<'_>,
+        layer: Layer,
+        jobs: usize,
+        budget: &Budget,
+    ) -> Result<Self, Stopped> {
+        let history = registers.history;
+        let incoming = Incoming::new(&layer);
+        let chains = layer.order.chains();
+        // The chains that read, by session.
+        let mut reading: Vec<Vec<u32>> = vec![Vec::new(); history.session_count()];
+        for chain in 0..chains.len() as u32 {
+            let reads = |op: &u32| registers.source[*op as usize].get().is_some();
+            if let Some(&read) = chains.members(chain).iter().find(|op| reads(op)) {
+                reading[history.session_of(OpId(read)).index()].push(chain);
+            }
+        }
+        let views = in_parallel(reading.len(), worthy(registers.history, jobs), |session| {
+            budget.check()?;
+            let mut views = Views::new(registers, &layer, &incoming);
+            let forced = reading[session].iter().map(|&chain| views.saturate(chain));
+            Ok(forced.filter(|forced| !forced.pairs.is_empty()).collect::<Vec<Forced>>())
+        })?;
+        let views: Vec<Forced> = views.into_iter().flatten().collect();
+        let mut starts = vec![0];
+        for view in &views {
+            starts.push(starts[starts.len() - 1] + view.pairs.len() as u32);
+        }
+        let pairs = u64::from(starts[views.len()]);
+        budget.reserve(pairs * (size_of::<OrderEdge>() as u64 + 4 * chains.width() as u64))?;
+        Ok(Seen { layer, views, starts })
+    }
+}
+
+struct Convergent<'a> {
+    registers: &'a Registers<'a>,
+    readers: Readers,
+    layers: Vec<Seen>,
+}
+
+/// What is derived on top of `hb`.
+#[derive(Default)]
+struct Derived {
+    conflicts: Vec<OrderEdge>,
+    /// Latest writes before a write.
+    union: Vec<OrderEdge>,
+    overwritten: Vec<OrderEdge>,
+}
+
+impl Convergent<'_> {
+    fn judge(
+        &self,
+        jobs: usize,
+        budget: &Budget,
+        wr: &[(OpId, OpId)],
+    ) -> Result<Judgement, Stopped> {
+        let mut happens_before = Vec::new();
+        for at in 0..self.layers.len() {
+            match self.build(at, Edges::of(&self.layers, at)) {
+                Ok(order) => happens_before.push(order),
+                Err(judgement) => return Ok(judgement),
+            }
+        }
+        let buffered = self.layers.len() > 1;
+        let union = if buffered {
+            let mut edges = Edges::of(&self.layers, 0);
+            edges.put_forced(&self.layers, 1);
+            match self.build(0, edges) {
+                Ok(order) => Some(order),
+                Err(judgement) => return Ok(judgement),
+            }
+        } else {
+            None
+        };
+        let union = union.as_ref().unwrap_or(&happens_before[0]);
+        let mut conflicts = Vec::new();
+        for (at, order) in happens_before.iter().enumerate() {
+            let look = |latest: &mut LatestLook<'_>, op, derived: &mut Derived| {
+                self.look_at_read(latest, op, derived);
+            };
+            let derived = self.look(at, order, jobs, budget, look)?;
+            conflicts.push(derived.conflicts);
+        }
+        let look = |latest: &mut LatestLook<'_>, op, derived: &mut Derived| {
+            self.look_at_write(latest, op, derived);
+        };
+        let mut derived = self.look(0, union, jobs, budget, look)?;
+        for conflict in conflicts.iter().flatten() {
+            let OrderEdge { from, to, reason } = *conflict;
+            self.put_readers_before(from, to, Some(reason), &mut derived.overwritten);
+        }
+        for at in 0..self.layers.len() {
+            budget.check()?;
+            let mut edges = Edges::of(&self.layers, at);
+            match at {
+                0 if buffered => edges.put_forced(&self.layers, 1),
+                0 => {}
+                _ => edges.put(Run::Union, &derived.union),
+            }
+            for (at, conflicts) in conflicts.iter().enumerate() {
+                edges.put(Run::Conflict(at), conflicts);
+            }
+            edges.put(Run::Overwritten, &derived.overwritten);
+            if topological_order(self.chains(at), &edges.edges).is_none() {
+                return Ok(self.explain(at, &edges, &happens_before));
+            }
+        }
+        let views = (0..self.layers.len()).flat_map(|at| self.certificate(at)).collect();
+        Ok(Judgement::Consistent(Certificate::Views { views, wr: wr.to_vec() }))
+    }
+
+    fn chains(&self, at: usize) -> &consistory_order::Chains {
+        self.layers[at].layer.order.chains()
+    }
+
+    /// Builds an order, or explains why there is none.
+    fn build(&self, at: usize, edges: Edges) -> Result<ChainOrder, Judgement> {
+        let Edges { edges, runs } = edges;
+        ChainOrder::build(self.chains(at).clone(), edges).map_err(|cyclic| {
+            let Cyclic { edges, .. } = *cyclic;
+            self.explain(at, &Edges { edges, runs }, &[])
+        })
+    }
+
+    /// Looks at every operation.
+    fn look(
+        &self,
+        at: usize,
+        order: &ChainOrder,
+        jobs: usize,
+        budget: &Budget,
+        look: impl Fn(&mut LatestLook<'_>, u32, &mut Derived) + Sync,
+    ) -> Result<Derived, Stopped> {
+        let size = self.registers.history.len();
+        let layer = &self.layers[at].layer;
+        // No shorter than what is set up for each.
+        let length = OPS_PER_BUDGET_CHECK.max(layer.segments.len());
+        let pieces =
+            in_parallel(size.div_ceil(length), worthy(self.registers.history, jobs), |chunk| {
+                budget.check()?;
+                let keys = self.registers.history.key_count();
+                let latest = Latest::new(order.chains(), &layer.segments, keys);
+                let mut latest = LatestLook { order, segments: &layer.segments, latest };
+                let mut derived = Derived::default();
+                for op in chunk * length..((chunk + 1) * length).min(size) {
+                    look(&mut latest, op as u32, &mut derived);
+                }
+                Ok(derived)
+            })?;
+        let mut all = Derived::default();
+        for piece in pieces {
+            all.conflicts.extend(piece.conflicts);
+            all.union.extend(piece.union);
+            all.overwritten.extend(piece.overwritten);
+        }
+        Ok(all)
+    }
+
+    /// Puts the latest writes before a read before the one that it reads from.
+    fn look_at_read(&self, latest: &mut LatestLook<'_>, read: u32, derived: &mut Derived) {
+        let history = self.registers.history;
+        let Some(source) = self.registers.source[read as usize].get() else { return };
+        // What is before a read of the initial value closes a cycle anyway.
+        if history.is_initial(source)
+            || (self.layers.len() > 1
+                && history.session_of(source) == history.session_of(OpId(read)))
+        {
+            return;
+        }
+        let order = latest.order;
+        for &write in latest.find(self.registers.read_key(read), read) {
+            if write != source.0 && !order.before(write, source.0) {
+                derived.conflicts.push(OrderEdge { from: write, to: source.0, reason: read });
+            }
+        }
+    }
+
+    /// Puts the readers of the latest writes before a write before it.
+    fn look_at_write(&self, latest: &mut LatestLook<'_>, write: u32, derived: &mut Derived) {
+        let Some(key) = self.registers.written_key(write) else { return };
+        let found = latest.find(key, write);
+        for &overwritten in found {
+            self.put_readers_before(overwritten, write, None, &mut derived.overwritten);
+            if self.layers.len() > 1 {
+                let (from, to) = (overwritten, write);
+                derived.union.push(OrderEdge { from, to, reason: from });
+            }
+        }
+        // The initial write is before every write; what follows another write follows.
+        if found.is_empty() {
+            let initial = self.registers.history.initial_write(key);
+            self.put_readers_before(initial.0, write, None, &mut derived.overwritten);
+        }
+    }
+
+    /// Puts the readers of a write before the next one; the reason is the read that shows the
+    /// conflict of the two, or else the reader itself.
+    fn put_readers_before(
+        &self,
+        overwritten: u32,
+        write: u32,
+        conflict: Option<u32>,
+        edges: &mut Vec<OrderEdge>,
+    ) {
+        let readers = self.readers.of(overwritten).filter(|&read| read != write);
+        edges.extend(readers.map(|read| {
+            let reason = conflict.unwrap_or(read);
+            OrderEdge { from: read, to: write, reason }
+        }));
+    }
+
+    /// Returns the pairs of a layer's views that do not follow from others, and those that the view
+    /// itself needs.
+    fn certificate(&self, at: usize) -> Vec<View> {
+        let Seen { layer, views, .. } = &self.layers[at];
+        let history = self.registers.history;
+        let mut listed: FxHashSet<(u32, u32)> = FxHashSet::default();
+        let mut certificate: Vec<View> = Vec::new();
+        for view in views {
+            let own = layer.order.chains().members(view.chain)[0];
+            let session = history.session_of(OpId(own));
+            if certificate.last().is_none_or(|last| last.session != session) {
+                let relation = layer.names.run.into();
+                certificate.push(View { session, relation, pairs: Vec::new() });
+            }
+            let pairs = &mut certificate.last_mut().expect("one was pushed").pairs;
+            for (pair, &sinks) in view.pairs.iter().zip(&view.sinks) {
+                let is_new = listed.insert((pair.from, pair.to));
+                if sinks || is_new {
+                    pairs.push((OpId(pair.from), OpId(pair.to)));
+                }
+            }
+        }
+        certificate.retain(|view| !view.pairs.is_empty());
+        certificate
+    }
+
+    /// Returns a shortest cycle, every edge derived.
+    fn explain(&self, at: usize, edges: &Edges, happens_before: &[ChainOrder]) -> Judgement {
+        let cycle = Paths::new(self.chains(at), &edges.edges)
+            .shortest_cycle(CYCLE_SEARCH_STEPS)
+            .expect("what has no topological order has a cycle");
+        let mut proof = ConvergentProof { of: self, happens_before, shown: FxHashSet::default() };
+        let cycle = cycle.into_iter().map(|step| proof.step(at, step, edges)).collect();
+        let pattern = match self.layers.len() {
+            1 => "CyclicPWW",
+            _ => self.layers[at].layer.names.cycle,
+        };
+        violation(pattern, cycle, None)
+    }
+}
+
+/// Returns an edge that a layer has from the start.
+fn given_edge(edge: OrderEdge, names: &Names) -> Edge {
+    let relation = match Reason::of(&edge) {
+        Reason::Ppo => names.run,
+        Reason::Wr => names.wr,
+        _ => unreachable!("nothing is derived from the start"),
+    };
+    Edge::given(OpId(edge.from), OpId(edge.to), relation)
+}
+
+/// A look at the latest writes of an order.
+struct LatestLook<'a> {
+    order: &'a ChainOrder,
+    segments: &'a Segments,
+    latest: Latest,
+}
+
+impl LatestLook<'_> {
+    /// Returns the latest writes of a key before an operation.
+    fn find(&mut self, key: KeyId, op: u32) -> &[u32] {
+        self.latest.find(self.order, self.segments, key, op)
+    }
+}
+
+/// Writes out derivations.
+struct ConvergentProof<'a> {
+    of: &'a Convergent<'a>,
+    /// The `hb` of each layer, if they have no cycle.
+    happens_before: &'a [ChainOrder],
+    /// The forced pairs, by layer and number, that are written out already.
+    shown: FxHashSet<(usize, u32)>,
+}
+
+impl ConvergentProof<'_> {
+    /// Returns a step of a path over some edges in the chains of a layer.
+    fn step(&mut self, at: usize, step: PathStep, edges: &Edges) -> Edge {
+        let names = self.of.layers[at].layer.names;
+        match step {
+            PathStep::Run { from, to } => Edge::given(OpId(from), OpId(to), names.run),
+            PathStep::Edge(id) => self.edge(at, edges.why(id)),
+        }
+    }
+
+    fn edge(&mut self, at: usize, why: Why) -> Edge {
+        let names = self.of.layers[at].layer.names;
+        match why {
+            Why::Given(edge) => given_edge(edge, names),
+            Why::Forced(layer, id) => self.forced(layer, id),
+            Why::Union(edge) => {
+                let because = self.union_path(edge.from, edge.to);
+                Edge::derived(OpId(edge.from), OpId(edge.to), "ww", because)
+            }
+            Why::Conflict(layer, edge) => self.conflict(layer, edge),
+            Why::Overwritten(edge) => self.overwritten(at, edge),
+        }
+    }
+
+    /// Returns a pair that a view forces, resting on the causal order and on older pairs of the view.
+    ///
+    /// Several reads may force a pair, the later ones by way of the pair itself. So a pair is
+    /// derived as it was when it was found first, and never rests on itself.
+    fn forced(&mut self, layer: usize, id: u32) -> Edge {
+        let Seen { layer: Layer { order, names, .. }, views, starts } = &self.of.layers[layer];
+        let relation = names.forced;
+        let view = starts.partition_point(|&start| start <= id) - 1;
+        let (start, pairs) = (starts[view], &views[view].pairs);
+        let mut first: FxHashMap<(u32, u32), usize> = FxHashMap::default();
+        for (place, pair) in pairs.iter().enumerate() {
+            first.entry((pair.from, pair.to)).or_insert(place);
+        }
+        let first = |pair: OrderEdge| first[&(pair.from, pair.to)];
+        let pair = pairs[(id - start) as usize];
+        let id = start + first(pair) as u32;
+        if !self.shown.insert((layer, id)) {
+            return Edge::derived(OpId(pair.from), OpId(pair.to), relation, Vec::new());
+        }
+        let given = order.edges().len();
+        let mut edges = order.edges().to_vec();
+        edges.extend(pairs);
+        // A proof may be as deep as the view is long.
+        let open = |place: usize| {
+            let pair = pairs[place];
+            let causal = order.before(pair.from, pair.reason);
+            let known = if causal { given } else { given + place };
+            let steps = Paths::new(order.chains(), &edges[..known])
+                .shortest_path(pair.from, pair.reason, usize::MAX)
+                .expect("a pair is forced by what was found before it");
+            (pair, steps.into_iter(), Vec::new())
+        };
+        let mut around = vec![open((id - start) as usize)];
+        loop {
+            let (pair, steps, because) = around.last_mut().expect("the outermost returns");
+            match steps.next() {
+                Some(PathStep::Edge(edge)) if edge as usize >= given => {
+                    let place = first(edges[edge as usize]);
+                    if self.shown.insert((layer, start + place as u32)) {
+                        around.push(open(place));
+                    } else {
+                        let (from, to) = (OpId(pairs[place].from), OpId(pairs[place].to));
+                        because.push(Edge::derived(from, to, relation, Vec::new()));
+                    }
+                }
+                Some(PathStep::Edge(edge)) => because.push(given_edge(edges[edge as usize], names)),
+                Some(PathStep::Run { from, to }) => {
+                    because.push(Edge::given(OpId(from), OpId(to), names.run));
+                }
+                None => {
+                    let (from, to) = (OpId(pair.from), OpId(pair.to));
+                    because.push(Edge::given(to, OpId(pair.reason), "wr"));
+                    let edge = Edge::derived(from, to, relation, std::mem::take(because));
+                    around.pop();
+                    match around.last_mut() {
+                        Some((_, _, because)) => because.push(edge),
+                        None => return edge,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns a write before another because a read had it before it in `hb`.
+    fn conflict(&mut self, layer: usize, edge: OrderEdge) -> Edge {
+        let edges = Edges::of(&self.of.layers, layer);
+        let mut because = self.path(layer, edge.from, edge.reason, &edges);
+        because.push(Edge::given(OpId(edge.to), OpId(edge.reason), "wr"));
+        Edge::derived(OpId(edge.from), OpId(edge.to), "cf", because)
+    }
+
+    /// Returns a read before a write that overwrites what it read.
+    fn overwritten(&mut self, at: usize, edge: OrderEdge) -> Edge {
+        let registers = self.of.registers;
+        let source = registers.source[edge.from as usize].get().expect("it starts at a read");
+        let mut because = vec![Edge::given(source, OpId(edge.from), "wr")];
+        if registers.history.is_initial(source) {
+            let initial = self.of.layers[at].layer.names.initial;
+            because.push(Edge::given(source, OpId(edge.to), initial));
+        } else if edge.reason == edge.from {
+            because.extend(self.union_path(source.0, edge.to));
+        } else {
+            let shows = |order: &ChainOrder| order.before(source.0, edge.reason);
+            let layer = self.happens_before.iter().position(shows);
+            let layer = layer.expect("one of the layers shows the conflict");
+            because.push(self.conflict(layer, OrderEdge { from: source.0, ..edge }));
+        }
+        Edge::derived(OpId(edge.from), OpId(edge.to), "rw", because)
+    }
+
+    /// Returns a path in the union of the layers' `hb`.
+    fn union_path(&mut self, from: u32, to: u32) -> Vec<Edge> {
+        let mut edges = Edges::of(&self.of.layers, 0);
+        if self.of.layers.len() > 1 {
+            edges.put_forced(&self.of.layers, 1);
+        }
+        self.path(0, from, to, &edges)
+    }
+
+    fn path(&mut self, at: usize, from: u32, to: u32, edges: &Edges) -> Vec<Edge> {
+        let steps = Paths::new(self.of.chains(at), &edges.edges)
+            .shortest_path(from, to, usize::MAX)
+            .expect("what is derived has a path");
+        steps.into_iter().map(|step| self.step(at, step, edges)).collect()
+    }
+}

@@ -1,0 +1,300 @@
+//! CC, CCv and CM of a history whose `wr` is settled, as far as it is settled.
+//!
+//! The three models share a sweep along all operations ([`crate::causal::sweep`]), which decides CC. CCv
+//! mostly needs no more than to line the operations up anew; CM, and explanations, need the causal
+//! order with all its clocks ([`crate::causal::order`]), which is built when it is first asked for. With a partial `wr` a violation stands whatever the rest of `wr`
+//! is, because every relation here only grows with `wr`; that is what lets
+//! [`crate::repeated_values::choices`] cut a branch short.
+//!
+//! # Soundness and completeness
+//! The verdicts are exact for the definitions in `models/` (compared with the reference evaluator
+//! on every small history and on random ones). Bad patterns are named after Bouajjani et al.
+//! (POPL 2017) and Zennou's thesis; a history may hold several, and the one that is reported is the
+//! first that applies in the order of the thesis's table.
+
+pub(crate) mod convergent;
+pub(crate) mod memory;
+pub(crate) mod order;
+pub(crate) mod sweep;
+pub(crate) mod views;
+
+use std::cell::OnceCell;
+
+use crate::Judgement;
+use consistory_history::{History, OpId};
+use consistory_order::{Edge as OrderEdge, PathStep, Paths, topological_order};
+use consistory_verdict::{Budget, Certificate, Edge, Stopped};
+
+use crate::causal::memory::Scope;
+use crate::causal::order::CausalOrder;
+use crate::causal::sweep::{Arbitration, Look, Overwritten, Swept, sweep};
+use crate::reads_from::Source;
+use crate::reason::Reason;
+use crate::registers::Registers;
+
+/// Steps of the search for a shortest cycle before it settles for the best so far.
+const CYCLE_SEARCH_STEPS: u64 = 20_000_000;
+
+/// How many overwriters of a session are tried for one bad read.
+const TRIED_OVERWRITERS: usize = 32;
+
+/// Up to how many operations an explanation looks at all conflicts instead of the last per session.
+const EXPLAIN_ALL_MAX_OPS: usize = 2_000;
+
+/// A causal model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CausalModel {
+    /// Weak causal consistency.
+    Cc,
+    /// Causal convergence.
+    Ccv,
+    /// Causal memory.
+    Cm,
+}
+
+/// A history prepared for the causal models.
+pub(crate) struct Causal<'h> {
+    registers: Registers<'h>,
+    jobs: usize,
+    budget: &'h Budget,
+    state: State,
+    order: OnceCell<CausalOrder>,
+}
+
+enum State {
+    /// No causal model can hold.
+    Refuted(Judgement),
+    /// CC holds.
+    Swept(Box<Swept>),
+}
+
+impl<'h> Causal<'h> {
+    /// Sweeps along the operations; for CC alone it is enough to look between.
+    pub(crate) fn prepare(
+        history: &'h History,
+        source: &'h [Source],
+        look: Look,
+        jobs: usize,
+        budget: &'h Budget,
+    ) -> Result<Self, Stopped> {
+        let registers = Registers::new(history, source);
+        let state = match sweep(&registers, look, budget)? {
+            // A read of the future is a cycle that has a name of its own.
+            None => {
+                State::Refuted(future_read(&registers).unwrap_or_else(|| cyclic_co(&registers)))
+            }
+            Some(swept) if swept.overwritten.is_empty() => State::Swept(Box::new(swept)),
+            Some(swept) => {
+                let order = CausalOrder::build(&registers, budget)?;
+                State::Refuted(overwritten(&registers, &order, &swept.overwritten))
+            }
+        };
+        Ok(Causal { registers, jobs, budget, state, order: OnceCell::new() })
+    }
+
+    /// Decides a model; `wr` is what a certificate of consistency lists as chosen.
+    pub(crate) fn judge(
+        &self,
+        model: CausalModel,
+        scope: Scope,
+        wr: &[(OpId, OpId)],
+    ) -> Result<Judgement, Stopped> {
+        let swept = match &self.state {
+            State::Refuted(judgement) => return Ok(judgement.clone()),
+            State::Swept(swept) => swept,
+        };
+        self.budget.check()?;
+        match model {
+            CausalModel::Cc => Ok(self.consistent_by(&swept.line, wr)),
+            CausalModel::Ccv => match self.arbitration(swept)? {
+                Some(arbitration) => Ok(self.consistent_by(&arbitration, wr)),
+                None => self.cyclic_cf(),
+            },
+            CausalModel::Cm => {
+                // The arbitration order agrees with most of what CM asks for, if there is one.
+                let arbitration = self.arbitration(swept)?;
+                let order = self.order()?;
+                let memory = memory::CausalMemory {
+                    registers: &self.registers,
+                    order: &order.order,
+                    conflicts: &order.conflicts(&self.registers, self.jobs, self.budget)?,
+                    base: arbitration.as_deref().unwrap_or(&swept.line),
+                    scope,
+                };
+                memory.judge(self.jobs, self.budget, wr)
+            }
+        }
+    }
+
+    /// Returns the causal order.
+    fn order(&self) -> Result<&CausalOrder, Stopped> {
+        if let Some(order) = self.order.get() {
+            return Ok(order);
+        }
+        let order = CausalOrder::build(&self.registers, self.budget)?;
+        Ok(self.order.get_or_init(|| order))
+    }
+
+    fn consistent_by(&self, order: &[u32], wr: &[(OpId, OpId)]) -> Judgement {
+        let order = order.iter().filter(|&&op| self.registers.counts(op)).map(|&op| OpId(op));
+        Judgement::Consistent(Certificate::Order { order: order.collect(), wr: wr.to_vec() })
+    }
+
+    /// Orders all operations so that `po`, `wr` and `cf` go forward, if that is possible.
+    fn arbitration(&self, swept: &Swept) -> Result<Option<Vec<u32>>, Stopped> {
+        match swept.arbitration(&self.registers) {
+            Arbitration::Order(order) => Ok(Some(order)),
+            Arbitration::Cyclic => Ok(None),
+            Arbitration::Open => {
+                let edges = self.cf_edges()?;
+                Ok(topological_order(self.order()?.order.chains(), &edges))
+            }
+        }
+    }
+
+    /// Returns the edges of `wr`, then those of `cf` between concurrent writes.
+    fn cf_edges(&self) -> Result<Vec<OrderEdge>, Stopped> {
+        let order = self.order()?;
+        let mut edges = order.order.edges().to_vec();
+        let conflicts = order.conflicts(&self.registers, self.jobs, self.budget)?;
+        edges.extend(conflicts.iter().flatten());
+        Ok(edges)
+    }
+
+    /// Explains why there is no arbitration order.
+    fn cyclic_cf(&self) -> Result<Judgement, Stopped> {
+        let order = self.order()?;
+        let chains = order.order.chains();
+        let mut edges = self.cf_edges()?;
+        if self.registers.history.len() <= EXPLAIN_ALL_MAX_OPS {
+            self.add_all_conflicts(order, &mut edges);
+        }
+        let given = order.order.edges().len();
+        let cycle = Paths::new(chains, &edges)
+            .shortest_cycle(CYCLE_SEARCH_STEPS)
+            .expect("what has no topological order has a cycle");
+        let mut causes = Paths::new(chains, &edges[..given]);
+        let cycle = cycle
+            .into_iter()
+            .map(|step| match step {
+                PathStep::Edge(id) if id as usize >= given => {
+                    let edge = edges[id as usize];
+                    let seen = causes
+                        .shortest_path(edge.from, edge.reason, usize::MAX)
+                        .expect("a conflict's write is causally before its read");
+                    let mut because = co_edges(seen, &edges);
+                    because.push(Edge::given(OpId(edge.to), OpId(edge.reason), "wr"));
+                    Edge::derived(OpId(edge.from), OpId(edge.to), "cf", because)
+                }
+                step => co_edge(step, &edges),
+            })
+            .collect();
+        Ok(violation("CyclicCF", cycle, None))
+    }
+
+    /// Adds the conflicts of all earlier writes of each session, which shorten cycles.
+    fn add_all_conflicts(&self, order: &CausalOrder, edges: &mut Vec<OrderEdge>) {
+        let given = order.order.edges().len();
+        for at in given..edges.len() {
+            let edge = edges[at];
+            let key = self.registers.read_key(edge.reason);
+            let session = order.order.chains().chain_of(edge.from);
+            let segments = self.registers.segments(key);
+            let segment = segments.iter().find(|s| s.chain == session);
+            for &write in segment.map_or(&[][..], |s| self.registers.writes(*s)) {
+                if write < edge.from && !order.order.before(write, edge.to) {
+                    edges.push(OrderEdge { from: write, ..edge });
+                }
+            }
+        }
+    }
+}
+
+/// Finds a read of a write that follows it in its own session; a shortest such span.
+pub(crate) fn future_read(registers: &Registers<'_>) -> Option<Judgement> {
+    let history = registers.history;
+    let (read, write) = history
+        .sessions()
+        .flat_map(|session| {
+            let ops = history.session_ops(session);
+            let end = history.op_at(session, ops.len() as u32);
+            ops.filter_map(move |read| {
+                let write = registers.source[read.index()].get()?;
+                (read < write && write < end).then_some((read, write))
+            })
+        })
+        .min_by_key(|&(read, write)| write.0 - read.0)?;
+    let edges = vec![Edge::given(read, write, "po"), Edge::given(write, read, "wr")];
+    Some(violation("FutureRead", edges, None))
+}
+
+fn cyclic_co(registers: &Registers<'_>) -> Judgement {
+    let edges = registers.wr_edges();
+    let cycle = Paths::new(&registers.chains(), &edges)
+        .shortest_cycle(CYCLE_SEARCH_STEPS)
+        .expect("what has no topological order has a cycle");
+    violation("CyclicCO", co_edges(cycle, &edges), None)
+}
+
+/// Explains the bad read with the shortest cycle: the overwriter reaches the read, and the read
+/// comes before the overwriter.
+fn overwritten(registers: &Registers<'_>, order: &CausalOrder, bad: &[Overwritten]) -> Judgement {
+    let order = &order.order;
+    let mut paths = Paths::new(order.chains(), order.edges());
+    let mut best: Option<(Vec<PathStep>, Overwritten)> = None;
+    for &read in bad {
+        let session = order.chains().chain_of(read.overwriter);
+        let segments = registers.segments(registers.read_key(read.read));
+        let segment = segments.iter().find(|s| s.chain == session);
+        let earlier = segment.map_or(&[][..], |s| registers.writes(*s)).iter().rev();
+        let overwriters = earlier
+            .filter(|&&write| write <= read.overwriter)
+            .take_while(|&&write| {
+                registers.history.is_initial(read.source) || order.before(read.source.0, write)
+            })
+            .take(TRIED_OVERWRITERS);
+        for &overwriter in overwriters {
+            let bound = best.as_ref().map_or(usize::MAX, |(path, _)| path.len() - 1);
+            if let Some(path) = paths.shortest_path(overwriter, read.read, bound) {
+                best = Some((path, Overwritten { overwriter, ..read }));
+            }
+        }
+    }
+    let (path, bad) = best.expect("an overwriter is causally before the read");
+    let (read, overwriter) = (OpId(bad.read), OpId(bad.overwriter));
+    let mut because = vec![Edge::given(bad.source, read, "wr")];
+    let pattern = if registers.history.is_initial(bad.source) {
+        because.push(Edge::given(bad.source, overwriter, "po"));
+        "WriteCOInitRead"
+    } else {
+        let path = paths
+            .shortest_path(bad.source.0, bad.overwriter, usize::MAX)
+            .expect("the source is causally before what overwrites it");
+        because.extend(co_edges(path, order.edges()));
+        "WriteCORead"
+    };
+    let mut cycle = co_edges(path, order.edges());
+    cycle.push(Edge::derived(read, overwriter, "rw", because));
+    violation(pattern, cycle, None)
+}
+
+pub(crate) fn violation(pattern: &str, edges: Vec<Edge>, observer: Option<OpId>) -> Judgement {
+    let certificate = Certificate::Cycle { edges, observer, check: None };
+    Judgement::Violation { pattern: pattern.into(), certificate }
+}
+
+/// Reads steps along `po` and `wr` as edges of a certificate.
+pub(crate) fn co_edges(steps: Vec<PathStep>, edges: &[OrderEdge]) -> Vec<Edge> {
+    steps.into_iter().map(|step| co_edge(step, edges)).collect()
+}
+
+pub(crate) fn co_edge(step: PathStep, edges: &[OrderEdge]) -> Edge {
+    match step {
+        PathStep::Run { from, to } => Edge::given(OpId(from), OpId(to), "po"),
+        PathStep::Edge(id) => {
+            let edge = edges[id as usize];
+            debug_assert_eq!(Reason::of(&edge), Reason::Wr);
+            Edge::given(OpId(edge.from), OpId(edge.to), "wr")
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! What the reads of one session force of the order of writes: the relations `hb_o` of CCM and wCCM.
+//!
+//! `hb_o` of the last operation o of a session contains that of every earlier one (Zennou, thesis,
+//! Lemma 4), so a session has one view. It is the least order that holds the causal order, and
+//! `(w', w)` whenever the session reads x from w with another write w' of x before the read. What is
+//! outside the past of o never comes before one of its reads, so nothing is restricted to it here.
+//!
+//! The same is done in each relation that a memory keeps ([`crate::store_order::layers`]): a view belongs to a chain
+//! that has reads. Under store buffers that is the chain of a session's reads and barriers, which is all
+//! that a later write of the session sees of its reads; and per variable, the session's chain of
+//! that variable.
+//!
+//! As for CM ([`crate::causal::memory`]) a view is saturated as one number per operation: its level is the
+//! place of the first read or other operation of the chain that it is before, or that it is. A
+//! forced pair makes the level of w' at most that of w; what sinks takes its past with it, and
+//! earlier reads of the session may now have it before them.
+//!
+//! Of the writes that a read has before it only those are looked at that the session's last read of the
+//! key did not have; that one's source stands for the others. So a write is looked at once a view.
+//!
+//! Cost: a view costs its past and what sinks; all views of a layer about operations times sessions.
+
+use consistory_order::Edge as OrderEdge;
+use rustc_hash::FxHashMap;
+
+use crate::registers::{Registers, passed};
+use crate::store_order::layers::{Layer, is_given};
+
+/// Before no operation of the chain.
+const OUTSIDE: u32 = u32::MAX;
+
+/// What the reads of a chain force.
+pub(crate) struct Forced {
+    /// The chain, in its layer.
+    pub(crate) chain: u32,
+    /// The pairs of writes, each with the read that is its reason, in the order of discovery: a
+    /// pair rests on the causal order and on pairs before it.
+    pub(crate) pairs: Vec<OrderEdge>,
+    /// For each pair whether it brings a write before earlier operations of the chain.
+    pub(crate) sinks: Vec<bool>,
+}
+
+/// The edges of a layer by where they end.
+pub(crate) struct Incoming {
+    starts: Vec<u32>,
+    from: Vec<u32>,
+}
+
+impl Incoming {
+    /// Groups the edges that a layer has from the start.
+    pub(crate) fn new(layer: &Layer) -> Self {
+        let edges = || layer.order.edges().iter().filter(|edge| is_given(edge));
+        let mut starts = vec![0u32; layer.order.chains().nodes() + 1];
+        for edge in edges() {
+            starts[edge.to as usize + 1] += 1;
+        }
+        for node in 1..starts.len() {
+            starts[node] += starts[node - 1];
+        }
+        let mut next = starts.clone();
+        let mut from = vec![0; edges().count()];
+        for edge in edges() {
+            let slot = &mut next[edge.to as usize];
+            from[*slot as usize] = edge.from;
+            *slot += 1;
+        }
+        Incoming { starts, from }
+    }
+
+    fn of(&self, node: u32) -> &[u32] {
+        let (start, end) = (self.starts[node as usize], self.starts[node as usize + 1]);
+        &self.from[start as usize..end as usize]
+    }
+}
+
+/// Saturates views of a layer, one after the other.
+pub(crate) struct Views<'a> {
+    registers: &'a Registers<'a>,
+    layer: &'a Layer,
+    incoming: &'a Incoming,
+    level: Vec<u32>,
+    /// The operations that have a level.
+    leveled: Vec<u32>,
+    cursors: Vec<u32>,
+    open: Vec<u32>,
+    /// The writes that sank, with the level that they had.
+    sunk: Vec<(u32, u32)>,
+}
+
+/// A read of the chain from a recorded write.
+struct OwnRead {
+    key: u32,
+    place: u32,
+    op: u32,
+    source: u32,
+}
+
+/// An operation would come before itself.
+struct Cycle;
+
+impl<'a> Views<'a> {
+    pub(crate) fn new(
+        registers: &'a Registers<'a>,
+        layer: &'a Layer,
+        incoming: &'a Incoming,
+    ) -> Self {
+        Views {
+            registers,
+            layer,
+            incoming,
+            level: vec![OUTSIDE; registers.history.len()],
+            leveled: Vec::new(),
+            cursors: vec![0; layer.segments.len()],
+            open: Vec::new(),
+            sunk: Vec::new(),
+        }
+    }
+
+    /// Returns what the reads of a chain force.
+    ///
+    /// If that has a cycle, the pairs that close it are among them and others may be missing.
+    pub(crate) fn saturate(&mut self, chain: u32) -> Forced {
+        let mut forced = Forced { chain, pairs: Vec::new(), sinks: Vec::new() };
+        let own_reads = self.own_reads(chain);
+        if own_reads.is_empty() {
+            return forced;
+        }
+        self.look(&own_reads, &mut forced.pairs);
+        if forced.pairs.is_empty() {
+            return forced;
+        }
+        let layer = self.layer;
+        for (place, &own) in (0u32..).zip(layer.order.chains().members(chain)) {
+            // The causal order has no cycle.
+            let _ = self.sink(chain, own, place);
+        }
+        self.sunk.clear();
+        let sinks = |e: &OrderEdge| self.level[e.from as usize] > self.level[e.to as usize];
+        forced.sinks = forced.pairs.iter().map(sinks).collect();
+        if forced.sinks.contains(&true) {
+            // A cycle is found again when all views are put together.
+            let _ = self.settle(chain, &own_reads, &mut forced);
+        }
+        for op in self.leveled.drain(..) {
+            self.level[op as usize] = OUTSIDE;
+        }
+        forced
+    }
+
+    /// Lists the reads of a chain from recorded writes, by key and place.
+    fn own_reads(&self, chain: u32) -> Vec<OwnRead> {
+        let registers = self.registers;
+        let read = |(place, &op): (u32, &u32)| {
+            let source = registers.source[op as usize].get()?;
+            let recorded = !registers.history.is_initial(source);
+            let key = registers.read_key(op).0;
+            recorded.then_some(OwnRead { key, place, op, source: source.0 })
+        };
+        let members = self.layer.order.chains().members(chain);
+        let mut reads: Vec<OwnRead> = (0u32..).zip(members).filter_map(read).collect();
+        reads.sort_unstable_by_key(|read| (read.key, read.place));
+        reads
+    }
+
+    /// Finds the pairs that the causal order forces.
+    fn look(&mut self, own_reads: &[OwnRead], pairs: &mut Vec<OrderEdge>) {
+        let Layer { order, segments, .. } = self.layer;
+        let chains = order.chains();
+        let mut latest: Vec<u32> = Vec::new();
+        for (i, read) in own_reads.iter().enumerate() {
+            // What an earlier read of the key had before it, its source stands for.
+            let last = i.checked_sub(1).map(|before| &own_reads[before]);
+            let last =
+                last.filter(|last| last.key == read.key && order.before(last.source, last.op));
+            latest.clear();
+            latest.extend(last.map(|last| last.source).filter(|&source| source != read.source));
+            let key = self.registers.read_key(read.op);
+            let row = order.row(read.op);
+            let row_of_last = last.and_then(|last| order.row(last.op));
+            let own = chains.chain_of(read.op);
+            for number in segments.numbers(key) {
+                let segment = segments.numbered(number);
+                let column = chains.column_of(segment.chain) as usize;
+                let is_own = segment.chain == own;
+                let known = if is_own { read.place } else { row.map_or(0, |row| row[column]) };
+                let had = match last {
+                    Some(last) if is_own => last.place,
+                    _ => row_of_last.map_or(0, |row| row[column]),
+                };
+                if known <= had {
+                    continue;
+                }
+                let cursor = &mut self.cursors[number];
+                let passed = passed(segments.places(segment), known, *cursor as usize);
+                *cursor = passed as u32;
+                if passed == 0 || segments.places(segment)[passed - 1] < had {
+                    continue;
+                }
+                let write = segments.writes(segment)[passed - 1];
+                if write == read.source || latest.iter().any(|&other| order.before(write, other)) {
+                    continue;
+                }
+                latest.retain(|&other| !order.before(other, write));
+                latest.push(write);
+            }
+            for &write in latest.iter().filter(|&&write| !order.before(write, read.source)) {
+                pairs.push(OrderEdge { from: write, to: read.source, reason: read.op });
+            }
+        }
+    }
+
+    /// Lets writes sink until every pair agrees with the levels.
+    fn settle(
+        &mut self,
+        chain: u32,
+        own_reads: &[OwnRead],
+        forced: &mut Forced,
+    ) -> Result<(), Cycle> {
+        let Forced { pairs, sinks, .. } = forced;
+        let mut into: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        for (id, pair) in (0u32..).zip(&*pairs) {
+            into.entry(pair.to).or_default().push(id);
+        }
+        let mut open: Vec<u32> = (0..pairs.len() as u32).rev().collect();
+        while let Some(id) = open.pop() {
+            let pair = pairs[id as usize];
+            let level = self.level[pair.to as usize];
+            if self.level[pair.from as usize] <= level {
+                continue;
+            }
+            sinks[id as usize] = true;
+            self.sink(chain, pair.from, level)?;
+            for (write, had) in std::mem::take(&mut self.sunk) {
+                let key = self.registers.written_key(write).expect("only writes are listed").0;
+                let level = self.level[write as usize];
+                let start = own_reads.partition_point(|r| (r.key, r.place) < (key, level));
+                for read in &own_reads[start..] {
+                    if read.key != key || read.place >= had {
+                        break;
+                    }
+                    if read.source == write {
+                        continue;
+                    }
+                    let id = pairs.len() as u32;
+                    let (from, to) = (write, read.source);
+                    pairs.push(OrderEdge { from, to, reason: read.op });
+                    sinks.push(self.level[from as usize] > self.level[to as usize]);
+                    into.entry(to).or_default().push(id);
+                    open.push(id);
+                    // Later reads have the source before them, so the rest follows.
+                    if self.level[to as usize] <= read.place {
+                        break;
+                    }
+                }
+                // What must come before it sinks with it.
+                open.extend(into.get(&write).into_iter().flatten());
+            }
+        }
+        Ok(())
+    }
+
+    /// Lowers an operation and what is causally before it to a level, listing the writes that sank.
+    fn sink(&mut self, chain: u32, op: u32, level: u32) -> Result<(), Cycle> {
+        let chains = self.layer.order.chains();
+        self.open.clear();
+        self.open.push(op);
+        while let Some(op) = self.open.pop() {
+            let of_chain = chains.chain_of(op);
+            let members = chains.members(of_chain);
+            let mut place = chains.place_of(op) as usize;
+            loop {
+                let op = members[place];
+                let had = self.level[op as usize];
+                if had <= level {
+                    break;
+                }
+                if of_chain == chain && place as u32 > level {
+                    return Err(Cycle);
+                }
+                if had == OUTSIDE {
+                    self.leveled.push(op);
+                }
+                self.level[op as usize] = level;
+                if self.registers.written_key(op).is_some() {
+                    self.sunk.push((op, had));
+                }
+                self.open.extend(self.incoming.of(op));
+                if place == 0 {
+                    break;
+                }
+                place -= 1;
+            }
+        }
+        Ok(())
+    }
+}

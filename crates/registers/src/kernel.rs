@@ -1,0 +1,368 @@
+//! The kernel of sequential consistency: the pairs of writes that every witness agrees on.
+//!
+//! For a history that is SC, its kernel is the intersection of all store orders that witness it (Zennou,
+//! thesis, section 4.2.2). Saturation finds a part of it: CCM's `pww` some, wSC's order almost all.
+//! Whether the rest can be found in polynomial time is open; here it is asked for:
+//!
+//! 1. The history is saturated ([`crate::store_order::saturation`]); what is forced is in the kernel.
+//! 2. A witness is found. Of each pair of writes that is not forced it says an order, and only that
+//!    order can be in the kernel.
+//! 3. Is there a witness with the pair the other way round? Saturation may say no at once, or the search
+//!    does ([`crate::store_order::completion`]): then the pair is in the kernel, is forced from now on, and what it forces
+//!    is too. Or there is one, and every pair that it orders unlike the others is not in the kernel.
+//!
+//! One witness settles many pairs: before it is searched for, all other open pairs are turned round
+//! too, as far as saturation allows. If that is too much and there is none, the pair is asked for alone.
+//!
+//! Cost: at worst a decision of SC for each pair; mostly a few in all. A stopped search leaves pairs
+//! open, and what is claimed of the others stands.
+
+use crate::Judgement;
+use consistory_history::{History, OpId};
+use consistory_models::{DoesNotApply, find};
+use consistory_order::{ChainOrder, Edge as OrderEdge};
+use consistory_verdict::{Budget, Stopped};
+
+use crate::causal::convergent::happens_before;
+use crate::reads_from::{self, Candidates};
+use crate::registers::{Registers, Segments};
+use crate::store_order::completion::{Complete, Completed};
+use crate::store_order::finals::Finals;
+use crate::store_order::latest::Latest;
+use crate::store_order::layers::{Layer, Memory, layers, variables};
+use crate::store_order::saturation::{Readers, Saturation};
+use crate::store_order::{self, StoreModel};
+use crate::{Options, thin_air_read};
+
+/// The kernel of a history, as far as it was found.
+#[derive(Debug)]
+pub struct Kernel {
+    /// How many pairs of writes of one key there are; initial writes are not counted.
+    pub pairs: u64,
+    /// How many of them CCv orders: by the causal order and the conflicts that it shows.
+    pub ccv: u64,
+    /// How many CCM orders.
+    pub ccm: u64,
+    /// How many wSC orders.
+    pub wsc: u64,
+    /// How many are in the kernel for sure.
+    pub agreed: u64,
+    /// How many may or may not be in it, because the search was stopped.
+    pub open: u64,
+    /// How many witnesses were found.
+    pub witnesses: u64,
+    /// Why pairs are open.
+    pub stopped: Option<Stopped>,
+    orders: [Order; 4],
+}
+
+/// Who orders a pair.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Finder {
+    /// Causal convergence.
+    Ccv,
+    /// Convergent causal memory.
+    Ccm,
+    /// Weak sequential consistency.
+    Wsc,
+    /// Only the search.
+    Search,
+}
+
+/// Why a history has no kernel.
+#[derive(Debug)]
+pub enum NoKernel {
+    /// It is not sequentially consistent.
+    Violation(Judgement),
+    /// That is not known.
+    Undecided(Stopped),
+    /// What this read reads from does not follow from the values.
+    Ambiguous {
+        /// The read.
+        read: OpId,
+    },
+    /// It gives final values, of which the deciders know nothing.
+    FinalValues,
+    /// Sequential consistency says nothing of it.
+    DoesNotApply(DoesNotApply),
+}
+
+impl From<Stopped> for NoKernel {
+    fn from(stopped: Stopped) -> Self {
+        NoKernel::Undecided(stopped)
+    }
+}
+
+/// Finds the kernel of a register history of single operations that is differentiated.
+pub fn kernel(history: &History, options: &Options) -> Result<Kernel, NoKernel> {
+    let sc = find("sc").expect("the catalogue has it");
+    sc.definition.applies(history).map_err(NoKernel::DoesNotApply)?;
+    if !history.finals().is_empty() {
+        return Err(NoKernel::FinalValues);
+    }
+    let budget = &options.budget.renewed();
+    let candidates = reads_from::candidates(history, budget).map_err(NoKernel::Undecided)?;
+    if let Some(read) = candidates.thin_air {
+        return Err(NoKernel::Violation(thin_air_read(read)));
+    }
+    if let Some(&(read, _)) = candidates.ambiguous.first() {
+        return Err(NoKernel::Ambiguous { read });
+    }
+    find_kernel(history, &candidates, options, budget)
+}
+
+fn find_kernel(
+    history: &History,
+    candidates: &Candidates,
+    options: &Options,
+    budget: &Budget,
+) -> Result<Kernel, NoKernel> {
+    let registers = &Registers::new(history, &candidates.source);
+    let engine = &*options.tuning.engine.on(options.jobs);
+    let refuted = || -> Result<Kernel, NoKernel> {
+        let (finals, sc) = (&Finals::default(), StoreModel::Sc);
+        let judgement = store_order::decide(history, candidates, finals, sc, engine, budget)?;
+        Err(NoKernel::Violation(judgement))
+    };
+    let Ok(layers) = layers(registers, Memory::Sequential, budget)? else { return refuted() };
+    let layer = layers.clone().admit_all().swap_remove(0);
+    let readers = Readers::new(registers);
+    let mut saturation = Saturation::new(registers, &readers, layers);
+    if saturation.saturate(budget)?.is_err() {
+        return refuted();
+    }
+    let start = saturation.mark();
+    let Completed::Order(witness) = engine.complete(registers, &mut saturation, budget)? else {
+        return refuted();
+    };
+    // An engine may leave its assumptions behind.
+    saturation.undo(start);
+    let happens_before = happens_before(registers, layer.clone(), options.jobs, budget)?;
+    let happens_before = happens_before.expect("a history that is SC is CCM");
+    let ccv = order_of_writes(registers, &layer, &layer.order);
+    let ccm = order_of_writes(registers, &layer, &happens_before);
+    let segments = || layer.segments.clone();
+    let wsc = Order { order: saturation.layer().order.clone(), segments: segments() };
+    let mut query = Query { registers, engine, budget, open: vec![], witnesses: 1 };
+    query.open = wsc.unordered(registers, &witness, budget)?;
+    let stopped = query.ask(&mut saturation).err();
+    let all = Order { order: saturation.layer().order.clone(), segments: segments() };
+    query.open.retain(|&(a, b)| !all.order.before(a, b));
+    let orders = [ccv, ccm, wsc, all];
+    let [ccv, ccm, wsc, agreed] = [0, 1, 2, 3].map(|i: usize| orders[i].count(registers));
+    let pairs = |key| {
+        let writes: u64 =
+            layer.segments.of(key).iter().map(|&s| layer.segments.writes(s).len() as u64).sum();
+        writes * writes.saturating_sub(1) / 2
+    };
+    Ok(Kernel {
+        pairs: history.keys().map(pairs).sum(),
+        ccv,
+        ccm,
+        wsc,
+        agreed,
+        open: query.open.len() as u64,
+        witnesses: query.witnesses,
+        stopped,
+        orders,
+    })
+}
+
+impl Kernel {
+    /// Calls `visit` on each pair of the kernel, the earlier write first, with the weakest that finds
+    /// it.
+    pub fn visit(&self, history: &History, mut visit: impl FnMut(OpId, OpId, Finder)) {
+        let Order { order, segments } = &self.orders[3];
+        let finders = [Finder::Ccv, Finder::Ccm, Finder::Wsc, Finder::Search];
+        for key in history.keys() {
+            let of_key = segments.of(key);
+            let writes = || of_key.iter().flat_map(|&segment| segments.writes(segment));
+            for &a in writes() {
+                for &b in writes().filter(|&&b| order.before(a, b)) {
+                    let finds = |(known, _): &(&Order, Finder)| known.order.before(a, b);
+                    let finder = self.orders.iter().zip(finders).find(finds);
+                    visit(OpId(a), OpId(b), finder.expect("the last finds it").1);
+                }
+            }
+        }
+    }
+}
+
+/// An order, and the writes of each key by its chains.
+#[derive(Debug)]
+struct Order {
+    order: ChainOrder,
+    segments: Segments,
+}
+
+impl Order {
+    /// Counts the pairs of writes of one key that it orders.
+    fn count(&self, registers: &Registers<'_>) -> u64 {
+        let mut count = 0;
+        for key in registers.history.keys() {
+            let segments = self.segments.of(key);
+            for &own in segments {
+                for (place, &write) in self.segments.writes(own).iter().enumerate() {
+                    count += place as u64;
+                    for &other in segments.iter().filter(|other| other.chain != own.chain) {
+                        let known = self.order.count_until(write, other.chain);
+                        let places = self.segments.places(other);
+                        count += places.partition_point(|&place| place < known) as u64;
+                    }
+                }
+            }
+        }
+        count
+    }
+
+    /// Lists the pairs of writes that it does not order, each as a witness has it; those far apart in the
+    /// witness first.
+    fn unordered(
+        &self,
+        registers: &Registers<'_>,
+        witness: &[u32],
+        budget: &Budget,
+    ) -> Result<Vec<(u32, u32)>, Stopped> {
+        let rank = ranks(witness);
+        let Order { order, segments } = self;
+        let mut pairs = Vec::new();
+        for key in registers.history.keys() {
+            let of_key = segments.of(key);
+            for (i, &a) in of_key.iter().enumerate() {
+                for &b in &of_key[i + 1..] {
+                    budget.check()?;
+                    for &w in segments.writes(a) {
+                        // The writes of b that are ordered neither before nor after stand in one run.
+                        let known = order.count_until(w, b.chain);
+                        let start = segments.places(b).partition_point(|&place| place < known);
+                        let rest = &segments.writes(b)[start..];
+                        let end = rest.partition_point(|&v| !order.before(w, v));
+                        budget.reserve(size_of::<(u32, u32)>() as u64 * end as u64)?;
+                        pairs.extend(rest[..end].iter().map(|&v| {
+                            match rank[w as usize] < rank[v as usize] {
+                                true => (w, v),
+                                false => (v, w),
+                            }
+                        }));
+                    }
+                }
+            }
+        }
+        let distance = |&(a, b): &(u32, u32)| rank[b as usize] - rank[a as usize];
+        pairs.sort_unstable_by_key(|pair| std::cmp::Reverse((distance(pair), *pair)));
+        Ok(pairs)
+    }
+}
+
+/// Returns when each operation runs.
+fn ranks(witness: &[u32]) -> Vec<u32> {
+    let mut rank = vec![0; witness.len()];
+    for (at, &op) in (0u32..).zip(witness) {
+        rank[op as usize] = at;
+    }
+    rank
+}
+
+/// Returns `(R_WW | cf[R])+` for an order R, as an order of the writes of each key.
+fn order_of_writes(registers: &Registers<'_>, layer: &Layer, order: &ChainOrder) -> Order {
+    let segments = &layer.segments;
+    let keys = registers.history.key_count();
+    let mut latest = Latest::new(order.chains(), segments, keys);
+    let mut edges = Vec::new();
+    for op in 0..registers.history.len() as u32 {
+        if let Some(source) = registers.source[op as usize].get()
+            && !registers.history.is_initial(source)
+        {
+            let found = latest.find(order, segments, registers.read_key(op), op);
+            let conflicting = found.iter().filter(|&&write| write != source.0);
+            edges.extend(conflicting.map(|&from| OrderEdge { from, to: source.0, reason: op }));
+        }
+        if let Some(key) = registers.written_key(op) {
+            let found = latest.find(order, segments, key, op);
+            edges.extend(found.iter().map(|&from| OrderEdge { from, to: op, reason: op }));
+        }
+    }
+    let chains = variables(registers);
+    let segments = registers.segments_by(&chains);
+    let order = ChainOrder::build(chains, edges).expect("it is part of every store order");
+    Order { order, segments }
+}
+
+/// The pairs that all witnesses so far agree on, and that are not forced.
+struct Query<'a> {
+    registers: &'a Registers<'a>,
+    engine: &'a dyn Complete,
+    budget: &'a Budget,
+    open: Vec<(u32, u32)>,
+    witnesses: u64,
+}
+
+impl Query<'_> {
+    /// Asks until no pair is open; afterwards what is forced is what was proved.
+    fn ask(&mut self, saturation: &mut Saturation<'_>) -> Result<(), Stopped> {
+        while let Some(&(first, second)) = self.open.last() {
+            self.budget.check()?;
+            if saturation.layer().order.before(first, second) {
+                self.open.pop();
+                continue;
+            }
+            let start = saturation.mark();
+            let found = self.turned_round(saturation, (first, second));
+            saturation.undo(start);
+            match found? {
+                Some(witness) => {
+                    self.witnesses += 1;
+                    let rank = ranks(&witness);
+                    self.open.retain(|&(a, b)| rank[a as usize] < rank[b as usize]);
+                }
+                None => {
+                    self.open.pop();
+                    let forced = saturation.put(first, second).is_ok();
+                    let forced = forced && saturation.saturate(self.budget)?.is_ok();
+                    assert!(forced, "a witness has this order");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for a witness with the writes of a pair the other way round.
+    fn turned_round(
+        &self,
+        saturation: &mut Saturation<'_>,
+        (first, second): (u32, u32),
+    ) -> Result<Option<Vec<u32>>, Stopped> {
+        if !self.assume(saturation, second, first)? {
+            return Ok(None);
+        }
+        let alone = saturation.mark();
+        let mut more = false;
+        for &(a, b) in self.open.iter().rev().skip(1) {
+            let order = &saturation.layer().order;
+            if !order.before(a, b) && !order.before(b, a) {
+                let before = saturation.mark();
+                match self.assume(saturation, b, a)? {
+                    true => more = true,
+                    false => saturation.undo(before),
+                }
+            }
+        }
+        for _ in 0..=usize::from(more) {
+            match self.engine.complete(self.registers, saturation, self.budget)? {
+                Completed::Order(witness) => return Ok(Some(witness)),
+                // Too much was turned round, perhaps.
+                Completed::Refuted(_) => saturation.undo(alone),
+            }
+        }
+        Ok(None)
+    }
+
+    fn assume(
+        &self,
+        saturation: &mut Saturation<'_>,
+        first: u32,
+        second: u32,
+    ) -> Result<bool, Stopped> {
+        Ok(saturation.put(first, second).is_ok() && saturation.saturate(self.budget)?.is_ok())
+    }
+}

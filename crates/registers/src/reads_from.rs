@@ -1,0 +1,169 @@
+//! What each read may have read from.
+//!
+//! A candidate of a read is a write of the same key and value; the initial write counts, a write
+//! that failed does not, and one of unknown status does. In a differentiated history every read has
+//! one candidate at most and `wr` follows from the values. Reads and writes are grouped by key, and
+//! key by key a table has the writes of each value, so that all candidates are found in linear time,
+//! whether a recorder never repeats a value or counts up for each key.
+
+use std::iter::successors;
+
+use consistory_history::{Action, History, KeyId, OpId, ValueId};
+use consistory_verdict::{Budget, Stopped};
+
+/// The candidates of every read.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidates {
+    /// For each operation the write that it reads from, where that is settled.
+    pub(crate) source: Vec<Source>,
+    /// The reads with more than one candidate, in the order of operations.
+    pub(crate) ambiguous: Vec<(OpId, Vec<OpId>)>,
+    /// The first read without any.
+    pub(crate) thin_air: Option<OpId>,
+}
+
+/// The write that an operation reads from, packed into a word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Source(u32);
+
+impl Source {
+    /// The operation is not a read, or its source is still open.
+    pub(crate) const NONE: Source = Source(u32::MAX);
+
+    pub(crate) fn new(write: OpId) -> Self {
+        Source(write.0)
+    }
+
+    #[inline]
+    pub(crate) fn get(self) -> Option<OpId> {
+        (self != Self::NONE).then_some(OpId(self.0))
+    }
+}
+
+/// Finds the candidates of every read, which are as many as reads times writes where few values are
+/// written again and again.
+pub(crate) fn candidates(history: &History, budget: &Budget) -> Result<Candidates, Stopped> {
+    let mut listed = 0;
+    let mut found = Candidates {
+        source: vec![Source::NONE; history.len()],
+        ambiguous: Vec::new(),
+        thin_air: None,
+    };
+    let accesses = Accesses::new(history);
+    // Of the current key: the first write of each value, and of each write the next of its value.
+    let mut first = vec![NONE; history.values().len()];
+    let mut next = Vec::new();
+    let some = |at: u32| (at != NONE).then_some(at);
+    for key in history.keys() {
+        let (writes, reads) = (accesses.of(Kind::Write, key), accesses.of(Kind::Read, key));
+        next.clear();
+        next.resize(writes.len(), NONE);
+        for (at, write) in writes.iter().enumerate().rev() {
+            next[at] = std::mem::replace(&mut first[write.value.index()], at as u32);
+        }
+        for &Access { op: read, value } in reads {
+            let initial = (history.initial_value(key) == value).then(|| history.initial_write(key));
+            // A read-modify-write that writes what it reads does not read from itself.
+            let mut written = successors(some(first[value.index()]), |&at| some(next[at as usize]))
+                .map(|at| writes[at as usize].op)
+                .filter(|&op| op != read);
+            let one = initial.or_else(|| written.next());
+            let rest: Vec<OpId> = written.collect();
+            match (one, rest.is_empty()) {
+                (None, _) => {
+                    found.thin_air = Some(found.thin_air.map_or(read, |other| other.min(read)));
+                }
+                (Some(write), true) => found.source[read.index()] = Source::new(write),
+                (Some(write), false) => {
+                    let before = listed / LISTED_PER_CHECK;
+                    listed += rest.len() + LIST_WORDS;
+                    if listed / LISTED_PER_CHECK > before {
+                        budget.check()?;
+                        budget.reserve((listed * size_of::<OpId>()) as u64)?;
+                    }
+                    found.ambiguous.push((read, std::iter::once(write).chain(rest).collect()));
+                }
+            }
+        }
+        for write in writes {
+            first[write.value.index()] = NONE;
+        }
+    }
+    found.ambiguous.sort_unstable_by_key(|&(read, _)| read);
+    Ok(found)
+}
+
+/// Number of candidates that are listed between two looks at the budget.
+const LISTED_PER_CHECK: usize = 1 << 16;
+/// What a list takes beside its candidates, in candidates.
+const LIST_WORDS: usize = 12;
+
+/// No write.
+const NONE: u32 = u32::MAX;
+
+/// Writes by key, then reads by key, each group in the order of operations.
+struct Accesses {
+    keys: usize,
+    /// Where each group starts, and after the last where it ends.
+    starts: Vec<u32>,
+    accesses: Vec<Access>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Write,
+    Read,
+}
+
+#[derive(Clone, Copy)]
+struct Access {
+    op: OpId,
+    value: ValueId,
+}
+
+impl Accesses {
+    fn new(history: &History) -> Self {
+        let keys = history.key_count();
+        let mut starts = vec![0u32; 2 * keys + 1];
+        each_access(history, |kind, key, _| starts[kind as usize * keys + key.index() + 1] += 1);
+        for group in 1..starts.len() {
+            starts[group] += starts[group - 1];
+        }
+        let mut next = starts.clone();
+        let nothing = Access { op: OpId(0), value: ValueId(0) };
+        let mut accesses = vec![nothing; starts[2 * keys] as usize];
+        each_access(history, |kind, key, access| {
+            let slot = &mut next[kind as usize * keys + key.index()];
+            accesses[*slot as usize] = access;
+            *slot += 1;
+        });
+        Accesses { keys, starts, accesses }
+    }
+
+    fn of(&self, kind: Kind, key: KeyId) -> &[Access] {
+        let group = kind as usize * self.keys + key.index();
+        &self.accesses[self.starts[group] as usize..self.starts[group + 1] as usize]
+    }
+}
+
+/// Calls `visit` for every read that counts and every write that may.
+fn each_access(history: &History, mut visit: impl FnMut(Kind, KeyId, Access)) {
+    for op in history.ops() {
+        let action = history.action(op);
+        // Plain reads and writes take one way, without a branch that cannot be foretold.
+        if let Action::Read { key, value } | Action::Write { key, value } = action
+            && history.is_certain(op)
+        {
+            let is_read = matches!(action, Action::Read { .. });
+            let kind = if is_read { Kind::Read } else { Kind::Write };
+            visit(kind, key, Access { op, value });
+            continue;
+        }
+        if let Some((key, value)) = history.reads(op) {
+            visit(Kind::Read, key, Access { op, value });
+        }
+        if let Some((key, value)) = history.writes(op) {
+            visit(Kind::Write, key, Access { op, value });
+        }
+    }
+}

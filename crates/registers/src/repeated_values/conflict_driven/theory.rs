@@ -1,0 +1,549 @@
+//! What choices of sources force: saturation that grows and shrinks with a solver's trail.
+//!
+//! The order of each layer ([`crate::store_order::layers`]) is kept as chains and clocks. When a read gets a source,
+//! the source comes before it, and the two rules of saturation follow ([`crate::store_order::saturation`]): a write
+//! that is before the read is before its source, and what overwrites the source is after the read.
+//! An operation is looked at again when a write of its key is new to its clock. A cycle is a conflict.
+//!
+//! ```text
+//!   w ────▶ w' ────▶ r     w cannot be the source of r, nor can a write that is after r
+//! ```
+//!
+//! That is told to the solver at once. What is told, and a conflict, unfolds into the few choices that it
+//! rests on, since every edge remembers why it is there and rests on older ones only.
+
+use batsat::theory::TheoryArg;
+use batsat::{Lit, Theory, lbool};
+use consistory_history::{KeyId, OpId};
+use consistory_order::{Edge, Growth, Inserted, Mark};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::reads_from::Source;
+use crate::registers::{Registers, Segments};
+use crate::store_order::agenda::Agenda;
+use crate::store_order::layers::{Layer, Layers, Memory};
+use crate::store_order::reasons::fewest_edges;
+
+/// No operation.
+const NONE: u32 = u32::MAX;
+
+/// What a literal says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Meaning {
+    /// A read reads from a write.
+    Source { read: u32, write: u32 },
+    /// A write is the last of its key.
+    Last { write: u32 },
+}
+
+/// Why an edge is there.
+#[derive(Clone, Copy, Debug)]
+enum Why {
+    Given,
+    /// It leads from a read's source to the read.
+    Source(u32),
+    /// It leads to a write that is the last of its key.
+    Last(Option<Lit>),
+    /// It leads from this read to a write that overwrites its source.
+    Overwritten(u32),
+    /// It leads from a write that is before this read to its source.
+    Seen(u32),
+    /// The other layer had it, by its first edges.
+    Other(u32),
+}
+
+/// A layer with the reasons of its edges.
+struct Explained {
+    layer: Layer,
+    why: Vec<Why>,
+}
+
+/// An open read and its candidates.
+pub(super) struct OpenRead {
+    pub(super) read: u32,
+    pub(super) candidates: Vec<(u32, Lit)>,
+}
+
+/// Why a write is out as the source of a read: by the first edges of a layer the write is before one
+/// that is before the read, or the read is before the write.
+#[derive(Clone, Copy)]
+struct Out {
+    at: usize,
+    edges: u32,
+    read: u32,
+    write: u32,
+    between: Option<u32>,
+}
+
+/// Where the theory was when a level of the solver began.
+struct SolverLevel {
+    literals: usize,
+    sources: usize,
+    marks: Vec<Mark>,
+}
+
+/// An edge closed a cycle in a layer.
+struct Conflict {
+    at: usize,
+}
+
+pub(super) struct Saturated<'a> {
+    registers: &'a Registers<'a>,
+    memory: Memory,
+    layers: Vec<Explained>,
+    /// What the literals say that say something.
+    meanings: FxHashMap<Lit, Meaning>,
+    reads: Vec<OpenRead>,
+    /// The number of each operation among the open reads.
+    number: Vec<u32>,
+    /// The source of each read, as far as it is known, and by which literal.
+    source: Vec<u32>,
+    by: Vec<Option<Lit>>,
+    /// The reads that are known to read from each write, initial writes included.
+    readers: Vec<Vec<u32>>,
+    /// The reads that got a source, newest last.
+    trail: Vec<u32>,
+    literals: usize,
+    levels: Vec<SolverLevel>,
+    /// Operations to look at.
+    agenda: Agenda,
+    told: FxHashMap<Lit, Out>,
+    latest: Vec<u32>,
+    explanation: Vec<Lit>,
+    /// The source of every read in the last model.
+    model: Vec<Source>,
+    /// All that was found out, as clauses.
+    pub(super) lemmas: Vec<Vec<Lit>>,
+}
+
+impl<'a> Saturated<'a> {
+    /// Starts with what is settled; gives nothing if that contradicts itself.
+    pub(super) fn new(
+        registers: &'a Registers<'a>,
+        memory: Memory,
+        layers: Layers,
+        reads: Vec<OpenRead>,
+        meanings: FxHashMap<Lit, Meaning>,
+    ) -> Option<Self> {
+        let history = registers.history;
+        let (ops, writes) = (history.len(), history.len() + history.key_count());
+        let mut number = vec![NONE; ops];
+        for (i, open) in (0..).zip(&reads) {
+            number[open.read as usize] = i;
+        }
+        let agenda = Agenda::new(layers.order.clone(), layers.layers.len());
+        let explained =
+            |layer: Layer| Explained { why: vec![Why::Given; layer.order.edges().len()], layer };
+        let mut theory = Saturated {
+            registers,
+            memory,
+            layers: layers.admit_all().into_iter().map(explained).collect(),
+            meanings,
+            reads,
+            number,
+            source: vec![NONE; ops],
+            by: vec![None; ops],
+            readers: vec![Vec::new(); writes],
+            trail: Vec::new(),
+            literals: 0,
+            levels: Vec::new(),
+            agenda,
+            told: FxHashMap::default(),
+            latest: Vec::new(),
+            explanation: Vec::new(),
+            model: Vec::new(),
+            lemmas: Vec::new(),
+        };
+        for read in history.ops() {
+            if let Some(write) = registers.source[read.index()].get() {
+                theory.set_source(read.0, write.0, None).ok()?;
+            }
+        }
+        for at in 0..theory.layers.len() {
+            for op in history.ops().filter(|&op| registers.accessed_key(op.0).is_some()) {
+                theory.agenda.add(op.0, at);
+            }
+        }
+        theory.look(&mut |_, _| ()).ok()?;
+        Some(theory)
+    }
+
+    /// Puts a write last that is the only candidate; says whether that can be.
+    pub(super) fn put_last(&mut self, write: u32) -> bool {
+        self.set_last(write, None).is_ok() && self.look(&mut |_, _| ()).is_ok()
+    }
+
+    /// Lists the candidates that are out by what is settled.
+    pub(super) fn out_at_first(&mut self) -> Vec<Lit> {
+        let mut out = Vec::new();
+        for number in 0..self.reads.len() {
+            for at in 0..self.layers.len() {
+                self.find_out(at, self.reads[number].read, &mut |lit, _| out.push(lit));
+            }
+        }
+        out
+    }
+
+    /// Returns the literal that says that a read reads from a write.
+    pub(super) fn literal(&self, read: u32, write: u32) -> Option<Lit> {
+        let open = self.reads.get(self.number[read as usize] as usize)?;
+        open.candidates.iter().find(|&&(other, _)| other == write).map(|&(_, lit)| lit)
+    }
+
+    /// Returns the source of every read in the last model.
+    pub(super) fn model(&self) -> &[Source] {
+        &self.model
+    }
+
+    pub(super) fn meaning(&self, lit: Lit) -> Option<Meaning> {
+        self.meanings.get(&lit).copied()
+    }
+
+    fn assume(&mut self, lit: Lit) -> Result<(), Conflict> {
+        match self.meaning(lit) {
+            // A second source changes nothing: fewer edges are easier to satisfy.
+            Some(Meaning::Source { read, write }) if self.source[read as usize] == NONE => {
+                self.set_source(read, write, Some(lit))
+            }
+            Some(Meaning::Last { write }) => self.set_last(write, Some(lit)),
+            _ => Ok(()),
+        }
+    }
+
+    fn set_last(&mut self, last: u32, lit: Option<Lit>) -> Result<(), Conflict> {
+        let Some(key) = self.registers.written_key(last) else { return Ok(()) };
+        for at in 0..self.layers.len() {
+            for i in 0..self.segments(at).of(key).len() {
+                let segments = self.segments(at);
+                let write = segments.writes(segments.of(key)[i]).last().copied();
+                if let Some(write) = write.filter(|&write| write != last) {
+                    self.insert(at, write, last, Why::Last(lit))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn set_source(&mut self, read: u32, write: u32, lit: Option<Lit>) -> Result<(), Conflict> {
+        let history = self.registers.history;
+        self.source[read as usize] = write;
+        self.by[read as usize] = lit;
+        self.readers[write as usize].push(read);
+        self.trail.push(read);
+        let is_initial = history.is_initial(OpId(write));
+        let is_before = !is_initial && !self.is_forwarded(read, write);
+        let key = self.registers.read_key(read);
+        for at in 0..self.layers.len() {
+            if is_before {
+                self.insert(at, write, read, Why::Source(read))?;
+            }
+            for i in 0..self.segments(at).of(key).len() {
+                let Layer { order, segments, .. } = &self.layers[at].layer;
+                let writes = segments.writes(segments.of(key)[i]);
+                let first = match is_initial {
+                    true => 0,
+                    false => writes.partition_point(|&other| !order.before(write, other)),
+                };
+                // A read-modify-write does not overwrite what it reads itself, but the next one does.
+                let overwriting = writes[first..].iter().find(|&&other| other != read);
+                if let Some(&overwriting) = overwriting {
+                    self.insert(at, read, overwriting, Why::Overwritten(read))?;
+                }
+            }
+            self.agenda.add(read, at);
+        }
+        Ok(())
+    }
+
+    /// Returns whether a read would take its value from its own session's store buffer, so that the
+    /// write need not come before it in memory.
+    fn is_forwarded(&self, read: u32, write: u32) -> bool {
+        let history = self.registers.history;
+        self.memory != Memory::Sequential
+            && !history.is_initial(OpId(write))
+            && history.session_of(OpId(write)) == history.session_of(OpId(read))
+    }
+
+    fn segments(&self, at: usize) -> &Segments {
+        &self.layers[at].layer.segments
+    }
+
+    /// Applies the rules until nothing changes; tells which candidates turn out to be out.
+    fn look(&mut self, tell: &mut impl FnMut(Lit, Out)) -> Result<(), Conflict> {
+        while let Some((op, at)) = self.agenda.take() {
+            if self.number[op as usize] != NONE && self.source[op as usize] == NONE {
+                self.find_out(at, op, tell);
+            }
+            self.look_at(at, op)?;
+        }
+        Ok(())
+    }
+
+    fn look_at(&mut self, at: usize, op: u32) -> Result<(), Conflict> {
+        let source = self.source[op as usize];
+        if source != NONE {
+            self.find_latest(at, self.registers.read_key(op), op);
+            for i in 0..self.latest.len() {
+                let write = self.latest[i];
+                if source >= self.registers.history.len() as u32 {
+                    self.insert(at, op, write, Why::Overwritten(op))?;
+                } else if write != source {
+                    self.insert(at, write, source, Why::Seen(op))?;
+                }
+            }
+        }
+        let Some(key) = self.registers.written_key(op) else { return Ok(()) };
+        self.find_latest(at, key, op);
+        for i in 0..self.latest.len() {
+            let write = self.latest[i];
+            for reader in 0..self.readers[write as usize].len() {
+                let read = self.readers[write as usize][reader];
+                if read != op {
+                    self.insert(at, read, op, Why::Overwritten(read))?;
+                }
+            }
+            if self.layers.len() > 1 {
+                let edges = self.layers[at].why.len() as u32;
+                self.insert(1 - at, write, op, Why::Other(edges))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds of each chain the last write of a key that is before an operation.
+    fn find_latest(&mut self, at: usize, key: KeyId, op: u32) {
+        let Layer { order, segments, .. } = &self.layers[at].layer;
+        self.latest.clear();
+        for &segment in segments.of(key) {
+            let known = match segment.chain == order.chains().chain_of(op) {
+                true => order.chains().place_of(op),
+                false => order.count_until(op, segment.chain),
+            };
+            let passed = segments.places(segment).partition_point(|&place| place < known);
+            self.latest.extend(segments.writes(segment)[..passed].last());
+        }
+    }
+
+    /// Tells which candidates of an open read are out by what a layer says.
+    fn find_out(&mut self, at: usize, read: u32, tell: &mut impl FnMut(Lit, Out)) {
+        self.find_latest(at, self.registers.read_key(read), read);
+        let history = self.registers.history;
+        let Explained { layer: Layer { order, .. }, why } = &self.layers[at];
+        let edges = why.len() as u32;
+        for &(write, lit) in &self.reads[self.number[read as usize] as usize].candidates {
+            let out = |between| Out { at, edges, read, write, between };
+            let is_initial = history.is_initial(OpId(write));
+            // A store buffer forwards: a read may come before its own session's earlier write.
+            let is_forwarded = write < read && self.is_forwarded(read, write);
+            if !is_initial && !is_forwarded && order.before(read, write) {
+                tell(!lit, out(None));
+                continue;
+            }
+            let overwrites = |&&other: &&u32| is_initial || order.before(write, other);
+            if let Some(&other) = self.latest.iter().find(overwrites) {
+                tell(!lit, out(Some(other)));
+            }
+        }
+    }
+
+    fn insert(&mut self, at: usize, from: u32, to: u32, reason: Why) -> Result<(), Conflict> {
+        let Explained { layer: Layer { order, segments, .. }, why } = &mut self.layers[at];
+        let (registers, number) = (self.registers, &self.number);
+        let agenda = &mut self.agenda;
+        let edge = Edge { from, to, reason: 0 };
+        let inserted = order.insert_and_tell(edge, |node, growth| {
+            let key = match number[node as usize] {
+                NONE => registers.accessed_key(node),
+                _ => Some(registers.read_key(node)),
+            };
+            if let Some(key) = key
+                && growth.iter().any(|growth| may_gain(segments, key, growth))
+            {
+                agenda.add(node, at);
+            }
+        });
+        match inserted {
+            Inserted::Implied => Ok(()),
+            Inserted::New => {
+                why.push(reason);
+                Ok(())
+            }
+            Inserted::Cycle => {
+                why.push(reason);
+                Err(Conflict { at })
+            }
+        }
+    }
+
+    /// Lists the literals that a conflict rests on.
+    fn explain_conflict(&mut self, Conflict { at }: Conflict) {
+        let edges = self.layers[at].layer.order.edges();
+        let last = edges.len() - 1;
+        let Edge { from, to, .. } = edges[last];
+        let mut reasons =
+            ChoiceReasons { theory: self, known: FxHashSet::default(), open: Vec::new() };
+        reasons.add(at, last as u32);
+        if from != to {
+            reasons.path(at, last as u32, to, from);
+        }
+        self.explanation = reasons.unfold();
+    }
+
+    fn explain_out(&mut self, Out { at, edges, read, write, between }: Out) {
+        let mut reasons =
+            ChoiceReasons { theory: self, known: FxHashSet::default(), open: Vec::new() };
+        match between {
+            None => reasons.path(at, edges, read, write),
+            Some(other) => {
+                if !reasons.theory.registers.history.is_initial(OpId(write)) {
+                    reasons.path(at, edges, write, other);
+                }
+                reasons.path(at, edges, other, read);
+            }
+        }
+        self.explanation = reasons.unfold();
+    }
+
+    fn check(&mut self, solver: &mut TheoryArg<'_>) {
+        let mut told: Vec<(Lit, Out)> = Vec::new();
+        while self.literals < solver.model().len() {
+            let lit = solver.model()[self.literals];
+            self.literals += 1;
+            told.clear();
+            let done =
+                self.assume(lit).and_then(|()| self.look(&mut |lit, out| told.push((lit, out))));
+            if let Err(conflict) = done {
+                self.agenda.clear();
+                self.explain_conflict(conflict);
+                let lemma: Vec<Lit> = self.explanation.iter().map(|&lit| !lit).collect();
+                solver.raise_conflict(&lemma, true);
+                self.lemmas.push(lemma);
+                return;
+            }
+            for &(lit, out) in &told {
+                if solver.value(lit.var()) == lbool::new(lit.sign()) {
+                    continue;
+                }
+                self.told.insert(lit, out);
+                // Nobody asks why something holds that rests on no decision.
+                if self.levels.is_empty() {
+                    self.explain_propagation(lit);
+                }
+                if !solver.propagate(lit) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Returns whether a clock that grew may know of another write of a key.
+fn may_gain(segments: &Segments, key: KeyId, growth: &Growth) -> bool {
+    match segments.in_column(key, growth.column) {
+        None => true,
+        Some(None) => false,
+        Some(Some(number)) => {
+            let places = segments.places(segments.numbered(number));
+            let had = places.partition_point(|&place| place < growth.had);
+            places.get(had).is_some_and(|&place| place < growth.has)
+        }
+    }
+}
+
+impl Theory for Saturated<'_> {
+    fn final_check(&mut self, solver: &mut TheoryArg<'_>) {
+        self.check(solver);
+        let source =
+            |&write: &u32| if write == NONE { Source::NONE } else { Source::new(OpId(write)) };
+        self.model = self.source.iter().map(source).collect();
+    }
+
+    fn partial_check(&mut self, solver: &mut TheoryArg<'_>) {
+        self.check(solver);
+    }
+
+    fn create_level(&mut self) {
+        let marks = self.layers.iter_mut().map(|layer| layer.layer.order.mark()).collect();
+        self.levels.push(SolverLevel { literals: self.literals, sources: self.trail.len(), marks });
+    }
+
+    fn pop_levels(&mut self, n: usize) {
+        let kept = self.levels.len() - n;
+        let SolverLevel { literals, sources, marks } = self.levels.swap_remove(kept);
+        self.levels.truncate(kept);
+        self.literals = literals;
+        for (layer, mark) in self.layers.iter_mut().zip(marks) {
+            layer.layer.order.undo(mark);
+            layer.why.truncate(layer.layer.order.edges().len());
+        }
+        for read in self.trail.drain(sources..).rev() {
+            let write = std::mem::replace(&mut self.source[read as usize], NONE);
+            self.by[read as usize] = None;
+            self.readers[write as usize].pop();
+        }
+    }
+
+    fn n_levels(&self) -> usize {
+        self.levels.len()
+    }
+
+    fn explain_propagation(&mut self, lit: Lit) -> &[Lit] {
+        let out = self.told[&lit];
+        self.explain_out(out);
+        let lemma = self.explanation.iter().map(|&lit| !lit).chain([lit]).collect();
+        self.lemmas.push(lemma);
+        &self.explanation
+    }
+}
+
+/// Unfolds edges into the literals that they rest on.
+struct ChoiceReasons<'s, 'a> {
+    theory: &'s Saturated<'a>,
+    known: FxHashSet<(usize, u32)>,
+    open: Vec<(usize, u32)>,
+}
+
+impl ChoiceReasons<'_, '_> {
+    fn unfold(mut self) -> Vec<Lit> {
+        let mut literals: Vec<Lit> = Vec::new();
+        let theory = self.theory;
+        while let Some((at, id)) = self.open.pop() {
+            let Explained { layer, why } = &theory.layers[at];
+            let edge = layer.order.edges()[id as usize];
+            match why[id as usize] {
+                Why::Given => {}
+                Why::Source(read) => literals.extend(theory.by[read as usize]),
+                Why::Last(lit) => literals.extend(lit),
+                Why::Overwritten(read) => {
+                    literals.extend(theory.by[read as usize]);
+                    let source = theory.source[read as usize];
+                    if !theory.registers.history.is_initial(OpId(source)) {
+                        self.path(at, id, source, edge.to);
+                    }
+                }
+                Why::Seen(read) => {
+                    literals.extend(theory.by[read as usize]);
+                    self.path(at, id, edge.from, read);
+                }
+                Why::Other(edges) => self.path(1 - at, edges, edge.from, edge.to),
+            }
+        }
+        literals.sort_unstable();
+        literals.dedup();
+        literals
+    }
+
+    fn add(&mut self, at: usize, id: u32) {
+        if self.known.insert((at, id)) {
+            self.open.push((at, id));
+        }
+    }
+
+    /// Adds the edges of a path over the first edges of a layer; there is one.
+    fn path(&mut self, at: usize, first_edges: u32, from: u32, to: u32) {
+        let order = &self.theory.layers[at].layer.order;
+        for id in fewest_edges(order, first_edges, from, to) {
+            self.add(at, id);
+        }
+    }
+}

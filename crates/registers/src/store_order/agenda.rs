@@ -1,0 +1,110 @@
+//! What is to be looked at again, earliest first.
+//!
+//! Saturation is done soonest when operations are looked at about in the order in which they happened:
+//! what is found out about one is then known when the next is looked at. The agenda is a set of
+//! bits in that order, with a cursor before the first. Operations come in one by one, when there is
+//! nothing left to look at again.
+
+/// A set of operations, a few times over, from which the earliest is taken.
+#[derive(Clone, Debug)]
+pub(crate) struct Agenda {
+    /// How many bits an operation has: one for each layer.
+    layers: usize,
+    /// Where each operation stands in the order, and which one stands there.
+    rank: Vec<u32>,
+    order: Vec<u32>,
+    /// How many have come in.
+    came: usize,
+    words: Vec<u64>,
+    /// All words before the first and from the second on are empty.
+    filled: (usize, usize),
+}
+
+impl Agenda {
+    /// Builds an empty agenda; `order` holds every operation once.
+    pub(crate) fn new(order: Vec<u32>, layers: usize) -> Self {
+        let mut rank = vec![0; order.len()];
+        for (at, &op) in (0u32..).zip(&order) {
+            rank[op as usize] = at;
+        }
+        let words = vec![0; (order.len() * layers).div_ceil(64)];
+        Agenda { layers, rank, order, came: 0, words, filled: (usize::MAX, 0) }
+    }
+
+    /// Returns the next operation that comes in.
+    pub(crate) fn next(&mut self) -> Option<u32> {
+        let op = *self.order.get(self.came)?;
+        self.came += 1;
+        Some(op)
+    }
+
+    /// Adds an operation for a layer.
+    #[inline]
+    pub(crate) fn add(&mut self, op: u32, layer: usize) {
+        let bit = self.rank[op as usize] as usize * self.layers + layer;
+        let word = bit / 64;
+        self.words[word] |= 1 << (bit % 64);
+        self.filled = (self.filled.0.min(word), self.filled.1.max(word + 1));
+    }
+
+    /// Takes the earliest operation with its layer.
+    pub(crate) fn take(&mut self) -> Option<(u32, usize)> {
+        let (mut word, end) = self.filled;
+        while word < end && self.words[word] == 0 {
+            word += 1;
+        }
+        if word >= end {
+            self.filled = (usize::MAX, 0);
+            return None;
+        }
+        self.filled.0 = word;
+        let bit = word * 64 + self.words[word].trailing_zeros() as usize;
+        self.words[word] &= self.words[word] - 1;
+        Some((self.order[bit / self.layers], bit % self.layers))
+    }
+
+    /// Empties it.
+    pub(crate) fn clear(&mut self) {
+        let (start, end) = self.filled;
+        if start < end {
+            self.words[start..end].fill(0);
+        }
+        self.filled = (usize::MAX, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_is_taken_first_and_each_once() {
+        let mut agenda = Agenda::new(vec![2, 0, 1], 2);
+        assert_eq!(agenda.take(), None);
+        agenda.add(1, 0);
+        agenda.add(2, 1);
+        agenda.add(1, 0);
+        assert_eq!(agenda.take(), Some((2, 1)));
+        agenda.add(0, 1);
+        assert_eq!(agenda.take(), Some((0, 1)));
+        assert_eq!(agenda.take(), Some((1, 0)));
+        assert_eq!(agenda.take(), None);
+        agenda.add(0, 0);
+        agenda.clear();
+        assert_eq!(agenda.take(), None);
+    }
+
+    #[test]
+    fn it_may_have_any_size() {
+        for size in [0, 1, 31, 32, 33, 64, 65] {
+            let mut agenda = Agenda::new((0..size).collect(), 2);
+            let mut taken = 0;
+            while let Some(op) = agenda.next() {
+                agenda.add(op, 0);
+                agenda.add(op, 1);
+                taken += std::iter::from_fn(|| agenda.take()).count();
+            }
+            assert_eq!(taken, 2 * size as usize);
+        }
+    }
+}

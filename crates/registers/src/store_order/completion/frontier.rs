@@ -1,0 +1,323 @@
+//! The frontier search: a sequential order of a saturated history, position by position.
+//!
+//! After Biswas and Enea (OOPSLA 2019): a state is how far each chain has come, and a state that
+//! was left without success is not entered again, so that for k chains there are at most n^k
+//! states. What memory holds need not be part of a state: a write of x waits until all reads of the
+//! value in memory have run, so that what is overwritten is no longer needed.
+//!
+//! The saturated order prunes: an operation waits for all that is before it. Reads run as soon as
+//! they can, which never hurts, and so do writes that are before all others of their key that have
+//! not run. To run any other write is to decide that it comes before those; that is assumed and
+//! saturated, and if it closes a cycle the write cannot run now. Decisions that would fail much later fail at once, and a history that a memory really
+//! produced is mostly ordered without going back. What is taken back is undone from a trail, nothing
+//! is copied.
+//!
+//! # Store buffers
+//! For TSO and PSO the chains are those of `ppo`, and a write runs when it reaches memory. A read of its
+//! own session's write may run before that write. The rules of `poloc` take part by saturation; they
+//! never make the way in which a state was reached matter: what is left of a variable can only
+//! come to a read that has run through a write of its session that has not, which the read then took
+//! its value from, and all that leaves such reads is on what has not run either.
+
+use consistory_history::OpId;
+use consistory_verdict::{Budget, Stopped};
+use rustc_hash::FxHashSet;
+
+use crate::registers::Registers;
+use crate::store_order::completion::split::Split;
+use crate::store_order::completion::{Complete, Completed};
+use crate::store_order::layers::Layer;
+use crate::store_order::saturation::{Point, Saturation};
+
+/// About how many bytes a state takes besides the positions.
+const STATE_OVERHEAD: usize = 32;
+
+/// The engine of this module; what it refutes is written down by cases.
+pub(crate) struct Frontier;
+
+impl Complete for Frontier {
+    fn complete(
+        &self,
+        registers: &Registers<'_>,
+        saturation: &mut Saturation<'_>,
+        budget: &Budget,
+    ) -> Result<Completed, Stopped> {
+        match search(registers, saturation, budget)? {
+            Found::Order(order) => Ok(Completed::Order(order)),
+            Found::Nothing => Split.complete(registers, saturation, budget),
+        }
+    }
+}
+
+/// What a search found.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A sequential order of all operations.
+    Order(Vec<u32>),
+    /// There is none.
+    Nothing,
+}
+
+/// Searches for a sequential order of a saturated history.
+///
+/// The saturation is given back as it was, unless the search was stopped.
+pub(crate) fn search(
+    registers: &Registers<'_>,
+    saturation: &mut Saturation<'_>,
+    budget: &Budget,
+) -> Result<Found, Stopped> {
+    FrontierSearch::new(registers, saturation).run(budget)
+}
+
+struct FrontierSearch<'s, 'a> {
+    registers: &'s Registers<'s>,
+    saturation: &'s mut Saturation<'a>,
+    /// How much of the history is before each operation: a guess at when it ran.
+    weight: Vec<u64>,
+    heads: Vec<u32>,
+    /// The write in memory, for each key; initial writes are after the operations.
+    memory: Vec<u32>,
+    /// How many reads of each write have not run.
+    unread: Vec<u32>,
+    ran: Vec<u32>,
+    /// What the writes that ran replaced, in the order of `ran`.
+    replaced: Vec<u32>,
+    failed: FxHashSet<Box<[u32]>>,
+}
+
+/// A choice between writes: how far the run had come, and the chains that are left to try.
+struct FrontierChoice {
+    ran: usize,
+    mark: Point,
+    chains: Vec<u32>,
+}
+
+impl<'s, 'a> FrontierSearch<'s, 'a> {
+    fn new(registers: &'s Registers<'s>, saturation: &'s mut Saturation<'a>) -> Self {
+        let history = registers.history;
+        let order = &saturation.layer().order;
+        let chains = 0..order.chains().len() as u32;
+        let weigh = |op: OpId| chains.clone().map(|c| u64::from(order.count_until(op.0, c))).sum();
+        let weight = history.ops().map(weigh).collect();
+        let heads = vec![0; order.chains().len()];
+        let mut unread = vec![0; history.len() + history.key_count()];
+        for source in registers.source.iter().filter_map(|source| source.get()) {
+            unread[source.index()] += 1;
+        }
+        FrontierSearch {
+            registers,
+            weight,
+            heads,
+            memory: history.keys().map(|key| history.initial_write(key).0).collect(),
+            unread,
+            ran: Vec::with_capacity(history.len()),
+            replaced: Vec::new(),
+            failed: FxHashSet::default(),
+            saturation,
+        }
+    }
+
+    fn run(mut self, budget: &Budget) -> Result<Found, Stopped> {
+        let start = self.saturation.mark();
+        let mut choices: Vec<FrontierChoice> = Vec::new();
+        loop {
+            budget.check()?;
+            self.run_what_is_free();
+            if self.ran.len() == self.registers.history.len() {
+                self.saturation.undo(start);
+                return Ok(Found::Order(self.ran));
+            }
+            let mut chains: Vec<u32> = Vec::new();
+            if !self.failed.contains(self.heads.as_slice()) {
+                chains.extend(
+                    (0..self.heads.len() as u32)
+                        .filter(|&s| self.head(s).is_some_and(|op| self.can_run(op))),
+                );
+                // The first choice is at the end.
+                chains.sort_unstable_by_key(|&s| {
+                    std::cmp::Reverse(self.head(s).map(|op| self.weight[op as usize]))
+                });
+            }
+            let mark = self.saturation.mark();
+            choices.push(FrontierChoice { ran: self.ran.len(), mark, chains });
+            loop {
+                let Some(choice) = choices.last_mut() else { return Ok(Found::Nothing) };
+                let (ran, mark, next) = (choice.ran, choice.mark, choice.chains.pop());
+                self.undo(ran);
+                self.saturation.undo(mark);
+                let Some(chain) = next else {
+                    choices.pop();
+                    self.failed.insert(self.heads.clone().into_boxed_slice());
+                    let state = 4 * self.heads.len() + STATE_OVERHEAD;
+                    budget.reserve((self.failed.len() * state) as u64)?;
+                    continue;
+                };
+                let op = self.head(chain).expect("the chain has a next operation");
+                if self.decide(op, budget)? {
+                    self.execute(op);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Puts a write before all writes of its key that have not run; says whether that can be.
+    fn decide(&mut self, write: u32, budget: &Budget) -> Result<bool, Stopped> {
+        let key = self.registers.written_key(write).expect("only writes are chosen");
+        for number in self.saturation.layer().segments.numbers(key) {
+            if let Some(other) = self.next_write(number)
+                && other != write
+                && self.saturation.put(write, other).is_err()
+            {
+                return Ok(false);
+            }
+        }
+        Ok(self.saturation.saturate(budget)?.is_ok())
+    }
+
+    /// Returns the first write of a segment that has not run.
+    fn next_write(&self, number: usize) -> Option<u32> {
+        let segments = &self.saturation.layer().segments;
+        let segment = segments.numbered(number);
+        let head = self.heads[segment.chain as usize];
+        let first = segments.places(segment).partition_point(|&place| place < head);
+        segments.writes(segment).get(first).copied()
+    }
+
+    /// Runs everything that takes no decision, as far as it goes.
+    fn run_what_is_free(&mut self) {
+        loop {
+            let mut moved = false;
+            for chain in 0..self.heads.len() as u32 {
+                while let Some(op) = self.head(chain)
+                    && self.can_run(op)
+                    && self.is_free(op)
+                {
+                    self.execute(op);
+                    moved = true;
+                }
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    /// Returns whether an operation does not write, or precedes every write of its key still to run.
+    fn is_free(&self, op: u32) -> bool {
+        let Some(key) = self.registers.written_key(op) else { return true };
+        let Layer { order, segments, .. } = self.saturation.layer();
+        segments
+            .numbers(key)
+            .filter_map(|number| self.next_write(number))
+            .all(|other| other == op || order.before(op, other))
+    }
+
+    fn head(&self, chain: u32) -> Option<u32> {
+        let members = self.saturation.layer().order.chains().members(chain);
+        members.get(self.heads[chain as usize] as usize).copied()
+    }
+
+    fn can_run(&self, op: u32) -> bool {
+        let own = self.saturation.layer().order.chains().chain_of(op) as usize;
+        let is_behind =
+            |(chain, (&known, &head)): (usize, (&u32, &u32))| chain == own || known <= head;
+        if let Some(row) = self.saturation.layer().order.row(op)
+            && !row.iter().zip(&self.heads).enumerate().all(is_behind)
+        {
+            return false;
+        }
+        let source = self.registers.source[op as usize].get().map(|source| source.0);
+        match self.registers.written_key(op) {
+            // What it reads is in memory, since a write waits for the reads of what it replaces.
+            None => true,
+            Some(key) => {
+                let here = self.memory[key.index()];
+                let own_read = u32::from(source == Some(here));
+                (source.is_none() || own_read == 1) && self.unread[here as usize] == own_read
+            }
+        }
+    }
+
+    fn execute(&mut self, op: u32) {
+        self.heads[self.saturation.layer().order.chains().chain_of(op) as usize] += 1;
+        self.ran.push(op);
+        if let Some(source) = self.registers.source[op as usize].get() {
+            self.unread[source.index()] -= 1;
+        }
+        if let Some(key) = self.registers.written_key(op) {
+            self.replaced.push(std::mem::replace(&mut self.memory[key.index()], op));
+        }
+    }
+
+    /// Takes back what ran after a point.
+    fn undo(&mut self, ran: usize) {
+        while self.ran.len() > ran {
+            let op = self.ran.pop().expect("it is longer");
+            self.heads[self.saturation.layer().order.chains().chain_of(op) as usize] -= 1;
+            if let Some(source) = self.registers.source[op as usize].get() {
+                self.unread[source.index()] += 1;
+            }
+            if let Some(key) = self.registers.written_key(op) {
+                self.memory[key.index()] = self.replaced.pop().expect("every write replaced one");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use consistory_generate::{Tangle, Workload, generate, tangle};
+    use consistory_history::History;
+
+    use super::*;
+    use crate::reads_from::candidates;
+    use crate::store_order::layers::{Memory, layers};
+    use crate::store_order::saturation::Readers;
+
+    /// Compares what the search finds with what cases find, if anything is left to be found; says
+    /// whether there is an order.
+    fn finds(history: &History, memory: Memory) -> Option<bool> {
+        let budget = Budget::unlimited();
+        let source = candidates(history, &Budget::unlimited()).unwrap().source;
+        let registers = &Registers::new(history, &source);
+        let readers = Readers::new(registers);
+        let layers = layers(registers, memory, &budget).unwrap().ok()?;
+        let mut saturation = Saturation::new(registers, &readers, layers);
+        saturation.saturate(&budget).unwrap().ok()?;
+        let found = matches!(search(registers, &mut saturation, &budget), Ok(Found::Order(_)));
+        let cases = Split.complete(registers, &mut saturation, &budget);
+        assert_eq!(found, matches!(cases, Ok(Completed::Order(_))), "{memory:?}");
+        Some(found)
+    }
+
+    #[test]
+    fn an_order_is_found_exactly_if_there_is_one() {
+        let mut tally = [0; 2];
+        for seed in 0..60 {
+            let tangled = tangle(&Tangle { cells: 4, cycles: 8 + seed as u32 % 12, seed });
+            let run = |memory| {
+                let (operations, variables) = (60, 4);
+                let workload = Workload {
+                    sessions: 4,
+                    operations,
+                    variables,
+                    rmw_share: 0.1,
+                    seed,
+                    ..Workload::default()
+                };
+                generate(&workload, memory)
+            };
+            for (memory, produced_by) in [
+                (Memory::Sequential, consistory_generate::Memory::Sc),
+                (Memory::TotalStore, consistory_generate::Memory::Tso),
+                (Memory::PartialStore, consistory_generate::Memory::Pso),
+            ] {
+                let found = finds(&tangled, memory).expect("saturation leaves it open");
+                tally[usize::from(found)] += 1;
+                assert_eq!(finds(&run(produced_by), memory), Some(true), "{memory:?}, {seed}");
+            }
+        }
+        assert!(tally.iter().all(|&n| n > 20), "{tally:?}");
+    }
+}

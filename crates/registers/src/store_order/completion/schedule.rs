@@ -1,0 +1,440 @@
+//! A schedule: run the operations along the forced order, guess what it leaves open, repair.
+//!
+//! After saturation a history that a memory really produced can mostly be run without deciding pair
+//! by pair which of two writes comes first. Operations run as soon as all that is before them in the
+//! forced order has run; a write also waits until its variable is free, that is, until all reads of
+//! what it replaces have run. Reads run at once, which never hurts, and so do writes that nobody
+//! reads. Of the other writes the one with the least of the history before it runs first.
+//!
+//! ```text
+//!   t0   w(x,1) ................. r(x,1)    x is held by w(x,1) until r(x,1) has run
+//!   t1          w(x,2) waits              if r(x,1) waits for w(x,2), through whatever is between,
+//!                                         then w(x,2) must have been first
+//! ```
+//!
+//! When nothing can run, some operations wait for each other in a circle. A wait that the forced
+//! order does not explain is for a variable held by a write that ran too early, so the newest such
+//! write is put after the one that waits for it, that is saturated, and what ran since is taken
+//! back. What has run is then as the order wants it again, and the run goes on. Decisions are thus
+//! as many as wrong guesses.
+//!
+//! An operation costs its clock's width once each time it runs. The run gives up when it has taken
+//! back a few times as many operations as there are, and some more for each that it got to, or when no
+//! repair of a circle is possible; it never says that there is no order.
+//!
+//! Where values repeat, some reads have several writes to take theirs from, and the forced order
+//! does not know of them: these take what the run offers ([`open`]).
+//!
+//! # Store buffers
+//! For TSO and PSO the chains are those of `ppo`, and a write runs when it reaches memory. A read of
+//! its own session's write may run before that write, as out of a buffer. A read of anything else
+//! finds its session's last write of the variable in memory or replaced: `poloc` puts that write before
+//! what is read, which saturation knows, and which is before the read.
+
+mod open;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use consistory_verdict::{Budget, Stopped};
+
+use crate::reads_from::Source;
+use crate::registers::Registers;
+use crate::store_order::saturation::{Point, Saturation};
+use open::Open;
+
+/// How many times the number of operations may be taken back.
+const MAX_TAKEN_BACK_FACTOR: usize = 4;
+
+/// The same where reads are open, and more is guessed.
+const MAX_TAKEN_BACK_FACTOR_OPEN: usize = 20;
+
+/// How many more operations may be taken back for each that is got to.
+const TAKEN_BACK_FOR_MORE: usize = 16;
+
+/// Not yet.
+const NEVER: u32 = u32::MAX;
+
+/// Looks for an order of all operations in which each read takes the last write before it, or what
+/// its own session has buffered; reads whose source is not settled do not matter.
+///
+/// The saturation is given back as it was, unless the budget ran out.
+pub(crate) fn schedule(
+    registers: &Registers<'_>,
+    saturation: &mut Saturation<'_>,
+    budget: &Budget,
+) -> Result<Option<Vec<u32>>, Stopped> {
+    Ok(run(registers, saturation, Open::default(), budget)?.map(|scheduled| scheduled.order))
+}
+
+/// An order that was found.
+pub(crate) struct Scheduled {
+    /// All operations.
+    pub(crate) order: Vec<u32>,
+    /// The source of every read, those that were open included.
+    pub(crate) source: Vec<Source>,
+}
+
+/// Looks for such an order in which also reads whose source is not settled find their values.
+///
+/// The saturation is given back as it was, unless the budget ran out.
+pub(crate) fn schedule_all(
+    registers: &Registers<'_>,
+    saturation: &mut Saturation<'_>,
+    budget: &Budget,
+) -> Result<Option<Scheduled>, Stopped> {
+    let open = Open::new(registers, saturation);
+    run(registers, saturation, open, budget)
+}
+
+fn run(
+    registers: &Registers<'_>,
+    saturation: &mut Saturation<'_>,
+    open: Open,
+    budget: &Budget,
+) -> Result<Option<Scheduled>, Stopped> {
+    let start = saturation.mark();
+    let mut run = ScheduleRun::new(registers, saturation, start, open);
+    let all_ran = run.run(budget)?;
+    let ScheduleRun { ran, open, .. } = run;
+    saturation.undo(start);
+    Ok(all_ran.then(|| Scheduled { order: ran, source: open.into_sources() }))
+}
+
+struct ScheduleRun<'s, 'a> {
+    registers: &'s Registers<'s>,
+    saturation: &'s mut Saturation<'a>,
+    /// How much of each chain has run.
+    heads: Vec<u32>,
+    /// How much of the clock of each chain's next operation is known to have run.
+    checked: Vec<u32>,
+    /// The write in memory, for each key; initial writes are after the operations.
+    memory: Vec<u32>,
+    /// How many reads of each write have not run.
+    unread: Vec<u32>,
+    ran: Vec<u32>,
+    /// The saturation before anything was repaired.
+    start: Point,
+    /// Where each operation is in `ran`.
+    when: Vec<u32>,
+    /// What the writes that ran replaced, in the order of `ran`.
+    replaced: Vec<u32>,
+    /// The chains to look at.
+    awake: Vec<u32>,
+    /// The chains before a write that may run, least weight first.
+    choices: BinaryHeap<Reverse<(u64, u32)>>,
+    /// For each chain those that wait until so much of it has run.
+    behind: Vec<Vec<(u32, u32)>>,
+    /// For each key the chains that wait until it is free.
+    queues: Vec<Vec<u32>>,
+    open: Open,
+}
+
+/// What an operation waits for.
+enum Wait {
+    /// That so much of a chain has run.
+    Order { chain: u32, count: u32 },
+    /// That a variable is free.
+    Key(usize),
+    /// That a variable has the value of a read whose source is open.
+    Value(usize),
+}
+
+/// That a write came before another of its variable, which now waits for it.
+struct Guess {
+    /// When it ran.
+    ran: u32,
+    holding: u32,
+    waiting: u32,
+}
+
+impl<'s, 'a> ScheduleRun<'s, 'a> {
+    fn new(
+        registers: &'s Registers<'s>,
+        saturation: &'s mut Saturation<'a>,
+        start: Point,
+        open: Open,
+    ) -> Self {
+        let history = registers.history;
+        let mut unread = vec![0; history.len() + history.key_count()];
+        for source in registers.source.iter().filter_map(|source| source.get()) {
+            unread[source.index()] += 1;
+        }
+        let chains = saturation.layer().order.chains().len();
+        ScheduleRun {
+            registers,
+            heads: vec![0; chains],
+            checked: vec![0; chains],
+            memory: history.keys().map(|key| history.initial_write(key).0).collect(),
+            unread,
+            ran: Vec::with_capacity(history.len()),
+            start,
+            when: vec![NEVER; history.len()],
+            replaced: Vec::new(),
+            awake: (0..chains as u32).collect(),
+            choices: BinaryHeap::new(),
+            behind: vec![Vec::new(); chains],
+            queues: vec![Vec::new(); history.key_count()],
+            open,
+            saturation,
+        }
+    }
+
+    /// Runs; says whether everything ran.
+    fn run(&mut self, budget: &Budget) -> Result<bool, Stopped> {
+        let all = self.registers.history.len();
+        let times =
+            if self.open.is_empty() { MAX_TAKEN_BACK_FACTOR } else { MAX_TAKEN_BACK_FACTOR_OPEN };
+        let mut may_take_back = times * all;
+        let mut farthest = 0;
+        loop {
+            while let Some(chain) = self.awake.pop() {
+                self.advance(chain);
+            }
+            if let Some(chain) = self.choose() {
+                let op = self.head(chain).expect("it is before a write");
+                match self.blocked(op) {
+                    Some(wait) => self.queue(chain, wait),
+                    None => {
+                        self.execute(chain, op);
+                        self.awake.push(chain);
+                    }
+                }
+                continue;
+            }
+            if self.ran.len() == all {
+                return Ok(true);
+            }
+            budget.check()?;
+            let before = self.ran.len();
+            may_take_back += TAKEN_BACK_FOR_MORE * before.saturating_sub(farthest);
+            farthest = farthest.max(before);
+            if !self.repair(budget)? {
+                return Ok(false);
+            }
+            match may_take_back.checked_sub((before - self.ran.len()).max(1)) {
+                Some(left) => may_take_back = left,
+                None => return Ok(false),
+            }
+        }
+    }
+
+    /// Runs what can run of a chain without a choice, and finds out what the next one waits for.
+    fn advance(&mut self, chain: u32) {
+        while let Some(op) = self.head(chain) {
+            if let Some(wait) = self.wait(chain, op) {
+                self.queue(chain, wait);
+                return;
+            }
+            if self.is_choice(op) {
+                self.choices.push(Reverse((self.weight(op), chain)));
+                return;
+            }
+            self.execute(chain, op);
+        }
+    }
+
+    /// Lets a chain wait.
+    fn queue(&mut self, chain: u32, wait: Wait) {
+        match wait {
+            Wait::Order { chain: other, count } => self.behind[other as usize].push((count, chain)),
+            Wait::Key(key) => self.queues[key].push(chain),
+            Wait::Value(key) => self.open.queue(key, chain),
+        }
+    }
+
+    /// Returns whether it matters when an operation runs, once it can: others want what it writes, or
+    /// what is there.
+    fn is_choice(&self, op: u32) -> bool {
+        self.registers.written_key(op).is_some_and(|key| {
+            self.source(op).is_none()
+                && (self.unread[op as usize] > 0 || self.open.is_wanted(key.index()))
+        })
+    }
+
+    /// Returns the chain before the write to run next: the one that the open reads prefer, then the one
+    /// with the least before it.
+    fn choose(&mut self) -> Option<u32> {
+        if self.open.is_empty() {
+            return self.choices.pop().map(|Reverse((_, chain))| chain);
+        }
+        let demand = self.demand();
+        let mut noise = self.open.noise();
+        let rate = |&Reverse((weight, chain)): &Reverse<(u64, u32)>| {
+            let wanted = self.preference(chain) + demand[chain as usize] + noise();
+            (wanted, Reverse((weight, chain)))
+        };
+        let (_, Reverse((_, best))) = self.choices.iter().map(rate).max()?;
+        self.choices.retain(|&Reverse((_, chain))| chain != best);
+        Some(best)
+    }
+
+    /// Returns the write that a read is known to take its value from.
+    #[inline]
+    fn source(&self, op: u32) -> Option<u32> {
+        let settled = self.registers.source[op as usize].get();
+        settled.or_else(|| self.open.reserved(op)).map(|write| write.0)
+    }
+
+    fn head(&self, chain: u32) -> Option<u32> {
+        let members = self.saturation.layer().order.chains().members(chain);
+        members.get(self.heads[chain as usize] as usize).copied()
+    }
+
+    /// Returns what a chain's next operation waits for.
+    fn wait(&mut self, chain: u32, op: u32) -> Option<Wait> {
+        let order = &self.saturation.layer().order;
+        if let Some(row) = order.row(op) {
+            let checked = self.checked[chain as usize] as usize;
+            let not_run = (checked..row.len())
+                .find(|&other| row[other] > self.heads[other] && other != chain as usize);
+            self.checked[chain as usize] = not_run.unwrap_or(row.len()) as u32;
+            if let Some(other) = not_run {
+                return Some(Wait::Order { chain: other as u32, count: row[other] });
+            }
+        }
+        self.blocked(op)
+    }
+
+    /// Returns what an operation waits for that is not in the order.
+    fn blocked(&self, op: u32) -> Option<Wait> {
+        self.missed(op).map(Wait::Value).or_else(|| self.held(op).map(Wait::Key))
+    }
+
+    /// Returns the key that a write waits for.
+    fn held(&self, op: u32) -> Option<usize> {
+        let key = self.registers.written_key(op)?.index();
+        let here = self.memory[key];
+        let own_read = u32::from(self.source(op) == Some(here));
+        (self.unread[here as usize] > own_read).then_some(key)
+    }
+
+    /// Returns how much of the history is before an operation: a guess at when it ran.
+    fn weight(&self, op: u32) -> u64 {
+        let order = &self.saturation.layer().order;
+        let row = order.row(op).unwrap_or_default();
+        let own = order.chains().chain_of(op) as usize;
+        let others: u64 = row.iter().map(|&count| u64::from(count)).sum();
+        let own_entry = row.get(own).map_or(0, |&count| u64::from(count));
+        others - own_entry + u64::from(order.chains().place_of(op))
+    }
+
+    fn execute(&mut self, chain: u32, op: u32) {
+        self.heads[chain as usize] += 1;
+        self.checked[chain as usize] = 0;
+        self.take_open(op);
+        self.when[op as usize] = self.ran.len() as u32;
+        self.ran.push(op);
+        if let Some(source) = self.source(op) {
+            self.unread[source as usize] -= 1;
+            // A read-modify-write is the last to read what it replaces.
+            if self.unread[source as usize] <= 1 {
+                let key = self.registers.read_key(op).index();
+                self.awake.append(&mut self.queues[key]);
+            }
+        }
+        if let Some(key) = self.registers.written_key(op) {
+            self.replaced.push(std::mem::replace(&mut self.memory[key.index()], op));
+            self.open.wake(key.index(), &mut self.awake);
+        }
+        let ran = self.heads[chain as usize];
+        let awake = &mut self.awake;
+        self.behind[chain as usize].retain(|&(count, waiting)| {
+            let waits = count > ran;
+            if !waits {
+                awake.push(waiting);
+            }
+            waits
+        });
+    }
+
+    /// Puts right a guess that operations wait for in a circle; says whether that can be.
+    fn repair(&mut self, budget: &Budget) -> Result<bool, Stopped> {
+        if self.reserve_what_passed() {
+            return Ok(true);
+        }
+        let Some(mut guesses) = self.circle() else { return Ok(self.give_up()) };
+        guesses.sort_unstable_by_key(|&Guess { ran, .. }| Reverse(ran));
+        for Guess { ran, holding, waiting } in guesses {
+            let before = self.saturation.mark();
+            let known = self.saturation.layer().order.edges().len();
+            let mut put = self.saturation.put(waiting, holding);
+            if put.is_ok() {
+                put = self.saturation.saturate(budget)?;
+            }
+            if put.is_err() {
+                self.saturation.undo(before);
+                continue;
+            }
+            // What ran before something that must be before it goes back too.
+            let new = &self.saturation.layer().order.edges()[known..];
+            let ends = new.iter().map(|edge| [edge.from, edge.to].map(|op| self.when[op as usize]));
+            let wrong = ends.filter(|[from, to]| to < from).map(|[_, to]| to);
+            let keep = wrong.fold(ran, u32::min);
+            self.undo(keep as usize);
+            return Ok(true);
+        }
+        Ok(self.give_up())
+    }
+
+    /// Finds operations that wait for each other in a circle, and lists the guesses there: the
+    /// forced order alone has no circle. An open read may wait for a value that will never come.
+    fn circle(&mut self) -> Option<Vec<Guess>> {
+        let mut seen = vec![NEVER; self.heads.len()];
+        let mut guesses: Vec<Guess> = Vec::new();
+        let mut chain = (0..self.heads.len() as u32)
+            .find(|&chain| self.head(chain).is_some())
+            .expect("something has not run");
+        while seen[chain as usize] == NEVER {
+            seen[chain as usize] = guesses.len() as u32;
+            let op = self.head(chain).expect("nothing waits for a chain that is at its end");
+            chain = match self.wait(chain, op).expect("nothing can run") {
+                Wait::Order { chain, .. } => chain,
+                Wait::Key(key) => {
+                    let holding = self.memory[key];
+                    // An initial write is not a guess.
+                    if let Some(&ran) = self.when.get(holding as usize) {
+                        guesses.push(Guess { ran, holding, waiting: op });
+                    }
+                    let settled = self.saturation.readers.of(holding);
+                    let mut readers = settled.chain(self.open.reserved_for(holding));
+                    let read =
+                        readers.find(|&read| self.when[read as usize] == NEVER && read != op);
+                    let read = read.expect("a variable is held for a read");
+                    self.saturation.layer().order.chains().chain_of(read)
+                }
+                Wait::Value(_) => {
+                    let write = self.to_come(op)?;
+                    self.saturation.layer().order.chains().chain_of(write)
+                }
+            };
+        }
+        Some(guesses.split_off(seen[chain as usize] as usize))
+    }
+
+    /// Takes back what ran after a point, and wakes everything.
+    fn undo(&mut self, ran: usize) {
+        while self.ran.len() > ran {
+            let op = self.ran.pop().expect("it is longer");
+            self.when[op as usize] = NEVER;
+            self.heads[self.saturation.layer().order.chains().chain_of(op) as usize] -= 1;
+            if let Some(source) = self.source(op) {
+                self.unread[source as usize] += 1;
+            }
+            if let Some(key) = self.registers.written_key(op) {
+                self.memory[key.index()] = self.replaced.pop().expect("every write replaced one");
+            }
+            self.open.put_back(self.registers, op);
+        }
+        self.wake_all();
+    }
+
+    fn wake_all(&mut self) {
+        self.behind.iter_mut().for_each(Vec::clear);
+        self.queues.iter_mut().for_each(Vec::clear);
+        self.open.clear_queues();
+        self.choices.clear();
+        self.checked.fill(0);
+        self.awake = (0..self.heads.len() as u32).collect();
+    }
+}

@@ -1,0 +1,383 @@
+//! Reads whose source is open, while a schedule runs.
+//!
+//! Such a read takes what the run offers: the last write of its session that is still in a buffer,
+//! else what memory has. If that is not its value, it waits. A write then matters even if no settled
+//! read is known to take its value, so that of the writes that could run one is preferred that open
+//! reads soon want, over one that replaces what they soon want.
+//!
+//! ```text
+//!   t0   w(x,1) ...... w(x,2)
+//!   t1   r(y,1) r(x,1)            when r(x,1) can run, its value has passed by: w(x,2) is taken
+//!                                 back and waits, w(x,1) is reserved for the read
+//! ```
+//!
+//! When nothing can run, a read has missed its value. The last write that had it is reserved for the
+//! read, which then holds its variable as settled reads do, and what ran since it was replaced is
+//! taken back. A reservation that leads nowhere is given up. When there is none left to be given up,
+//! the run goes back some way, the further the longer it has come no further than before, forgets what
+//! it assumed, and from then on leaves part of its preferences to chance.
+
+use consistory_history::{OpId, ValueId};
+use consistory_random::{GOLDEN_INCREMENT, mix};
+use rustc_hash::FxHashSet;
+
+use super::{NEVER, ScheduleRun, Wait};
+use crate::reads_from::Source;
+use crate::registers::{Registers, Segment};
+use crate::store_order::saturation::Saturation;
+
+/// What a wish for the next operation counts.
+const SOON: i64 = 1 << 10;
+
+/// How much of a preference is left to chance, at most.
+const RANDOM_PREFERENCE: u64 = 1 << 8;
+
+/// How far a run goes back first.
+const FIRST_RETURN_OPS: u64 = 16;
+
+/// How far a write may be that a read waits for.
+const AWAITED_WRITE_OPS: u32 = 12;
+
+/// The open reads of a history, and what is known of them.
+#[derive(Default)]
+pub(super) struct Open {
+    /// For each open read the last write of its key before it in its session, or `NEVER`; empty if no
+    /// read is open.
+    own: Vec<u32>,
+    /// For each open read the write that is reserved for it.
+    reserved: Vec<Source>,
+    /// The reads with a reservation, newest last.
+    reservations: Vec<u32>,
+    /// What was reserved for a read in vain.
+    given_up: FxHashSet<(u32, u32)>,
+    /// The source of each read, as far as it is settled or has run.
+    sources: Vec<Source>,
+    /// For each key its open reads, chain by chain.
+    reads: Vec<Vec<OfChain>>,
+    /// For each key how many of these have not run.
+    left: Vec<u32>,
+    /// For each key the chains that wait for a value.
+    queues: Vec<Vec<u32>>,
+    /// How far the run has come at most, and how often it went back since.
+    furthest: usize,
+    returns: u32,
+    /// What chance goes by, once the run has gone back.
+    random: u64,
+}
+
+struct OfChain {
+    chain: u32,
+    reads: Vec<u32>,
+}
+
+impl Open {
+    pub(super) fn new(registers: &Registers<'_>, saturation: &Saturation<'_>) -> Self {
+        let history = registers.history;
+        let chains = saturation.layer().order.chains();
+        let keys = history.key_count();
+        let mut open = Open { sources: registers.source.to_vec(), ..Open::default() };
+        let mut own = vec![NEVER; history.len()];
+        let mut reads: Vec<Vec<OfChain>> = Vec::new();
+        reads.resize_with(keys, Vec::new);
+        let mut left = vec![0; keys];
+        // The last write of each key, if it is of the current session.
+        let mut last = vec![NEVER; keys];
+        for session in history.sessions() {
+            last.fill(NEVER);
+            for op in history.session_ops(session) {
+                if let Some((key, _)) = history.reads(op)
+                    && registers.source[op.index()].get().is_none()
+                {
+                    own[op.index()] = last[key.index()];
+                    left[key.index()] += 1;
+                    let (chain, of_key) = (chains.chain_of(op.0), &mut reads[key.index()]);
+                    match of_key.last_mut().filter(|of_chain| of_chain.chain == chain) {
+                        Some(of_chain) => of_chain.reads.push(op.0),
+                        None => of_key.push(OfChain { chain, reads: vec![op.0] }),
+                    }
+                }
+                if let Some(key) = registers.written_key(op.0) {
+                    last[key.index()] = op.0;
+                }
+            }
+        }
+        if left.iter().any(|&left| left > 0) {
+            open.reserved = vec![Source::NONE; own.len()];
+            open.queues = vec![Vec::new(); keys];
+            (open.own, open.reads, open.left) = (own, reads, left);
+        }
+        open
+    }
+
+    /// Returns whether no read is open.
+    pub(super) fn is_empty(&self) -> bool {
+        self.own.is_empty()
+    }
+
+    /// Returns the source of every read, once all have run.
+    pub(super) fn into_sources(self) -> Vec<Source> {
+        self.sources
+    }
+
+    /// Returns what chance adds to preferences: nothing until the run has gone back.
+    pub(super) fn noise(&mut self) -> impl FnMut() -> i64 + use<> {
+        let is_wanted = self.random > 0;
+        let mut number = self.random << 20;
+        self.random += u64::from(is_wanted);
+        move || {
+            number += 1;
+            if is_wanted { (scrambled(number) % RANDOM_PREFERENCE) as i64 } else { 0 }
+        }
+    }
+
+    /// Returns the write that is reserved for an open read.
+    #[inline]
+    pub(super) fn reserved(&self, op: u32) -> Option<OpId> {
+        self.reserved.get(op as usize).and_then(|source| source.get())
+    }
+
+    /// Returns the reads that a write is reserved for.
+    pub(super) fn reserved_for(&self, write: u32) -> impl Iterator<Item = u32> {
+        let reads = self.reservations.iter().copied();
+        reads.filter(move |&read| self.reserved(read) == Some(OpId(write)))
+    }
+
+    /// Returns whether an open read of a key has not run.
+    pub(super) fn is_wanted(&self, key: usize) -> bool {
+        self.left.get(key).is_some_and(|&left| left > 0)
+    }
+
+    pub(super) fn queue(&mut self, key: usize, chain: u32) {
+        self.queues[key].push(chain);
+    }
+
+    /// Wakes the chains that wait for a value of a key.
+    pub(super) fn wake(&mut self, key: usize, awake: &mut Vec<u32>) {
+        if let Some(queue) = self.queues.get_mut(key) {
+            awake.append(queue);
+        }
+    }
+
+    pub(super) fn clear_queues(&mut self) {
+        self.queues.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Notes that an operation that ran is taken back.
+    pub(super) fn put_back(&mut self, registers: &Registers<'_>, op: u32) {
+        if let Some((key, _)) = self.wish(registers, op) {
+            self.left[key] += 1;
+        }
+    }
+
+    /// Returns the key and the value of an operation if it is an open read.
+    fn wish(&self, registers: &Registers<'_>, op: u32) -> Option<(usize, ValueId)> {
+        if self.is_empty() || registers.source[op as usize].get().is_some() {
+            return None;
+        }
+        registers.history.reads(OpId(op)).map(|(key, value)| (key.index(), value))
+    }
+}
+
+impl ScheduleRun<'_, '_> {
+    fn value(&self, write: u32) -> Option<ValueId> {
+        self.registers.history.writes(OpId(write)).map(|(_, value)| value)
+    }
+
+    fn has_run(&self, op: u32) -> bool {
+        self.when.get(op as usize).is_none_or(|&when| when != NEVER)
+    }
+
+    /// Returns the write of its session that an open read would have to wait for, if there is one.
+    fn buffered(&self, read: u32) -> Option<u32> {
+        Some(self.open.own[read as usize]).filter(|&own| own != NEVER && !self.has_run(own))
+    }
+
+    /// Returns the write that an open read would take its value from now.
+    fn offered(&self, read: u32, key: usize) -> u32 {
+        self.buffered(read).unwrap_or(self.memory[key])
+    }
+
+    /// Returns the key of an open read that cannot run, as its value is not there.
+    pub(super) fn missed(&self, op: u32) -> Option<usize> {
+        let (key, value) = self.open.wish(self.registers, op)?;
+        let offered = self.offered(op, key);
+        let is_there = match self.open.reserved(op) {
+            Some(write) => write.0 == offered,
+            None => self.value(offered) == Some(value),
+        };
+        (!is_there).then_some(key)
+    }
+
+    /// Lets an operation that is about to run take its value, if it is an open read.
+    pub(super) fn take_open(&mut self, op: u32) {
+        if let Some((key, _)) = self.open.wish(self.registers, op) {
+            self.open.sources[op as usize] = Source::new(OpId(self.offered(op, key)));
+            self.open.left[key] -= 1;
+        }
+    }
+
+    /// Rates the write that a chain is before: what the next open reads of its key gain by it, less what
+    /// they lose.
+    pub(super) fn preference(&self, chain: u32) -> i64 {
+        let Some(write) = self.head(chain) else { return 0 };
+        let Some(key) = self.registers.written_key(write).map(|key| key.index()) else { return 0 };
+        let (brought, replaced) = (self.value(write), self.value(self.memory[key]));
+        let chains = self.saturation.layer().order.chains();
+        let mut preference = 0;
+        for OfChain { chain, reads } in &self.open.reads[key] {
+            let head = self.heads[*chain as usize];
+            let ran = reads.partition_point(|&read| chains.place_of(read) < head);
+            let Some(&read) = reads.get(ran).filter(|&&read| read != write) else { continue };
+            if self.buffered(read).is_some_and(|own| own != write) {
+                continue;
+            }
+            let wanted = self.open.wish(self.registers, read).map(|(_, value)| value);
+            let soon = SOON / i64::from(1 + chains.place_of(read) - head);
+            if wanted == brought {
+                preference += soon;
+            } else if wanted == replaced {
+                preference -= soon;
+            }
+        }
+        preference
+    }
+
+    /// Rates each chain by the writes that it comes to soon and that open reads wait for.
+    pub(super) fn demand(&self) -> Vec<i64> {
+        let chains = self.saturation.layer().order.chains();
+        let mut demand = vec![0; self.heads.len()];
+        for chain in 0..self.heads.len() as u32 {
+            if let Some(read) = self.head(chain)
+                && self.missed(read).is_some()
+                && let Some(write) = self.to_come(read)
+            {
+                let of = chains.chain_of(write);
+                let away = chains.place_of(write) - self.heads[of as usize];
+                if away < AWAITED_WRITE_OPS {
+                    demand[of as usize] += SOON / i64::from(1 + away);
+                }
+            }
+        }
+        demand
+    }
+
+    /// Reserves for an open read that cannot run the last write that had its value, and takes back
+    /// what ran since that was replaced; says whether there is such a read.
+    pub(super) fn reserve_what_passed(&mut self) -> bool {
+        if self.open.is_empty() {
+            return false;
+        }
+        let mut waiting: Vec<(u32, usize, ValueId)> = Vec::new();
+        for chain in 0..self.heads.len() as u32 {
+            let Some(op) = self.head(chain) else { continue };
+            if let Some(Wait::Value(key)) = self.wait(chain, op)
+                && self.open.reserved(op).is_none()
+                && let Some((_, value)) = self.open.wish(self.registers, op)
+            {
+                waiting.push((op, key, value));
+            }
+        }
+        let mut replaced = self.replaced.iter().rev();
+        for at in (0..self.ran.len()).rev() {
+            let Some(key) = self.registers.written_key(self.ran[at]) else { continue };
+            let &write = replaced.next().expect("every write replaced one");
+            let value = self.value(write);
+            let missed = waiting.iter().find(|&&(read, of, wanted)| {
+                of == key.index()
+                    && value == Some(wanted)
+                    && self.is_behind_own(read, write)
+                    && !self.open.given_up.contains(&(read, write))
+            });
+            if let Some(&(read, ..)) = missed {
+                self.open.reserved[read as usize] = Source::new(OpId(write));
+                self.open.reservations.push(read);
+                self.unread[write as usize] += 1;
+                self.undo(at);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Returns whether a write that ran did so after the last write of the read's own session, or is it.
+    fn is_behind_own(&self, read: u32, write: u32) -> bool {
+        let when = |write: u32| self.when.get(write as usize).copied();
+        match self.open.own[read as usize] {
+            NEVER => true,
+            own => own == write || (self.has_run(own) && when(own) < when(write)),
+        }
+    }
+
+    /// Returns the next write that an open read could take its value from, or has to wait for.
+    pub(super) fn to_come(&self, read: u32) -> Option<u32> {
+        if let Some(own) = self.buffered(read) {
+            return Some(own);
+        }
+        if let Some(write) = self.open.reserved(read) {
+            return Some(write.0).filter(|&write| !self.has_run(write));
+        }
+        let (key, value) = self.registers.history.reads(OpId(read))?;
+        let segments = &self.saturation.layer().segments;
+        let nearest = |&segment: &Segment| {
+            let head = self.heads[segment.chain as usize];
+            let places = segments.places(segment);
+            let first = places.partition_point(|&place| place < head);
+            let to_come = segments.writes(segment)[first..].iter().zip(&places[first..]);
+            let mut wanted = to_come.filter(|&(&write, _)| self.value(write) == Some(value));
+            wanted.next().map(|(&write, &place)| (place - head, write))
+        };
+        segments.of(key).iter().filter_map(nearest).min().map(|(_, write)| write)
+    }
+
+    /// Gives up the newest reservation whose read has not run, or else goes back some way; says whether
+    /// there is something to give up.
+    pub(super) fn give_up(&mut self) -> bool {
+        if self.open.is_empty() {
+            return false;
+        }
+        let newest = self.open.reservations.iter().rposition(|&read| !self.has_run(read));
+        match newest {
+            Some(newest) => {
+                let (read, write) = self.release(newest);
+                self.open.given_up.insert((read, write));
+                self.wake_all();
+            }
+            None => self.go_back(),
+        }
+        true
+    }
+
+    /// Takes a reservation back.
+    fn release(&mut self, at: usize) -> (u32, u32) {
+        let read = self.open.reservations.remove(at);
+        let write = std::mem::replace(&mut self.open.reserved[read as usize], Source::NONE);
+        let write = write.get().expect("it is reserved").0;
+        self.unread[write as usize] -= 1;
+        (read, write)
+    }
+
+    /// Goes back some way, and forgets all that was assumed from there on.
+    fn go_back(&mut self) {
+        if self.ran.len() > self.open.furthest {
+            self.open.furthest = self.ran.len();
+            self.open.returns = 0;
+        }
+        self.open.returns += 1;
+        let most = (FIRST_RETURN_OPS * u64::from(self.open.returns)).min(self.ran.len() as u64);
+        self.open.random += 1;
+        let back = 1 + scrambled(self.open.random) % most.max(1);
+        self.undo(self.ran.len().saturating_sub(back as usize));
+        self.saturation.undo(self.start);
+        self.open.given_up.clear();
+        for at in (0..self.open.reservations.len()).rev() {
+            if !self.has_run(self.open.reservations[at]) {
+                self.release(at);
+            }
+        }
+    }
+}
+
+/// Scrambles a number.
+fn scrambled(number: u64) -> u64 {
+    mix(number.wrapping_mul(GOLDEN_INCREMENT))
+}

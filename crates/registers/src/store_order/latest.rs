@@ -1,0 +1,195 @@
+//! The latest writes of a key before an operation: those that are before no other such write.
+//!
+//! That is what the rules of saturation ask for, again and again. Of each chain only the last write
+//! before the operation counts, and a clock says how far the chain has come. Operations that are
+//! looked at one after another are near each other in time, so a cursor remembers for each segment
+//! which write was the last, which one was before it, and for which entries of a clock they are the
+//! last: mostly it is one of the two again, since a new write is known to some sessions sooner than to
+//! others. The cursors of a key stand side by side, however many writes there are. Where the latest
+//! write was found last time is looked first, since that write is after most others.
+
+use consistory_history::KeyId;
+use consistory_order::{ChainOrder, Chains, Growth};
+
+use crate::registers::{Segments, passed};
+
+/// Finds the latest writes of a key before an operation.
+#[derive(Clone)]
+pub(crate) struct Latest {
+    /// A cursor for each segment.
+    cursors: Vec<Cursor>,
+    /// For each key the segment to look at first.
+    first: Vec<u32>,
+    found: Vec<Found>,
+    /// How much of each column is before what was found.
+    covered: Vec<u32>,
+    /// The writes that the last look found.
+    pub(crate) writes: Vec<u32>,
+}
+
+#[derive(Clone, Copy)]
+struct Cursor {
+    chain: u32,
+    column: u32,
+    /// How many of the segment's writes have passed while the chain has come at least so far, just
+    /// after the last of them, and at most so far.
+    passed: u32,
+    from: u32,
+    until: u32,
+    /// From where on all of them but the last have passed.
+    earlier: u32,
+}
+
+/// A write that may be among the latest.
+#[derive(Clone, Copy)]
+struct Found {
+    write: u32,
+    column: usize,
+    place: u32,
+    segment: u32,
+}
+
+impl Latest {
+    /// Starts for the segments of some chains and so many keys.
+    pub(crate) fn new(chains: &Chains, segments: &Segments, keys: usize) -> Self {
+        let cursor = |number: usize| {
+            let segment = segments.numbered(number);
+            let column = chains.column_of(segment.chain);
+            let until = segments.places(segment)[0];
+            Cursor { chain: segment.chain, column, passed: 0, from: 0, until, earlier: 0 }
+        };
+        let first = (0..keys as u32).map(|key| segments.numbers(KeyId(key)).start as u32);
+        Latest {
+            cursors: (0..segments.len()).map(cursor).collect(),
+            first: first.collect(),
+            found: Vec::new(),
+            covered: vec![0; chains.width()],
+            writes: Vec::new(),
+        }
+    }
+
+    /// Finds the writes of a key that are before an operation and before no other such write.
+    pub(crate) fn find(
+        &mut self,
+        order: &ChainOrder,
+        segments: &Segments,
+        key: KeyId,
+        op: u32,
+    ) -> &[u32] {
+        let Latest { cursors, first, found, covered, writes } = self;
+        let row = order.row(op);
+        let (own, place) = (order.chains().chain_of(op), order.chains().place_of(op));
+        let numbers = segments.numbers(key);
+        let middle = first[key.index()] as usize;
+        found.clear();
+        covered.fill(0);
+        for number in (middle..numbers.end).chain(numbers.start..middle) {
+            let cursor = &mut cursors[number];
+            // The operation itself is not before itself.
+            let known = match row {
+                _ if cursor.chain == own => place,
+                Some(row) => row[cursor.column as usize],
+                None => 0,
+            };
+            let surpassed = covered[cursor.column as usize];
+            if known <= surpassed {
+                continue;
+            }
+            // There is no such write, or one that was found is after it.
+            let from = cursor.behind_last(order.chains(), segments, number, known);
+            if from <= surpassed {
+                continue;
+            }
+            let place = from - 1;
+            let new = Found {
+                write: order.chains().members(cursor.chain)[place as usize],
+                column: cursor.column as usize,
+                place,
+                segment: number as u32,
+            };
+            if let Some(row) = order.row(new.write) {
+                cover(covered, row);
+            }
+            found.push(new);
+        }
+        if let Some(last) = found.last() {
+            first[key.index()] = last.segment;
+        }
+        writes.clear();
+        // No clock has more of its own chain than what is before it.
+        let is_latest = |found: &&Found| covered[found.column] <= found.place;
+        writes.extend(found.iter().filter(is_latest).map(|found| found.write));
+        writes
+    }
+
+    /// Returns whether a write of a key is among the nodes that a clock grew by, as far as it is known.
+    #[inline]
+    pub(crate) fn may_gain(&self, segments: &Segments, key: KeyId, growth: Growth) -> bool {
+        let Some(number) = segments.in_column(key, growth.column) else { return true };
+        let Some(number) = number else { return false };
+        let cursor = &self.cursors[number];
+        if (cursor.from..=cursor.until).contains(&growth.had) {
+            return cursor.until < growth.has;
+        }
+        if growth.had < cursor.from && cursor.from <= growth.has {
+            return true;
+        }
+        if (cursor.earlier..cursor.from).contains(&growth.had) {
+            return false;
+        }
+        let places = segments.places(segments.numbered(number));
+        let first = passed(places, growth.had, cursor.passed as usize);
+        places.get(first).is_some_and(|&place| place < growth.has)
+    }
+}
+
+impl Cursor {
+    /// Returns the place after the segment's last write that has passed when so much of the chain has,
+    /// 0 if there is none.
+    #[inline]
+    fn behind_last(
+        &mut self,
+        chains: &Chains,
+        segments: &Segments,
+        number: usize,
+        known: u32,
+    ) -> u32 {
+        if known > self.until {
+            self.step(chains, segments);
+        }
+        if !(self.earlier..=self.until).contains(&known) {
+            self.go(segments, number, known);
+        }
+        if known < self.from { self.earlier } else { self.from }
+    }
+
+    /// Goes on by a write, mostly the only one.
+    fn step(&mut self, chains: &Chains, segments: &Segments) {
+        let write = chains.members(self.chain)[self.until as usize];
+        self.passed += 1;
+        (self.earlier, self.from) = (self.from, self.until + 1);
+        self.until = segments.next_place(write);
+    }
+
+    /// Goes to where so much of the chain has passed.
+    fn go(&mut self, segments: &Segments, number: usize, known: u32) {
+        let places = segments.places(segments.numbered(number));
+        let mut count = passed(places, known, self.passed as usize);
+        // What comes next will be asked for again; there is a next one, just before `from`.
+        if known < self.from {
+            count += 1;
+        }
+        let behind_last = |count: usize| places[..count].last().map_or(0, |last| last + 1);
+        self.passed = count as u32;
+        self.until = places.get(count).copied().unwrap_or(u32::MAX);
+        self.from = behind_last(count);
+        self.earlier = behind_last(count.saturating_sub(1));
+    }
+}
+
+/// Puts a clock into another one.
+fn cover(covered: &mut [u32], row: &[u32]) {
+    for (covered, &known) in covered.iter_mut().zip(row) {
+        *covered = known.max(*covered);
+    }
+}

@@ -1,0 +1,374 @@
+//! Models with a store order: SC, TSO, PSO, and the weak wSC and wTSO, gradually.
+//!
+//! First the rules that are forced are applied until nothing changes ([`crate::store_order::saturation`]). A
+//! cycle refutes the weak model, and with it the strong one, by a proof of polynomial size; most
+//! histories that violate a model are refuted here. If there is none, the weak model holds, and what was
+//! added proves it: nothing more follows from it. For the strong model final values are put in
+//! ([`crate::store_order::finals`]), and the rest is completed ([`crate::store_order::completion`]).
+//!
+//! Where values repeat, what a read reads from, and which write of a key is the last, may be open. First
+//! a schedule is tried that lets the reads take what comes by ([`crate::store_order::completion::schedule`]); for what a
+//! memory really produced that is often an answer, with nothing decided at all. Otherwise a SAT solver
+//! chooses ([`crate::repeated_values::conflict_driven`]). What it finds impossible is written down by a search over the
+//! choices that matter ([`crate::repeated_values::choices`]), one by one; the same search decides what the solver does not
+//! take.
+
+pub(crate) mod agenda;
+pub(crate) mod completion;
+pub(crate) mod finals;
+pub(crate) mod latest;
+pub(crate) mod layers;
+pub(crate) mod reasons;
+pub(crate) mod saturation;
+
+use std::cmp::Reverse;
+
+use crate::Judgement;
+use consistory_history::{History, KeyId, OpId};
+use consistory_order::{Cyclic, PathStep, Paths};
+use consistory_verdict::{Budget, Certificate, Edge, Pattern, Stopped};
+use rustc_hash::FxHashMap;
+
+use crate::causal::{future_read, violation};
+use crate::reads_from::Candidates;
+use crate::reason::Reason;
+use crate::registers::Registers;
+use crate::repeated_values::choices::{self, Choice};
+use crate::repeated_values::conflict_driven::{self, Chosen, Core, SourceSearch};
+use crate::repeated_values::replay::{self, replay};
+use crate::store_order::completion::schedule::{Scheduled, schedule_all};
+use crate::store_order::completion::split::{Refutation, leaf};
+use crate::store_order::completion::{Complete, Completed};
+use crate::store_order::finals::Finals;
+use crate::store_order::layers::{CyclicLayer, Memory, layers};
+use crate::store_order::saturation::{Readers, Saturation};
+
+/// Steps of the search for a shortest cycle before it settles for the best so far.
+const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
+
+/// A model with a store order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StoreModel {
+    /// Weak sequential consistency.
+    Wsc,
+    /// Sequential consistency.
+    Sc,
+    /// Weak total store order.
+    Wtso,
+    /// Total store order.
+    Tso,
+    /// Partial store order.
+    Pso,
+}
+
+impl StoreModel {
+    /// Returns the name that the catalogue has for it.
+    pub(crate) fn id(self) -> &'static str {
+        match self {
+            StoreModel::Wsc => "wsc",
+            StoreModel::Sc => "sc",
+            StoreModel::Wtso => "wtso",
+            StoreModel::Tso => "tso",
+            StoreModel::Pso => "pso",
+        }
+    }
+
+    fn memory(self) -> Memory {
+        match self {
+            StoreModel::Wsc | StoreModel::Sc => Memory::Sequential,
+            StoreModel::Wtso | StoreModel::Tso => Memory::TotalStore,
+            StoreModel::Pso => Memory::PartialStore,
+        }
+    }
+
+    /// Returns the models whose witnesses are witnesses of this model too, strongest first.
+    pub(crate) fn stronger(self) -> &'static [StoreModel] {
+        match self {
+            StoreModel::Tso => &[StoreModel::Sc],
+            StoreModel::Pso => &[StoreModel::Sc, StoreModel::Tso],
+            StoreModel::Wsc | StoreModel::Sc | StoreModel::Wtso => &[],
+        }
+    }
+
+    pub(crate) fn is_weak(self) -> bool {
+        matches!(self, StoreModel::Wsc | StoreModel::Wtso)
+    }
+}
+
+/// Decides a history.
+pub(crate) fn decide(
+    history: &History,
+    candidates: &Candidates,
+    finals: &Finals,
+    model: StoreModel,
+    engine: &dyn Complete,
+    budget: &Budget,
+) -> Result<Judgement, Stopped> {
+    if let Some(key) = finals.impossible {
+        let certificate = Certificate::SplitLast { key, branches: Vec::new() };
+        return Ok(Judgement::Violation { pattern: Pattern::FinalValue, certificate });
+    }
+    let court = ChoiceCourt { history, finals, model, engine, budget, effort: Effort::Complete };
+    if candidates.ambiguous.is_empty() && finals.open.is_empty() {
+        let choice = Choice { source: &candidates.source, wr: &[], last: &[], is_total: true };
+        let judgement = court.judge(choice)?;
+        return Ok(judgement.expect("a total choice is decided"));
+    }
+    let search = |court: ChoiceCourt<'_>, candidates: &Candidates, finals: &Finals, weights| {
+        let guess = || replay(history, candidates, replay::Memory::Single, budget);
+        let judge = |choice: Choice<'_>| court.judge(choice);
+        choices::search_from(history, candidates, &finals.open, guess, weights, budget, judge)
+    };
+    if !conflict_driven::takes(history, candidates) {
+        return search(court, candidates, finals, &FxHashMap::default());
+    }
+    let core = match court.choose(candidates)? {
+        Ok(judgement) => return Ok(judgement),
+        Err(core) => core,
+    };
+    let mut needed = candidates.clone();
+    needed.ambiguous.retain(|(read, _)| core.reads.contains_key(read));
+    let mut ends = finals.clone();
+    ends.open.retain(|(key, _)| core.keys.contains(key));
+    let court = ChoiceCourt { finals: &ends, effort: Effort::Refute, ..court };
+    search(court, &needed, &ends, &core.reads)
+}
+
+/// How much is done about a partial choice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    /// A schedule is tried, and whether the store order can be completed.
+    Complete,
+    /// A schedule is tried.
+    Guess,
+    /// Only what is forced is looked at: there is no choice that can be completed.
+    Refute,
+}
+
+/// What a choice is judged by.
+struct ChoiceCourt<'c> {
+    history: &'c History,
+    finals: &'c Finals,
+    model: StoreModel,
+    engine: &'c dyn Complete,
+    budget: &'c Budget,
+    effort: Effort,
+}
+
+impl ChoiceCourt<'_> {
+    /// Chooses all that is open; if nothing can be chosen, says which choices a refutation needs.
+    fn choose(&self, candidates: &Candidates) -> Result<Result<Judgement, Core>, Stopped> {
+        let ChoiceCourt { history, finals, model, budget, .. } = *self;
+        let nothing = Choice { source: &candidates.source, wr: &[], last: &[], is_total: false };
+        let court = ChoiceCourt { effort: Effort::Guess, ..*self };
+        if let Some(judgement) = court.judge(nothing)? {
+            return Ok(Ok(judgement));
+        }
+        let registers = &Registers::new(history, &candidates.source);
+        let layers = layers(registers, model.memory(), budget)?;
+        let layers = layers.map_err(|_| ()).expect("it was judged");
+        let search =
+            SourceSearch::new(registers, model.memory(), layers, candidates, finals, budget)?;
+        let mut search = search.expect("what is settled was judged");
+        while let Some(Chosen { source, last }) = search.next(budget)? {
+            let wr = &choices::chosen(candidates, &source);
+            let choice = Choice { source: &source, wr, last: &last, is_total: true };
+            match self.judge(choice)?.expect("a total choice is decided") {
+                Judgement::Violation { certificate, .. } => {
+                    let (sources, last) = choices::used(&certificate, choice);
+                    search.forbid(&sources, &last);
+                }
+                judgement => return Ok(Ok(judgement)),
+            }
+        }
+        search.core(budget).map(Err)
+    }
+
+    /// Decides a choice; gives nothing if it is a partial one and nothing is known against it.
+    fn judge(&self, choice: Choice<'_>) -> Result<Option<Judgement>, Stopped> {
+        let ChoiceCourt { history, finals, model, engine, budget, effort } = *self;
+        let registers = &Registers::new(history, choice.source);
+        if let Some(judgement) = future_read(registers) {
+            return Ok(Some(judgement));
+        }
+        let has_finals = !finals.clear.is_empty() || !finals.open.is_empty();
+        // An order that shows SC shows TSO and PSO.
+        if !model.is_weak()
+            && choice.is_total
+            && self.effort != Effort::Refute
+            && !has_finals
+            && let Some(order) = engine.guess(registers)
+        {
+            return Ok(Some(self.consistent(registers, &order, choice.wr)));
+        }
+        let layers = match layers(registers, model.memory(), budget)? {
+            Ok(layers) => layers,
+            Err(cyclic) => return Ok(Some(cyclic_from_the_start(&cyclic))),
+        };
+        let readers = Readers::new(registers);
+        let mut saturation = Saturation::new(registers, &readers, layers);
+        if saturation.saturate(budget)?.is_err() {
+            return Ok(Some(refuted(model, leaf(&saturation))));
+        }
+        if model.is_weak() && choice.is_total && effort != Effort::Refute {
+            let (pairs, wr) = (saturation.added(), choice.wr.to_vec());
+            return Ok(Some(Judgement::Consistent(Certificate::Closure { pairs, wr })));
+        }
+        for write in finals.clear.iter().chain(choice.last) {
+            if saturation.put_last(write.0).is_err() || saturation.saturate(budget)?.is_err() {
+                let Refutation { certificate, .. } = leaf(&saturation);
+                let pattern = Pattern::FinalValue;
+                return Ok(Some(Judgement::Violation { pattern, certificate }));
+            }
+        }
+        if !choice.is_total
+            && effort != Effort::Refute
+            && let Some(judgement) = self.guess(registers, &mut saturation, choice)?
+        {
+            return Ok(Some(judgement));
+        }
+        if model.is_weak() || (!choice.is_total && effort != Effort::Complete) {
+            return Ok(None);
+        }
+        Ok(match engine.complete(registers, &mut saturation, budget)? {
+            Completed::Refuted(refutation) => Some(refuted(model, refutation)),
+            Completed::Order(_) if !choice.is_total || effort == Effort::Refute => None,
+            Completed::Order(order) => Some(self.consistent(registers, &order, choice.wr)),
+        })
+    }
+
+    /// Builds a guess at all that is left to choose.
+    fn guess(
+        &self,
+        registers: &Registers<'_>,
+        saturation: &mut Saturation<'_>,
+        choice: Choice<'_>,
+    ) -> Result<Option<Judgement>, Stopped> {
+        let start = saturation.mark();
+        let mut found = None;
+        if self.guess_last(saturation, &self.finals.open[choice.last.len()..])? {
+            found = schedule_all(registers, saturation, self.budget)?;
+        }
+        saturation.undo(start);
+        let Some(Scheduled { order, source }) = found else { return Ok(None) };
+        let mut wr = choice.wr.to_vec();
+        for read in self.history.ops().filter(|&read| self.history.reads(read).is_some()) {
+            if registers.source[read.index()].get().is_none()
+                && let Some(write) = source[read.index()].get()
+            {
+                wr.push((read, write));
+            }
+        }
+        wr.sort_unstable();
+        if self.model.is_weak() {
+            let total = Choice { source: &source, wr: &wr, is_total: true, ..choice };
+            return self.judge(total);
+        }
+        Ok(Some(self.consistent(registers, &order, &wr)))
+    }
+
+    /// Puts a write after all others of each key, the one with the most before it if that can be;
+    /// says whether there is one for each.
+    fn guess_last(
+        &self,
+        saturation: &mut Saturation<'_>,
+        open: &[(KeyId, Vec<OpId>)],
+    ) -> Result<bool, Stopped> {
+        for (_, candidates) in open {
+            let order = &saturation.layer().order;
+            let chains = 0..order.chains().len() as u32;
+            let before = |op: &OpId| -> u64 {
+                chains.clone().map(|chain| u64::from(order.count_until(op.0, chain))).sum()
+            };
+            let mut latest_first = candidates.clone();
+            latest_first.sort_by_key(|op| Reverse(before(op)));
+            let mut is_found = false;
+            for write in latest_first {
+                let point = saturation.mark();
+                is_found = saturation.put_last(write.0).is_ok()
+                    && saturation.saturate(self.budget)?.is_ok();
+                if is_found {
+                    break;
+                }
+                saturation.undo(point);
+            }
+            if !is_found {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes down an order for a model that it satisfies.
+    fn consistent(
+        &self,
+        registers: &Registers<'_>,
+        order: &[u32],
+        wr: &[(OpId, OpId)],
+    ) -> Judgement {
+        if self.model == StoreModel::Sc {
+            return sequential(registers, order, wr);
+        }
+        let counting = order.iter().filter(|op| registers.counts(**op)).map(|&op| OpId(op));
+        let ww = store_order(self.history, counting);
+        Judgement::Consistent(Certificate::Witness { ww, wr: wr.to_vec() })
+    }
+}
+
+/// Returns the order of the writes that a certificate is about, as a certificate for a model that asks
+/// for less of it.
+pub(crate) fn witness(history: &History, certificate: &Certificate) -> Option<Certificate> {
+    match certificate {
+        Certificate::Order { order, wr } => {
+            let ww = store_order(history, order.iter().copied());
+            Some(Certificate::Witness { ww, wr: wr.clone() })
+        }
+        Certificate::Witness { .. } => Some(certificate.clone()),
+        _ => None,
+    }
+}
+
+/// Writes down a sequential order of what counts.
+fn sequential(registers: &Registers<'_>, order: &[u32], wr: &[(OpId, OpId)]) -> Judgement {
+    let counts = |op: &&u32| registers.counts(**op);
+    let order = order.iter().filter(counts).map(|&op| OpId(op)).collect();
+    Judgement::Consistent(Certificate::Order { order, wr: wr.to_vec() })
+}
+
+/// Returns the writes of each key in the order of a run, initial write first.
+fn store_order(history: &History, run: impl Iterator<Item = OpId>) -> Vec<(KeyId, Vec<OpId>)> {
+    let mut ww: Vec<(KeyId, Vec<OpId>)> =
+        history.keys().map(|key| (key, vec![history.initial_write(key)])).collect();
+    for op in run {
+        if let Some((key, _)) = history.writes(op) {
+            ww[key.index()].1.push(op);
+        }
+    }
+    ww
+}
+
+fn refuted(model: StoreModel, Refutation { certificate, pattern }: Refutation) -> Judgement {
+    let pattern = if model == StoreModel::Wsc { "CyclicWSC" } else { pattern };
+    Judgement::Violation { pattern: pattern.into(), certificate }
+}
+
+/// Explains a cycle of program order and `wr` alone.
+pub(crate) fn cyclic_from_the_start((cyclic, names): &CyclicLayer) -> Judgement {
+    let Cyclic { chains, edges } = &**cyclic;
+    let cycle = Paths::new(chains, edges)
+        .shortest_cycle(CYCLE_SEARCH_STEPS)
+        .expect("what has no topological order has a cycle");
+    let edge = |step| match step {
+        PathStep::Run { from, to } => Edge::given(OpId(from), OpId(to), names.run),
+        PathStep::Edge(id) => {
+            let edge = edges[id as usize];
+            let relation = match Reason::of(&edge) {
+                Reason::Ppo => names.run,
+                Reason::Wr => names.wr,
+                _ => unreachable!("nothing is derived yet"),
+            };
+            Edge::given(OpId(edge.from), OpId(edge.to), relation)
+        }
+    };
+    violation(names.cycle, cycle.into_iter().map(edge).collect(), None)
+}

@@ -1,0 +1,172 @@
+//! What a contradiction rests on: the assumed orders of two writes that its proof uses.
+//!
+//! A contradiction is a cycle, and an edge of it that a rule derived rests on a path of older edges.
+//! Unfolding that down to what was assumed gives a few pairs that cannot all hold, which is what the
+//! SAT engine learns. It is the search of [`Saturation::explain`] without the prose: a path is one
+//! with the fewest edges, and a search never leaves what lies between the path's ends in the order,
+//! so that its cost is that of the neighbourhood and not of the history.
+
+use consistory_order::ChainOrder;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::reason::Reason;
+use crate::store_order::saturation::Saturation;
+
+/// Lists the assumed pairs, the earlier write first, that the contradiction just met rests on.
+pub(crate) fn assumptions(saturation: &Saturation<'_>) -> Vec<[u32; 2]> {
+    let mut reasons = AssumedReasons { saturation, known: FxHashSet::default(), open: Vec::new() };
+    let at = saturation.cyclic;
+    let edges = saturation.layers[at].layer.order.edges();
+    let last = edges.len() - 1;
+    // The newest edge closes the cycle.
+    reasons.add(at, last as u32);
+    reasons.path(at, last as u32, edges[last].to, edges[last].from);
+    reasons.unfold()
+}
+
+struct AssumedReasons<'s, 'a> {
+    saturation: &'s Saturation<'a>,
+    /// The edges that were met, by layer and place, and those of them to be unfolded.
+    known: FxHashSet<(usize, u32)>,
+    open: Vec<(usize, u32)>,
+}
+
+impl AssumedReasons<'_, '_> {
+    fn unfold(mut self) -> Vec<[u32; 2]> {
+        let mut assumed = Vec::new();
+        while let Some((at, id)) = self.open.pop() {
+            let saturated = &self.saturation.layers[at];
+            let edge = saturated.layer.order.edges()[id as usize];
+            match Reason::of(&edge) {
+                Reason::Wr | Reason::Ppo | Reason::Final => {}
+                Reason::Assumed => assumed.push([edge.from, edge.to]),
+                Reason::OtherLayer => {
+                    self.path(1 - at, saturated.seen_of_other[id as usize], edge.from, edge.to);
+                }
+                Reason::Read(read) if edge.from == read => {
+                    let registers = self.saturation.registers;
+                    let source = registers.source[read as usize].get().expect("it is a read");
+                    if !registers.history.is_initial(source) {
+                        self.path(at, id, source.0, edge.to);
+                    }
+                }
+                Reason::Read(read) => self.path(at, id, edge.from, read),
+            }
+        }
+        assumed.sort_unstable();
+        assumed.dedup();
+        assumed
+    }
+
+    fn add(&mut self, at: usize, id: u32) {
+        if self.known.insert((at, id)) {
+            self.open.push((at, id));
+        }
+    }
+
+    /// Adds the edges of a path over the first edges of a layer; there is one.
+    fn path(&mut self, at: usize, first_edges: u32, from: u32, to: u32) {
+        let order = &self.saturation.layers[at].layer.order;
+        for id in fewest_edges(order, first_edges, from, to) {
+            self.add(at, id);
+        }
+    }
+}
+
+/// Lists the edges of a path with the fewest over the first edges of an order; there is one.
+pub(crate) fn fewest_edges(order: &ChainOrder, first_edges: u32, from: u32, to: u32) -> Vec<u32> {
+    let chains = order.chains();
+    let (goal, end) = (chains.chain_of(to), chains.place_of(to));
+    // Arrivals in the order of their distance: the node, the edge that led there and the
+    // arrival that it left.
+    let mut arrivals: Vec<(u32, u32, usize)> = vec![(from, u32::MAX, 0)];
+    // From which place on the nodes of a chain were looked at.
+    let mut looked: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut next = 0;
+    while let Some(&(node, ..)) = arrivals.get(next) {
+        let (chain, place) = (chains.chain_of(node), chains.place_of(node));
+        if chain == goal && place <= end {
+            break;
+        }
+        let until = looked.get(&chain).copied().unwrap_or(u32::MAX);
+        for &member in chains.members(chain).iter().skip(place as usize) {
+            if chains.place_of(member) >= until || !order.before(member, to) {
+                break;
+            }
+            for id in order.edges_from(member).filter(|&id| id < first_edges) {
+                let reached = order.edges()[id as usize].to;
+                if reached == to || order.before(reached, to) {
+                    arrivals.push((reached, id, next));
+                }
+            }
+        }
+        looked.insert(chain, until.min(place));
+        next += 1;
+    }
+    debug_assert!(next < arrivals.len(), "an edge rests on older ones");
+    let mut path = Vec::new();
+    while next > 0 && next < arrivals.len() {
+        let (_, id, parent) = arrivals[next];
+        path.push(id);
+        next = parent;
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use consistory_generate::{Tangle, tangle};
+    use consistory_verdict::Budget;
+
+    use super::*;
+    use crate::reads_from::candidates;
+    use crate::registers::Registers;
+    use crate::store_order::completion::split::unordered_pair;
+    use crate::store_order::layers::{Memory, layers};
+    use crate::store_order::saturation::Readers;
+
+    /// Puts pairs in; says whether that ends in a contradiction.
+    fn contradict(saturation: &mut Saturation<'_>, pairs: &[[u32; 2]]) -> bool {
+        let budget = Budget::unlimited();
+        pairs.iter().any(|&[first, second]| {
+            saturation.put(first, second).is_err()
+                || saturation.saturate(&budget).expect("nothing stops it").is_err()
+        })
+    }
+
+    #[test]
+    fn what_a_contradiction_rests_on_contradicts_itself() {
+        let budget = Budget::unlimited();
+        let (mut met, mut fewer) = (0, 0);
+        for seed in 0..60 {
+            let history = tangle(&Tangle { cells: 16, cycles: 50, seed });
+            let source = candidates(&history, &Budget::unlimited()).unwrap().source;
+            let registers = &Registers::new(&history, &source);
+            let readers = Readers::new(registers);
+            for memory in [Memory::Sequential, Memory::TotalStore, Memory::PartialStore] {
+                let layers = layers(registers, memory, &budget).unwrap().expect("no cycle");
+                let mut saturation = Saturation::new(registers, &readers, layers);
+                assert!(saturation.saturate(&budget).unwrap().is_ok());
+                let start = saturation.mark();
+                let mut put = Vec::new();
+                while let Some([a, b]) = unordered_pair(registers, saturation.layer()) {
+                    let pair = if (seed >> (put.len() % 6)) & 1 == 0 { [a, b] } else { [b, a] };
+                    put.push(pair);
+                    if !contradict(&mut saturation, &[pair]) {
+                        continue;
+                    }
+                    let clause = assumptions(&saturation);
+                    assert!(clause.is_sorted_by(|a, b| a < b), "{clause:?}");
+                    assert!(clause.contains(&pair), "{clause:?} without {pair:?}");
+                    assert!(clause.iter().all(|pair| put.contains(pair)), "{clause:?} of {put:?}");
+                    saturation.undo(start);
+                    assert!(contradict(&mut saturation, &clause), "{clause:?} of {put:?}");
+                    met += 1;
+                    fewer += usize::from(clause.len() < put.len());
+                    break;
+                }
+            }
+        }
+        assert!(met > 100 && fewer > 40, "{fewer} of {met}");
+    }
+}

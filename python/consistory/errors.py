@@ -1,0 +1,114 @@
+"""The exceptions of the package: each has its place and a hint, where there is one."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional
+
+
+class Error(Exception):
+    """Something could not be read, judged or written.
+
+    ``str(error)`` is the whole message, with the lines that it is about and the hint.
+    """
+
+    #: What is wrong, in one line.
+    message: str
+    #: What to do about it.
+    hint: Optional[str]
+    #: The file or text that it is about.
+    source: Optional[str]
+    #: The place of the history in its source, counting from 0.
+    index: Optional[int]
+    #: Line of the first place, counting from 1.
+    line: Optional[int]
+    #: Column of the first place, counting from 1.
+    column: Optional[int]
+    #: All places: dictionaries of ``source``, ``line``, ``column``, ``text``, ``message``, ``hint``.
+    places: List[Dict[str, Any]]
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: Optional[str] = None,
+        source: Optional[str] = None,
+        index: Optional[int] = None,
+        rendered: Optional[str] = None,
+        places: Optional[List[Dict[str, Any]]] = None,
+    ) -> None:
+        self.message = message
+        self.hint = hint
+        self.index = index
+        self.places = places or []
+        first = self.places[0] if self.places else {}
+        self.source = source or first.get("source")
+        self.line = first.get("line")
+        self.column = first.get("column")
+        self.rendered = rendered
+        if rendered:
+            text = rendered.rstrip()
+        elif hint:
+            text = f"{message}\n  = help: {hint}"
+        else:
+            text = message
+        super().__init__(text)
+
+    def __reduce__(self) -> Any:
+        parts = {
+            "hint": self.hint,
+            "source": self.source,
+            "index": self.index,
+            "rendered": self.rendered,
+            "places": self.places,
+        }
+        return _rebuild, (type(self), self.message, parts)
+
+
+def _rebuild(kind: type, message: str, parts: Dict[str, Any]) -> Error:
+    error: Error = kind(message, **parts)
+    return error
+
+
+class ReadError(Error, ValueError):
+    """A file, text or table is not a history."""
+
+
+class FormatError(Error, ValueError):
+    """A history cannot be written in a format."""
+
+
+class ModelError(Error, ValueError):
+    """A model, order, memory or other name is not known."""
+
+
+class DefinitionError(Error, ValueError):
+    """A model or object of one's own has errors."""
+
+
+class ObjectError(Error, ValueError):
+    """A history does not fit an object, or it is not clear which one is meant."""
+
+
+class DoesNotApply(Error, ValueError):
+    """A model says nothing about a history."""
+
+
+class Undecided(Error):
+    """The budget ended before there was an answer."""
+
+
+class InternalError(Error, RuntimeError):
+    """A defect of consistory; please report it."""
+
+
+class Violation(Error, AssertionError):
+    """A recorded history violates the model that a test asks for.
+
+    ``verdict`` is the verdict on the shrunk history.
+    """
+
+    verdict: Any = None
+
+
+class Impossible(Exception):
+    """Raised by a method of an object's class: the call is not possible in this state."""

@@ -1,0 +1,62 @@
+"""Generated histories."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, Optional
+
+from . import _native
+from ._native import History
+from .errors import ModelError
+
+
+def generate(
+    memory: Optional[str] = None,
+    *,
+    object: Optional[str] = None,
+    transactions: Optional[str] = None,
+    count: Optional[int] = None,
+    seed: int = 0,
+    **options: Any,
+) -> Any:
+    """Generates a history, or an iterator over ``count`` histories with consecutive seeds.
+
+    ``memory``: a simulated memory that clients run on, ``sc`` (the default), ``tso``, ``pso``, ``ccv``,
+    ``cm`` or ``broken``. ``object``: a linearizable object that clients call, such as ``queue``.
+    ``transactions``: the isolation level of a simulated store, such as ``si``.
+
+    Options of all: ``sessions``, ``operations``, ``reads``. Of memories: ``variables``, ``rmws``,
+    ``fences``, ``skew``, ``values``, ``lag``, ``plants``, ``distance``. Of objects: ``pending``,
+    ``plants``, ``distance``. Of transactions: ``keys``, ``size``, ``lists``, ``skew``, ``aborted``,
+    ``indeterminate``, ``times``, ``lag``, ``anomalies``, ``order``.
+    """
+    if sum(kind is not None for kind in (memory, object, transactions)) > 1:
+        raise ModelError("name a memory, an object or transactions, one of them")
+    if count is not None:
+        return _many(memory, object, transactions, count, seed, options)
+    return _one(memory, object, transactions, seed, options)
+
+
+def _one(
+    memory: Optional[str],
+    object: Optional[str],
+    transactions: Optional[str],
+    seed: int,
+    options: Any,
+) -> History:
+    if object is not None:
+        return _native.generate_calls(object, seed=seed, **options)
+    if transactions is not None:
+        return _native.generate_transactions(transactions, seed=seed, **options)
+    return _native.generate_memory(memory or "sc", seed=seed, **options)
+
+
+def _many(
+    memory: Optional[str],
+    object: Optional[str],
+    transactions: Optional[str],
+    count: int,
+    seed: int,
+    options: Any,
+) -> Iterator[History]:
+    for number in range(count):
+        yield _one(memory, object, transactions, seed + number, options)

@@ -1,0 +1,219 @@
+"""Courts: judging one history, and many as a stream."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Iterable, Iterator, List, Optional, Sequence, Union
+
+from . import _native
+from ._native import Court, History, Report, Verdict
+from .errors import Error
+
+
+class Definition:
+    """A model of registers of one's own, in the definition language.
+
+    >>> import consistory
+    >>> coherence = consistory.Definition("coherence", 'acyclic po & loc | wr as CyclicPerKey')
+    """
+
+    __slots__ = ("name", "text")
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name, self.text = name, text
+
+    def __repr__(self) -> str:
+        return f"consistory.Definition({self.name!r})"
+
+
+Model = Union[str, Definition]
+
+
+def _list(models: Any) -> List[Any]:
+    if models is None:
+        return []
+    if isinstance(models, (str, Definition)):
+        models = [models]
+    found: List[Any] = []
+    for model in models:
+        if isinstance(model, (list, tuple)):
+            found.extend(_list(model))
+        elif isinstance(model, str):
+            found.extend(part for part in model.split(",") if part)
+        elif isinstance(model, os.PathLike):
+            found.append(os.fspath(model))
+        else:
+            found.append(model)
+    return found
+
+
+def court(
+    models: Any = (),
+    *,
+    object: Any = None,
+    axioms: Union[None, str, Sequence[str]] = None,
+    levels: Optional[str] = None,
+    order: str = "session",
+    budget: float = 60.0,
+    memory: Optional[int] = None,
+    jobs: Optional[int] = None,
+    engine: str = "auto",
+    certify: bool = True,
+) -> Court:
+    """Makes a court that judges histories by models.
+
+    ``models``: ids in any case, paths of definition files, ``Definition``, ``all`` or ``strongest``.
+    ``object``: the object that histories of calls are of: a name such as ``queue`` or ``register(0)``,
+    the path of a specification file, or a Python class. ``axioms`` and ``levels`` are models of an
+    object. ``order``: what isolation levels respect, ``none``, ``session`` or ``realtime``. ``budget``:
+    seconds per model; ``memory``: bytes. ``certify=False`` leaves out the independent checker.
+    """
+    if isinstance(object, os.PathLike):
+        object = os.fspath(object)
+    texts = [axioms] if isinstance(axioms, str) else axioms
+    return Court(
+        _list(models),
+        object=object,
+        axioms=None if texts is None else list(texts),
+        levels=levels,
+        order=order,
+        budget=budget,
+        memory=memory,
+        jobs=jobs,
+        engine=engine,
+        certify=certify,
+    )
+
+
+def check(history: Any, *models: Any, **options: Any) -> Report:
+    """Judges one history, or the only history of a text, by models."""
+    if isinstance(history, str):
+        history = History.parse(history)
+    return court(models, **options).judge(history)
+
+
+def check_many(
+    histories: Any,
+    models: Any = (),
+    *,
+    jobs: Optional[int] = None,
+    format: Optional[str] = None,
+    errors: str = "raise",
+    **options: Any,
+) -> Iterator[Any]:
+    """Judges many histories on all cores, and yields their reports in order, as they are ready.
+
+    ``histories`` is a path, or an iterable of histories and paths; it is read only as far as the threads
+    need it. The interpreter's lock is not held while histories are read and judged.
+
+    With ``errors="raise"`` an input that cannot be read or judged ends the stream with an exception;
+    with ``errors="yield"`` the exception takes the place of the report, and the stream goes on.
+    """
+    if errors not in ("raise", "yield"):
+        raise ValueError(f'errors is "raise" or "yield", not {errors!r}')
+    reports = court(models, jobs=jobs, **options).judge_many(_inputs(histories), format)
+    if errors == "raise":
+        return reports
+    return _with_errors(reports)
+
+
+def _inputs(histories: Any) -> Any:
+    """Takes tables among the inputs for what they are."""
+    if isinstance(histories, (str, os.PathLike, History)):
+        return _expanded([histories]) if _is_table(histories) else histories
+    if isinstance(histories, (list, tuple)) and not any(_is_table(item) for item in histories):
+        return histories
+    return _expanded(histories)
+
+
+def _is_table(item: Any) -> bool:
+    if not isinstance(item, (str, os.PathLike)):
+        return False
+    return os.fspath(item).endswith((".parquet", ".feather", ".arrow"))
+
+
+def _expanded(histories: Iterable[Any]) -> Iterator[Any]:
+    for item in histories:
+        if _is_table(item):
+            from .tables import read_table
+
+            yield from read_table(os.fspath(item))
+        else:
+            yield item
+
+
+def _with_errors(reports: Any) -> Iterator[Any]:
+    while True:
+        try:
+            yield next(reports)
+        except StopIteration:
+            return
+        except Error as error:
+            yield error
+
+
+def _frame(report: Report) -> Any:
+    """The verdicts as a pandas frame, a row per model."""
+    import pandas
+
+    return pandas.DataFrame([_row(report, verdict) for verdict in report])
+
+
+def _row(report: Report, verdict: Verdict) -> Any:
+    return {
+        "source": report.source,
+        "index": report.index,
+        "digest": report.digest,
+        "model": verdict.model,
+        "verdict": verdict.verdict,
+        "pattern": verdict.pattern,
+        "via": verdict.via,
+        "seconds": verdict.seconds,
+        "explanation": verdict.summary,
+    }
+
+
+def to_frame(reports: Iterable[Report]) -> Any:
+    """The verdicts of many reports as one pandas frame, a row per history and model."""
+    import pandas
+
+    return pandas.DataFrame([_row(report, verdict) for report in reports for verdict in report])
+
+
+def _framed(page: str, height: int = 620) -> str:
+    """Puts a page of its own into the output of a notebook's cell."""
+    from html import escape
+
+    return (
+        f'<iframe srcdoc="{escape(page, quote=True)}" sandbox="allow-scripts allow-downloads" '
+        f'style="width:100%;height:{height}px;border:1px solid #8884;border-radius:4px"></iframe>'
+    )
+
+
+def _report_html(report: Report) -> str:
+    return _framed(report.html())
+
+
+def _verdict_html(verdict: Verdict) -> str:
+    return _framed(verdict.html())
+
+
+def _verdict_page(verdict: Verdict) -> str:
+    """The interactive report on this verdict, as a page of its own."""
+    single = verdict._report()
+    return str(single.html())
+
+
+def _verdict_frame(verdict: Verdict) -> Any:
+    """The operations of the judged history as a pandas frame."""
+    return verdict.history.to_frame()
+
+
+setattr(Report, "to_frame", _frame)
+setattr(Report, "_repr_html_", _report_html)
+setattr(Verdict, "html", _verdict_page)
+setattr(Verdict, "_repr_html_", _verdict_html)
+setattr(Verdict, "to_frame", _verdict_frame)
+
+__all__ = ["Court", "Definition", "check", "check_many", "court", "to_frame"]
+_ = _native

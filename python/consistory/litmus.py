@@ -1,0 +1,122 @@
+"""Litmus tests: small programs, and the outcomes that memory models allow them.
+
+>>> from consistory import litmus
+>>> [both] = [o for o in litmus.outcomes("X=1; r1=Y // Y=1; r2=X", "tso") if set(o.values()) == {0}]
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Union
+
+from . import _native
+
+
+class Outcomes:
+    """The outcomes of a test under a model: a sequence of dictionaries from names to values."""
+
+    def __init__(self, found: Dict[str, Any], model: str) -> None:
+        #: The name of the test.
+        self.test: str = found["test"]
+        #: The id of the memory model.
+        self.model = model
+        #: What comes of the test's condition: ``allowed``, ``forbidden``, ``holds``, ``fails`` or ``None``.
+        self.condition: Optional[str] = found["condition"]
+        #: The program as a table, a column per thread.
+        self.program: str = found["program"]
+        self._outcomes: List[Dict[str, int]] = found["outcomes"]
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+    def __iter__(self) -> Iterator[Dict[str, int]]:
+        return iter(self._outcomes)
+
+    def __getitem__(self, at: int) -> Dict[str, int]:
+        return self._outcomes[at]
+
+    def __contains__(self, outcome: object) -> bool:
+        """Whether an outcome has all the values of a dictionary."""
+        if not isinstance(outcome, dict):
+            return False
+        return any(all(o.get(k) == v for k, v in outcome.items()) for o in self._outcomes)
+
+    def __repr__(self) -> str:
+        condition = f", {self.condition}" if self.condition else ""
+        return f"<consistory.litmus.Outcomes {self.test} under {self.model}: {len(self)}{condition}>"
+
+    def to_frame(self) -> Any:
+        """The outcomes as a pandas frame."""
+        import pandas
+
+        return pandas.DataFrame(self._outcomes)
+
+
+class Difference(NamedTuple):
+    """A smallest program that tells two memory models apart."""
+
+    #: The program as a table, a column per thread.
+    program: str
+    #: Number of its accesses.
+    accesses: int
+    #: The outcomes that only the first model allows.
+    only_left: List[Dict[str, int]]
+    #: The outcomes that only the second model allows.
+    only_right: List[Dict[str, int]]
+
+
+def outcomes(
+    test: Union[str, "os.PathLike[str]"],
+    model: str,
+    *,
+    style: str = "axiomatic",
+    budget: float = 60.0,
+) -> Outcomes:
+    """Finds every outcome of a test under a memory model.
+
+    ``test`` is a program such as ``X=1; r1=Y // Y=1; r2=X``, the text of a ``.litmus`` test, or the
+    path of one. ``style`` is ``axiomatic``, ``operational`` or ``definition``.
+    """
+    text, source = _text(test)
+    return Outcomes(_native.outcomes(text, model, style=style, budget=budget, source=source), model)
+
+
+def _text(test: Union[str, "os.PathLike[str]"]) -> "tuple[str, str]":
+    name = os.fspath(test)
+    if isinstance(test, os.PathLike) or (name.endswith(".litmus") and "\n" not in name):
+        with open(name, encoding="utf-8") as file:
+            return file.read(), name
+    return name, "test"
+
+
+def contrast(
+    left: str,
+    right: str,
+    *,
+    bound: int = 4,
+    style: str = "axiomatic",
+    all: bool = False,
+    fences: bool = True,
+    dependencies: bool = False,
+    budget: float = 60.0,
+    jobs: Optional[int] = None,
+) -> List[Difference]:
+    """Finds the smallest program that tells two memory models apart, or all minimal ones.
+
+    The list is empty if no program of up to ``bound`` accesses does.
+    """
+    found = _native.contrast_litmus(
+        left,
+        right,
+        bound=bound,
+        style=style,
+        all=all,
+        fences=fences,
+        dependencies=dependencies,
+        budget=budget,
+        jobs=jobs,
+    )
+    return [
+        Difference(line["program"], line["accesses"], line["only_left"], line["only_right"])
+        for line in found
+    ]

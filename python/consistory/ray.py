@@ -1,0 +1,259 @@
+"""Many machines: histories judged on a Ray cluster, and sweeps over models, bounds and seeds.
+
+Without a cluster Ray is started on this machine. Every piece of work writes one Parquet file (see
+``consistory.units``), so a machine that dies costs the pieces that it was working on, and a run whose
+driver died goes on where it was when the same call is made again.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Callable, Dict, Iterable, List, Optional
+
+from .errors import Error
+from .units import PIECE_BYTES, Run, RunError, plan_inputs
+
+Progress = Callable[[int, int], None]
+
+
+def start(address: Optional[str] = None, **options: Any) -> None:
+    """Joins the cluster at an address, or starts Ray on this machine, unless it is running."""
+    import ray
+
+    if ray.is_initialized():
+        return
+    options.setdefault("logging_level", "WARNING")
+    options.setdefault("log_to_driver", False)
+    if address is None:
+        options.setdefault("include_dashboard", False)
+    ray.init(address=address or "local", **options)
+
+
+def check(
+    inputs: Any,
+    models: Any = (),
+    *,
+    out: Optional[str] = None,
+    address: Optional[str] = None,
+    format: Optional[str] = None,
+    certificates: bool = False,
+    shrink: bool = False,
+    piece: int = PIECE_BYTES,
+    progress: Optional[Progress] = None,
+    **options: Any,
+) -> Any:
+    """Judges histories on a Ray cluster.
+
+    ``inputs`` are paths or URIs of files and folders, in any format that ``consistory.read`` reads,
+    Parquet among them; then ``out`` is the folder, or URI, of the results, and ``Results`` are returned.
+    The folder must be one that every machine sees.
+
+    Or ``inputs`` is a Ray dataset whose rows have a column ``text``, one history each; then a dataset of
+    verdicts is returned, and nothing runs until it is asked for.
+
+    ``certificates`` and ``shrink`` add columns. The other options are those of ``consistory.court``.
+    """
+    settings = {
+        "models": _names(models),
+        "options": options,
+        "certificates": certificates,
+        "shrink": shrink,
+    }
+    if hasattr(inputs, "map_batches"):
+        return inputs.map_batches(_judge_rows, fn_kwargs={"settings": settings}, batch_format="pyarrow")
+    if out is None:
+        raise RunError("there is no folder for the results", hint="name one with out=")
+    from .judging import court
+
+    # A wrong name is an error here, not on every machine.
+    court(settings["models"], **options)
+    paths = [inputs] if isinstance(inputs, (str, bytes)) or hasattr(inputs, "__fspath__") else inputs
+    units = plan_inputs(paths, format=format, piece=piece)
+    return _conduct(Run(str(out), "check", settings, units), address, progress)
+
+
+def contrast(
+    models: Optional[Iterable[str]] = None,
+    *,
+    out: str,
+    address: Optional[str] = None,
+    progress: Optional[Progress] = None,
+    **options: Any,
+) -> "Results":
+    """Contrasts every pair of models; without any, of all models of registers and all levels."""
+    from ._native import MODELS
+
+    if models is None:
+        families = ("registers", "transactions")
+        groups = [[m for m, family in MODELS if family == wanted] for wanted in families]
+    else:
+        groups = [list(models)]
+    units = [
+        {"kind": "pair", "first": group[i], "second": group[j]}
+        for group in groups
+        for i in range(len(group))
+        for j in range(i + 1, len(group))
+    ]
+    return _conduct(Run(str(out), "contrast", {"contrast": options}, units), address, progress)
+
+
+def campaign(
+    models: Any = (),
+    *,
+    generator: Dict[str, Any],
+    count: int,
+    out: str,
+    seed: int = 0,
+    batch: int = 2000,
+    address: Optional[str] = None,
+    certificates: bool = False,
+    shrink: bool = False,
+    progress: Optional[Progress] = None,
+    **options: Any,
+) -> "Results":
+    """Generates histories, as ``consistory.generate`` does, and judges them."""
+    settings = {
+        "models": _names(models),
+        "options": options,
+        "generator": generator,
+        "certificates": certificates,
+        "shrink": shrink,
+    }
+    units = _seeds("seeds", seed, count, batch)
+    return _conduct(Run(str(out), "campaign", settings, units), address, progress)
+
+
+def fuzz(
+    models: Any,
+    *,
+    generator: Dict[str, Any],
+    count: int,
+    out: str,
+    seed: int = 0,
+    batch: int = 200,
+    address: Optional[str] = None,
+    progress: Optional[Progress] = None,
+    **options: Any,
+) -> "Results":
+    """Compares the deciders with the reference evaluator on generated histories."""
+    settings = {"models": _names(models), "options": options, "generator": generator}
+    units = _seeds("fuzz", seed, count, batch)
+    return _conduct(Run(str(out), "fuzz", settings, units), address, progress)
+
+
+class Results:
+    """The results of a finished run."""
+
+    def __init__(self, run: Run, summary: Dict[str, Any]) -> None:
+        self._run = run
+        #: The sums: for each model how many histories are consistent, violate it or are undecided.
+        self.summary = summary
+
+    @property
+    def out(self) -> str:
+        """The folder of the results."""
+        return self._run.out
+
+    def table(self) -> Any:
+        """All rows as one Arrow table, in the order of the inputs."""
+        return self._run.table()
+
+    def to_frame(self) -> Any:
+        """All rows as one pandas frame."""
+        return self.table().to_pandas()
+
+    def dataset(self) -> Any:
+        """The rows as a Ray dataset."""
+        import ray
+
+        return ray.data.read_parquet(f"{self._run.out}/parts")
+
+    def __repr__(self) -> str:
+        return f"<consistory.ray.Results {self._run.out}: {self.summary['counts']}>"
+
+
+def _names(models: Any) -> List[str]:
+    if isinstance(models, str):
+        models = models.split(",")
+    names = list(models)
+    if not all(isinstance(name, str) for name in names):
+        raise RunError("models are ids or paths of definition files that every machine sees")
+    return names
+
+
+def _seeds(kind: str, seed: int, count: int, batch: int) -> List[Dict[str, Any]]:
+    ends = range(seed, seed + count, batch)
+    return [{"kind": kind, "start": s, "end": min(s + batch, seed + count)} for s in ends]
+
+
+def _judge_rows(batch: Any, settings: Dict[str, Any]) -> Any:
+    """Judges the rows of a batch; runs on a worker."""
+    from ._native import parse_texts
+    from .units import _court, _error_part, _extra, _judged, _verdict_table
+
+    judge = _court(settings)
+    parts = []
+    for number, text in enumerate(batch.column("text").to_pylist()):
+        try:
+            histories = parse_texts(text, None, f"row {number}")
+            parts.append(_judged(judge, histories, 0, settings, None))
+        except Error as error:
+            parts.append(_error_part(error))
+    return _verdict_table(parts, _extra(settings))
+
+
+def _work(row: Dict[str, Any], run: Run) -> Dict[str, Any]:
+    return run.work(int(row["unit"]))
+
+
+def _conduct(run: Run, address: Optional[str], progress: Optional[Progress]) -> Results:
+    """Runs the units that have no result, and adds everything up."""
+    import ray
+
+    run.open()
+    missing = run.missing()
+    total = len(run.units)
+    done = total - len(missing)
+    if progress is not None:
+        progress(done, total)
+    while missing:
+        start(address)
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        # A unit is a task of its own: a machine that dies costs one unit per core.
+        dataset: Any = ray.data.from_items(
+            [{"unit": number} for number in missing], override_num_blocks=len(missing)
+        )
+        judged = dataset.map(
+            _work, fn_kwargs={"run": run}, num_cpus=1, ray_remote_args_fn=_retried_tasks
+        )
+        try:
+            for _ in judged.iter_rows():
+                done += 1
+                if progress is not None:
+                    progress(min(done, total), total)
+        except ray.exceptions.RayError as error:
+            # The engine gave up, as it does when the machine with its own notes is gone. What has a
+            # result stays done; without any new result there is no point in another attempt.
+            left = run.missing()
+            if len(left) == len(missing):
+                raise RunError(f"the cluster did none of {len(left)} pieces: {error}") from error
+        missing = run.missing()
+        done = total - len(missing)
+    return Results(run, run.finish())
+
+
+def _retried_tasks() -> Dict[str, Any]:
+    """Tasks whose machine died are run again, however often that happens."""
+    return {"max_retries": -1}
+
+
+def show_progress(done: int, total: int) -> None:
+    """Prints how far a run is to standard error."""
+    end = "\n" if done == total else ""
+    lead = "\r" if sys.stderr.isatty() else ""
+    if lead or done == total or done % max(1, total // 20) == 0:
+        print(f"{lead}{done} of {total} pieces", end=end or ("" if lead else "\n"), file=sys.stderr)
+
+
+__all__ = ["Results", "campaign", "check", "contrast", "fuzz", "show_progress", "start"]

@@ -1,0 +1,338 @@
+"""A recorder for Python services: what each client called, when, and what came back.
+
+Every call becomes a call of a history, with times from one clock (``time.monotonic_ns``, which all
+threads and processes of a machine share). A call that raises is recorded as indeterminate, because
+nobody knows whether it took effect, unless the exception is one that ``failures`` names: then it did not
+take effect and counts for nothing.
+
+Sessions are threads or asyncio tasks unless the caller names them. A session whose call is
+indeterminate goes on under another name, because a session has one call at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import inspect
+import itertools
+import json
+import os
+import tempfile
+import threading
+import time
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Type, TypeVar
+
+from ._native import History, Report, Verdict
+from .errors import ReadError, Violation
+from .history import _from_operations, _number
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class Call:
+    """A call that is being recorded; set ``returns`` to what it returned."""
+
+    __slots__ = ("returns", "status", "_method", "_args", "_session", "_start")
+
+    def __init__(self, method: str, args: Tuple[Any, ...], session: str, start: int) -> None:
+        self.returns: Any = None
+        #: ``ok``, ``fail`` (it did not take effect) or ``unknown``.
+        self.status = "ok"
+        self._method, self._args, self._session, self._start = method, args, session, start
+
+
+class Recorder:
+    """Records calls from threads, asyncio tasks and processes.
+
+    >>> recorder = Recorder()
+    >>> @recorder.record
+    ... def read(key): ...
+    >>> with recorder.call("write", "x", 1):
+    ...     pass
+    >>> len(recorder.history)
+    1
+
+    With ``path`` every call is appended to a file, and recorders of several processes may share it: the
+    file is opened for appending and each line is one write. ``Recorder.shared()`` makes such a file.
+    A recorder can be pickled if it has a path.
+    """
+
+    def __init__(
+        self,
+        *,
+        object: Any = None,
+        path: Optional["os.PathLike[str] | str"] = None,
+        failures: Tuple[Type[BaseException], ...] = (),
+        init: Optional[Dict[str, Any]] = None,
+    ) -> None:
+        #: The object that the calls are of, as in ``check``.
+        self.object = object
+        #: Exceptions after which a call did not take effect.
+        self.failures = tuple(failures)
+        #: Initial values, as the object takes them.
+        self.init = init
+        self._path = None if path is None else os.fspath(path)
+        self._file: Optional[int] = None
+        self._is_temporary = False
+        self._calls: List[Dict[str, Any]] = []
+        self._lock = threading.Lock()
+        self._local = threading.local()
+        self._tasks: "Dict[int, str]" = {}
+        self._numbers = itertools.count()
+        self._lost: Dict[str, int] = {}
+
+    @classmethod
+    def shared(cls, **options: Any) -> "Recorder":
+        """Makes a recorder that several processes can write to, with a temporary file."""
+        handle, path = tempfile.mkstemp(prefix="consistory-", suffix=".jsonl")
+        os.close(handle)
+        recorder = cls(path=path, **options)
+        recorder._is_temporary = True
+        return recorder
+
+    def __getstate__(self) -> Dict[str, Any]:
+        if self._path is None:
+            raise TypeError(
+                "a recorder without a path stays in its process; use Recorder.shared() or path="
+            )
+        return {
+            "object": self.object,
+            "path": self._path,
+            "failures": self.failures,
+            "init": self.init,
+        }
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    # Recording
+
+    def record(
+        self,
+        function: Optional[_F] = None,
+        *,
+        name: Optional[str] = None,
+        session: Optional[Callable[..., Any]] = None,
+        args: Optional[Callable[..., Any]] = None,
+        returns: Optional[Callable[[Any], Any]] = None,
+    ) -> Any:
+        """Decorates a function, method or coroutine function: each of its calls is recorded.
+
+        ``name`` is the method in the history, the function's name unless it is given. ``args`` and
+        ``session`` compute what is recorded from the arguments; ``returns`` from what was returned.
+        Without ``args`` all positional and named arguments are recorded in order, ``self`` left out.
+        """
+        if function is None:
+            return functools.partial(
+                self.record, name=name, session=session, args=args, returns=returns
+            )
+        method = name or function.__name__
+        signature = inspect.signature(function)
+        parameters = list(signature.parameters)
+        skipped = 1 if parameters and parameters[0] in ("self", "cls") else 0
+
+        def shown(given: Tuple[Any, ...], named: Dict[str, Any]) -> Tuple[Tuple[Any, ...], Any]:
+            who = None if session is None else session(*given, **named)
+            if args is not None:
+                listed = args(*given, **named)
+                return (tuple(listed) if isinstance(listed, (list, tuple)) else (listed,)), who
+            bound = signature.bind(*given, **named)
+            bound.apply_defaults()
+            values: List[Any] = []
+            for parameter, value in list(bound.arguments.items())[skipped:]:
+                kind = signature.parameters[parameter].kind
+                values.extend(value if kind is inspect.Parameter.VAR_POSITIONAL else [value])
+            return tuple(values), who
+
+        def finished(call: Call, result: Any) -> Any:
+            call.returns = result if returns is None else returns(result)
+            return result
+
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def recorded(*given: Any, **named: Any) -> Any:
+                listed, who = shown(given, named)
+                with self.call(method, *listed, session=who) as call:
+                    return finished(call, await function(*given, **named))
+
+        else:
+
+            @functools.wraps(function)
+            def recorded(*given: Any, **named: Any) -> Any:
+                listed, who = shown(given, named)
+                with self.call(method, *listed, session=who) as call:
+                    return finished(call, function(*given, **named))
+
+        return recorded
+
+    @contextlib.contextmanager
+    def call(self, method: str, *args: Any, session: Any = None) -> Iterator[Call]:
+        """Records what happens inside a ``with`` block as one call."""
+        who = self._session() if session is None else str(session)
+        made = Call(method, args, self._current(who), time.monotonic_ns())
+        try:
+            yield made
+        except BaseException as error:
+            made.status = "fail" if isinstance(error, self.failures) else "unknown"
+            self._add(made, who)
+            raise
+        self._add(made, who)
+
+    def _add(self, call: Call, who: str) -> None:
+        line: Dict[str, Any] = {
+            "session": call._session,
+            "call": call._method,
+            "args": list(call._args),
+            "start": call._start,
+        }
+        if call.status == "ok":
+            line["returns"] = call.returns
+        else:
+            line["status"] = call.status
+        if call.status != "unknown":
+            line["end"] = time.monotonic_ns()
+        else:
+            # The session goes on under another name: this call may still be running somewhere.
+            with self._lock:
+                self._lost[who] = self._lost.get(who, 0) + 1
+        self._write(line)
+
+    def _current(self, who: str) -> str:
+        with self._lock:
+            lost = self._lost.get(who, 0)
+        return f"{who}.{lost}" if lost else who
+
+    def _write(self, line: Dict[str, Any]) -> None:
+        if self._path is None:
+            with self._lock:
+                self._calls.append(line)
+            return
+        text = json.dumps(line, allow_nan=False, default=_number) + "\n"
+        with self._lock:
+            if self._file is None:
+                self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            os.write(self._file, text.encode())
+
+    def _session(self) -> str:
+        """Names the thread or task that is running."""
+        prefix = f"p{os.getpid()}-" if self._path is not None else ""
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:
+            task = None
+        if task is not None:
+            name = getattr(task, "_consistory_session", None)
+            if name is None:
+                with self._lock:
+                    name = self._tasks.get(id(task))
+                    if name is None:
+                        name = f"{prefix}task{next(self._numbers)}"
+                        self._tasks[id(task)] = name
+                        task.add_done_callback(lambda done: self._tasks.pop(id(done), None))
+            return str(name)
+        local_name = getattr(self._local, "name", None)
+        if local_name is None:
+            with self._lock:
+                local_name = f"{prefix}thread{next(self._numbers)}"
+            self._local.name = local_name
+        return str(local_name)
+
+    # What was recorded
+
+    @property
+    def operations(self) -> List[Dict[str, Any]]:
+        """The calls so far, as the fields of JSON lines, ordered by their starts."""
+        if self._path is None:
+            with self._lock:
+                calls = list(self._calls)
+        else:
+            calls = []
+            if os.path.exists(self._path):
+                with open(self._path, encoding="utf-8") as file:
+                    for number, text in enumerate(file):
+                        if not text.endswith("\n"):
+                            break  # a process was killed while it wrote
+                        try:
+                            calls.append(json.loads(text))
+                        except ValueError:
+                            raise ReadError(
+                                f"{self._path}:{number + 1}: not a recorded call",
+                                hint="only recorders may write to the file",
+                            ) from None
+        calls.sort(key=lambda call: call["start"])
+        return calls
+
+    @property
+    def history(self) -> History:
+        """The calls so far as a history."""
+        return _from_operations(self.operations, init=self.init)
+
+    def __len__(self) -> int:
+        return len(self.operations)
+
+    def clear(self) -> None:
+        """Forgets what was recorded."""
+        with self._lock:
+            self._calls.clear()
+            self._lost.clear()
+        if self._path is not None and os.path.exists(self._path):
+            os.truncate(self._path, 0)
+
+    def close(self) -> None:
+        """Closes the file, and removes it if it is a temporary one."""
+        with self._lock:
+            if self._file is not None:
+                os.close(self._file)
+                self._file = None
+        if self._is_temporary and self._path is not None and os.path.exists(self._path):
+            os.remove(self._path)
+
+    # Judging
+
+    def check(self, *models: Any, **options: Any) -> Report:
+        """Judges what was recorded; linearizability unless models are named."""
+        options.setdefault("object", self.object)
+        report: Report = self.history.check(*(models or ("linearizability",)), **options)
+        return report
+
+    def expect(
+        self, *models: Any, draw: Optional["os.PathLike[str] | str"] = None, **options: Any
+    ) -> Report:
+        """Judges what was recorded, and raises ``Violation`` with the shrunk counterexample.
+
+        With ``draw`` the picture of the counterexample is written to this file.
+        """
+        report = self.check(*models, **options)
+        for verdict in report:
+            if verdict.is_violation:
+                raise violation(verdict, len(report.history), draw)
+        return report
+
+
+def violation(
+    verdict: Verdict, operations: int, draw: Optional["os.PathLike[str] | str"] = None
+) -> Violation:
+    """Makes the exception of a verdict: the shrunk history, what is wrong with it, its picture."""
+    small = verdict.shrink()
+    text = [
+        f"{operations} recorded operations violate {verdict.model} ({verdict.pattern})",
+        "",
+        "Smallest part that still violates it:",
+        "",
+        *("    " + line for line in str(small.history).splitlines()),
+        "",
+        small.explanation.rstrip(),
+    ]
+    if draw is not None:
+        path = os.fspath(draw)
+        folder = os.path.dirname(path)
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(small.draw())
+        text += ["", f"Drawn in {path}"]
+    error = Violation(text[0], rendered="\n".join(text))
+    error.verdict = small
+    return error

@@ -1,0 +1,214 @@
+"""Histories from tables: pandas frames, Arrow tables, Parquet files.
+
+The native part takes columns in three shapes: 64-bit integers as bytes, texts as codes into a
+dictionary, and lists of Python objects. Here is how columns of pandas and Arrow become these. Columns
+of integers and texts cost a few nanoseconds per row; others cost a Python object per row.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ._native import History
+from .errors import ReadError
+
+#: The columns that a table may have.
+COLUMNS = (
+    "history",
+    "session",
+    "op",
+    "key",
+    "value",
+    "read",
+    "call",
+    "args",
+    "returns",
+    "start",
+    "end",
+    "txn",
+    "status",
+)
+#: Columns whose texts are names, which occur often.
+_NAMES = ("history", "session", "op", "key", "call", "txn", "status")
+
+Column = Tuple[Any, ...]
+
+
+def _is_arrow(table: Any) -> bool:
+    return hasattr(table, "__arrow_c_stream__") and not hasattr(table, "iloc")
+
+
+def histories_of_table(
+    table: Any,
+    *,
+    init: Optional[Mapping[str, Any]] = None,
+    final: Optional[Mapping[str, Any]] = None,
+) -> List[History]:
+    """Builds the histories of a table: consecutive rows with one ``history`` are one.
+
+    ``init`` and ``final`` hold for every history. A missing ``value`` is the key's initial value; a
+    missing ``returns`` is ``None`` if the call returned, and unknown otherwise.
+    """
+    rows: int
+    columns: Any
+    if hasattr(table, "iloc") and hasattr(table, "columns"):
+        rows, columns = len(table), _pandas_columns(table)
+    elif _is_arrow(table) or type(table).__module__.startswith("pyarrow"):
+        rows, columns = _arrow_columns(table)
+    elif isinstance(table, Mapping):
+        named = {str(name): list(column) for name, column in table.items()}
+        lengths = {len(column) for column in named.values()}
+        if len(lengths) > 1:
+            raise ReadError(f"the columns have different lengths: {sorted(lengths)}")
+        rows = lengths.pop() if lengths else 0
+        _refuse_unknown(list(named))
+        columns = {name: ("objects", _objects(name, column)) for name, column in named.items()}
+    else:
+        raise TypeError(
+            "a table is a pandas frame, an Arrow table or a dictionary of columns, "
+            f"not {type(table).__name__}"
+        )
+    columns["init"] = dict(init) if init else None
+    columns["final"] = dict(final) if final else None
+    return History._from_columns(rows, columns)
+
+
+def read_table(path: str, **options: Any) -> List[History]:
+    """Reads the histories of a Parquet or Feather file."""
+    if path.endswith(".parquet"):
+        import pyarrow.parquet
+
+        table = pyarrow.parquet.read_table(path)
+    else:
+        import pyarrow.feather
+
+        table = pyarrow.feather.read_table(path)
+    return histories_of_table(table, **options)
+
+
+def _refuse_unknown(names: List[str]) -> None:
+    unknown = [name for name in names if name not in COLUMNS]
+    if unknown:
+        raise ReadError(
+            f"unknown column {unknown[0]!r}",
+            hint=f"columns are {', '.join(COLUMNS)}; leave the others out",
+        )
+
+
+def _objects(name: str, column: List[Any]) -> List[Any]:
+    """Makes values of Python objects: no floats that stand for missing or whole numbers."""
+
+    def value(cell: Any) -> Any:
+        if isinstance(cell, float):
+            if cell != cell:
+                return None
+            if cell.is_integer():
+                return int(cell)
+            raise ReadError(
+                f"{cell} in the column {name!r} is not an integer",
+                hint="write fractions as strings",
+            )
+        if hasattr(cell, "tolist"):
+            return cell.tolist()
+        if name == "args" and isinstance(cell, str):
+            return json.loads(cell)
+        return cell
+
+    return [value(cell) for cell in column]
+
+
+def _pandas_columns(frame: Any) -> Dict[str, Column]:
+    import pandas
+
+    _refuse_unknown([str(name) for name in frame.columns])
+    columns: Dict[str, Column] = {}
+    for name in frame.columns:
+        series = frame[name]
+        columns[str(name)] = _pandas_column(pandas, str(name), series)
+    return columns
+
+
+def _pandas_column(pandas: Any, name: str, series: Any) -> Column:
+    kind, missing = series.dtype.kind, series.isna()
+    has_missing = bool(missing.any())
+    if kind in "iuf" and name not in _NAMES:
+        if kind == "f" and not ((series == series.round()) | missing).all():
+            raise ReadError(
+                f"the column {name!r} has numbers that are not integers",
+                hint="write fractions as strings",
+            )
+        filled = series.fillna(0) if has_missing else series
+        valid = (~missing).to_numpy().astype("uint8").tobytes() if has_missing else None
+        return ("ints", filled.to_numpy().astype("<i8").tobytes(), valid)
+    if name in _NAMES:
+        codes, found = pandas.factorize(series)
+        return ("codes", codes.astype("<i4").tobytes(), _names(name, list(found)))
+    return ("objects", _objects(name, list(series)))
+
+
+def _names(name: str, found: List[Any]) -> List[Any]:
+    """Makes names of a dictionary: numbers count as the texts of their digits."""
+    return [
+        str(int(cell))
+        if not isinstance(cell, (str, bool)) and (hasattr(cell, "__index__") or isinstance(cell, float))
+        else cell
+        for cell in found
+    ]
+
+
+def _arrow_columns(table: Any) -> Tuple[int, Dict[str, Column]]:
+    import pyarrow
+
+    if not isinstance(table, pyarrow.Table):
+        table = pyarrow.table(table)
+    _refuse_unknown(list(table.column_names))
+    columns = {
+        name: _arrow_column(pyarrow, name, table.column(name)) for name in table.column_names
+    }
+    return table.num_rows, columns
+
+
+def _arrow_column(pyarrow: Any, name: str, column: Any) -> Column:
+    import pyarrow.compute as compute
+
+    types = pyarrow.types
+    kind = column.type
+    if types.is_null(kind):
+        return ("objects", [None] * len(column))
+    if types.is_integer(kind) and name not in _NAMES:
+        whole = column.cast(pyarrow.int64())
+        valid = None
+        if whole.null_count:
+            valid = compute.is_valid(whole).combine_chunks()
+            valid = valid.cast(pyarrow.uint8()).to_numpy(zero_copy_only=False).tobytes()
+            whole = whole.fill_null(0)
+        return ("ints", whole.to_numpy().tobytes(), valid)
+    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)
+    if is_text or (name in _NAMES and types.is_integer(kind)):
+        encoded = column if types.is_dictionary(kind) else column.dictionary_encode()
+        encoded = encoded.unify_dictionaries().combine_chunks()
+        if hasattr(encoded, "chunk"):
+            encoded = encoded.chunk(0) if encoded.num_chunks else None
+        if encoded is None or len(encoded) == 0:
+            return ("codes", b"", [])
+        codes = encoded.indices.fill_null(-1).cast(pyarrow.int32())
+        found = encoded.dictionary.to_pylist()
+        found = _names(name, found) if name in _NAMES else _objects(name, found)
+        return ("codes", codes.to_numpy(zero_copy_only=False).tobytes(), found)
+    return ("objects", _objects(name, column.to_pylist()))
+
+
+def table_of_histories(histories: Any) -> Any:
+    """Makes one Arrow table of histories, a row per operation, in the columns that are read back.
+
+    Values are integers if all of them are, and texts of JSON otherwise.
+    """
+    import pyarrow
+
+    rows: List[Dict[str, Any]] = []
+    for number, history in enumerate(histories):
+        name = history.name if history.name is not None else str(number)
+        rows.extend({"history": name, **operation} for operation in history.operations)
+    names = [name for name in COLUMNS if any(name in row for row in rows)]
+    return pyarrow.table({name: [row.get(name) for row in rows] for name in names})

@@ -1,0 +1,64 @@
+//! The native part of the Python package `consistory`: the facade, behind PyO3.
+//!
+//! Everything here converts: Python objects into histories, courts and specifications, and reports
+//! into Python objects. Judging happens in the facade, without Python's global lock. The parts that
+//! need no speed (the recorder, the fixtures, clusters) are Python, in `python/consistory`.
+//!
+//! Read next: `history.rs`, `court.rs`, `verdict.rs`.
+
+mod columns;
+mod contrast;
+mod court;
+mod error;
+mod generate;
+mod history;
+mod litmus;
+mod object;
+mod protocol;
+mod split;
+mod value;
+mod verdict;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::contrast::contrast;
+    #[pymodule_export]
+    use super::court::{Court, Reports};
+    #[pymodule_export]
+    use super::generate::{generate_calls, generate_memory, generate_transactions};
+    #[pymodule_export]
+    use super::history::{Cases, History, inputs, parse_texts, read, read_bytes};
+    #[pymodule_export]
+    use super::litmus::{contrast_litmus, outcomes};
+    #[pymodule_export]
+    use super::protocol::verify;
+    #[pymodule_export]
+    use super::split::split_jsonl;
+    #[pymodule_export]
+    use super::verdict::{Report, Verdict};
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        let rows = consistory_models::table().iter();
+        let table: Vec<(&str, String)> = rows.map(|row| (row.id, row.family.to_string())).collect();
+        module.add("MODELS", table)
+    }
+}
+
+/// Sets an item of a dictionary unless there is none.
+fn set_some<'py, V: IntoPyObject<'py>>(
+    dict: &Bound<'py, pyo3::types::PyDict>,
+    key: &str,
+    value: Option<V>,
+) -> PyResult<()> {
+    match value {
+        Some(value) => dict.set_item(key, value),
+        None => Ok(()),
+    }
+}

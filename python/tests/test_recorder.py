@@ -1,0 +1,215 @@
+"""The recorder: threads, tasks, processes, the pytest fixture and Hypothesis."""
+
+import asyncio
+import multiprocessing
+import pickle
+import textwrap
+import threading
+import time
+
+import pytest
+
+import consistory
+from consistory import Recorder
+
+
+class Stale:
+    """A register whose readers see an old value for a while."""
+
+    def __init__(self):
+        self.value, self.cache = 0, 0
+
+    def write(self, value):
+        self.value = value
+
+    def read(self):
+        seen, self.cache = self.cache, self.value
+        return seen
+
+
+def test_threads_are_sessions_and_a_stale_read_is_found():
+    recorder = Recorder(object="register(0)")
+    service = Stale()
+    write, read = recorder.record(service.write), recorder.record(service.read)
+    write(1)
+    read_value = []
+    thread = threading.Thread(target=lambda: read_value.append(read()))
+    thread.start()
+    thread.join()
+    assert read_value == [0] and len(recorder) == 2 and len(recorder.history.sessions) == 2
+    with pytest.raises(consistory.Violation) as error:
+        recorder.expect()
+    assert "Smallest part" in str(error.value) and "write(1)" in str(error.value)
+    assert error.value.verdict.is_violation and isinstance(error.value, AssertionError)
+
+
+def test_concurrent_calls_overlap_and_are_linearizable():
+    recorder = Recorder(object="counter")
+    lock, count = threading.Lock(), [0]
+
+    @recorder.record(name="increment")
+    def increment():
+        with lock:
+            count[0] += 1
+
+    @recorder.record(name="read")
+    def read():
+        with lock:
+            return count[0]
+
+    threads = [
+        threading.Thread(target=lambda: [increment() if n % 2 else read() for n in range(50)])
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(recorder) == 200 and recorder.expect().is_consistent
+
+
+def test_exceptions_are_indeterminate_unless_they_are_failures():
+    recorder = Recorder(object="register(0)", failures=(KeyError,))
+
+    @recorder.record
+    def write(value):
+        if value == 1:
+            raise TimeoutError
+        if value == 2:
+            raise KeyError
+
+    for value, error in ((1, TimeoutError), (2, KeyError)):
+        with pytest.raises(error):
+            write(value)
+    write(3)
+    statuses = [call.get("status", "ok") for call in recorder.operations]
+    assert statuses == ["unknown", "fail", "ok"]
+    assert "end" not in recorder.operations[0]
+    sessions = [call["session"] for call in recorder.operations]
+    assert sessions[0] != sessions[2], "a session that lost a call goes on under another name"
+    recorder.clear()
+    assert len(recorder) == 0
+
+
+def test_asyncio_tasks_are_sessions():
+    recorder = Recorder(object="register(0)")
+    value = [0]
+
+    @recorder.record
+    async def write(new):
+        await asyncio.sleep(0.001)
+        value[0] = new
+        await asyncio.sleep(0.001)
+
+    @recorder.record
+    async def read():
+        await asyncio.sleep(0)
+        return value[0]
+
+    async def client(number):
+        for turn in range(5):
+            await write(10 * number + turn)
+            await read()
+
+    async def everything():
+        await asyncio.gather(*(client(number) for number in range(1, 4)))
+
+    asyncio.run(everything())
+    assert len(recorder) == 30 and len(recorder.history.sessions) == 3
+    assert recorder.expect().is_consistent
+
+
+def _client(recorder, path, number):
+    for turn in range(5):
+        with recorder.call("write", 10 * number + turn):
+            path.write_text(str(10 * number + turn))
+        time.sleep(0.001)
+
+
+def test_processes_share_a_file(tmp_path):
+    recorder = Recorder.shared(object="register(0)")
+    assert pickle.loads(pickle.dumps(recorder))._path == recorder._path
+    with pytest.raises(TypeError, match="shared"):
+        pickle.dumps(Recorder())
+    context = multiprocessing.get_context("spawn")
+    workers = [
+        context.Process(target=_client, args=(recorder, tmp_path / "value", number))
+        for number in (1, 2)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(recorder) == 10 and len(recorder.history.sessions) == 2
+    assert recorder.expect().is_consistent
+    recorder.close()
+
+
+def test_the_context_manager_takes_names_and_returns():
+    recorder = Recorder(object="queue")
+    with recorder.call("enqueue", 1, session="a"):
+        pass
+    with recorder.call("dequeue", session="b") as call:
+        call.returns = 7
+    assert recorder.history.sessions == ["a", "b"]
+    with pytest.raises(consistory.Violation):
+        recorder.expect("linearizability")
+
+
+PLUGIN = """
+import pytest
+
+@pytest.mark.consistory("linearizability", object="register(0)")
+def test_good(recorder):
+    with recorder.call("write", 1):
+        pass
+
+@pytest.mark.consistory("linearizability", object="register(0)")
+def test_bad(recorder):
+    with recorder.call("write", 1):
+        pass
+    for _ in range(5):
+        with recorder.call("read") as call:
+            call.returns = 0
+
+def test_silent(recorder):
+    pass
+"""
+
+
+def test_the_fixture_fails_a_test_with_the_counterexample_and_its_picture(pytester):
+    pytester.makepyfile(textwrap.dedent(PLUGIN))
+    result = pytester.runpytest_subprocess("--consistory-draw=pictures", "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=3, errors=1)
+    result.stdout.fnmatch_lines(["*violate linearizability*", "*Smallest part*", "*write(1)*"])
+    assert (pytester.path / "pictures" / "test_bad.svg").read_text().startswith("<svg")
+
+
+def test_hypothesis_finds_and_shrinks_a_wrong_service():
+    hypothesis = pytest.importorskip("hypothesis")
+    from hypothesis import settings
+    from hypothesis.stateful import rule, run_state_machine_as_test
+
+    from consistory.stateful import RecordedMachine
+
+    class Service(RecordedMachine):
+        object = "register(0)"
+
+        def __init__(self):
+            super().__init__()
+            self.service = Stale()
+            self.recorded_write = self.recorder.record(self.service.write)
+            self.recorded_read = self.recorder.record(self.service.read)
+
+        @rule(value=hypothesis.strategies.integers(1, 5))
+        def write(self, value):
+            self.recorded_write(value)
+
+        @rule()
+        def read(self):
+            self.recorded_read()
+
+    quick = settings(max_examples=50, stateful_step_count=6, deadline=None, database=None)
+    with pytest.raises(consistory.Violation) as error:
+        run_state_machine_as_test(Service, settings=quick)
+    assert len(error.value.verdict.history) == 2
