@@ -4,13 +4,13 @@ import hashlib
 import io
 import os
 import pathlib
+import subprocess
 import tarfile
 import tempfile
-import urllib.request
 
 VERSION = "4.14.0"
 DIGEST = "2277b0a3ef47af9b52497faa3e71598e86e0a0e5e6eb295207a5657ede4709af"
-ADDRESS = f"https://registry.npmjs.org/axe-core/-/axe-core-{VERSION}.tgz"
+PACKAGE = f"axe-core@{VERSION}"
 
 
 def source():
@@ -18,10 +18,12 @@ def source():
     kept = pathlib.Path(tempfile.gettempdir()) / f"consistory-axe-{VERSION}-{os.getuid()}.tgz"
     packed = kept.read_bytes() if kept.exists() else b""
     if hashlib.sha256(packed).hexdigest() != DIGEST:
-        with urllib.request.urlopen(ADDRESS, timeout=60) as answer:
-            packed = answer.read()
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["npm", "pack", "--silent", PACKAGE], cwd=folder, stdout=subprocess.DEVNULL,
+                           timeout=120, check=True)
+            packed = (pathlib.Path(folder) / f"axe-core-{VERSION}.tgz").read_bytes()
         if hashlib.sha256(packed).hexdigest() != DIGEST:
-            raise RuntimeError(f"{ADDRESS} is not the file that was expected")
+            raise RuntimeError(f"{PACKAGE} is not the file that was expected")
         kept.write_bytes(packed)
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         return archive.extractfile("package/axe.min.js").read().decode()
