@@ -186,7 +186,7 @@ const LINEARIZABILITY: &[&str] = &["linearizability"];
 
 #[test]
 fn registers_with_wrong_hints() {
-    compare_all(CasRegister { initial: Value::Null }, "cas-register", &NAMED, 300);
+    compare_all(CasRegister::new(Value::Null), "cas-register", &NAMED, 300);
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn write_and_read() -> History {
 #[test]
 fn a_write_is_not_left_out_because_nothing_depends_on_it() {
     let history = write_and_read();
-    let object = Misleading { object: CasRegister { initial: Value::Null }, hint: Hint::Depends };
+    let object = Misleading { object: CasRegister::new(Value::Null), hint: Hint::Depends };
     let model = ObjectModel::named("linearizability").unwrap();
     let claim = nothing_explains(vec![OpId(1)]);
     let accepted = certify_object(&history, &object, &model, &claim, &Budget::unlimited());

@@ -64,7 +64,7 @@ static CATALOGUE: [Entry; 15] = [
         name: "cas-register",
         parameter: Some("its initial value, null by default"),
         about: "a register with compare-and-set",
-        make: |p| Some(Arc::new(CasRegister { initial: value(p.unwrap_or("null"))? })),
+        make: |p| Some(Arc::new(CasRegister::new(value(p.unwrap_or("null"))?))),
     },
     Entry {
         name: "counter",

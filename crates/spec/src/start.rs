@@ -101,7 +101,7 @@ pub fn started(
     };
     Ok(match kind {
         "register" => Arc::new(Register { initial: has_one()? }),
-        "cas-register" => Arc::new(CasRegister { initial: has_one()? }),
+        "cas-register" => Arc::new(CasRegister::new(has_one()?)),
         "counter" => match has_one()? {
             Value::Int(initial) => Arc::new(Counter { initial }),
             other => return Err(wrong_kind(first, &other)),

@@ -1,28 +1,41 @@
 //! Enums whose variants have names, with one variant for names that a user gives.
 
-/// Implements conversions between an enum and the names of its variants.
+/// Defines an enum from rows `Variant = "name",` and its conversions from and to those names.
 ///
-/// Expects a constant table of the variants that have a name of their own, and a variant
-/// `Named(Box<str>)` for every other name.
+/// A last variant, `Named(Box<str>)`, is for every other name.
 macro_rules! named_enum {
-    ($name:ident, $known:ident) => {
+    (
+        $(#[$doc:meta])*
+        pub enum $name:ident {
+            $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)*
+        }
+        $(#[$other_doc:meta])*
+        other
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)*
+            $(#[$other_doc])*
+            Named(Box<str>),
+        }
+
         impl $name {
             /// Returns the name.
             pub fn as_str(&self) -> &str {
                 match self {
+                    $($name::$variant => $text,)*
                     $name::Named(name) => name,
-                    known => {
-                        let found = $known.iter().find(|(other, _)| other == known);
-                        found.map_or("", |(_, name)| name)
-                    }
                 }
             }
         }
 
         impl From<&str> for $name {
             fn from(name: &str) -> Self {
-                let known = $known.iter().find(|(_, known)| *known == name);
-                known.map_or_else(|| $name::Named(name.into()), |(known, _)| known.clone())
+                match name {
+                    $($text => $name::$variant,)*
+                    other => $name::Named(other.into()),
+                }
             }
         }
 
@@ -53,3 +66,29 @@ macro_rules! named_enum {
 }
 
 pub(crate) use named_enum;
+
+#[cfg(test)]
+mod tests {
+    use crate::{Pattern, Relation};
+
+    #[test]
+    fn a_name_and_its_variant_go_together() {
+        for (pattern, name) in [
+            (Pattern::CyclicCo, "CyclicCO"),
+            (Pattern::WriteCoInitRead, "WriteCOInitRead"),
+            (Pattern::CyclicPoloc, "CyclicPOLoc"),
+            (Pattern::Unexplained, "unexplained"),
+            (Pattern::Named("Mine".into()), "Mine"),
+        ] {
+            assert_eq!(Pattern::from(name), pattern);
+            assert_eq!(pattern.as_str(), name);
+        }
+        for name in ["po", "ppo", "poloc", "wr", "wre", "ww", "rw", "cf", "hb", "rt", "final"] {
+            assert!(!matches!(Relation::from(name), Relation::Named(_)), "{name}");
+            assert_eq!(Relation::from(name).to_string(), name);
+        }
+        assert_eq!(Relation::from("hb-ppo"), Relation::HbPpo);
+        assert_eq!(Relation::from("mine"), Relation::Named("mine".into()));
+        assert_eq!(Relation::from("mine").to_string(), "mine");
+    }
+}

@@ -29,10 +29,10 @@ static CAS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     )
 });
 
-/// A register: `read` gives what the last `write` put there.
+/// A register: `read` returns the value of the last `write`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Register {
-    /// What it holds before the first write.
+    /// The value before the first write.
     pub initial: Value,
 }
 
@@ -86,28 +86,30 @@ impl Specification for Register {
 /// A register that can be compared and set at once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CasRegister {
-    /// What it holds before the first write.
-    pub initial: Value,
+    /// The register whose reads and writes it has.
+    pub register: Register,
+}
+
+impl CasRegister {
+    /// Returns a register that holds `initial` before the first write.
+    pub fn new(initial: Value) -> Self {
+        CasRegister { register: Register { initial } }
+    }
 }
 
 impl Specification for CasRegister {
     type State = Value;
 
     fn show(&self, state: &Value) -> Option<String> {
-        Some(state.to_string())
+        self.register.show(state)
     }
 
     fn initial(&self) -> Value {
-        self.initial.clone()
+        self.register.initial()
     }
 
     fn invoke(&self, state: &mut Value, method: &str, args: &[Value]) -> Option<Value> {
         match (method, args) {
-            ("read", []) => Some(state.clone()),
-            ("write", [value]) => {
-                state.clone_from(value);
-                Some(Value::Null)
-            }
             ("cas", [expected, new]) => {
                 let is_equal = state == expected;
                 if is_equal {
@@ -123,7 +125,7 @@ impl Specification for CasRegister {
                 }
                 Some(old)
             }
-            _ => None,
+            _ => self.register.invoke(state, method, args),
         }
     }
 
@@ -135,7 +137,7 @@ impl Specification for CasRegister {
         true
     }
 
-    /// Whatever changes it puts its last argument there.
+    /// Every method that changes the register stores its last argument.
     fn can_reach(&self, state: &Value, goal: &Goal<'_>, by: &[CallRef<'_>]) -> bool {
         let puts = |value: &Value| by.iter().any(|(_, args)| args.last() == Some(value));
         match (goal.method, goal.args) {
@@ -144,12 +146,12 @@ impl Specification for CasRegister {
         }
     }
 
-    fn overwrites(&self, method: &str, _args: &[Value]) -> bool {
-        method == "write"
+    fn overwrites(&self, method: &str, args: &[Value]) -> bool {
+        self.register.overwrites(method, args)
     }
 
     fn footprint(&self, state: &Self::State) -> usize {
-        Heap::footprint(state)
+        self.register.footprint(state)
     }
 
     fn methods(&self) -> &[Method] {
