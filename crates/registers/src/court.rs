@@ -1,15 +1,15 @@
-//! The court: any models, whichever way each is decided, weak ones first.
+//! The court: judges a history by any set of models, weak ones first.
 //!
-//! Causal models, those that put sessions' views together and those with a store order have deciders
-//! of their own; any other definition is run by the reference evaluator, which takes small histories
-//! only. Before that, what a model implies is looked at: a history that violates a weaker causal model
-//! violates the stronger one too, at any size, and the proof is the weaker model's. And where a
-//! history is too large for the evaluator, a stronger model that holds settles the weaker one. Only
-//! implications that are proved count.
+//! Causal models, models that combine the sessions' views, and models with a store order have
+//! deciders of their own. Every other definition is run by the reference evaluator, which takes
+//! small histories only. Implications between models are used first: a history that violates a
+//! weaker causal model violates the stronger one too, at any size, and the proof is the weaker
+//! model's. If a history is too large for the evaluator, a stronger model that holds settles the
+//! weaker one. Only proved implications are used.
 //!
-//! The order of the writes that SC is shown by does for TSO and PSO too, and that of TSO for PSO, so
-//! these are decided one after the other. Beyond that the models of a large history are judged side by
-//! side.
+//! A store order that witnesses SC also witnesses TSO and PSO, and one for TSO witnesses PSO, so
+//! these models are decided one after the other. The other models of a large history are judged in
+//! parallel.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,11 +32,11 @@ use crate::{Options, Ruling, decide_convergent, decide_for, decide_stored, impos
 /// A model to judge by.
 #[derive(Clone, Debug)]
 pub enum Model {
-    /// A model of the catalogue, of which more is known than its definition.
+    /// A model of the catalogue, with its known implications.
     Catalogued(&'static models::Model),
-    /// A definition of the user's.
+    /// A user's definition.
     Own {
-        /// What reports call it: the path of its file.
+        /// The id in reports: the path of the file.
         id: Arc<str>,
         /// The definition.
         definition: Arc<Definition>,
@@ -44,7 +44,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// Returns the name that reports use.
+    /// Returns the id that reports use.
     pub fn id(&self) -> &str {
         match self {
             Model::Catalogued(model) => model.id,
@@ -60,23 +60,23 @@ impl Model {
         }
     }
 
-    /// Returns the causal model that it is.
+    /// Returns the causal model, if this is one.
     pub fn causal(&self) -> Option<CausalModel> {
         CAUSAL.into_iter().find(|(id, _)| self.is_catalogued(id)).map(|(_, model)| model)
     }
 
-    /// Returns the model with a store order that it is.
+    /// Returns the model with a store order, if this is one.
     pub fn stored(&self) -> Option<StoreModel> {
         STORED.into_iter().find(|(id, _)| self.is_catalogued(id)).map(|(_, model)| model)
     }
 
-    /// Returns the model of sessions' views put together that it is.
+    /// Returns the model that combines the sessions' views, if this is one.
     pub fn convergent(&self) -> Option<ConvergentModel> {
         CONVERGENT.into_iter().find(|(id, _)| self.is_catalogued(id)).map(|(_, model)| model)
     }
 
-    /// Returns whether it has a decider of its own for a history, whose certificates have rules of
-    /// their own; of final values only those of models with a store order know something.
+    /// Returns whether the model has a decider of its own for a history, and with it its own rules
+    /// for certificates. Only models with a store order handle final values.
     pub fn has_decider(&self, history: &History) -> bool {
         if self.is_catalogued("linearizability") {
             return real_time::takes(history);
@@ -87,7 +87,7 @@ impl Model {
         is_known && (knows_finals || history.finals().is_empty())
     }
 
-    /// Returns whether it is at least as strong as a model of the catalogue, by proof.
+    /// Returns whether this model is proved to be at least as strong as a model of the catalogue.
     pub fn settles(&self, weaker: &str) -> bool {
         match self {
             Model::Catalogued(model) => model.id == weaker || implies(model.id, weaker).is_some(),
@@ -121,11 +121,11 @@ pub fn judge(
     options: &Options,
 ) -> Vec<Result<Ruling, DoesNotApply>> {
     let applies: Vec<_> = models.iter().map(|model| model.definition().applies(history)).collect();
-    // Weak models first: what violates one violates the stronger ones. The causal models see to
-    // that among themselves.
+    // Weak models first: a history that violates one violates the stronger ones. The causal models
+    // do this among themselves.
     let needs = |model: &Model, id: &str| match model.causal() {
         Some(_) => model.is_catalogued(id),
-        // CCM saturates the views that CM would.
+        // CCM saturates the same views as CM.
         None if model.convergent().is_some() && id == "cm" => false,
         None => model.settles(id),
     };
@@ -136,7 +136,7 @@ pub fn judge(
     let asked: Vec<CausalModel> = models.iter().filter_map(Model::causal).collect();
     let causal = decide_for(history, &kinds, &asked, options);
     let causal: Vec<_> = ids.into_iter().zip(causal).collect();
-    // What nobody asked for was decided for those who did.
+    // Drop the rulings on models that were decided only for the sake of others.
     let is_asked = |id: &str| models.iter().any(|model| model.is_catalogued(id));
     let unasked =
         causal.iter().filter(|(id, _)| !is_asked(id)).map(|(_, ruling)| ruling.time).sum();
@@ -201,7 +201,7 @@ pub fn judge(
     rulings
 }
 
-/// Adds the time that models took which nobody asked for to the first that it was taken for.
+/// Adds the time spent on models that were not asked for to the first model that needed them.
 fn charge(rulings: &mut [Result<Ruling, DoesNotApply>], models: &[Model], time: Duration) {
     let mut strong = rulings.iter_mut().zip(models).filter(|(_, model)| model.causal().is_none());
     let first = strong.find_map(|(ruling, _)| ruling.as_mut().ok().filter(|r| r.via.is_none()));
@@ -210,17 +210,17 @@ fn charge(rulings: &mut [Result<Ruling, DoesNotApply>], models: &[Model], time: 
     }
 }
 
-/// Models with a store order, each followed by those whose conditions on it are weaker.
+/// Models with a store order, from the strongest to the weakest.
 const STRONGER: [&str; 3] = ["sc", "tso", "pso"];
 
-/// Says after how many others of these a model has its turn.
+/// Returns the position of a model in the order in which these are decided.
 fn turn(models: &[Model], model: &Model) -> usize {
     let own = STRONGER.iter().position(|id| model.is_catalogued(id)).unwrap_or(0);
     let is_asked = |id: &&str| models.iter().any(|model| model.is_catalogued(id));
     STRONGER[..own].iter().filter(|id| is_asked(id)).count()
 }
 
-/// Settles a model by the order of the writes that a stronger one was shown by.
+/// Settles a model by the store order that witnesses a stronger one.
 fn by_the_same_writes(
     history: &History,
     models: &[Model],
@@ -242,8 +242,8 @@ fn by_the_same_writes(
     Some(Ruling::own(judgement, started.elapsed()))
 }
 
-/// Rules on some models of a history, on all threads if it is large; what runs out of its part of the
-/// memory is tried again alone.
+/// Decides several models of a history, in parallel if it is large. A decision that exceeds its
+/// share of the memory is repeated alone.
 fn rule_side_by_side<T: Send>(
     history: &History,
     open: &[usize],
@@ -268,7 +268,7 @@ fn rule_side_by_side<T: Send>(
     ruled
 }
 
-/// Settles what is undecided by what was decided of other models.
+/// Settles undecided models by rulings on other models.
 fn settle(history: &History, models: &[Model], rulings: &mut [Result<Ruling, DoesNotApply>]) {
     let is_open = |ruling: &Result<Ruling, DoesNotApply>| {
         matches!(ruling, Ok(Ruling { judgement: Judgement::Undecided(_), .. }))
@@ -276,7 +276,8 @@ fn settle(history: &History, models: &[Model], rulings: &mut [Result<Ruling, Doe
     if !rulings.iter().any(is_open) {
         return;
     }
-    // The checker has rules of its own for these, so that their certificates do for other models.
+    // The checker has its own rules for these models, so their certificates also prove other
+    // models.
     let decided: Vec<(&'static models::Model, Judgement)> = models
         .iter()
         .zip(&*rulings)
@@ -306,14 +307,14 @@ fn settle(history: &History, models: &[Model], rulings: &mut [Result<Ruling, Doe
     }
 }
 
-/// Looks for a stronger model with a decider of its own that a history satisfies.
+/// Finds a stronger model with its own decider that the history satisfies.
 fn by_a_stronger_model(
     history: &History,
     model: &Model,
     options: &Options,
 ) -> Option<(&'static str, Judgement)> {
     let Model::Catalogued(weaker) = model else { return None };
-    // Those next to models without a decider; what is stronger still would hold of fewer histories.
+    // Only the nearest stronger models: still stronger ones hold for fewer histories.
     let settling = [("pso", StoreModel::Pso)];
     settling
         .into_iter()

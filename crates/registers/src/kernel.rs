@@ -1,21 +1,24 @@
 //! The kernel of sequential consistency: the pairs of writes that every witness agrees on.
 //!
 //! For a history that is SC, its kernel is the intersection of all store orders that witness it (Zennou,
-//! thesis, section 4.2.2). Saturation finds a part of it: CCM's `pww` some, wSC's order almost all.
-//! Whether the rest can be found in polynomial time is open; here it is asked for:
+//! thesis, section 4.2.2). Saturation finds a part of it: CCM's `pww` finds some pairs, wSC's order
+//! almost all. Whether the rest can be found in polynomial time is open; this module finds it by
+//! search:
 //!
-//! 1. The history is saturated ([`crate::store_order::saturation`]); what is forced is in the kernel.
-//! 2. A witness is found. Of each pair of writes that is not forced it says an order, and only that
-//!    order can be in the kernel.
-//! 3. Is there a witness with the pair the other way round? Saturation may say no at once, or the search
-//!    does ([`crate::store_order::completion`]): then the pair is in the kernel, is forced from now on, and what it forces
-//!    is too. Or there is one, and every pair that it orders unlike the others is not in the kernel.
+//! 1. Saturate the history ([`crate::store_order::saturation`]); every forced pair is in the
+//!    kernel.
+//! 2. Find a witness. It orders each pair of writes that is not forced, and only that order can be
+//!    in the kernel.
+//! 3. For each such pair, look for a witness with the pair reversed. If saturation or the search
+//!    ([`crate::store_order::completion`]) refutes it, the pair is in the kernel and is forced from
+//!    now on, with everything that it forces. Otherwise, every pair that the new witness orders
+//!    differently is not in the kernel.
 //!
-//! One witness settles many pairs: before it is searched for, all other open pairs are turned round
-//! too, as far as saturation allows. If that is too much and there is none, the pair is asked for alone.
+//! One witness settles many pairs: before the search, all other open pairs are reversed too, as far
+//! as saturation allows. If there is no such witness, the pair is tried alone.
 //!
-//! Cost: at worst a decision of SC for each pair; mostly a few in all. A stopped search leaves pairs
-//! open, and what is claimed of the others stands.
+//! Cost: at worst one decision of SC per pair; usually a few in total. A search that stops leaves
+//! pairs open; the results for the other pairs remain valid.
 
 use crate::Judgement;
 use consistory_history::{History, OpId};
@@ -37,26 +40,26 @@ use crate::{Options, thin_air_read};
 /// The kernel of a history, as far as it was found.
 #[derive(Debug)]
 pub struct Kernel {
-    /// How many pairs of writes of one key there are; initial writes are not counted.
+    /// Number of pairs of writes of one key, initial writes excluded.
     pub pairs: u64,
-    /// How many of them CCv orders: by the causal order and the conflicts that it shows.
+    /// Number of pairs that CCv orders, by the causal order and its conflicts.
     pub ccv: u64,
-    /// How many CCM orders.
+    /// Number of pairs that CCM orders.
     pub ccm: u64,
-    /// How many wSC orders.
+    /// Number of pairs that wSC orders.
     pub wsc: u64,
-    /// How many are in the kernel for sure.
+    /// Number of pairs known to be in the kernel.
     pub agreed: u64,
-    /// How many may or may not be in it, because the search was stopped.
+    /// Number of pairs that may or may not be in it, because the search stopped.
     pub open: u64,
-    /// How many witnesses were found.
+    /// Number of witnesses found.
     pub witnesses: u64,
     /// Why pairs are open.
     pub stopped: Option<Stopped>,
     orders: [Order; 4],
 }
 
-/// Who orders a pair.
+/// The weakest technique that orders a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Finder {
     /// Causal convergence.
@@ -74,16 +77,16 @@ pub enum Finder {
 pub enum NoKernel {
     /// It is not sequentially consistent.
     Violation(Judgement),
-    /// That is not known.
+    /// It is unknown whether the history is sequentially consistent.
     Undecided(Stopped),
-    /// What this read reads from does not follow from the values.
+    /// The source of this read does not follow from the values.
     Ambiguous {
         /// The read.
         read: OpId,
     },
-    /// It gives final values, of which the deciders know nothing.
+    /// The history has final values, which this computation does not support.
     FinalValues,
-    /// Sequential consistency says nothing of it.
+    /// Sequential consistency does not apply to the history.
     DoesNotApply(DoesNotApply),
 }
 
@@ -135,7 +138,7 @@ fn find_kernel(
     let Completed::Order(witness) = engine.complete(registers, &mut saturation, budget)? else {
         return refuted();
     };
-    // An engine may leave its assumptions behind.
+    // An engine may leave its assumptions in the saturation.
     saturation.undo(start);
     let happens_before = happens_before(registers, layer.clone(), options.jobs, budget)?;
     let happens_before = happens_before.expect("a history that is SC is CCM");
@@ -169,8 +172,8 @@ fn find_kernel(
 }
 
 impl Kernel {
-    /// Calls `visit` on each pair of the kernel, the earlier write first, with the weakest that finds
-    /// it.
+    /// Calls `visit` on each pair of the kernel, the earlier write first, with the weakest
+    /// technique that finds it.
     pub fn visit(&self, history: &History, mut visit: impl FnMut(OpId, OpId, Finder)) {
         let Order { order, segments } = &self.orders[3];
         let finders = [Finder::Ccv, Finder::Ccm, Finder::Wsc, Finder::Search];
@@ -196,7 +199,7 @@ struct Order {
 }
 
 impl Order {
-    /// Counts the pairs of writes of one key that it orders.
+    /// Counts the pairs of writes of one key that the order contains.
     fn count(&self, registers: &Registers<'_>) -> u64 {
         let mut count = 0;
         for key in registers.history.keys() {
@@ -215,7 +218,7 @@ impl Order {
         count
     }
 
-    /// Lists the pairs of writes that it does not order, each as a witness has it; those far apart in the
+    /// Lists the unordered pairs of writes, each in the order of a witness, pairs far apart in the
     /// witness first.
     fn unordered(
         &self,
@@ -232,7 +235,7 @@ impl Order {
                 for &b in &of_key[i + 1..] {
                     budget.check()?;
                     for &w in segments.writes(a) {
-                        // The writes of b that are ordered neither before nor after stand in one run.
+                        // The writes of b ordered neither before nor after are consecutive.
                         let known = order.count_until(w, b.chain);
                         let start = segments.places(b).partition_point(|&place| place < known);
                         let rest = &segments.writes(b)[start..];
@@ -254,7 +257,7 @@ impl Order {
     }
 }
 
-/// Returns when each operation runs.
+/// Returns the position of each operation in the witness.
 fn ranks(witness: &[u32]) -> Vec<u32> {
     let mut rank = vec![0; witness.len()];
     for (at, &op) in (0u32..).zip(witness) {
@@ -288,7 +291,7 @@ fn order_of_writes(registers: &Registers<'_>, layer: &Layer, order: &ChainOrder)
     Order { order, segments }
 }
 
-/// The pairs that all witnesses so far agree on, and that are not forced.
+/// The pairs that all witnesses so far agree on and that are not forced.
 struct Query<'a> {
     registers: &'a Registers<'a>,
     engine: &'a dyn Complete,
@@ -298,7 +301,7 @@ struct Query<'a> {
 }
 
 impl Query<'_> {
-    /// Asks until no pair is open; afterwards what is forced is what was proved.
+    /// Searches until no pair is open. Afterwards the forced pairs are the proved ones.
     fn ask(&mut self, saturation: &mut Saturation<'_>) -> Result<(), Stopped> {
         while let Some(&(first, second)) = self.open.last() {
             self.budget.check()?;
@@ -326,7 +329,7 @@ impl Query<'_> {
         Ok(())
     }
 
-    /// Looks for a witness with the writes of a pair the other way round.
+    /// Searches for a witness with the two writes of a pair reversed.
     fn turned_round(
         &self,
         saturation: &mut Saturation<'_>,
@@ -350,7 +353,7 @@ impl Query<'_> {
         for _ in 0..=usize::from(more) {
             match self.engine.complete(self.registers, saturation, self.budget)? {
                 Completed::Order(witness) => return Ok(Some(witness)),
-                // Too much was turned round, perhaps.
+                // Perhaps too many pairs were reversed.
                 Completed::Refuted(_) => saturation.undo(alone),
             }
         }

@@ -1,7 +1,7 @@
-//! Deciders: whether a recorded history satisfies a model, with the proof.
+//! Deciders for registers: whether a recorded history satisfies a model, with a proof.
 //!
-//! [`judge`] takes a history and any models; [`decide`] takes causal models and gives a judgement
-//! for each, shared work done once:
+//! [`judge`] takes a history and any models. [`decide`] takes causal models, shares the work that
+//! they have in common, and returns one judgement per model:
 //!
 //! ```
 //! use consistory_registers::{CausalModel, Options, decide};
@@ -70,28 +70,28 @@ use crate::reads_from::Candidates;
 use crate::repeated_values::replay::Memory;
 use crate::store_order::finals::Finals;
 
-/// Which part of the budget a search takes that is not asked for.
+/// Share of the budget for a search that was not asked for.
 const UNASKED_BUDGET_SHARE: u32 = 50;
 
-/// From how many operations on PSO is first shown by TSO.
+/// Number of operations from which PSO is first tried by way of TSO.
 const TSO_FIRST_MIN_OPS: usize = 5_000;
 
-/// Which part of the budget that may take.
+/// Share of the budget for that attempt.
 const TSO_FIRST_BUDGET_SHARE: u32 = 4;
 
 /// A judgement by a model of registers.
 pub type Judgement = consistory_verdict::Judgement<Certificate>;
 /// A ruling on a model of registers.
 pub type Ruling = consistory_verdict::Ruling<Certificate>;
-/// How to decide models of registers.
+/// Options of the register deciders.
 pub type Options = consistory_verdict::Options<Tuning>;
 
-/// Settings of these deciders; the verdicts do not depend on them.
+/// Settings of these deciders. Verdicts do not depend on them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tuning {
     /// The operations for which CM is computed.
     pub scope: Scope,
-    /// How SC, TSO and PSO are completed.
+    /// The engine that completes SC, TSO and PSO.
     pub engine: Engine,
 }
 
@@ -100,8 +100,8 @@ pub fn decide(history: &History, models: &[CausalModel], options: &Options) -> V
     decide_for(history, models, models, options)
 }
 
-/// Does the same for models of which only some are asked for: a search for one of the others takes a
-/// small part of the budget.
+/// Decides models of which only some are asked for. A search for one of the others takes a small
+/// share of the budget.
 fn decide_for(
     history: &History,
     models: &[CausalModel],
@@ -147,9 +147,9 @@ fn decide_for(
 
 /// Decides a register history of single operations for a model with a store order.
 ///
-/// Final values count for SC, TSO and PSO, if these apply to the history. Every engine but
-/// [`Engine::Auto`] runs alone. `Auto` leaves half of the time for stronger models: an order of the
-/// writes that shows SC shows TSO and PSO, and is sometimes found sooner.
+/// Final values count for SC, TSO and PSO, if these apply to the history. Every engine except
+/// [`Engine::Auto`] runs alone. `Auto` keeps half of the time for stronger models, since a store
+/// order that witnesses SC also witnesses TSO and PSO and is sometimes found sooner.
 pub fn decide_stored(history: &History, model: StoreModel, options: &Options) -> Ruling {
     let started = Instant::now();
     let candidates = match reads_from::candidates(history, &options.budget.renewed()) {
@@ -178,7 +178,7 @@ pub fn decide_stored(history: &History, model: StoreModel, options: &Options) ->
         Judgement::Consistent(certificate) => store_order::witness(history, &certificate),
         _ => None,
     };
-    // The rules of PSO force little, and those of TSO leave far less of a large history to search.
+    // The rules of PSO force few pairs; those of TSO leave far less of a large history to search.
     if model == StoreModel::Pso
         && !stronger.is_empty()
         && history.len() >= TSO_FIRST_MIN_OPS
@@ -202,14 +202,14 @@ pub fn decide_stored(history: &History, model: StoreModel, options: &Options) ->
     if let Judgement::Undecided(Stopped::Time { limit }) = &mut judgement
         && !stronger.is_empty()
     {
-        // All of the time was used, not only the half of the model itself.
+        // The whole budget was used, not only the model's own half.
         *limit *= 2;
     }
     Ruling::own(judgement, started.elapsed())
 }
 
-/// Finds a read that no model allows: of a value that nothing wrote, or that only its own session
-/// wrote, later.
+/// Finds a read that no model allows: of a value that was never written, or that only its own
+/// session wrote, later.
 fn impossible_read(history: &History, budget: &Budget) -> Option<Judgement> {
     let candidates = reads_from::candidates(history, budget).ok()?;
     if let Some(read) = candidates.thin_air {
@@ -218,8 +218,8 @@ fn impossible_read(history: &History, budget: &Budget) -> Option<Judgement> {
     causal::future_read(&registers::Registers::new(history, &candidates.source))
 }
 
-/// Decides a register history of single operations, without final values, for a model that puts the
-/// views of all sessions together.
+/// Decides a register history of single operations, without final values, for a model that combines
+/// the views of all sessions.
 pub fn decide_convergent(history: &History, model: ConvergentModel, options: &Options) -> Ruling {
     let started = Instant::now();
     let budget = &options.budget.renewed();
@@ -263,7 +263,7 @@ fn decide_differentiated(
     })
 }
 
-/// Says where reads have to look for these models.
+/// Returns which conflicts the sweep has to list for these models.
 fn look(models: &[CausalModel]) -> Look {
     match models.iter().all(|&model| model == CausalModel::Cc) {
         true => Look::Between,

@@ -1,10 +1,10 @@
-//! What each read may have read from.
+//! The candidates of each read: the writes that it may have read from.
 //!
-//! A candidate of a read is a write of the same key and value; the initial write counts, a write
-//! that failed does not, and one of unknown status does. In a differentiated history every read has
-//! one candidate at most and `wr` follows from the values. Reads and writes are grouped by key, and
-//! key by key a table has the writes of each value, so that all candidates are found in linear time,
-//! whether a recorder never repeats a value or counts up for each key.
+//! A candidate of a read is a write of the same key and value. The initial write counts, a failed
+//! write does not, and a write of unknown status does. In a differentiated history every read has
+//! at most one candidate, and `wr` follows from the values. Reads and writes are grouped by key,
+//! and for each key a table holds the writes of each value. All candidates are found in linear
+//! time, whether values are unique in the whole history or only within each key.
 
 use std::iter::successors;
 
@@ -14,20 +14,20 @@ use consistory_verdict::{Budget, Stopped};
 /// The candidates of every read.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidates {
-    /// For each operation the write that it reads from, where that is settled.
+    /// Source of each operation, if it is determined.
     pub(crate) source: Vec<Source>,
-    /// The reads with more than one candidate, in the order of operations.
+    /// The reads with more than one candidate, by operation.
     pub(crate) ambiguous: Vec<(OpId, Vec<OpId>)>,
-    /// The first read without any.
+    /// The first read without a candidate.
     pub(crate) thin_air: Option<OpId>,
 }
 
-/// The write that an operation reads from, packed into a word.
+/// Source of an operation, packed into one word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Source(u32);
 
 impl Source {
-    /// The operation is not a read, or its source is still open.
+    /// The operation is not a read, or its source is open.
     pub(crate) const NONE: Source = Source(u32::MAX);
 
     pub(crate) fn new(write: OpId) -> Self {
@@ -40,8 +40,8 @@ impl Source {
     }
 }
 
-/// Finds the candidates of every read, which are as many as reads times writes where few values are
-/// written again and again.
+/// Finds the candidates of every read. If few values are written many times, their number is the
+/// product of reads and writes.
 pub(crate) fn candidates(history: &History, budget: &Budget) -> Result<Candidates, Stopped> {
     let mut listed = 0;
     let mut found = Candidates {
@@ -50,7 +50,8 @@ pub(crate) fn candidates(history: &History, budget: &Budget) -> Result<Candidate
         thin_air: None,
     };
     let accesses = Accesses::new(history);
-    // Of the current key: the first write of each value, and of each write the next of its value.
+    // For the current key: the first write of each value, and for each write the next one of its
+    // value.
     let mut first = vec![NONE; history.values().len()];
     let mut next = Vec::new();
     let some = |at: u32| (at != NONE).then_some(at);
@@ -63,7 +64,7 @@ pub(crate) fn candidates(history: &History, budget: &Budget) -> Result<Candidate
         }
         for &Access { op: read, value } in reads {
             let initial = (history.initial_value(key) == value).then(|| history.initial_write(key));
-            // A read-modify-write that writes what it reads does not read from itself.
+            // A read-modify-write that writes the value it reads does not read from itself.
             let mut written = successors(some(first[value.index()]), |&at| some(next[at as usize]))
                 .map(|at| writes[at as usize].op)
                 .filter(|&op| op != read);
@@ -93,18 +94,18 @@ pub(crate) fn candidates(history: &History, budget: &Budget) -> Result<Candidate
     Ok(found)
 }
 
-/// Number of candidates that are listed between two looks at the budget.
+/// Candidates listed between two checks of the budget.
 const LISTED_PER_CHECK: usize = 1 << 16;
-/// What a list takes beside its candidates, in candidates.
+/// Overhead of one list, in candidates.
 const LIST_WORDS: usize = 12;
 
 /// No write.
 const NONE: u32 = u32::MAX;
 
-/// Writes by key, then reads by key, each group in the order of operations.
+/// Writes by key, then reads by key, each group in operation order.
 struct Accesses {
     keys: usize,
-    /// Where each group starts, and after the last where it ends.
+    /// Index of each group's first element, followed by the end of the last group.
     starts: Vec<u32>,
     accesses: Vec<Access>,
 }
@@ -146,11 +147,11 @@ impl Accesses {
     }
 }
 
-/// Calls `visit` for every read that counts and every write that may.
+/// Calls `visit` for every read that counts and every write that may be read.
 fn each_access(history: &History, mut visit: impl FnMut(Kind, KeyId, Access)) {
     for op in history.ops() {
         let action = history.action(op);
-        // Plain reads and writes take one way, without a branch that cannot be foretold.
+        // Plain reads and writes share one path without an unpredictable branch.
         if let Action::Read { key, value } | Action::Write { key, value } = action
             && history.is_certain(op)
         {

@@ -36,11 +36,11 @@ use crate::repeated_values::choices;
 use crate::repeated_values::replay::Memory;
 use crate::{Judgement, Options, Ruling, thin_air_read};
 
-/// Number of operations between two looks at the clock.
+/// Operations processed between two checks of the clock.
 const OPS_PER_LOOK: usize = 1 << 16;
 
-/// Checks whether a history consists of what this decider takes: reads and writes without final values,
-/// and no operation that starts exactly when the one before it in its session returns.
+/// Checks whether this decider accepts a history: reads and writes without final values, in which
+/// no operation starts exactly when the previous one of its session returns.
 pub(crate) fn takes(history: &History) -> bool {
     let is_plain = |op| matches!(history.action(op), Action::Read { .. } | Action::Write { .. });
     let meet = |session| {
@@ -73,7 +73,8 @@ pub fn decide_linearizable(history: &History, options: &Options) -> Ruling {
     Ruling::own(judgement.unwrap_or_else(Judgement::Undecided), started.elapsed())
 }
 
-/// Decides a partial or total choice of sources; of a partial one only a violation means something.
+/// Decides a partial or complete choice of sources. For a partial one, only a violation is
+/// meaningful.
 fn judge(
     history: &History,
     source: &[Source],
@@ -114,11 +115,11 @@ impl Cluster {
 struct Zones<'h> {
     history: &'h History,
     source: &'h [Source],
-    /// For each write, initial ones too, its cluster; of those that do not count, nothing.
+    /// Cluster of each write, initial ones included; none for writes that do not count.
     clusters: Vec<Option<Cluster>>,
-    /// For each key the writes that count and have forward zones, by their first return.
+    /// For each key, the writes that count and have forward zones, by their first return.
     forward: Vec<Vec<Cluster>>,
-    /// For each key the others.
+    /// For each key, the other writes that count.
     backward: Vec<Vec<Cluster>>,
     /// A read that returned before its write started, and the write.
     early: Option<(OpId, OpId)>,
@@ -163,7 +164,7 @@ impl<'h> Zones<'h> {
             let key = history.key_of(cluster.write).expect("a write has a key").index();
             match cluster.is_forward() {
                 true => forward[key].push(*cluster),
-                // An initial write without reads is before everything anyway.
+                // An initial write without reads precedes everything anyway.
                 false if history.is_initial(cluster.write) => {}
                 false => backward[key].push(*cluster),
             }
@@ -175,7 +176,7 @@ impl<'h> Zones<'h> {
         Ok(Zones { history, source, clusters, forward, backward, early })
     }
 
-    /// Finds a cycle of few edges, if there is one.
+    /// Finds a short cycle, if there is one.
     fn shortest_conflict(&self, budget: &Budget) -> Result<Option<Vec<Edge>>, Stopped> {
         if let Some((read, write)) = self.early {
             let cycle = vec![Edge::given(read, write, "rt"), Edge::given(write, read, "wr")];
@@ -195,7 +196,7 @@ impl<'h> Zones<'h> {
         };
         for (forward, backward) in self.forward.iter().zip(&self.backward) {
             budget.check()?;
-            // Forward zones that overlap: the one that reaches furthest so far, and the next.
+            // Two overlapping forward zones: the one that extends furthest so far, and the next.
             let mut furthest: Option<Cluster> = None;
             for &zone in forward {
                 if let Some(before) = furthest.filter(|before| zone.precedes(before)) {
@@ -217,10 +218,10 @@ impl<'h> Zones<'h> {
         Ok(best.map(|(a, b)| cycle(self.history, &a, &b)))
     }
 
-    /// Sorts the operations by their moments; there must be no conflict.
+    /// Sorts the operations by their moments. There must be no conflict.
     fn linearization(&self, budget: &Budget) -> Result<Vec<OpId>, Stopped> {
         let history = self.history;
-        // For each cluster the time that it occupies.
+        // The time that each cluster occupies.
         let mut occupied: Vec<(i64, i64)> = vec![(0, 0); self.clusters.len()];
         for (forward, backward) in self.forward.iter().zip(&self.backward) {
             for zone in forward {
@@ -262,18 +263,19 @@ impl<'h> Zones<'h> {
     }
 }
 
-/// Which operations of a key come first among those that have the same moment.
+/// Rank of the operations of a key that have the same moment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
-    /// Those whose zone ends then.
+    /// Operations whose zone ends at the moment.
     Ends,
-    /// Those whose zone is that moment.
+    /// Operations whose zone is the moment.
     Moment,
-    /// Those whose zone goes on.
+    /// Operations whose zone continues.
     Starts,
 }
 
-/// Returns when an operation started and returned; one of unknown status never returned.
+/// Returns the start and the return of an operation; an operation of unknown status has not
+/// returned.
 fn interval(history: &History, op: OpId) -> (i64, i64) {
     let Some(Interval { start, end }) = history.time(op) else {
         unreachable!("a model of real time applies to operations with times only")
@@ -282,8 +284,8 @@ fn interval(history: &History, op: OpId) -> (i64, i64) {
     (start, end.unwrap_or(i64::MAX))
 }
 
-/// Chooses operations of two clusters of which the first returned before the second started, the writes
-/// themselves if they did; the first cluster has to precede the second one.
+/// Chooses operations of two clusters such that the first returned before the second started,
+/// preferably the writes. The first cluster must precede the second.
 fn link(history: &History, a: &Cluster, b: &Cluster) -> (OpId, OpId) {
     if history.is_initial(a.write) {
         return (a.write, b.write);
@@ -295,14 +297,14 @@ fn link(history: &History, a: &Cluster, b: &Cluster) -> (OpId, OpId) {
     choices.into_iter().find(returned_before).unwrap_or((a.first.1, b.last.1))
 }
 
-/// Builds a cycle from two clusters that have to come before each other.
+/// Builds a cycle from two clusters each of which must precede the other.
 fn cycle(history: &History, a: &Cluster, b: &Cluster) -> Vec<Edge> {
-    // Leads from the write of one cluster to an operation of the other.
+    // From the write of one cluster to an operation of the other.
     let reach = |a: &Cluster, (first, second): (OpId, OpId)| {
         let seen = (first != a.write).then(|| Edge::given(a.write, first, "wr"));
         seen.into_iter().chain([Edge::given(first, second, "rt")]).collect::<Vec<Edge>>()
     };
-    // Leads from the write of one cluster to that of the other.
+    // From the write of one cluster to the write of the other.
     let before = |a: &Cluster, b: &Cluster| {
         let link = link(history, a, b);
         let mut path = reach(a, link);
@@ -312,7 +314,7 @@ fn cycle(history: &History, a: &Cluster, b: &Cluster) -> Vec<Edge> {
         path.push(Edge::given(b.write, link.1, "wr"));
         vec![Edge::derived(a.write, b.write, "cf", path)]
     };
-    // A stale read: it starts after the other cluster's write was seen to be done.
+    // A stale read: it starts after another operation has observed the other cluster's write.
     let stale = |a: &Cluster, b: &Cluster| {
         let link = link(history, b, a);
         let mut because = vec![Edge::given(a.write, link.1, "wr")];

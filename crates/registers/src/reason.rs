@@ -1,25 +1,25 @@
-//! Why an edge of an order is there.
+//! The reason of an edge in an order.
 
 use consistory_order::Edge;
 
 /// The reason of an edge.
 ///
-/// An order holds tens of millions of edges, so a reason is packed into 32 bits: numbers of reads are
-/// small, and the largest numbers stand for the other reasons.
+/// An order can hold tens of millions of edges, so a reason is packed into 32 bits: a read is its
+/// number, and the largest numbers encode the other reasons.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
-    /// It leads from a read's source to the read.
+    /// The edge leads from a read's source to the read.
     Wr,
-    /// It is part of the program order that the model preserves.
+    /// The edge is part of the program order that the model preserves.
     Ppo,
-    /// A case of a case split assumes it.
+    /// The edge is assumed in a case split.
     Assumed,
-    /// The other layer orders the two writes like that.
+    /// The other layer orders the two writes in this way.
     OtherLayer,
-    /// It leads to a write whose value is the final one.
+    /// The edge leads to a write whose value is the final one.
     Final,
-    /// It follows from this read: from the read to a write that overwrites its source (`rw`), or from
-    /// a write that the read follows to its source (`cf`).
+    /// The edge follows from this read: from the read to a write that overwrites its source (`rw`),
+    /// or from a write before the read to the read's source (`cf`).
     Read(u32),
 }
 

@@ -1,4 +1,5 @@
-//! A register history as the deciders see it: chains, sources, and the writes of each key.
+//! A register history in the form that the deciders use: chains, sources, and the writes of each
+//! key.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -9,56 +10,56 @@ use consistory_order::{Chains, Edge};
 use crate::reads_from::Source;
 use crate::reason::Reason;
 
-/// The key of an operation that has none, or does not count.
+/// Key of an operation that has none, or that does not count.
 const NO_KEY: u32 = u32::MAX;
 
 /// Added to the key of an operation that does not count as a write.
 const ONLY_READ: u32 = 1 << 31;
 
-/// A register history with what its reads read from, as far as that is settled.
+/// A register history with the sources of its reads, as far as they are determined.
 #[derive(Debug)]
 pub(crate) struct Registers<'h> {
     pub(crate) history: &'h History,
     pub(crate) source: &'h [Source],
-    /// The key of each operation that counts.
+    /// Key of each operation that counts.
     keys: Vec<u32>,
-    /// How many writes of smaller keys there are, for each key and after the last.
+    /// Number of writes of smaller keys, for each key and after the last.
     starts: Vec<u32>,
-    /// Made when it is first asked for.
+    /// Built on first use.
     by_session: OnceLock<Segments>,
 }
 
-/// The writes of each key, chain by chain: the chains are the sessions, or parts of them.
+/// The writes of each key, chain by chain. The chains are sessions or parts of sessions.
 #[derive(Clone, Debug)]
 pub(crate) struct Segments {
-    /// Where each key's segments start, and after the last where they end.
+    /// Index of each key's first segment, followed by the number of segments.
     segment_starts: Vec<u32>,
     segments: Vec<Segment>,
-    /// The writes by key, then chain, then place.
+    /// The writes by key, then chain, then position.
     writes: Vec<u32>,
-    /// The place of each of these in its chain.
+    /// Position of each of these writes in its chain.
     places: Vec<u32>,
-    /// For each key and column of a clock the number of the segment there, if there is one; empty
-    /// where that would take too much room.
+    /// For each key and column of a clock the number of the segment there, if there is one. Empty
+    /// if the table would be too large.
     in_column: Vec<u32>,
     width: usize,
-    /// For each write the place of the next one of its segment, or `NONE`. Those of writes that are
-    /// near each other in a chain stand side by side, which the places of a segment do not.
+    /// Position of the next write of each write's segment, or `NONE`. Entries of writes that are
+    /// close in a chain are close here, unlike the positions in a segment.
     next_places: Vec<u32>,
 }
 
 /// No segment, or no place.
 const NONE: u32 = u32::MAX;
 
-/// How large the table of segments by column may be for each write.
+/// Largest size of the table of segments by column, in entries per write.
 const COLUMNS_PER_WRITE: usize = 64;
 
-/// The writes of one key while they are gathered.
+/// The writes of one key, while they are collected.
 struct Group {
     end: u32,
-    /// The chain and place of the last one.
+    /// Chain and position of the last write.
     last: Option<(u32, u32)>,
-    /// Whether they came by chain, then place.
+    /// Whether the writes came by chain, then position.
     is_sorted: bool,
 }
 
@@ -71,7 +72,7 @@ pub(crate) struct Segment {
 }
 
 impl<'h> Registers<'h> {
-    /// Prepares a history; a write of unknown status counts if some source names it.
+    /// Prepares a history. A write of unknown status counts if it is the source of a read.
     pub(crate) fn new(history: &'h History, source: &'h [Source]) -> Self {
         let mut uncertain = false;
         let counted = |op: OpId| {
@@ -103,7 +104,7 @@ impl<'h> Registers<'h> {
         Chains::consecutive(self.history.sessions().map(|s| self.history.session_ops(s).len()))
     }
 
-    /// Returns the edges of `wr` between recorded operations.
+    /// Returns the `wr` edges between recorded operations.
     pub(crate) fn wr_edges(&self) -> Vec<Edge> {
         let recorded = self.history.len() as u32;
         self.source
@@ -120,14 +121,14 @@ impl<'h> Registers<'h> {
         &self.starts
     }
 
-    /// Returns the key that an operation counts as writing.
+    /// Returns the key that an operation writes, if it counts as a write.
     #[inline]
     pub(crate) fn written_key(&self, op: u32) -> Option<KeyId> {
         let key = self.keys[op as usize];
         (key < ONLY_READ).then_some(KeyId(key))
     }
 
-    /// Returns the key that an operation reads, as far as its source is known, or writes.
+    /// Returns the key that an operation writes, or reads from a known source.
     #[inline]
     pub(crate) fn accessed_key(&self, op: u32) -> Option<KeyId> {
         match self.source[op as usize].get() {
@@ -162,7 +163,7 @@ impl<'h> Registers<'h> {
         sorted
     }
 
-    /// Returns whether an operation counts for anything.
+    /// Returns whether an operation counts.
     pub(crate) fn counts(&self, op: u32) -> bool {
         self.history.is_certain(OpId(op)) || self.written_key(op).is_some()
     }
@@ -190,7 +191,7 @@ impl<'h> Registers<'h> {
         self.by_session().writes(segment)
     }
 
-    /// Returns the places of a segment's writes in their session.
+    /// Returns the positions of a segment's writes in their session.
     #[inline]
     pub(crate) fn places(&self, segment: Segment) -> &[u32] {
         self.by_session().places(segment)
@@ -204,8 +205,8 @@ impl<'h> Registers<'h> {
 }
 
 impl Segments {
-    /// Groups the writes; `keys` gives the key of each operation, and `starts` how many writes of
-    /// smaller keys there are.
+    /// Groups the writes. `keys` holds the key of each operation, and `starts` the number of writes
+    /// of smaller keys.
     fn new(
         starts: &[u32],
         keys: &[u32],
@@ -250,7 +251,8 @@ impl Segments {
         Segments { segment_starts, segments, writes, places, in_column, width, next_places }
     }
 
-    /// Builds the table of next places, and that of segments by column, if it is not too large.
+    /// Builds the table of next positions, and the table of segments by column unless it would be
+    /// too large.
     fn by_column(mut self, chains: &Chains) -> Self {
         self.next_places = vec![NONE; chains.nodes()];
         for &Segment { start, end, .. } in &self.segments {
@@ -272,16 +274,16 @@ impl Segments {
         self
     }
 
-    /// Returns the number of a key's segment in a column of a clock, if there is one, and if that is
-    /// known.
+    /// Returns the number of a key's segment in a column of a clock, if there is one and the table
+    /// was built.
     #[inline]
     pub(crate) fn in_column(&self, key: KeyId, column: u32) -> Option<Option<usize>> {
         let number = *self.in_column.get(key.index() * self.width + column as usize)?;
         Some((number != NONE).then_some(number as usize))
     }
 
-    /// Returns the place of the next write of a write's segment, if these are the segments of an order;
-    /// `u32::MAX` if there is none.
+    /// Returns the position of the next write of a write's segment, if these are the segments of an
+    /// order; `u32::MAX` if there is none.
     #[inline]
     pub(crate) fn next_place(&self, write: u32) -> u32 {
         self.next_places[write as usize]
@@ -317,7 +319,7 @@ impl Segments {
         &self.writes[segment.start as usize..segment.end as usize]
     }
 
-    /// Returns the places of a segment's writes in their chain.
+    /// Returns the positions of a segment's writes in their chain.
     #[inline]
     pub(crate) fn places(&self, segment: Segment) -> &[u32] {
         &self.places[segment.start as usize..segment.end as usize]
@@ -325,7 +327,7 @@ impl Segments {
 }
 
 fn starts_by_key(count: usize, keys: &[u32]) -> Vec<u32> {
-    // Operations that are not writes are counted after the last key, which saves a branch.
+    // Operations that are not writes are counted after the last key, which avoids a branch.
     let mut starts = vec![0u32; count + 2];
     for &key in keys {
         starts[(key as usize).min(count) + 1] += 1;
@@ -337,7 +339,7 @@ fn starts_by_key(count: usize, keys: &[u32]) -> Vec<u32> {
     starts
 }
 
-/// Counts the places before one; looks at a guess first, then farther and farther from it.
+/// Counts the positions before a given one, by galloping from a guess.
 pub(crate) fn passed(places: &[u32], known: u32, guess: usize) -> usize {
     let guess = guess.min(places.len());
     let (before, behind) = places.split_at(guess);

@@ -1,19 +1,19 @@
-//! Shrinking a violating history to one from which no operation can be taken away.
+//! Shrinks a violating history until no operation can be removed.
 //!
-//! Delta debugging (Zeller and Hildebrandt 2002): drop halves, quarters and so on, at last single
-//! operations, as long as the history still violates the model. A first cut keeps only what the
-//! certificate mentions, so that a history of a million operations shrinks in a few steps. A read
-//! whose write was dropped would be a violation of its own (ThinAirRead); that does not count
-//! unless the history had one to begin with.
+//! Delta debugging (Zeller and Hildebrandt 2002): drop halves, quarters and so on, finally single
+//! operations, as long as the history still violates the model. A first cut keeps only the
+//! operations that the certificate mentions, so that a history of a million operations shrinks in a
+//! few steps. A read whose write was dropped would be a violation of its own (ThinAirRead); this
+//! does not count unless the original history had one.
 
 use crate::Judgement;
 use consistory_history::{Action, Call, Details, History, HistoryBuilder, KeyId, OpId};
 use consistory_verdict::{Certificate, Edge, Pattern, Stopped};
 
-/// Shrinks a history for which `judge` gives a violation.
+/// Shrinks a history that `judge` finds to be a violation.
 ///
-/// When `judge` stops without an answer on a smaller history, that one is not taken. The result is
-/// minimal unless `judge` stopped.
+/// A smaller history on which `judge` stops without an answer is not used. The result is minimal
+/// unless `judge` stopped.
 pub fn shrink(
     history: &History,
     violation: &Judgement,
@@ -48,7 +48,7 @@ pub fn shrink(
                 start = end;
             }
         }
-        // Once a pass over single operations takes nothing away, the history is minimal.
+        // The history is minimal once a pass over single operations removes nothing.
         if chunk == 1 && !shrunk {
             return current;
         }
@@ -97,8 +97,8 @@ fn mentioned(certificate: &Certificate, history: &History) -> Vec<bool> {
     keep
 }
 
-/// Returns the history of the operations that are kept; sessions and keys without any are dropped,
-/// final values of such keys included.
+/// Returns the history of the kept operations. Sessions and keys without operations are dropped,
+/// with the final values of such keys.
 pub fn subset(history: &History, keep: &[bool]) -> History {
     let mut b = HistoryBuilder::new();
     if let Some(name) = history.name() {
@@ -134,7 +134,7 @@ pub fn subset(history: &History, keep: &[bool]) -> History {
     b.finish().expect("a part of a history is a history")
 }
 
-/// Returns the key that an operation is about.
+/// Returns the key of an operation.
 fn accesses(history: &History, op: OpId) -> Option<KeyId> {
     history.key_of(op)
 }

@@ -1,32 +1,32 @@
-//! CCM and wCCM: what all sessions' reads force together.
+//! CCM and wCCM: convergent causal memory, decided from the views of all sessions together.
 //!
 //! CCM (Zennou et al., CAV 2019, section 3.2) puts the views of all sessions together, `hb = (union of
 //! all hb_o)+`, and asks that `po | wr | pww | rw[pww]` have no cycle, where `pww = (hb_WW | cf[hb])+`.
-//! Nothing of this is a fixpoint but the views ([`crate::causal::views`]), and each step is one look at every
-//! operation:
+//! Only the views are a fixpoint ([`crate::causal::views`]); each further step is one pass over all
+//! operations:
 //!
-//! 1. `hb` is built from the causal order and the pairs that the views force.
-//! 2. For each read of w, the latest writes w' of its key before it in `hb`: `cf(w', w)`.
-//! 3. For each write, the latest writes of its key before it in `hb` or `cf`: their readers come before
-//!    it (`rw`). Since `pww` is transitive, one step of it is enough: a reader is before the next write,
-//!    and that write before the ones after.
+//! 1. Build `hb` from the causal order and the pairs that the views force.
+//! 2. For each read of w, find the latest writes w' of its key before it in `hb`: `cf(w', w)`.
+//! 3. For each write, find the latest writes of its key before it in `hb` or `cf`: their readers
+//!    come before the write (`rw`). Since `pww` is transitive, one step is enough: a reader is
+//!    before the next write, and the next write is before all later ones.
 //!
-//! Of the writes of a key only those are latest that are before no other of them, and of the readers
-//! only the last of each session.
+//! Only the maximal ones among the earlier writes of a key matter, and only the last reader of each
+//! session.
 //!
 //! # Store buffers
 //! wCCM (section 4.1) has two layers ([`crate::store_order::layers`]), each with views, `hb` and `cf` of its own, and
 //! one `wpww`: the pairs of writes in `whb`, the transitive union of both, and `cf` of either layer
-//! by reads of another session. Among paths that end in a write `poloc` adds nothing to `ppo`, which keeps
-//! everything before a write; so `whb` is built as `ppo`, `wre` and the pairs of both layers. Then
-//! the layer of `poloc` is told the pairs of writes that `whb` orders.
+//! by reads of another session. A path that ends in a write uses no edge of `poloc` that is not in
+//! `ppo`, because `ppo` keeps everything before a write; so `whb` is built from `ppo`, `wre` and
+//! the forced pairs of both layers. The `poloc` layer then receives the pairs of writes that `whb`
+//! orders.
 //!
 //! # Certificates
-//! A history that satisfies the model: the pairs that the views force, without those that follow
-//! from others. One that violates it: a shortest cycle, whose edges are unfolded into what they
-//! rest on.
+//! Consistent: the pairs that the views force, without those that follow from others. Violation: a
+//! shortest cycle, with the derivation of each edge.
 //!
-//! Cost: about operations times sessions.
+//! Cost: about the number of operations times the number of sessions.
 
 use crate::Judgement;
 use consistory_history::{History, KeyId, OpId};
@@ -45,13 +45,13 @@ use crate::store_order::layers::{Layer, Memory, Names, layers};
 use crate::store_order::saturation::Readers;
 use crate::threads::{in_parallel, worthy};
 
-/// Steps of the search for a shortest cycle before it settles for the best so far.
+/// Steps after which the search for a shortest cycle returns the best cycle found so far.
 const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
 
-/// How many operations are looked at before the next look at the budget.
+/// Operations processed between two checks of the budget.
 const OPS_PER_BUDGET_CHECK: usize = 4_096;
 
-/// A model that puts the views of all sessions together.
+/// A model that combines the views of all sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConvergentModel {
     /// Convergent causal memory.
@@ -60,8 +60,8 @@ pub enum ConvergentModel {
     Wccm,
 }
 
-/// Decides a history whose `wr` is settled, as far as it is settled; `wr` is what a certificate of
-/// consistency lists as chosen.
+/// Decides a history for a complete or partial `wr`. A certificate of consistency lists `wr` as
+/// chosen.
 pub(crate) fn judge(
     history: &History,
     source: &[Source],
@@ -101,11 +101,11 @@ pub(crate) fn happens_before(
     Ok(ChainOrder::build(registers.chains(), edges).ok())
 }
 
-/// A layer with what its views force.
+/// A layer with the pairs that its views force.
 struct Seen {
     layer: Layer,
     views: Vec<Forced>,
-    /// Where the pairs of each view start among all, and after the last where they end.
+    /// Index of the first pair of each view, followed by the number of all pairs.
     starts: Vec<u32>,
 }
 
@@ -216,7 +216,7 @@ struct Convergent<'a> {
     layers: Vec<Seen>,
 }
 
-/// What is derived on top of `hb`.
+/// The edges derived from `hb`.
 #[derive(Default)]
 struct Derived {
     conflicts: Vec<OrderEdge>,
@@ -300,7 +300,7 @@ impl Convergent<'_> {
         })
     }
 
-    /// Looks at every operation.
+    /// Derives the edges of every operation.
     fn look(
         &self,
         at: usize,
@@ -311,7 +311,7 @@ impl Convergent<'_> {
     ) -> Result<Derived, Stopped> {
         let size = self.registers.history.len();
         let layer = &self.layers[at].layer;
-        // No shorter than what is set up for each.
+        // A piece of work should not be shorter than the setup that it needs.
         let length = OPS_PER_BUDGET_CHECK.max(layer.segments.len());
         let pieces =
             in_parallel(size.div_ceil(length), worthy(self.registers.history, jobs), |chunk| {
@@ -334,11 +334,11 @@ impl Convergent<'_> {
         Ok(all)
     }
 
-    /// Puts the latest writes before a read before the one that it reads from.
+    /// Adds `cf`: the latest writes before a read come before the read's source.
     fn look_at_read(&self, latest: &mut LatestLook<'_>, read: u32, derived: &mut Derived) {
         let history = self.registers.history;
         let Some(source) = self.registers.source[read as usize].get() else { return };
-        // What is before a read of the initial value closes a cycle anyway.
+        // A write before a read of the initial value closes a cycle anyway.
         if history.is_initial(source)
             || (self.layers.len() > 1
                 && history.session_of(source) == history.session_of(OpId(read)))
@@ -353,7 +353,7 @@ impl Convergent<'_> {
         }
     }
 
-    /// Puts the readers of the latest writes before a write before it.
+    /// Adds `rw`: the readers of the latest writes before a write come before that write.
     fn look_at_write(&self, latest: &mut LatestLook<'_>, write: u32, derived: &mut Derived) {
         let Some(key) = self.registers.written_key(write) else { return };
         let found = latest.find(key, write);
@@ -364,15 +364,16 @@ impl Convergent<'_> {
                 derived.union.push(OrderEdge { from, to, reason: from });
             }
         }
-        // The initial write is before every write; what follows another write follows.
+        // The initial write precedes every write. Its readers are ordered by way of the first other
+        // write.
         if found.is_empty() {
             let initial = self.registers.history.initial_write(key);
             self.put_readers_before(initial.0, write, None, &mut derived.overwritten);
         }
     }
 
-    /// Puts the readers of a write before the next one; the reason is the read that shows the
-    /// conflict of the two, or else the reader itself.
+    /// Puts the readers of a write before the next write. The reason is the read that shows the
+    /// conflict of the two writes, or else the reader itself.
     fn put_readers_before(
         &self,
         overwritten: u32,
@@ -387,8 +388,8 @@ impl Convergent<'_> {
         }));
     }
 
-    /// Returns the pairs of a layer's views that do not follow from others, and those that the view
-    /// itself needs.
+    /// Returns the forced pairs of a layer's views that do not follow from other pairs, together
+    /// with the pairs that the view itself needs.
     fn certificate(&self, at: usize) -> Vec<View> {
         let Seen { layer, views, .. } = &self.layers[at];
         let history = self.registers.history;
@@ -413,7 +414,7 @@ impl Convergent<'_> {
         certificate
     }
 
-    /// Returns a shortest cycle, every edge derived.
+    /// Returns a shortest cycle with a derivation of every edge.
     fn explain(&self, at: usize, edges: &Edges, happens_before: &[ChainOrder]) -> Judgement {
         let cycle = Paths::new(self.chains(at), &edges.edges)
             .shortest_cycle(CYCLE_SEARCH_STEPS)
@@ -428,7 +429,7 @@ impl Convergent<'_> {
     }
 }
 
-/// Returns an edge that a layer has from the start.
+/// Returns an edge of the layer's given relation.
 fn given_edge(edge: OrderEdge, names: &Names) -> Edge {
     let relation = match Reason::of(&edge) {
         Reason::Ppo => names.run,
@@ -438,7 +439,7 @@ fn given_edge(edge: OrderEdge, names: &Names) -> Edge {
     Edge::given(OpId(edge.from), OpId(edge.to), relation)
 }
 
-/// A look at the latest writes of an order.
+/// Finds the latest writes in an order.
 struct LatestLook<'a> {
     order: &'a ChainOrder,
     segments: &'a Segments,
@@ -452,12 +453,12 @@ impl LatestLook<'_> {
     }
 }
 
-/// Writes out derivations.
+/// Writes out the derivations of a cycle's edges.
 struct ConvergentProof<'a> {
     of: &'a Convergent<'a>,
-    /// The `hb` of each layer, if they have no cycle.
+    /// `hb` of each layer, if acyclic.
     happens_before: &'a [ChainOrder],
-    /// The forced pairs, by layer and number, that are written out already.
+    /// Forced pairs, by layer and number, whose derivation has been written out.
     shown: FxHashSet<(usize, u32)>,
 }
 
@@ -485,10 +486,11 @@ impl ConvergentProof<'_> {
         }
     }
 
-    /// Returns a pair that a view forces, resting on the causal order and on older pairs of the view.
+    /// Returns a forced pair, derived from the causal order and from pairs of the view found
+    /// earlier.
     ///
-    /// Several reads may force a pair, the later ones by way of the pair itself. So a pair is
-    /// derived as it was when it was found first, and never rests on itself.
+    /// Several reads may force the same pair, the later ones by way of the pair itself. The
+    /// derivation uses the read that forced it first, so a pair is never derived from itself.
     fn forced(&mut self, layer: usize, id: u32) -> Edge {
         let Seen { layer: Layer { order, names, .. }, views, starts } = &self.of.layers[layer];
         let relation = names.forced;
@@ -507,7 +509,7 @@ impl ConvergentProof<'_> {
         let given = order.edges().len();
         let mut edges = order.edges().to_vec();
         edges.extend(pairs);
-        // A proof may be as deep as the view is long.
+        // A proof can be as deep as the view is long, so this is not recursive.
         let open = |place: usize| {
             let pair = pairs[place];
             let causal = order.before(pair.from, pair.reason);
@@ -548,7 +550,7 @@ impl ConvergentProof<'_> {
         }
     }
 
-    /// Returns a write before another because a read had it before it in `hb`.
+    /// Returns the edge from a write to the source of a read that has the write before it in `hb`.
     fn conflict(&mut self, layer: usize, edge: OrderEdge) -> Edge {
         let edges = Edges::of(&self.of.layers, layer);
         let mut because = self.path(layer, edge.from, edge.reason, &edges);
@@ -556,7 +558,7 @@ impl ConvergentProof<'_> {
         Edge::derived(OpId(edge.from), OpId(edge.to), "cf", because)
     }
 
-    /// Returns a read before a write that overwrites what it read.
+    /// Returns the edge from a read to a write that overwrites its source.
     fn overwritten(&mut self, at: usize, edge: OrderEdge) -> Edge {
         let registers = self.of.registers;
         let source = registers.source[edge.from as usize].get().expect("it starts at a read");

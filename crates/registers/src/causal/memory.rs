@@ -1,12 +1,12 @@
-//! CM: each session's view has an order of its own.
+//! CM, causal memory: the view of each session has an order of its own.
 //!
-//! For a session p with operations o_0 .. o_m, `hb` of its last operation contains that of every
-//! earlier one (Zennou, Lemma 4), so one relation per session decides. The thesis saturates it as a
-//! relation over pairs. Here it is saturated as one number per operation.
+//! For a session p with operations o_0 .. o_m, `hb` of its last operation contains `hb` of every
+//! earlier one (Zennou, Lemma 4), so one relation per session is enough. The thesis saturates it as
+//! a set of pairs. Here it is saturated as one number per operation.
 //!
 //! # Levels
-//! The pasts of o_0, o_1, .. grow along the session, so each operation e in them has a *level*:
-//! the first i with e in the past of o_i. Along every edge of `hb` levels do not fall.
+//! The pasts of o_0, o_1, .. grow along the session, so each operation e in them has a *level*: the
+//! first i with e in the past of o_i. Levels never decrease along an edge of `hb`.
 //!
 //! ```text
 //!   p       o_0 ───── o_1 ───── o_2          level(a) = level(b) = 1, level(c) = 2
@@ -15,22 +15,23 @@
 //! ```
 //!
 //! The saturation rule, for a read o_i of x from w: every other write w' of x with level(w') <= i
-//! comes before w. So level(w') <= level(w), and if it is greater, w' and what is before it sink to
-//! level(w), which brings them into the view of earlier reads of p, and so on until nothing sinks.
-//! To sink an operation of p itself below its own place is a cycle, and so is a write in the past
-//! of a read of the initial value. Otherwise all edges go from a level to the same or a higher one,
-//! and a cycle must lie within one level.
+//! comes before w. So level(w') must be at most level(w). If it is greater, w' and everything
+//! before w' is lowered to level(w). This brings them into the view of earlier reads of p, and so
+//! on until no level changes. Lowering an operation of p below its own position is a cycle, and so
+//! is a write in the past of a read of the initial value. Otherwise every edge leads to the same or
+//! a higher level, and a cycle must lie within one level.
 //!
-//! Only pairs that are not causally ordered say anything, and those are the conflicts which the
-//! scan of the reads has found already. On top come the pairs of writes that sink. Within a level a
-//! base order that extends `co` (the arbitration order of CCv, if the history is CCv) mostly agrees
-//! with the rule; only levels where it does not are sorted anew.
+//! Only pairs that are not causally ordered add information, and these are the conflicts that the
+//! scan of the reads has already found, plus the pairs of writes that were lowered. Within a level,
+//! a base order that extends `co` (the arbitration order of CCv, if the history is CCv) mostly
+//! satisfies the rule; only levels in which it does not are sorted again.
 //!
 //! # Cost
-//! Per session linear in its past plus what sinks; in all about operations times sessions, in
-//! memory linear in operations. The certificate is an order for each session: the past by level,
-//! within a level by the base order. The set of operations before o_i is then exactly its past,
-//! in which the rule has put every other write of x before w, so o_i reads the last write.
+//! Time per session: linear in its past plus the lowered operations; in total about operations
+//! times sessions. Memory: linear in the operations. The certificate is one order per session: its
+//! past sorted by level, and by the base order within a level. The operations before o_i in this
+//! order are exactly its past, and the rule has put every other write of x before w, so o_i reads
+//! the last write.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -44,13 +45,14 @@ use crate::causal::{co_edge, violation};
 use crate::registers::Registers;
 use crate::threads::{in_parallel, worthy};
 
-/// Not in the past of the session's operations.
+/// Level of an operation outside the past of the session.
 const OUTSIDE: u32 = u32::MAX;
 
-/// Steps of the search for a shortest cycle before it settles for the best so far.
+/// Steps after which the search for a shortest cycle returns the best cycle found so far.
 const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
 
-/// Up to how many operations every session that contradicts itself is explained.
+/// Largest history in which every violating session is explained, to choose the shortest
+/// explanation.
 const EXPLAIN_ALL_MAX_OPS: usize = 2_000;
 
 /// For which operations o the relation `hb_o` is computed.
@@ -63,11 +65,11 @@ pub enum Scope {
     EveryOperation,
 }
 
-/// What CM stands on, for a history that is CC.
+/// Inputs of CM, for a history that is CC.
 pub(crate) struct CausalMemory<'a> {
     pub(crate) registers: &'a Registers<'a>,
     pub(crate) order: &'a ChainOrder,
-    /// Conflicts between concurrent writes by the session of the read that is their reason.
+    /// Conflicts between concurrent writes, by the session of the read that causes them.
     pub(crate) conflicts: &'a [Vec<OrderEdge>],
     /// A linear extension of `co`.
     pub(crate) base: &'a [u32],
@@ -78,15 +80,15 @@ pub(crate) struct CausalMemory<'a> {
 struct View<'a> {
     memory: &'a CausalMemory<'a>,
     session: u32,
-    /// How many of the session's operations count.
+    /// Number of the session's operations in the view.
     own: usize,
     level: Vec<u32>,
-    /// `(w', w, r)`: w' comes before w because r reads from w with w' in its past; in the order of
+    /// `(w', w, r)`: w' comes before w because r reads from w with w' in its past. In order of
     /// discovery, the conflicts of the causal order first.
     forced: Vec<OrderEdge>,
 }
 
-/// The session's view contradicts itself.
+/// Why the view of a session is contradictory.
 enum Contradiction {
     /// `hb` is cyclic.
     Cycle,
@@ -106,8 +108,8 @@ impl CausalMemory<'_> {
         for (at, &op) in self.base.iter().enumerate() {
             rank[op as usize] = at as u32;
         }
-        // Of a large history only the first session that contradicts itself is explained, and those
-        // after it need not be looked at; of a small one the shortest explanation is wanted.
+        // In a large history only the first violating session is explained and later sessions are
+        // skipped; in a small one the shortest explanation is wanted.
         let explain_all = self.registers.history.len() <= EXPLAIN_ALL_MAX_OPS;
         let first_bad = AtomicU32::new(u32::MAX);
         let sessions = self.registers.history.session_count();
@@ -150,7 +152,7 @@ impl CausalMemory<'_> {
         Ok(Judgement::Consistent(Certificate::SessionOrders { orders, wr: wr.to_vec() }))
     }
 
-    /// Returns the order of one session's view, or the view and what is wrong with it.
+    /// Returns the order of one session's view, or the view and its contradiction.
     fn order_of_view(
         &self,
         session: u32,
@@ -175,7 +177,7 @@ impl CausalMemory<'_> {
 }
 
 impl View<'_> {
-    /// Returns each operation the first own operation that has it in its causal past.
+    /// Computes for each operation the first own operation that has it in its causal past.
     fn fill_levels(&mut self) {
         let order = self.memory.order;
         let chains = order.chains();
@@ -199,7 +201,7 @@ impl View<'_> {
         }
     }
 
-    /// Lets writes sink until every forced pair agrees with the levels.
+    /// Lowers writes until every forced pair agrees with the levels.
     fn saturate(&mut self) -> Result<(), Contradiction> {
         let sinks = |level: &[u32], e: &OrderEdge| level[e.from as usize] > level[e.to as usize];
         if !self.forced.iter().any(|edge| sinks(&self.level, edge)) {
@@ -238,15 +240,15 @@ impl View<'_> {
                     into.entry(read.source).or_default().push(id);
                     open.push(id);
                 }
-                // What must come before it sinks with it.
+                // Everything that must come before the write is lowered with it.
                 open.extend(into.get(&write).into_iter().flatten());
             }
         }
         Ok(())
     }
 
-    /// Lowers an operation and what is causally before it to a level, listing the writes that sank
-    /// with the level that they had.
+    /// Lowers an operation and its causal past to a level. Lists the lowered writes with their old
+    /// levels.
     fn sink(
         &mut self,
         op: u32,
@@ -280,7 +282,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Lists the session's reads by key and place.
+    /// Lists the session's reads by key and position.
     fn own_reads(&self) -> Vec<OwnRead> {
         let registers = self.memory.registers;
         let members = &self.memory.order.chains().members(self.session)[..self.own];
@@ -296,8 +298,8 @@ impl View<'_> {
         reads
     }
 
-    /// Orders the view by level and within a level by the base order, or by a new one where that
-    /// does not agree with what is forced.
+    /// Orders the view by level, and within a level by the base order, or by a new order if the
+    /// base order contradicts a forced pair.
     fn linearize(&self, rank: &[u32]) -> Result<Vec<OpId>, Contradiction> {
         let mut starts = vec![0u32; self.own + 1];
         for &level in &self.level {
@@ -435,24 +437,24 @@ struct OwnRead {
     source: u32,
 }
 
-/// Writes out derivations: a forced pair rests only on pairs that were found before it.
+/// Writes out derivations. A forced pair is derived only from pairs found before it.
 ///
-/// Several reads may force a pair, the later ones by way of the pair itself. So a pair is derived
-/// as it was when it was found first, and never rests on itself.
+/// Several reads may force the same pair, the later ones by way of the pair itself. The derivation
+/// uses the read that forced it first, so a pair is never derived from itself.
 struct ViewProof<'a> {
     view: &'a View<'a>,
     /// `wr`, then the forced pairs in the order of discovery.
     edges: &'a [OrderEdge],
-    /// Where each forced pair was found first.
+    /// Index at which each forced pair was first found.
     first: FxHashMap<(u32, u32), u32>,
-    /// The forced pairs that are written out already.
+    /// Forced pairs whose derivation has been written out.
     shown: FxHashSet<(u32, u32)>,
-    /// The greatest place of a read of the session that the proof uses.
+    /// Greatest position of a read of the session that the proof uses.
     last: u32,
 }
 
 impl ViewProof<'_> {
-    /// Returns an edge of `po`, `wr` or `hb`, with premises where it is first used.
+    /// Returns an edge of `po`, `wr` or `hb`; its premises are included the first time it is used.
     fn edge(&mut self, step: PathStep) -> Edge {
         let given = self.view.memory.order.edges().len();
         let PathStep::Edge(id) = step else { return co_edge(step, self.edges) };
@@ -472,8 +474,8 @@ impl ViewProof<'_> {
         Edge::derived(OpId(edge.from), OpId(edge.to), "hb", because)
     }
 
-    /// Returns a shortest causal path, or if there is none a shortest path that uses only the first
-    /// edges of the list.
+    /// Returns a shortest causal path, or, if there is none, a shortest path over the first edges
+    /// of the list.
     fn path(&mut self, first_edges: usize, from: u32, to: u32) -> Vec<Edge> {
         let order = self.view.memory.order;
         let known = if order.before(from, to) { order.edges().len() } else { first_edges };

@@ -1,16 +1,17 @@
-//! CC, CCv and CM of a history whose `wr` is settled, as far as it is settled.
+//! CC, CCv and CM of a history with a complete or partial `wr`.
 //!
-//! The three models share a sweep along all operations ([`crate::causal::sweep`]), which decides CC. CCv
-//! mostly needs no more than to line the operations up anew; CM, and explanations, need the causal
-//! order with all its clocks ([`crate::causal::order`]), which is built when it is first asked for. With a partial `wr` a violation stands whatever the rest of `wr`
-//! is, because every relation here only grows with `wr`; that is what lets
-//! [`crate::repeated_values::choices`] cut a branch short.
+//! The three models share one sweep over all operations ([`crate::causal::sweep`]), which decides
+//! CC. CCv usually needs only a second linear order of the operations. CM and explanations need the
+//! causal order with all its clocks ([`crate::causal::order`]), which is built on first use. A
+//! violation found with a partial `wr` remains one for every completion of it, because every
+//! relation here only grows with `wr`; this is why [`crate::repeated_values::choices`] can cut a
+//! branch short.
 //!
 //! # Soundness and completeness
-//! The verdicts are exact for the definitions in `models/` (compared with the reference evaluator
-//! on every small history and on random ones). Bad patterns are named after Bouajjani et al.
-//! (POPL 2017) and Zennou's thesis; a history may hold several, and the one that is reported is the
-//! first that applies in the order of the thesis's table.
+//! The verdicts are exact for the definitions in `models/` (tests compare them with the reference
+//! evaluator on every small history and on random ones). Bad patterns are named after Bouajjani et
+//! al. (POPL 2017) and Zennou's thesis. A history may contain several; the first one in the order
+//! of the thesis's table is reported.
 
 pub(crate) mod convergent;
 pub(crate) mod memory;
@@ -32,13 +33,14 @@ use crate::reads_from::Source;
 use crate::reason::Reason;
 use crate::registers::Registers;
 
-/// Steps of the search for a shortest cycle before it settles for the best so far.
+/// Steps after which the search for a shortest cycle returns the best cycle found so far.
 const CYCLE_SEARCH_STEPS: u64 = 20_000_000;
 
-/// How many overwriters of a session are tried for one bad read.
+/// Number of overwriting writes per session that are tried to explain one bad read.
 const TRIED_OVERWRITERS: usize = 32;
 
-/// Up to how many operations an explanation looks at all conflicts instead of the last per session.
+/// Largest history whose explanation considers all conflicts, not only the last one of each
+/// session.
 const EXPLAIN_ALL_MAX_OPS: usize = 2_000;
 
 /// A causal model.
@@ -69,7 +71,8 @@ enum State {
 }
 
 impl<'h> Causal<'h> {
-    /// Sweeps along the operations; for CC alone it is enough to look between.
+    /// Sweeps over the operations. For CC alone, only the writes between a source and its read are
+    /// inspected.
     pub(crate) fn prepare(
         history: &'h History,
         source: &'h [Source],
@@ -79,7 +82,7 @@ impl<'h> Causal<'h> {
     ) -> Result<Self, Stopped> {
         let registers = Registers::new(history, source);
         let state = match sweep(&registers, look, budget)? {
-            // A read of the future is a cycle that has a name of its own.
+            // A read from a write later in its own session is a cycle with a name of its own.
             None => {
                 State::Refuted(future_read(&registers).unwrap_or_else(|| cyclic_co(&registers)))
             }
@@ -92,7 +95,7 @@ impl<'h> Causal<'h> {
         Ok(Causal { registers, jobs, budget, state, order: OnceCell::new() })
     }
 
-    /// Decides a model; `wr` is what a certificate of consistency lists as chosen.
+    /// Decides a model. A certificate of consistency lists `wr` as chosen.
     pub(crate) fn judge(
         &self,
         model: CausalModel,
@@ -111,7 +114,7 @@ impl<'h> Causal<'h> {
                 None => self.cyclic_cf(),
             },
             CausalModel::Cm => {
-                // The arbitration order agrees with most of what CM asks for, if there is one.
+                // The arbitration order, if there is one, satisfies most of the constraints of CM.
                 let arbitration = self.arbitration(swept)?;
                 let order = self.order()?;
                 let memory = memory::CausalMemory {
@@ -140,7 +143,7 @@ impl<'h> Causal<'h> {
         Judgement::Consistent(Certificate::Order { order: order.collect(), wr: wr.to_vec() })
     }
 
-    /// Orders all operations so that `po`, `wr` and `cf` go forward, if that is possible.
+    /// Finds an order of all operations that extends `po`, `wr` and `cf`, if there is one.
     fn arbitration(&self, swept: &Swept) -> Result<Option<Vec<u32>>, Stopped> {
         match swept.arbitration(&self.registers) {
             Arbitration::Order(order) => Ok(Some(order)),
@@ -192,7 +195,7 @@ impl<'h> Causal<'h> {
         Ok(violation("CyclicCF", cycle, None))
     }
 
-    /// Adds the conflicts of all earlier writes of each session, which shorten cycles.
+    /// Adds the conflicts with all earlier writes of each session, which makes cycles shorter.
     fn add_all_conflicts(&self, order: &CausalOrder, edges: &mut Vec<OrderEdge>) {
         let given = order.order.edges().len();
         for at in given..edges.len() {
@@ -210,7 +213,8 @@ impl<'h> Causal<'h> {
     }
 }
 
-/// Finds a read of a write that follows it in its own session; a shortest such span.
+/// Finds a read from a write later in its own session; among several, one with the fewest
+/// operations between them.
 pub(crate) fn future_read(registers: &Registers<'_>) -> Option<Judgement> {
     let history = registers.history;
     let (read, write) = history
@@ -236,8 +240,7 @@ fn cyclic_co(registers: &Registers<'_>) -> Judgement {
     violation("CyclicCO", co_edges(cycle, &edges), None)
 }
 
-/// Explains the bad read with the shortest cycle: the overwriter reaches the read, and the read
-/// comes before the overwriter.
+/// Explains the bad read with the shortest cycle, from the overwriting write to the read and back.
 fn overwritten(registers: &Registers<'_>, order: &CausalOrder, bad: &[Overwritten]) -> Judgement {
     let order = &order.order;
     let mut paths = Paths::new(order.chains(), order.edges());
@@ -283,7 +286,7 @@ pub(crate) fn violation(pattern: &str, edges: Vec<Edge>, observer: Option<OpId>)
     Judgement::Violation { pattern: pattern.into(), certificate }
 }
 
-/// Reads steps along `po` and `wr` as edges of a certificate.
+/// Converts steps along `po` and `wr` to edges of a certificate.
 pub(crate) fn co_edges(steps: Vec<PathStep>, edges: &[OrderEdge]) -> Vec<Edge> {
     steps.into_iter().map(|step| co_edge(step, edges)).collect()
 }

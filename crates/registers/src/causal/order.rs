@@ -1,4 +1,4 @@
-//! The causal order as chains and clocks, and all conflicts in it: what CM and explanations need.
+//! The causal order as chains and clocks, with all conflicts. CM and explanations need it.
 //!
 //! For a read r of x from w and another write w' of x that is causally before r there are three
 //! cases:
@@ -10,14 +10,14 @@
 //!   w and w' are concurrent     w' must come before w wherever r's view counts: cf(w', w)
 //! ```
 //!
-//! A sweep ([`crate::causal::sweep`]) has shown before that the second does not happen. CM wants all
-//! conflicts, and so does CCv where those that the sweep has seen do not decide. Of each session only the
-//! last w' before r matters: an earlier one is before w' and proves nothing more. Of a session only
-//! what r knows and w does not is looked at, and the writes of x in it are found by bisection; that
-//! is operations times sessions, but for a logarithm, as in AWDIT (Møldrup and Pavlogiannis, 2025)
+//! The sweep ([`crate::causal::sweep`]) has shown that the second case does not occur. CM needs all
+//! conflicts, and so does CCv when the conflicts listed by the sweep do not decide it. Only the
+//! last w' of each session before r matters, because earlier ones precede it. In each session only
+//! the operations known to r and not to w are searched, by bisection over the writes of x. The cost
+//! is operations times sessions, up to a logarithm, as in AWDIT (Møldrup and Pavlogiannis, 2025)
 //! for causal consistency of transactions.
 //!
-//! Each read is looked at by itself, so threads share them.
+//! Reads are independent of each other, so threads share them.
 
 use consistory_history::OpId;
 use consistory_order::{ChainOrder, Edge};
@@ -26,17 +26,17 @@ use consistory_verdict::{Budget, Stopped};
 use crate::registers::Registers;
 use crate::threads::{in_parallel, worthy};
 
-/// How many reads a thread looks at before it takes the next.
+/// Number of reads that a thread processes before it takes more.
 const READS_PER_PIECE: usize = 4_096;
 
-/// The causal order of a history in which it has no cycle.
+/// The causal order of a history in which `po | wr` is acyclic.
 #[derive(Debug)]
 pub(crate) struct CausalOrder {
     pub(crate) order: ChainOrder,
 }
 
 impl CausalOrder {
-    /// Builds the causal order of a history in which `po | wr` is not cyclic.
+    /// Builds the causal order of a history in which `po | wr` is acyclic.
     pub(crate) fn build(registers: &Registers<'_>, budget: &Budget) -> Result<Self, Stopped> {
         let history = registers.history;
         let edges = registers.wr_edges();
@@ -49,16 +49,16 @@ impl CausalOrder {
         Ok(CausalOrder { order })
     }
 
-    /// Looks at every read, session by session, and gives the conflicts by the read's session.
+    /// Returns the conflicts of every read, grouped by the session of the read.
     ///
-    /// There must be no read of what was overwritten.
+    /// The history must not contain a read of an overwritten value.
     pub(crate) fn conflicts(
         &self,
         registers: &Registers<'_>,
         jobs: usize,
         budget: &Budget,
     ) -> Result<Vec<Vec<Edge>>, Stopped> {
-        // Reads of one key after the other, so that the key's writes stay in the cache.
+        // Reads are grouped by key, so that the writes of a key stay in the cache.
         let reads = registers.reads_by_key();
         let chunks: Vec<&[u32]> = reads.chunks(READS_PER_PIECE).collect();
         let found = in_parallel(chunks.len(), worthy(registers.history, jobs), |chunk| {
@@ -74,7 +74,7 @@ impl CausalOrder {
         Ok(conflicts)
     }
 
-    /// Lists the conflicts of one read, the last of each session.
+    /// Lists the conflicts of one read, one per session.
     fn look_at(&self, registers: &Registers<'_>, read: u32, conflicts: &mut Vec<Edge>) {
         let chains = self.order.chains();
         let Some(source) = registers.source[read as usize].get() else { return };

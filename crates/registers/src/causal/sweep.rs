@@ -1,35 +1,36 @@
-//! A sweep along a line of all operations: what decides CC, and nearly always CCv.
+//! A sweep over all operations in one linear order. It decides CC, and nearly always CCv.
 //!
-//! The line is a linear extension of `co = (po | wr)+`, made while it is swept: the sessions take
-//! turns, and a read waits until the write that it reads from was taken. So it is near to the order
-//! of the run. Each session has one clock, of what is in the past of its next operation. A write gets
-//! a copy of it, shared with the session's next writes until the clock changes; a read gets none,
-//! because all that it has to say is said when it is taken. For a read r of x from w that is about
-//! the writes of x in the line so far:
+//! The order is a linear extension of `co = (po | wr)+` that is built during the sweep: the
+//! sessions take turns, and a read waits until its source has been visited. It is therefore close
+//! to the order of the real run. Each session has one clock, which describes the past of its next
+//! operation. A write stores a copy of the clock, shared with the session's next writes until the
+//! clock changes. A read stores none, because its constraints are handled when it is visited. For a
+//! read r of x from w, these constraints concern the writes of x visited so far:
 //!
 //! ```text
 //!      around w        w       between w and r
 //!   ───w3────w4────────w─────────w1────w2──────────r
 //! ```
 //!
-//! - *Between*: a write that r knows either knows w itself, then it overwrote w (WriteCORead, or
-//!   WriteCOInitRead if w is the initial write), or it must come before w, `cf`, though the line has
-//!   it after. If no read knows any write in between, the history is CC and the line is an
-//!   arbitration order, so that it is CCv as well.
-//! - *Around*: a write before w that r knows and w does not must come before w too. The line has
-//!   it so, but a line in which the others are put right might not. CCv has the nearest ones listed.
+//! - *Between*: a write known to r may itself know w; then it overwrote w (WriteCORead, or
+//!   WriteCOInitRead if w is the initial write). Otherwise it must come before w, `cf`, although
+//!   the order has it after. If no read knows a write in between, the history is CC and the order
+//!   is an arbitration order, so the history is CCv as well.
+//! - *Around*: a write before w that r knows and w does not must also come before w. The current
+//!   order satisfies this, but a corrected order might not, so for CCv the nearest such writes are
+//!   listed.
 //!
-//! [`Swept::arbitration`] lines the operations up anew with all of these conflicts. Any that was not
-//! listed is with a write that stood before w and was not near. So all is well if no write has moved
-//! before one of its key that was not near before it, which is watched while the line is made. Where
-//! one has, as with few variables or in a line that is far from the run's order, all conflicts have
-//! to be listed, as [`crate::causal::order`] does.
+//! [`Swept::arbitration`] sorts the operations again with all listed conflicts. A conflict that was
+//! not listed concerns a write that stood before w and was not near it. The new order is therefore
+//! correct unless a write has moved before a write of its key that was not near, which is checked
+//! while the order is built. If that happens, as with few variables or an order far from that of
+//! the run, all conflicts must be listed, as [`crate::causal::order`] does.
 //!
 //! # Cost
-//! A step for each operation and each write in between, and for each read that learns something a
-//! maximum of two clocks. Where much stands in between, the sessions' last writes are looked at
-//! instead, each found by bisection, so that a read costs at most about sessions times a logarithm.
-//! Memory: a clock for each write after a read that learned something.
+//! One step per operation and per write in between, and one join of two clocks for each read that
+//! learns something. If many writes stand in between, the last write of each session is found by
+//! bisection instead, so that a read costs at most about sessions times a logarithm. Memory: one
+//! clock for each write that follows a read with new information.
 
 use consistory_history::{KeyId, OpId, SessionId};
 use consistory_order::{Awaited, take_turns};
@@ -37,17 +38,17 @@ use consistory_verdict::{Budget, Stopped};
 
 use crate::registers::Registers;
 
-/// How many writes before w count as near.
+/// Number of writes before w that count as near.
 const NEAR_WRITES: u32 = 6;
 
-/// From how many operations on a turn is longer: what a session does next is not in the cache any
-/// more when its turn comes, and comes by the cache line.
+/// Histories of at least so many operations use longer turns: the next operations of a session have
+/// left the cache by its next turn, and are loaded one cache line at a time.
 const LONG_TURN_MIN_OPS: usize = 20_000;
 
-/// How many operations a session takes in one turn then.
+/// Operations per turn in such a history.
 const LONG_TURN_OPS: u32 = 4;
 
-/// How many bad reads are kept, to choose the one with the shortest explanation.
+/// Number of bad reads kept, from which the one with the shortest explanation is chosen.
 const MAX_BAD_READS: usize = 4_096;
 
 const NO_ROW: u32 = u32::MAX;
@@ -56,25 +57,25 @@ const NO_CONFLICT: u32 = u32::MAX;
 /// Which conflicts are listed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Look {
-    /// Those that the line does not agree with.
+    /// The conflicts that contradict the order of the sweep.
     Between,
-    /// Those, and those between writes that are near to each other.
+    /// These, and the conflicts between writes that are near each other.
     Around,
 }
 
-/// What a sweep found.
+/// Result of a sweep.
 #[derive(Debug)]
 pub(crate) struct Swept {
     /// A linear extension of the causal order.
     pub(crate) line: Vec<u32>,
-    /// Reads of what was overwritten in their causal past, some of them, by key and read.
+    /// Some reads of values overwritten in their causal past, by key and read.
     pub(crate) overwritten: Vec<Overwritten>,
     look: Look,
-    /// For each write what the sweep found.
+    /// Data of each write.
     placed: Vec<Placed>,
-    /// The conflicts that are listed, those that enter a write as a linked list.
+    /// The listed conflicts; those that enter the same write form a linked list.
     conflicts: Vec<Conflict>,
-    /// Whether the line agrees with all conflicts.
+    /// Whether the order satisfies all conflicts.
     agrees: bool,
 }
 
@@ -82,20 +83,20 @@ pub(crate) struct Swept {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Overwritten {
     pub(crate) read: u32,
-    /// The write that it reads from, possibly initial.
+    /// Source of the read, possibly initial.
     pub(crate) source: OpId,
-    /// The write that came between.
+    /// The write in between.
     pub(crate) overwriter: u32,
 }
 
-/// What the sweep knows of a write.
+/// Data of one write.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
-    /// Its clock, or `NO_ROW` as long as it was not taken.
+    /// Row of the write's clock, or `NO_ROW` before the write has been visited.
     row: u32,
-    /// Where it stands among the writes of its key.
+    /// Position among the visited writes of its key.
     slot: u32,
-    /// The last conflict found that enters it, or `NO_CONFLICT`.
+    /// The last conflict that enters the write, or `NO_CONFLICT`.
     conflict: u32,
 }
 
@@ -103,21 +104,21 @@ struct Placed {
 #[derive(Clone, Copy, Debug)]
 struct Conflict {
     from: u32,
-    /// The one found before it that enters the same write, or `NO_CONFLICT`.
+    /// The previous conflict that enters the same write, or `NO_CONFLICT`.
     next: u32,
 }
 
-/// An arbitration order, as far as it was looked for.
+/// Result of the search for an arbitration order.
 pub(crate) enum Arbitration {
-    /// `po | wr | cf` is extended by this order.
+    /// An order that extends `po | wr | cf`.
     Order(Vec<u32>),
-    /// It has a cycle.
+    /// `po | wr | cf` has a cycle.
     Cyclic,
     /// Conflicts that were not listed decide.
     Open,
 }
 
-/// Sweeps along a line; there is none if `po | wr` is cyclic.
+/// Sweeps over all operations. Returns nothing if `po | wr` is cyclic.
 pub(crate) fn sweep(
     registers: &Registers<'_>,
     look: Look,
@@ -135,7 +136,7 @@ pub(crate) fn sweep(
 }
 
 impl Swept {
-    /// Orders all operations so that `po`, `wr` and `cf` go forward.
+    /// Finds an order of all operations that extends `po`, `wr` and `cf`.
     pub(crate) fn arbitration(&self, registers: &Registers<'_>) -> Arbitration {
         if self.agrees {
             return Arbitration::Order(self.line.clone());
@@ -167,7 +168,7 @@ impl Swept {
         }
     }
 
-    /// Returns the writes that conflicts want before a write.
+    /// Returns the writes that conflicts put before a write.
     fn conflicts_of(&self, write: u32) -> impl Iterator<Item = u32> {
         let get = |at: u32| self.conflicts.get(at as usize).copied();
         let last = get(self.placed[write as usize].conflict);
@@ -182,10 +183,10 @@ impl Swept {
     }
 }
 
-/// Of each key, how far a new line has taken its writes, by their slots in the old one.
+/// For each key, the slots of the old order whose writes are already in the new order.
 struct Fronts {
     near: u32,
-    /// For each key the first slot that is not taken, and a bit for each from there on that is.
+    /// For each key the first slot that is not yet used, with one bit per later slot.
     fronts: Vec<(u32, u32)>,
 }
 
@@ -195,7 +196,8 @@ impl Fronts {
         Fronts { near, fronts: starts.iter().map(|&start| (start, 0)).collect() }
     }
 
-    /// Takes a write; says whether those that were not near before it are taken already.
+    /// Adds a write. Returns whether all writes of its key that were not near before it have been
+    /// added.
     #[inline]
     fn take(&mut self, key: KeyId, slot: u32) -> bool {
         let (first, taken) = &mut self.fronts[key.index()];
@@ -211,28 +213,29 @@ impl Fronts {
     }
 }
 
-/// The state of a sweep; `T` is as narrow as the counts in clocks allow.
+/// State of a sweep; `T` is as narrow as the counts in clocks allow.
 struct Sweep<'r, T> {
     registers: &'r Registers<'r>,
-    /// How many entries a clock has: one a session, rounded up to what is joined at once.
+    /// Entries per clock: one per session, rounded up to the width of a join.
     width: usize,
-    /// The sessions' clocks: how many operations of each session are in the past. The entry of the
-    /// own session means nothing.
+    /// Clocks of the sessions: the number of operations of each session in the past. The entry of
+    /// the session itself has no meaning.
     clocks: Vec<T>,
-    /// The clocks of writes.
+    /// Clocks of the writes.
     rows: Vec<T>,
-    /// Which of these is each session's clock, unless it has changed.
+    /// Row holding the session's current clock, or `NO_ROW` if it is stale.
     row_of: Vec<u32>,
     writes: Lists,
     swept: Swept,
 }
 
-/// A clock has a multiple of so many entries, so that they are joined by whole registers.
+/// The number of entries of a clock is a multiple of this, so that clocks are joined by whole
+/// vector registers.
 const CLOCK_LANES: usize = 16;
 
 /// A count of operations of one session.
 trait Count: Copy + Ord + Default + Into<u32> {
-    /// Builds a count that is known to fit.
+    /// Converts a count that is known to fit.
     fn new(count: u32) -> Self;
 }
 
@@ -249,16 +252,16 @@ impl Count for u32 {
     }
 }
 
-/// The writes of each key that were taken, in the order of the line.
+/// The visited writes of each key, in the order of the sweep.
 struct Lists {
-    /// Where each key's writes start, and after the last where they end.
+    /// Index of each key's first write, followed by the end of the last key's writes.
     starts: Vec<u32>,
-    /// After what was taken of each key.
+    /// Index after the last visited write of each key.
     ends: Vec<u32>,
     writes: Vec<At>,
 }
 
-/// An operation by its session and its place there.
+/// An operation, by its session and its position there.
 #[derive(Clone, Copy, Debug)]
 struct At {
     session: u32,
@@ -305,13 +308,13 @@ impl<'r, T: Count> Sweep<'r, T> {
         }
     }
 
-    /// Returns a bound of how many rows there can be.
+    /// Returns an upper bound of the number of rows.
     fn most_rows(&self) -> u64 {
         let reads = self.registers.source.iter().filter(|source| source.get().is_some()).count();
         reads.min(self.writes.writes.len()) as u64 + 1
     }
 
-    /// Takes an operation, or gives the write that has to be taken first.
+    /// Visits an operation, or returns the write that must be visited first.
     #[inline]
     fn take(&mut self, at: At, op: u32) -> Result<(), u32> {
         if let Some(source) = self.registers.source[op as usize].get() {
@@ -340,7 +343,7 @@ impl<'r, T: Count> Sweep<'r, T> {
         let start = match self.swept.placed.get(source.index()) {
             Some(&Placed { row: NO_ROW, .. }) => return Err(source.0),
             Some(&Placed { row, slot, .. }) => {
-                // Not from the list: this way both loads from memory go on at once.
+                // Read from the clock and not from the list, so that both memory loads run at once.
                 let write = self.at(source);
                 self.learn(at.session, write, row);
                 if self.swept.look == Look::Around {
@@ -364,7 +367,7 @@ impl<'r, T: Count> Sweep<'r, T> {
         Ok(())
     }
 
-    /// Brings a write and what its row says into a session's past.
+    /// Joins a write and its clock into the past of a session.
     #[inline]
     fn learn(&mut self, session: u32, write: At, row: u32) {
         if self.knows(session, write) {
@@ -385,13 +388,13 @@ impl<'r, T: Count> Sweep<'r, T> {
         write.session == session || write.is_in(&self.clocks[session as usize * self.width..])
     }
 
-    /// Returns the clock of a write, perhaps followed by more.
+    /// Returns the clock of a write, with any padding.
     #[inline]
     fn row(&self, row: u32) -> &[T] {
         &self.rows[row as usize * self.width..]
     }
 
-    /// Lists the conflicts with the writes that are nearest before a source, which stands at `slot`.
+    /// Lists the conflicts with the writes nearest before a source, which stands at `slot`.
     fn look_around(&mut self, session: u32, key: KeyId, slot: u32, row: u32) {
         let source = self.writes.writes[slot as usize];
         let first = slot.saturating_sub(NEAR_WRITES).max(self.writes.starts[key.index()]);
@@ -404,8 +407,7 @@ impl<'r, T: Count> Sweep<'r, T> {
         }
     }
 
-    /// Looks at the last write of each session that a read knows and that stands at `start` or
-    /// after it.
+    /// Checks the last write of each session that a read knows and that stands at or after `start`.
     fn look_at_last(&mut self, at: At, read: u32, source: OpId, key: KeyId, start: u32) {
         let registers = self.registers;
         for &segment in registers.segments(key) {
@@ -424,7 +426,8 @@ impl<'r, T: Count> Sweep<'r, T> {
         }
     }
 
-    /// Says what follows from a write that a read knows and that stands between its source and it.
+    /// Records the conflict or bad read caused by a write that a read knows and that stands between
+    /// its source and the read.
     fn say(&mut self, read: u32, source: OpId, write: At) {
         let op = self.op(write);
         let overwrote = self.registers.history.is_initial(source) || {
@@ -461,7 +464,7 @@ impl At {
 }
 
 impl Lists {
-    /// Makes room for the writes of each key.
+    /// Allocates the table of writes by key.
     fn new(registers: &Registers<'_>) -> Self {
         let starts = registers.starts().to_vec();
         let nothing = At { session: 0, place: 0 };
@@ -469,7 +472,7 @@ impl Lists {
         Lists { ends: starts.clone(), starts, writes }
     }
 
-    /// Adds a write and gives its slot.
+    /// Adds a write and returns its slot.
     #[inline]
     fn push(&mut self, key: KeyId, write: At) -> u32 {
         let end = &mut self.ends[key.index()];
@@ -480,7 +483,8 @@ impl Lists {
     }
 }
 
-/// Lets the sessions take turns; `take` takes an operation or gives one that has to be taken first.
+/// Visits all operations, session by session in turns; `take` visits one operation, or returns one
+/// that must be visited first.
 fn take_all(registers: &Registers<'_>, mut take: impl FnMut(At, u32) -> Result<(), u32>) -> bool {
     let history = registers.history;
     let turn = if history.len() < LONG_TURN_MIN_OPS { 1 } else { LONG_TURN_OPS };

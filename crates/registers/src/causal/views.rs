@@ -1,24 +1,27 @@
-//! What the reads of one session force of the order of writes: the relations `hb_o` of CCM and wCCM.
+//! The order of writes that the reads of one session force: the relations `hb_o` of CCM and wCCM.
 //!
 //! `hb_o` of the last operation o of a session contains that of every earlier one (Zennou, thesis,
-//! Lemma 4), so a session has one view. It is the least order that holds the causal order, and
-//! `(w', w)` whenever the session reads x from w with another write w' of x before the read. What is
-//! outside the past of o never comes before one of its reads, so nothing is restricted to it here.
+//! Lemma 4), so a session has one view: the least order that contains the causal order, and `(w',
+//! w)` whenever the session reads x from w with another write w' of x before the read. Operations
+//! outside the past of o never come before one of its reads, so the view need not be restricted to
+//! that past.
 //!
-//! The same is done in each relation that a memory keeps ([`crate::store_order::layers`]): a view belongs to a chain
-//! that has reads. Under store buffers that is the chain of a session's reads and barriers, which is all
-//! that a later write of the session sees of its reads; and per variable, the session's chain of
-//! that variable.
+//! A view is computed for every chain with reads, in each layer of a memory
+//! ([`crate::store_order::layers`]). With store buffers, this is the chain of a session's reads and
+//! barriers, since a later write of the session observes nothing else of its reads; and, per
+//! variable, the session's chain of that variable.
 //!
-//! As for CM ([`crate::causal::memory`]) a view is saturated as one number per operation: its level is the
-//! place of the first read or other operation of the chain that it is before, or that it is. A
-//! forced pair makes the level of w' at most that of w; what sinks takes its past with it, and
-//! earlier reads of the session may now have it before them.
+//! As for CM ([`crate::causal::memory`]), a view is saturated as one number per operation: its
+//! level is the position of the first operation of the chain that it equals or precedes. A forced
+//! pair (w', w) makes the level of w' at most that of w. An operation whose level is lowered lowers
+//! its past as well, and earlier reads of the session may then have it before them.
 //!
-//! Of the writes that a read has before it only those are looked at that the session's last read of the
-//! key did not have; that one's source stands for the others. So a write is looked at once a view.
+//! Of the writes before a read, only those are inspected that were not before the session's
+//! previous read of the key; the source of that read stands for the others. So each write is
+//! inspected once per view.
 //!
-//! Cost: a view costs its past and what sinks; all views of a layer about operations times sessions.
+//! Cost: one view costs its past plus the lowered operations; all views of a layer about operations
+//! times sessions.
 
 use consistory_order::Edge as OrderEdge;
 use rustc_hash::FxHashMap;
@@ -26,28 +29,28 @@ use rustc_hash::FxHashMap;
 use crate::registers::{Registers, passed};
 use crate::store_order::layers::{Layer, is_given};
 
-/// Before no operation of the chain.
+/// Level of an operation that precedes no operation of the chain.
 const OUTSIDE: u32 = u32::MAX;
 
-/// What the reads of a chain force.
+/// The pairs that the reads of a chain force.
 pub(crate) struct Forced {
     /// The chain, in its layer.
     pub(crate) chain: u32,
-    /// The pairs of writes, each with the read that is its reason, in the order of discovery: a
-    /// pair rests on the causal order and on pairs before it.
+    /// The pairs of writes in order of discovery, each with the read that forces it. A pair is
+    /// derived from the causal order and earlier pairs.
     pub(crate) pairs: Vec<OrderEdge>,
-    /// For each pair whether it brings a write before earlier operations of the chain.
+    /// For each pair, whether it puts a write before earlier operations of the chain.
     pub(crate) sinks: Vec<bool>,
 }
 
-/// The edges of a layer by where they end.
+/// The edges of a layer by their targets.
 pub(crate) struct Incoming {
     starts: Vec<u32>,
     from: Vec<u32>,
 }
 
 impl Incoming {
-    /// Groups the edges that a layer has from the start.
+    /// Groups the given edges of a layer.
     pub(crate) fn new(layer: &Layer) -> Self {
         let edges = || layer.order.edges().iter().filter(|edge| is_given(edge));
         let mut starts = vec![0u32; layer.order.chains().nodes() + 1];
@@ -73,7 +76,7 @@ impl Incoming {
     }
 }
 
-/// Saturates views of a layer, one after the other.
+/// Saturates the views of a layer one by one.
 pub(crate) struct Views<'a> {
     registers: &'a Registers<'a>,
     layer: &'a Layer,
@@ -83,7 +86,7 @@ pub(crate) struct Views<'a> {
     leveled: Vec<u32>,
     cursors: Vec<u32>,
     open: Vec<u32>,
-    /// The writes that sank, with the level that they had.
+    /// The lowered writes with their old levels.
     sunk: Vec<(u32, u32)>,
 }
 
@@ -116,9 +119,9 @@ impl<'a> Views<'a> {
         }
     }
 
-    /// Returns what the reads of a chain force.
+    /// Returns the pairs that the reads of a chain force.
     ///
-    /// If that has a cycle, the pairs that close it are among them and others may be missing.
+    /// If they close a cycle, its pairs are among those returned, and others may be missing.
     pub(crate) fn saturate(&mut self, chain: u32) -> Forced {
         let mut forced = Forced { chain, pairs: Vec::new(), sinks: Vec::new() };
         let own_reads = self.own_reads(chain);
@@ -138,7 +141,7 @@ impl<'a> Views<'a> {
         let sinks = |e: &OrderEdge| self.level[e.from as usize] > self.level[e.to as usize];
         forced.sinks = forced.pairs.iter().map(sinks).collect();
         if forced.sinks.contains(&true) {
-            // A cycle is found again when all views are put together.
+            // A cycle is found again when all views are combined.
             let _ = self.settle(chain, &own_reads, &mut forced);
         }
         for op in self.leveled.drain(..) {
@@ -147,7 +150,7 @@ impl<'a> Views<'a> {
         forced
     }
 
-    /// Lists the reads of a chain from recorded writes, by key and place.
+    /// Lists the reads of a chain from recorded writes, by key and position.
     fn own_reads(&self, chain: u32) -> Vec<OwnRead> {
         let registers = self.registers;
         let read = |(place, &op): (u32, &u32)| {
@@ -168,7 +171,7 @@ impl<'a> Views<'a> {
         let chains = order.chains();
         let mut latest: Vec<u32> = Vec::new();
         for (i, read) in own_reads.iter().enumerate() {
-            // What an earlier read of the key had before it, its source stands for.
+            // The source of the previous read of the key stands for the writes before that read.
             let last = i.checked_sub(1).map(|before| &own_reads[before]);
             let last =
                 last.filter(|last| last.key == read.key && order.before(last.source, last.op));
@@ -209,7 +212,7 @@ impl<'a> Views<'a> {
         }
     }
 
-    /// Lets writes sink until every pair agrees with the levels.
+    /// Lowers writes until every pair agrees with the levels.
     fn settle(
         &mut self,
         chain: u32,
@@ -247,19 +250,19 @@ impl<'a> Views<'a> {
                     sinks.push(self.level[from as usize] > self.level[to as usize]);
                     into.entry(to).or_default().push(id);
                     open.push(id);
-                    // Later reads have the source before them, so the rest follows.
+                    // Later reads have the source before them, so their pairs follow.
                     if self.level[to as usize] <= read.place {
                         break;
                     }
                 }
-                // What must come before it sinks with it.
+                // Everything that must come before the write is lowered with it.
                 open.extend(into.get(&write).into_iter().flatten());
             }
         }
         Ok(())
     }
 
-    /// Lowers an operation and what is causally before it to a level, listing the writes that sank.
+    /// Lowers an operation and its causal past to a level. Lists the lowered writes.
     fn sink(&mut self, chain: u32, op: u32, level: u32) -> Result<(), Cycle> {
         let chains = self.layer.order.chains();
         self.open.clear();

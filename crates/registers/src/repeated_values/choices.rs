@@ -1,25 +1,28 @@
-//! Histories that are not differentiated: a search over what each read may have read from.
+//! Histories that are not differentiated: a search over the possible sources of each read.
 //!
-//! A model holds if it holds for some choice of `wr`, which is NP-complete for the causal models
-//! (Bouajjani et al., POPL 2017). The search starts with guesses: it replays the history on simulated
-//! memories ([`crate::repeated_values::replay`]). A store that is not broken mostly passes with one of them.
+//! A model holds if it holds for some choice of `wr`; deciding this is NP-complete for the causal
+//! models (Bouajjani et al., POPL 2017). The search starts with guesses: it replays the history on
+//! simulated memories ([`crate::repeated_values::replay`]). For a correct store, one of these
+//! guesses usually works.
 //!
-//! Otherwise it chooses read by read. A partial choice that already violates the model is cut off,
-//! since the relations only grow with `wr`. The proof of a violation names the choices that it rests
-//! on; if it does not rest on the last one, it stands for all the other candidates too and the search
-//! jumps back over them. What remains is a tree of cases, each closed by a cycle.
+//! Otherwise the search chooses a source read by read. A partial choice that already violates the
+//! model is cut off, since the relations only grow with `wr`. The proof of a violation names the
+//! choices it depends on. If it does not depend on the last choice, it holds for all other
+//! candidates too, and the search jumps back over them. The result is a tree of cases, each closed
+//! by a cycle.
 //!
-//! What to choose next, the causal order of the choices so far tells. A candidate of a read is *out*
-//! if it is after the read, or if the read has seen a write that overwrote it. All reads with one
-//! candidate left take it at once; if there is no such read, the next is one with few left that proofs
-//! have often rested on (Boussemart et al., ECAI 2004), among equals one that is early in its session,
-//! and the candidate that a replay chose comes first. This is advice only: a candidate that is out comes
-//! last, and has to be refuted like any other, which is quick where the model implies CC.
+//! The causal order of the choices so far determines what to choose next. A candidate of a read is
+//! *out* if it is after the read, or if the read has seen a write that overwrote it. Every read
+//! with one remaining candidate takes it at once. If there is no such read, the next is one with
+//! few remaining candidates on which many proofs have depended (Boussemart et al., ECAI 2004),
+//! among equals one that is early in its session, and the candidate chosen by a replay comes first.
+//! This is advice only: a candidate that is out comes last, and must be refuted like any other,
+//! which is quick if the model implies CC.
 //!
-//! For models with a store order it also chooses which write of a key is the last, where several have
-//! the key's final value ([`crate::store_order::finals`]), in the same way.
+//! For models with a store order, the search also chooses the last write of a key if several writes
+//! have the key's final value ([`crate::store_order::finals`]).
 //!
-//! It stops without an answer when the budget runs out.
+//! The search stops without an answer when the budget runs out.
 
 use std::cell::LazyCell;
 
@@ -33,25 +36,25 @@ use crate::reads_from::{Candidates, Source};
 use crate::registers::Registers;
 use crate::repeated_values::replay::{Memory, replay};
 
-/// What is chosen.
+/// The subject of a choice.
 #[derive(Clone, Copy)]
 enum Question {
-    /// What a read reads from.
+    /// The source of a read.
     Source(OpId),
-    /// Which write of a key is the last.
+    /// The last write of a key.
     Last(KeyId),
 }
 
-/// A question that is decided.
+/// A question with its candidates.
 struct CaseFrame {
     question: Question,
     /// The candidates in the order in which they are tried.
     candidates: Vec<OpId>,
-    /// What the candidates before the current one met.
+    /// The refutations of the candidates before the current one.
     closed: Vec<(OpId, CaseProof)>,
 }
 
-/// What rules out a choice.
+/// The refutation of a choice.
 struct CaseProof {
     certificate: Certificate,
     pattern: Pattern,
@@ -60,18 +63,18 @@ struct CaseProof {
 /// A choice, partial or total.
 #[derive(Clone, Copy)]
 pub(crate) struct Choice<'c> {
-    /// What each read reads from, as far as it is settled or chosen.
+    /// Source of each read, as far as it is determined or chosen.
     pub(crate) source: &'c [Source],
-    /// What was chosen of it.
+    /// The chosen ones among these sources.
     pub(crate) wr: &'c [(OpId, OpId)],
-    /// The writes that were chosen to be the last of their keys.
+    /// The writes chosen as the last of their keys.
     pub(crate) last: &'c [OpId],
     /// Whether nothing is left to choose.
     pub(crate) is_total: bool,
 }
 
-/// Decides a history with ambiguous reads; `judge` decides a partial or total choice, and
-/// `memories` are those to replay it on first.
+/// Decides a history with ambiguous reads. `judge` decides a partial or complete choice, and
+/// `memories` are used for the first guesses.
 pub(crate) fn search(
     history: &History,
     candidates: &Candidates,
@@ -101,8 +104,9 @@ pub(crate) fn search(
 
 /// Decides a history with ambiguous reads and several last writes of keys with final values.
 ///
-/// `judge` decides a choice, and gives nothing if it is partial and nothing is known against it. What
-/// `guess` gives for a read is tried first, and reads with large `weights` are chosen for first.
+/// `judge` decides a choice; it returns nothing if the choice is partial and not refuted. The
+/// source that `guess` returns for a read is tried first, and reads with large `weights` are chosen
+/// first.
 pub(crate) fn search_from(
     history: &History,
     candidates: &Candidates,
@@ -115,10 +119,10 @@ pub(crate) fn search_from(
     let questions = candidates.ambiguous.len() + finals.len();
     let guess = LazyCell::new(guess);
     let mut source = candidates.source.clone();
-    // The last writes of the first keys; they are chosen before any source.
+    // The last writes of the first keys are chosen before any source.
     let mut last: Vec<OpId> = Vec::new();
     let mut frames: Vec<CaseFrame> = Vec::new();
-    // How many proofs have rested on each read.
+    // Number of proofs that have depended on each read.
     let mut weights: Vec<u64> =
         history.ops().map(|op| 1 + weights.get(&op).copied().unwrap_or_default()).collect();
     loop {
@@ -148,7 +152,7 @@ pub(crate) fn search_from(
                 continue;
             }
         };
-        // Go back to the last choice that the proof rests on and has another candidate.
+        // Go back to the last choice on which the proof depends and that has another candidate.
         loop {
             let Some(mut frame) = frames.pop() else {
                 let CaseProof { certificate, pattern } = proof;
@@ -182,7 +186,7 @@ pub(crate) fn search_from(
 }
 
 impl CaseFrame {
-    /// Puts the proofs of all candidates together.
+    /// Combines the refutations of all candidates.
     fn close(self) -> CaseProof {
         let pattern = self.closed[0].1.pattern.clone();
         let branch = |(write, proof): (OpId, CaseProof)| (write, proof.certificate);
@@ -195,8 +199,8 @@ impl CaseFrame {
     }
 }
 
-/// Returns which reads to decide next, at least one, and the candidates of each in the order in which to
-/// try them.
+/// Returns the reads to decide next, at least one, with the candidates of each in the order to try
+/// them.
 fn next_choices(
     history: &History,
     candidates: &Candidates,
@@ -205,12 +209,12 @@ fn next_choices(
     weights: &[u64],
 ) -> Vec<(OpId, Vec<OpId>)> {
     let registers = &Registers::new(history, source);
-    // A model that does not imply CC may hold where there is no causal order; then nothing is out.
+    // A model that does not imply CC may hold without a causal order; then no candidate is out.
     let order = ChainOrder::build(registers.chains(), registers.wr_edges()).ok();
     let is_out = |read: OpId, write: OpId| {
         order.as_ref().is_some_and(|order| is_out(registers, order, read, write))
     };
-    // The open reads with the number of their candidates that are not out.
+    // The open reads with their number of candidates that are not out.
     let open: Vec<(u64, &(OpId, Vec<OpId>))> = candidates
         .ambiguous
         .iter()
@@ -260,7 +264,7 @@ fn is_out(registers: &Registers<'_>, order: &ChainOrder, read: OpId, write: OpId
     })
 }
 
-/// Lists what was chosen for the ambiguous reads.
+/// Lists the choices made for the ambiguous reads.
 pub(crate) fn chosen(candidates: &Candidates, source: &[Source]) -> Vec<(OpId, OpId)> {
     candidates
         .ambiguous
@@ -269,7 +273,7 @@ pub(crate) fn chosen(candidates: &Candidates, source: &[Source]) -> Vec<(OpId, O
         .collect()
 }
 
-/// Returns the choices that a proof uses, of what reads read from and of last writes.
+/// Returns the choices of sources and last writes that a proof uses.
 pub(crate) fn used(
     certificate: &Certificate,
     choice: Choice<'_>,
@@ -287,8 +291,8 @@ pub(crate) fn used(
     (sources, choice.last.iter().copied().filter(|write| last.contains(write)).collect())
 }
 
-/// Returns whether a proof uses a choice: that of a read by an edge of `wr`, or because a write of
-/// unknown status counts only if it is read; that of the last write of a key by an edge to it.
+/// Returns whether a proof uses a choice: the source of a read by a `wr` edge, or because a write
+/// of unknown status counts only if it is read; the last write of a key by an edge to that write.
 fn rests_on(proof: &CaseProof, history: &History, question: Question, choice: OpId) -> bool {
     let uncertain = !history.is_initial(choice) && !history.is_certain(choice);
     proof.certificate.edges().any(|edge| match question {

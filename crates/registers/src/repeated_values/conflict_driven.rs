@@ -1,24 +1,25 @@
-//! Sources by conflict-driven search: a SAT solver chooses what each read reads from.
+//! Sources by conflict-driven search: a SAT solver chooses the source of each read.
 //!
-//! Where values repeat, a read may have many candidates, and a search that tries one after the other
-//! meets the same contradiction again and again. Here a propositional variable stands for a read and a
-//! candidate, a clause says that each read has one, and the solver (BatSat) has a theory beside it that
-//! saturates what is chosen ([`theory`]): a contradiction becomes a clause of the few choices that it
-//! rests on, and the search goes back to where that matters. That is DPLL(T) (Nieuwenhuis, Oliveras and
-//! Tinelli 2006), with saturation for T. Which write of a key is the last, where several have its final
-//! value, is chosen in the same way.
+//! If values repeat, a read may have many candidates, and a search that tries them in turn meets
+//! the same contradiction again and again. Here a propositional variable stands for a read and a
+//! candidate, and a clause states that each read has a source. The solver (BatSat) runs with a
+//! theory that saturates the chosen sources ([`theory`]): a contradiction becomes a clause of the
+//! few choices on which it depends, and the search jumps back accordingly. This is DPLL(T)
+//! (Nieuwenhuis, Oliveras and Tinelli 2006) with saturation as T. The last write of a key, if
+//! several have its final value, is chosen in the same way.
 //!
-//! The first choices are good ones: sessions go on about equally fast, so a candidate is likely that is a
-//! little earlier in its session than the read is in its own.
+//! Initial phases: sessions advance at about the same speed, so the likeliest candidate is slightly
+//! earlier in its session than the read is in its own.
 //!
-//! Saturation does not decide everything. A complete choice that it allows is judged like one without
-//! repeated values, and what refutes it is one more clause. If the clauses have no model, a core of
-//! them says which reads a refutation needs; with these alone it is written down by cases
-//! ([`crate::repeated_values::choices`]), so that no certificate depends on the solver.
+//! Saturation is not complete. A complete choice that it allows is judged like a history without
+//! repeated values, and a refutation of it becomes one more clause. If the clauses are
+//! unsatisfiable, a core of them names the reads that a refutation needs. The refutation for these
+//! reads is written as a tree of cases ([`crate::repeated_values::choices`]), so that no
+//! certificate depends on the solver.
 //!
-//! It stops without an answer when the budget runs out. Writes of unknown status, which count only if
-//! something reads from them, it leaves to the other search, and so it does if there are millions of
-//! candidates.
+//! The search stops without an answer when the budget runs out. Histories with writes of unknown
+//! status, which count only if they are read, and histories with millions of candidates are left to
+//! the other search.
 
 mod theory;
 
@@ -34,17 +35,17 @@ use crate::store_order::finals::Finals;
 use crate::store_order::layers::{Layers, Memory};
 use theory::{Meaning, OpenRead, Saturated};
 
-/// How many candidates all reads may have together.
+/// Largest number of candidates of all reads together.
 const MAX_CANDIDATES: usize = 4_000_000;
 
-/// About how many bytes a candidate takes.
+/// Estimated bytes per candidate.
 const BYTES_PER_CANDIDATE: u64 = 256;
 
-/// How often a core is made smaller at most.
+/// Largest number of times that a core is reduced.
 const CORE_ROUNDS: usize = 4;
 
-/// How much earlier than the read a candidate may be, as a share of the session, to be more likely than
-/// any that is later.
+/// How much earlier than the read a candidate may be, as a share of the session, and still be
+/// preferred to every later one.
 const LATER_WRITE_PENALTY: f64 = 0.02;
 
 /// A search for sources.
@@ -52,7 +53,7 @@ pub(crate) struct SourceSearch<'a> {
     history: &'a History,
     solver: Solver<StopBatSat>,
     theory: Saturated<'a>,
-    /// That each read has a source and each key a last write.
+    /// The clauses that each read has a source and each key a last write.
     wanted: Vec<Vec<Lit>>,
     last: Vec<(KeyId, Vec<(OpId, Lit)>)>,
 }
@@ -61,11 +62,11 @@ pub(crate) struct SourceSearch<'a> {
 pub(crate) struct Chosen {
     /// The source of every read.
     pub(crate) source: Vec<Source>,
-    /// The last writes of the keys for which there are several candidates, in their order.
+    /// The last writes of the keys with several candidates, by key.
     pub(crate) last: Vec<OpId>,
 }
 
-/// What a refutation needs.
+/// The reads and keys that a refutation needs.
 pub(crate) struct Core {
     /// The reads, each with the number of clauses that mention it.
     pub(crate) reads: FxHashMap<OpId, u64>,
@@ -73,7 +74,7 @@ pub(crate) struct Core {
     pub(crate) keys: FxHashSet<KeyId>,
 }
 
-/// Returns whether the search takes a history.
+/// Returns whether the search accepts a history.
 pub(crate) fn takes(history: &History, candidates: &Candidates) -> bool {
     let all = || candidates.ambiguous.iter().flat_map(|(_, writes)| writes);
     let mut uncertain =
@@ -82,7 +83,7 @@ pub(crate) fn takes(history: &History, candidates: &Candidates) -> bool {
 }
 
 impl<'a> SourceSearch<'a> {
-    /// Prepares a search; gives nothing if what is settled contradicts itself.
+    /// Prepares a search. Returns nothing if the determined sources are contradictory.
     pub(crate) fn new(
         registers: &'a Registers<'a>,
         memory: Memory,
@@ -97,7 +98,7 @@ impl<'a> SourceSearch<'a> {
         let mut solver = Solver::new(SolverOpts::default(), StopBatSat(budget.clone()));
         let mut meanings = FxHashMap::default();
         let mut wanted: Vec<Vec<Lit>> = Vec::new();
-        // A literal that the solver first tries to make true is a negative one.
+        // The solver tries negative literals first.
         let mut literal = |solver: &mut Solver<StopBatSat>, is_guessed: bool, meaning: Meaning| {
             let lit = Lit::new(solver.new_var_default(), !is_guessed);
             meanings.insert(lit, meaning);
@@ -145,7 +146,8 @@ impl<'a> SourceSearch<'a> {
         Ok(Some(SourceSearch { history, solver, theory, wanted, last }))
     }
 
-    /// Looks for a choice that saturation allows and no clause forbids; gives nothing if there is none.
+    /// Searches for a choice that saturation and all clauses allow. Returns nothing if there is
+    /// none.
     pub(crate) fn next(&mut self, budget: &Budget) -> Result<Option<Chosen>, Stopped> {
         let answer = self.solver.solve_limited_th(&mut self.theory, &[]);
         if answer == lbool::UNDEF {
@@ -163,7 +165,7 @@ impl<'a> SourceSearch<'a> {
         Ok(Some(Chosen { source: self.theory.model().to_vec(), last }))
     }
 
-    /// Adds that some choices cannot all hold.
+    /// Adds the clause that some choices cannot all hold.
     pub(crate) fn forbid(&mut self, sources: &[(OpId, OpId)], last: &[OpId]) {
         let mut clause: Vec<Lit> = Vec::new();
         for &(read, write) in sources {
@@ -175,7 +177,7 @@ impl<'a> SourceSearch<'a> {
         self.solver.add_clause_reuse(&mut clause);
     }
 
-    /// Says what a refutation needs, once there is no choice left.
+    /// Returns the reads and keys that a refutation needs, once no choice is left.
     pub(crate) fn core(&self, budget: &Budget) -> Result<Core, Stopped> {
         let literal = |lit: &Lit| {
             let variable = lit.var().idx() as i32 + 1;
@@ -220,13 +222,13 @@ impl<'a> SourceSearch<'a> {
     }
 }
 
-/// Returns how far in its session an operation is, from 0 to 1.
+/// Returns the relative position of an operation in its session, from 0 to 1.
 fn when(history: &History, op: OpId) -> f64 {
     let all = history.session_ops(history.session_of(op)).len();
     (f64::from(history.index_in_session(op)) + 0.5) / all as f64
 }
 
-/// Returns how unlikely it is that a read reads from a write.
+/// Returns a penalty for a read to read from a write; unlikely sources have a large one.
 fn distance(history: &History, read: OpId, write: OpId) -> f64 {
     if history.is_initial(write) {
         return 1.0;

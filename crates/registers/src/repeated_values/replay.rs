@@ -1,10 +1,11 @@
-//! Guessing what ambiguous reads read from: run the sessions on a simulated memory.
+//! Guesses the sources of ambiguous reads by running the sessions on a simulated memory.
 //!
-//! A history that a store really produced can mostly be run again. The replay executes the sessions'
-//! operations in some order; a read runs when a write of its value has run that the memory lets it
-//! see, and reads from that write. Each memory promises a model: if all reads run, the choice of
-//! `wr` satisfies it, and if not, the reads that were forced may still be harmless. The result is a
-//! guess, to be judged like any other choice.
+//! A history that a real store produced can usually be run again. The replay executes the
+//! operations of the sessions in some order. A read runs as soon as a write of its value has run
+//! and the memory lets the session see it, and the read takes that write as its source. Each memory
+//! guarantees a model: if all reads run in this way, the choice of `wr` satisfies the model.
+//! Otherwise, sources were assigned to some reads that could not run, and the choice may still be
+//! correct. The result is a guess, to be judged like any other choice.
 //!
 //! | memory | a read of x may read from w when |
 //! | --- | --- |
@@ -13,8 +14,8 @@
 //! | per session | w is new to the session, or the last write of x that came to it |
 //! | single | w is the last write of x |
 //!
-//! Each session has a clock of what is in its past, and so has each write; a step costs the
-//! candidates of a read times the sessions.
+//! Each session and each write has a clock of its past. A step costs the number of candidates of a
+//! read times the number of sessions.
 
 use consistory_history::{History, KeyId, OpId, SessionId};
 use consistory_verdict::{Budget, Stopped};
@@ -22,7 +23,7 @@ use rustc_hash::FxHashMap;
 
 use crate::reads_from::{Candidates, Source};
 
-/// The memory on which a history is replayed, by the model that it promises.
+/// The memory on which a history is replayed, by the model that it guarantees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Memory {
     /// CC.
@@ -45,7 +46,7 @@ pub(crate) fn replay(
     Replay::new(history, candidates, memory).run(budget)
 }
 
-/// Number of candidates that are looked at between two looks at the budget.
+/// Candidates inspected between two checks of the budget.
 const LOOKS_PER_CHECK: usize = 1 << 14;
 
 struct Replay<'h> {
@@ -55,17 +56,17 @@ struct Replay<'h> {
     options: FxHashMap<OpId, &'h [OpId]>,
     /// The writes of each key that have run, by session, in program order.
     ran: Vec<Vec<Vec<OpId>>>,
-    /// When each operation ran, counting from 1; 0 for not yet.
+    /// Step at which each operation ran, counted from 1; 0 if it has not run.
     when: Vec<u32>,
     now: u32,
-    /// How many operations of each session have run.
+    /// Number of operations of each session that have run.
     heads: Vec<u32>,
     lengths: Vec<u32>,
-    /// How many operations of each session are in each session's past.
+    /// Number of operations of each session in each session's past.
     pasts: Vec<Vec<u32>>,
     /// The past of each write that has run.
     past_of: FxHashMap<OpId, Vec<u32>>,
-    /// The last write of each key: of all sessions, or as each session sees it.
+    /// Last write of each key: of all sessions, or as each session sees it.
     last: Vec<Vec<OpId>>,
 }
 
@@ -116,7 +117,7 @@ impl<'h> Replay<'h> {
             if moved {
                 continue;
             }
-            // Every session waits before a write or before a read that cannot run.
+            // Every session waits at a write, or at a read that cannot run.
             let Some(session) = self.next_session() else { return Ok(self.source) };
             let op = self.head(session).expect("the session is not at its end");
             let chosen = self.history.reads(op).and_then(|_| self.forced(op));
@@ -129,8 +130,9 @@ impl<'h> Replay<'h> {
         (at < self.lengths[session]).then(|| self.history.op_at(SessionId::new(session), at))
     }
 
-    /// Chooses a session to go on with: one that comes soonest to a write that a read waits for,
-    /// else one before a write, else one before a read; among equals the one that is least far.
+    /// Chooses the session to continue: the one that reaches a write needed by a waiting read
+    /// soonest, else one at a write, else one at a read; among equals the one that has advanced
+    /// least.
     fn next_session(&self) -> Option<usize> {
         let mut soonest = vec![u32::MAX; self.heads.len()];
         for read in (0..self.heads.len()).filter_map(|s| self.head(s)) {
@@ -153,8 +155,8 @@ impl<'h> Replay<'h> {
         })
     }
 
-    /// Finds a write that the memory lets a read see: one in the session's past rather than one
-    /// that brings more into it, an early one rather than a late one.
+    /// Finds a write that the memory lets a read see. Prefers a write in the session's past to one
+    /// that adds to it, and an early one to a late one.
     fn visible(&self, session: usize, read: OpId) -> Option<OpId> {
         let candidates = match self.options.get(&read) {
             Some(options) => *options,
@@ -172,7 +174,7 @@ impl<'h> Replay<'h> {
             .min_by_key(|&write| cost(write))
     }
 
-    /// Returns the latest candidate that has run, or any: the read waits in vain.
+    /// Returns the latest candidate that has run, or any candidate, for a read that cannot run.
     fn forced(&self, read: OpId) -> Option<OpId> {
         let when = |write: OpId| match self.history.is_initial(write) {
             true => 1,
@@ -255,7 +257,7 @@ impl<'h> Replay<'h> {
         }
     }
 
-    /// Brings a write and its past into a session's past.
+    /// Joins a write and its past into a session's past.
     fn learn(&mut self, session: usize, write: OpId) {
         let Some(past) = self.past_of.get(&write) else { return };
         if self.memory == Memory::PerSession {

@@ -1,22 +1,22 @@
-//! What is to be looked at again, earliest first.
+//! The operations that saturation has to process again, earliest first.
 //!
-//! Saturation is done soonest when operations are looked at about in the order in which they happened:
-//! what is found out about one is then known when the next is looked at. The agenda is a set of
-//! bits in that order, with a cursor before the first. Operations come in one by one, when there is
-//! nothing left to look at again.
+//! Saturation needs the fewest steps if it processes operations roughly in the order in which they
+//! happened, since the results for one operation are then known when the next is processed. The
+//! agenda is a bit set in that order, with a cursor before the first element. Operations are
+//! admitted one by one, whenever the set is empty.
 
-/// A set of operations, a few times over, from which the earliest is taken.
+/// A set of operations with one bit per layer, from which the earliest is taken.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
-    /// How many bits an operation has: one for each layer.
+    /// Bits per operation: one for each layer.
     layers: usize,
-    /// Where each operation stands in the order, and which one stands there.
+    /// Position of each operation in the order, and the operation at each position.
     rank: Vec<u32>,
     order: Vec<u32>,
-    /// How many have come in.
+    /// Number of admitted operations.
     came: usize,
     words: Vec<u64>,
-    /// All words before the first and from the second on are empty.
+    /// All words before the first index and from the second on are empty.
     filled: (usize, usize),
 }
 
@@ -31,7 +31,7 @@ impl Agenda {
         Agenda { layers, rank, order, came: 0, words, filled: (usize::MAX, 0) }
     }
 
-    /// Returns the next operation that comes in.
+    /// Returns the next operation to admit.
     pub(crate) fn next(&mut self) -> Option<u32> {
         let op = *self.order.get(self.came)?;
         self.came += 1;
@@ -47,7 +47,7 @@ impl Agenda {
         self.filled = (self.filled.0.min(word), self.filled.1.max(word + 1));
     }
 
-    /// Takes the earliest operation with its layer.
+    /// Removes and returns the earliest operation with its layer.
     pub(crate) fn take(&mut self) -> Option<(u32, usize)> {
         let (mut word, end) = self.filled;
         while word < end && self.words[word] == 0 {
@@ -63,7 +63,7 @@ impl Agenda {
         Some((self.order[bit / self.layers], bit % self.layers))
     }
 
-    /// Empties it.
+    /// Removes all operations.
     pub(crate) fn clear(&mut self) {
         let (start, end) = self.filled;
         if start < end {

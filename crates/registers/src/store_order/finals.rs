@@ -1,29 +1,30 @@
 //! Final values: which write of a key must be the last.
 //!
-//! A final value binds the store order, as a read after everything would: the last write of the key
-//! has that value. Where one write has it, all others of the key come before that one, which goes
-//! into the saturated order like any forced pair. Where several have it, the search over choices
-//! ([`crate::repeated_values::choices`]) also chooses the last one, and a refutation has a case for each. Where none
-//! has it, that is the refutation. The initial write is the first, so it is the last one only where
-//! there is no other.
+//! A final value constrains the store order like a read after all operations: the last write of the
+//! key has that value. If one write has it, all others of the key come before that write, and these
+//! pairs enter the saturated order like forced pairs. If several have it, the search over choices
+//! ([`crate::repeated_values::choices`]) also chooses the last one, and a refutation has a case for
+//! each. If none has it, the history is refuted. The initial write is the first of its key, so it
+//! is the last only if there is no other.
 //!
-//! All writes of keys with final values are certain; the models do not apply to other histories.
+//! The models apply only to histories in which no write of a key with a final value is
+//! indeterminate.
 
 use consistory_history::{History, KeyId, OpId};
 
 /// The last writes of keys with a final value.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Finals {
-    /// Those of the keys of which one write has the final value.
+    /// Last writes of the keys with one candidate.
     pub(crate) clear: Vec<OpId>,
-    /// The keys of which several have it, each with these.
+    /// The keys with several candidates, each with these candidates.
     pub(crate) open: Vec<(KeyId, Vec<OpId>)>,
-    /// A key of which none has it.
+    /// A key without a candidate.
     pub(crate) impossible: Option<KeyId>,
 }
 
 impl Finals {
-    /// Finds them.
+    /// Finds the candidates of every key with a final value.
     pub(crate) fn of(history: &History) -> Self {
         let mut finals = Finals::default();
         if history.finals().is_empty() {

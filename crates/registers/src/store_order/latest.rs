@@ -1,12 +1,12 @@
-//! The latest writes of a key before an operation: those that are before no other such write.
+//! The latest writes of a key before an operation: the maximal ones among the writes before it.
 //!
-//! That is what the rules of saturation ask for, again and again. Of each chain only the last write
-//! before the operation counts, and a clock says how far the chain has come. Operations that are
-//! looked at one after another are near each other in time, so a cursor remembers for each segment
-//! which write was the last, which one was before it, and for which entries of a clock they are the
-//! last: mostly it is one of the two again, since a new write is known to some sessions sooner than to
-//! others. The cursors of a key stand side by side, however many writes there are. Where the latest
-//! write was found last time is looked first, since that write is after most others.
+//! The rules of saturation ask for these again and again. In each chain only the last write before
+//! the operation matters, and a clock gives the position in the chain. Operations that are
+//! processed in sequence are close in time, so a cursor remembers for each segment the last write,
+//! the one before it, and the range of clock entries for which they are the last. Usually one of
+//! the two is the answer again, since some sessions learn of a new write sooner than others. The
+//! cursors of a key are stored together, whatever the number of writes. The segment that held the
+//! latest write the last time is searched first, since that write is after most others.
 
 use consistory_history::KeyId;
 use consistory_order::{ChainOrder, Chains, Growth};
@@ -18,12 +18,12 @@ use crate::registers::{Segments, passed};
 pub(crate) struct Latest {
     /// A cursor for each segment.
     cursors: Vec<Cursor>,
-    /// For each key the segment to look at first.
+    /// The segment to search first, for each key.
     first: Vec<u32>,
     found: Vec<Found>,
-    /// How much of each column is before what was found.
+    /// The part of each column that is before a write already found.
     covered: Vec<u32>,
-    /// The writes that the last look found.
+    /// The writes that the last search found.
     pub(crate) writes: Vec<u32>,
 }
 
@@ -31,12 +31,12 @@ pub(crate) struct Latest {
 struct Cursor {
     chain: u32,
     column: u32,
-    /// How many of the segment's writes have passed while the chain has come at least so far, just
-    /// after the last of them, and at most so far.
+    /// Number of writes of the segment that have passed, valid for positions in the chain from just
+    /// after the last of them up to the second bound.
     passed: u32,
     from: u32,
     until: u32,
-    /// From where on all of them but the last have passed.
+    /// Position from which all of them but the last have passed.
     earlier: u32,
 }
 
@@ -50,7 +50,7 @@ struct Found {
 }
 
 impl Latest {
-    /// Starts for the segments of some chains and so many keys.
+    /// Starts with the segments of some chains and so many keys.
     pub(crate) fn new(chains: &Chains, segments: &Segments, keys: usize) -> Self {
         let cursor = |number: usize| {
             let segment = segments.numbered(number);
@@ -68,7 +68,7 @@ impl Latest {
         }
     }
 
-    /// Finds the writes of a key that are before an operation and before no other such write.
+    /// Finds the maximal ones among the writes of a key before an operation.
     pub(crate) fn find(
         &mut self,
         order: &ChainOrder,
@@ -116,13 +116,13 @@ impl Latest {
             first[key.index()] = last.segment;
         }
         writes.clear();
-        // No clock has more of its own chain than what is before it.
+        // A clock contains only earlier operations of its own chain.
         let is_latest = |found: &&Found| covered[found.column] <= found.place;
         writes.extend(found.iter().filter(is_latest).map(|found| found.write));
         writes
     }
 
-    /// Returns whether a write of a key is among the nodes that a clock grew by, as far as it is known.
+    /// Returns whether a clock has grown by a write of a key, as far as this is known.
     #[inline]
     pub(crate) fn may_gain(&self, segments: &Segments, key: KeyId, growth: Growth) -> bool {
         let Some(number) = segments.in_column(key, growth.column) else { return true };
@@ -144,8 +144,8 @@ impl Latest {
 }
 
 impl Cursor {
-    /// Returns the place after the segment's last write that has passed when so much of the chain has,
-    /// 0 if there is none.
+    /// Returns the position after the segment's last write that has passed at a position in the
+    /// chain; 0 if none has.
     #[inline]
     fn behind_last(
         &mut self,
@@ -163,7 +163,7 @@ impl Cursor {
         if known < self.from { self.earlier } else { self.from }
     }
 
-    /// Goes on by a write, mostly the only one.
+    /// Advances by one write; usually one is enough.
     fn step(&mut self, chains: &Chains, segments: &Segments) {
         let write = chains.members(self.chain)[self.until as usize];
         self.passed += 1;
@@ -171,11 +171,11 @@ impl Cursor {
         self.until = segments.next_place(write);
     }
 
-    /// Goes to where so much of the chain has passed.
+    /// Moves to a position in the chain.
     fn go(&mut self, segments: &Segments, number: usize, known: u32) {
         let places = segments.places(segments.numbered(number));
         let mut count = passed(places, known, self.passed as usize);
-        // What comes next will be asked for again; there is a next one, just before `from`.
+        // The next position will be asked for again; there is a next write, just before `from`.
         if known < self.from {
             count += 1;
         }
@@ -187,7 +187,7 @@ impl Cursor {
     }
 }
 
-/// Puts a clock into another one.
+/// Joins a clock into another one.
 fn cover(covered: &mut [u32], row: &[u32]) {
     for (covered, &known) in covered.iter_mut().zip(row) {
         *covered = known.max(*covered);

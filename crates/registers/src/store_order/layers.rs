@@ -1,8 +1,9 @@
-//! What a memory keeps of program order, as chains and clocks.
+//! The part of program order that a memory preserves, as chains and clocks.
 //!
 //! Each model of this family asks for a store order `ww`, a total order of the writes of each
-//! variable, that makes one or two relations acyclic (Zennou, thesis, Definitions 7 and 8). A relation is
-//! a [`Layer`]: what the model keeps of program order, `wr`, and what is derived on top.
+//! variable, that makes one or two relations acyclic (Zennou, thesis, Definitions 7 and 8). Such a
+//! relation is a [`Layer`]: the preserved part of program order, `wr`, and the edges derived from
+//! them.
 //!
 //! ```text
 //!   SC    po    | wr   one layer, a chain per session
@@ -16,11 +17,11 @@
 //! read-modify-write). Of `poloc` nothing leaves its variable: the chains of different variables share
 //! the columns of the clocks, which are as wide as there are sessions.
 //!
-//! Operations that count for nothing stand in a chain of their own, related to nothing.
+//! Operations that do not count form a chain of their own without edges.
 //!
-//! The layers have a cycle from the start exactly if `po | wr` has one: a cycle enters a session by a
-//! read, and all that is after a read in its session is after it in `ppo`. An order of `po | wr` is
-//! therefore one of both layers, in which the operations can come in one by one.
+//! The layers have a cycle from the start exactly if `po | wr` has one: a cycle enters a session by
+//! a read, and all later operations of the session follow the read in `ppo`. An order of `po | wr`
+//! therefore extends both layers, and the operations can be admitted in that order.
 
 use consistory_history::{OpId, SessionId};
 use consistory_order::{Awaited, ChainOrder, Chains, Cyclic, Edge as OrderEdge, take_turns};
@@ -30,18 +31,18 @@ use rustc_hash::FxHashMap;
 use crate::reason::Reason;
 use crate::registers::{Registers, Segments};
 
-/// What a memory keeps of program order.
+/// The part of program order that a memory preserves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Memory {
     /// Everything: sequential consistency.
     Sequential,
-    /// Everything but a write before a read: total store order.
+    /// Everything except a write before a read: total store order.
     TotalStore,
-    /// The same without writes of different variables: partial store order.
+    /// The same, without the order of writes of different variables: partial store order.
     PartialStore,
 }
 
-/// One of the relations that must have no cycle.
+/// One of the relations that must be acyclic.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
     pub(crate) order: ChainOrder,
@@ -49,18 +50,18 @@ pub(crate) struct Layer {
     pub(crate) names: &'static Names,
 }
 
-/// What the relations of a layer are called.
+/// Names of a layer's relations.
 #[derive(Debug)]
 pub(crate) struct Names {
-    /// A run along a chain.
+    /// Name of the edges along a chain.
     pub(crate) run: &'static str,
-    /// A read's source before the read.
+    /// Name of the edge from a source to its read.
     pub(crate) wr: &'static str,
-    /// An initial write before another.
+    /// Name of the edge from an initial write to another write.
     pub(crate) initial: &'static str,
-    /// A pair that the reads of one session force.
+    /// Name of a pair that the reads of one session force.
     pub(crate) forced: &'static str,
-    /// A cycle.
+    /// Name of the pattern of a cycle.
     pub(crate) cycle: &'static str,
 }
 
@@ -71,19 +72,19 @@ const BUFFERED: Names =
 const PER_VARIABLE: Names =
     Names { run: "poloc", wr: "wre", initial: "ww", forced: "hb-poloc", cycle: "CyclicPOLoc" };
 
-/// A cycle that is there from the start, with what its relations are called.
+/// A cycle of the given edges, with the names of its relations.
 pub(crate) type CyclicLayer = (Box<Cyclic>, &'static Names);
 
-/// The layers of a memory, their operations still to be admitted.
+/// The layers of a memory before their operations are admitted.
 #[derive(Clone)]
 pub(crate) struct Layers {
     pub(crate) layers: Vec<Layer>,
-    /// All operations in an order that extends each layer.
+    /// All operations, in an order that extends each layer.
     pub(crate) order: Vec<u32>,
 }
 
 impl Layers {
-    /// Lets all operations come in.
+    /// Admits all operations.
     pub(crate) fn admit_all(self) -> Vec<Layer> {
         let Layers { mut layers, order } = self;
         for layer in &mut layers {
@@ -93,7 +94,7 @@ impl Layers {
     }
 }
 
-/// Builds the layers of a memory; if they have a cycle from the start, gives it back.
+/// Builds the layers of a memory. Returns a cycle if their given edges have one.
 pub(crate) fn layers(
     registers: &Registers<'_>,
     memory: Memory,
@@ -133,7 +134,8 @@ pub(crate) fn layers(
     Ok(Ok(Layers { layers: wanted.into_iter().map(layer).collect(), order }))
 }
 
-/// Returns all operations in an order that extends `po | wr`, if there is one: the sessions take turns.
+/// Returns all operations in an order that extends `po | wr`, if there is one. The sessions take
+/// turns.
 fn as_they_come(registers: &Registers<'_>) -> Option<Vec<u32>> {
     let history = registers.history;
     let lengths: Vec<u32> =
@@ -154,18 +156,18 @@ fn as_they_come(registers: &Registers<'_>) -> Option<Vec<u32>> {
     are_all.then_some(order)
 }
 
-/// The writes of a session that leave it in their order.
+/// The writes of a session that reach memory in program order.
 struct Buffer {
     chain: u32,
-    /// The last of them.
+    /// The last of these writes.
     last: u32,
-    /// How many of the session's reads and barriers it is known to follow.
+    /// Number of the session's reads and barriers that it is known to follow.
     follows: u32,
-    /// Whether the last barrier is known to follow it.
+    /// Whether the last barrier is known to follow the write.
     is_drained: bool,
 }
 
-/// Returns the chains of `ppo`, along some order, and the edges between those of a session.
+/// Returns the chains of `ppo` along an order, and the edges between the chains of a session.
 fn buffers(registers: &Registers<'_>, memory: Memory, order: &[u32]) -> (Chains, Vec<OrderEdge>) {
     let history = registers.history;
     let mut chain_of = vec![u32::MAX; history.len()];
@@ -177,7 +179,7 @@ fn buffers(registers: &Registers<'_>, memory: Memory, order: &[u32]) -> (Chains,
     let mut edges = Vec::new();
     let mut uncounted = None;
     for session in history.sessions() {
-        // The chain of everything but plain writes, how long it is, and its last one.
+        // The chain of all operations except plain writes, its length, and its last operation.
         let mut reads: Option<u32> = None;
         let (mut length, mut last_read) = (0, 0);
         let mut buffers: Vec<Buffer> = Vec::new();
@@ -224,7 +226,7 @@ pub(crate) fn variables(registers: &Registers<'_>) -> Chains {
     per_variable(registers, &[])
 }
 
-/// Returns the chains of `poloc`, along some order; those of one session share a column.
+/// Returns the chains of `poloc` along an order; those of one session share a column.
 fn per_variable(registers: &Registers<'_>, order: &[u32]) -> Chains {
     let history = registers.history;
     let mut chain_of = vec![u32::MAX; history.len()];
@@ -254,7 +256,7 @@ fn per_variable(registers: &Registers<'_>, order: &[u32]) -> Chains {
     along(order, &chain_of).in_columns(columns)
 }
 
-/// Makes chains along an order of all operations, or along program order if there is none.
+/// Builds chains along an order of all operations, or along program order if there is none.
 fn along(order: &[u32], chain_of: &[u32]) -> Chains {
     match order.is_empty() {
         true => Chains::along(0..chain_of.len() as u32, chain_of),
@@ -262,7 +264,7 @@ fn along(order: &[u32], chain_of: &[u32]) -> Chains {
     }
 }
 
-/// Returns whether an edge was there from the start.
+/// Returns whether an edge was given.
 pub(crate) fn is_given(edge: &OrderEdge) -> bool {
     matches!(Reason::of(edge), Reason::Wr | Reason::Ppo)
 }

@@ -1,17 +1,18 @@
-//! Models with a store order: SC, TSO, PSO, and the weak wSC and wTSO, gradually.
+//! Models with a store order, decided gradually: SC, TSO, PSO, and the weak models wSC and wTSO.
 //!
-//! First the rules that are forced are applied until nothing changes ([`crate::store_order::saturation`]). A
+//! First the forced edges are added until nothing changes ([`crate::store_order::saturation`]). A
 //! cycle refutes the weak model, and with it the strong one, by a proof of polynomial size; most
-//! histories that violate a model are refuted here. If there is none, the weak model holds, and what was
-//! added proves it: nothing more follows from it. For the strong model final values are put in
-//! ([`crate::store_order::finals`]), and the rest is completed ([`crate::store_order::completion`]).
+//! violations are found here. Without a cycle the weak model holds, and the saturated order proves
+//! it. For the strong model, final values are added ([`crate::store_order::finals`]), and the order
+//! is completed ([`crate::store_order::completion`]).
 //!
-//! Where values repeat, what a read reads from, and which write of a key is the last, may be open. First
-//! a schedule is tried that lets the reads take what comes by ([`crate::store_order::completion::schedule`]); for what a
-//! memory really produced that is often an answer, with nothing decided at all. Otherwise a SAT solver
-//! chooses ([`crate::repeated_values::conflict_driven`]). What it finds impossible is written down by a search over the
-//! choices that matter ([`crate::repeated_values::choices`]), one by one; the same search decides what the solver does not
-//! take.
+//! If values repeat, the source of a read, or the last write of a key, may be open. First a
+//! schedule is tried that lets such reads take the value at hand
+//! ([`crate::store_order::completion::schedule`]); for a history that a memory really produced this
+//! often succeeds without any decision. Otherwise a SAT solver chooses
+//! ([`crate::repeated_values::conflict_driven`]). A refutation is written as a tree of the choices
+//! that matter ([`crate::repeated_values::choices`]); the same search decides histories that the
+//! solver does not accept.
 
 pub(crate) mod agenda;
 pub(crate) mod completion;
@@ -43,7 +44,7 @@ use crate::store_order::finals::Finals;
 use crate::store_order::layers::{CyclicLayer, Memory, layers};
 use crate::store_order::saturation::{Readers, Saturation};
 
-/// Steps of the search for a shortest cycle before it settles for the best so far.
+/// Steps after which the search for a shortest cycle returns the best cycle found so far.
 const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
 
 /// A model with a store order.
@@ -62,7 +63,7 @@ pub enum StoreModel {
 }
 
 impl StoreModel {
-    /// Returns the name that the catalogue has for it.
+    /// Returns the id in the catalogue.
     pub(crate) fn id(self) -> &'static str {
         match self {
             StoreModel::Wsc => "wsc",
@@ -81,7 +82,7 @@ impl StoreModel {
         }
     }
 
-    /// Returns the models whose witnesses are witnesses of this model too, strongest first.
+    /// Returns the models whose witnesses also witness this model, strongest first.
     pub(crate) fn stronger(self) -> &'static [StoreModel] {
         match self {
             StoreModel::Tso => &[StoreModel::Sc],
@@ -134,18 +135,18 @@ pub(crate) fn decide(
     search(court, &needed, &ends, &core.reads)
 }
 
-/// How much is done about a partial choice.
+/// Effort spent on a partial choice.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effort {
-    /// A schedule is tried, and whether the store order can be completed.
+    /// Try a schedule, and check whether the store order can be completed.
     Complete,
-    /// A schedule is tried.
+    /// Try a schedule.
     Guess,
-    /// Only what is forced is looked at: there is no choice that can be completed.
+    /// Saturate only: no choice can be completed.
     Refute,
 }
 
-/// What a choice is judged by.
+/// The inputs of judging a choice.
 struct ChoiceCourt<'c> {
     history: &'c History,
     finals: &'c Finals,
@@ -156,7 +157,8 @@ struct ChoiceCourt<'c> {
 }
 
 impl ChoiceCourt<'_> {
-    /// Chooses all that is open; if nothing can be chosen, says which choices a refutation needs.
+    /// Chooses everything that is open. If no choice is possible, returns the choices that a
+    /// refutation needs.
     fn choose(&self, candidates: &Candidates) -> Result<Result<Judgement, Core>, Stopped> {
         let ChoiceCourt { history, finals, model, budget, .. } = *self;
         let nothing = Choice { source: &candidates.source, wr: &[], last: &[], is_total: false };
@@ -184,7 +186,7 @@ impl ChoiceCourt<'_> {
         search.core(budget).map(Err)
     }
 
-    /// Decides a choice; gives nothing if it is a partial one and nothing is known against it.
+    /// Decides a choice. Returns nothing if it is partial and not refuted.
     fn judge(&self, choice: Choice<'_>) -> Result<Option<Judgement>, Stopped> {
         let ChoiceCourt { history, finals, model, engine, budget, effort } = *self;
         let registers = &Registers::new(history, choice.source);
@@ -192,7 +194,7 @@ impl ChoiceCourt<'_> {
             return Ok(Some(judgement));
         }
         let has_finals = !finals.clear.is_empty() || !finals.open.is_empty();
-        // An order that shows SC shows TSO and PSO.
+        // An order that witnesses SC witnesses TSO and PSO.
         if !model.is_weak()
             && choice.is_total
             && self.effort != Effort::Refute
@@ -237,7 +239,7 @@ impl ChoiceCourt<'_> {
         })
     }
 
-    /// Builds a guess at all that is left to choose.
+    /// Guesses all open choices.
     fn guess(
         &self,
         registers: &Registers<'_>,
@@ -267,8 +269,8 @@ impl ChoiceCourt<'_> {
         Ok(Some(self.consistent(registers, &order, &wr)))
     }
 
-    /// Puts a write after all others of each key, the one with the most before it if that can be;
-    /// says whether there is one for each.
+    /// Puts a write after all others of each key, preferably the one with the most operations
+    /// before it. Returns whether there is one for each key.
     fn guess_last(
         &self,
         saturation: &mut Saturation<'_>,
@@ -299,7 +301,7 @@ impl ChoiceCourt<'_> {
         Ok(true)
     }
 
-    /// Writes down an order for a model that it satisfies.
+    /// Builds the certificate of an order that satisfies a model.
     fn consistent(
         &self,
         registers: &Registers<'_>,
@@ -315,8 +317,7 @@ impl ChoiceCourt<'_> {
     }
 }
 
-/// Returns the order of the writes that a certificate is about, as a certificate for a model that asks
-/// for less of it.
+/// Converts the store order of a certificate to a certificate for a weaker model.
 pub(crate) fn witness(history: &History, certificate: &Certificate) -> Option<Certificate> {
     match certificate {
         Certificate::Order { order, wr } => {
@@ -328,14 +329,14 @@ pub(crate) fn witness(history: &History, certificate: &Certificate) -> Option<Ce
     }
 }
 
-/// Writes down a sequential order of what counts.
+/// Returns the operations that count, in sequential order.
 fn sequential(registers: &Registers<'_>, order: &[u32], wr: &[(OpId, OpId)]) -> Judgement {
     let counts = |op: &&u32| registers.counts(**op);
     let order = order.iter().filter(counts).map(|&op| OpId(op)).collect();
     Judgement::Consistent(Certificate::Order { order, wr: wr.to_vec() })
 }
 
-/// Returns the writes of each key in the order of a run, initial write first.
+/// Returns the writes of each key in the order of a run, the initial write first.
 fn store_order(history: &History, run: impl Iterator<Item = OpId>) -> Vec<(KeyId, Vec<OpId>)> {
     let mut ww: Vec<(KeyId, Vec<OpId>)> =
         history.keys().map(|key| (key, vec![history.initial_write(key)])).collect();
@@ -352,7 +353,7 @@ fn refuted(model: StoreModel, Refutation { certificate, pattern }: Refutation) -
     Judgement::Violation { pattern: pattern.into(), certificate }
 }
 
-/// Explains a cycle of program order and `wr` alone.
+/// Explains a cycle of program order and `wr`.
 pub(crate) fn cyclic_from_the_start((cyclic, names): &CyclicLayer) -> Judgement {
     let Cyclic { chains, edges } = &**cyclic;
     let cycle = Paths::new(chains, edges)

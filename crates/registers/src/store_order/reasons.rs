@@ -1,10 +1,10 @@
-//! What a contradiction rests on: the assumed orders of two writes that its proof uses.
+//! The assumptions behind a contradiction: the assumed orders of two writes that its proof uses.
 //!
-//! A contradiction is a cycle, and an edge of it that a rule derived rests on a path of older edges.
-//! Unfolding that down to what was assumed gives a few pairs that cannot all hold, which is what the
-//! SAT engine learns. It is the search of [`Saturation::explain`] without the prose: a path is one
-//! with the fewest edges, and a search never leaves what lies between the path's ends in the order,
-//! so that its cost is that of the neighbourhood and not of the history.
+//! A contradiction is a cycle, and each derived edge of it depends on a path of older edges.
+//! Unfolding these down to the assumptions yields a few pairs that cannot all hold, which the SAT
+//! engine learns as a clause. This is the search of [`Saturation::explain`] without the
+//! derivations. Each path has the fewest edges, and the search never leaves the part of the order
+//! between the path's ends, so its cost depends on that part and not on the history.
 
 use consistory_order::ChainOrder;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::reason::Reason;
 use crate::store_order::saturation::Saturation;
 
-/// Lists the assumed pairs, the earlier write first, that the contradiction just met rests on.
+/// Lists the assumed pairs, the earlier write first, on which the current contradiction depends.
 pub(crate) fn assumptions(saturation: &Saturation<'_>) -> Vec<[u32; 2]> {
     let mut reasons = AssumedReasons { saturation, known: FxHashSet::default(), open: Vec::new() };
     let at = saturation.cyclic;
@@ -26,7 +26,7 @@ pub(crate) fn assumptions(saturation: &Saturation<'_>) -> Vec<[u32; 2]> {
 
 struct AssumedReasons<'s, 'a> {
     saturation: &'s Saturation<'a>,
-    /// The edges that were met, by layer and place, and those of them to be unfolded.
+    /// The visited edges, by layer and index, and those still to be unfolded.
     known: FxHashSet<(usize, u32)>,
     open: Vec<(usize, u32)>,
 }
@@ -64,7 +64,7 @@ impl AssumedReasons<'_, '_> {
         }
     }
 
-    /// Adds the edges of a path over the first edges of a layer; there is one.
+    /// Adds the edges of a path over the first edges of a layer; such a path exists.
     fn path(&mut self, at: usize, first_edges: u32, from: u32, to: u32) {
         let order = &self.saturation.layers[at].layer.order;
         for id in fewest_edges(order, first_edges, from, to) {
@@ -73,14 +73,14 @@ impl AssumedReasons<'_, '_> {
     }
 }
 
-/// Lists the edges of a path with the fewest over the first edges of an order; there is one.
+/// Lists the edges of a shortest path over the first edges of an order; such a path exists.
 pub(crate) fn fewest_edges(order: &ChainOrder, first_edges: u32, from: u32, to: u32) -> Vec<u32> {
     let chains = order.chains();
     let (goal, end) = (chains.chain_of(to), chains.place_of(to));
-    // Arrivals in the order of their distance: the node, the edge that led there and the
-    // arrival that it left.
+    // Arrivals by distance: the node, the edge that led to it, and the arrival from which the edge
+    // started.
     let mut arrivals: Vec<(u32, u32, usize)> = vec![(from, u32::MAX, 0)];
-    // From which place on the nodes of a chain were looked at.
+    // Position from which the nodes of each chain have been visited.
     let mut looked: FxHashMap<u32, u32> = FxHashMap::default();
     let mut next = 0;
     while let Some(&(node, ..)) = arrivals.get(next) {
@@ -125,7 +125,7 @@ mod tests {
     use crate::store_order::layers::{Memory, layers};
     use crate::store_order::saturation::Readers;
 
-    /// Puts pairs in; says whether that ends in a contradiction.
+    /// Adds pairs. Returns whether they lead to a contradiction.
     fn contradict(saturation: &mut Saturation<'_>, pairs: &[[u32; 2]]) -> bool {
         let budget = Budget::unlimited();
         pairs.iter().any(|&[first, second]| {

@@ -23,13 +23,13 @@
 //! Every edge remembers the read that is its reason, and rests only on edges that are older, so a
 //! cycle unfolds into a proof.
 //!
-//! On top come edges that are assumed ([`Saturation::put`]): one case of a case split.
+//! Assumed edges can be added ([`Saturation::put`]): one case of a case split.
 //!
 //! # Store buffers
-//! wTSO (Definition 18) is the same with two layers ([`crate::store_order::layers`]), `whb_ppo` and `whb_poloc`. Each
-//! is saturated by the two rules, and what one of them says of two writes of a variable goes into the
-//! other: for each write the last one of each chain before it. Such an edge rests on those of the
-//! other layer that were there when it was put in.
+//! wTSO (Definition 18) is the same with two layers ([`crate::store_order::layers`]), `whb_ppo` and
+//! `whb_poloc`. Each is saturated by the two rules, and the pairs of writes of one variable that
+//! one layer orders are added to the other: for each write the last one of each chain before it.
+//! Such an edge depends on the edges that the other layer had when it was added.
 
 use std::iter::successors;
 
@@ -44,10 +44,10 @@ use crate::store_order::agenda::Agenda;
 use crate::store_order::latest::Latest;
 use crate::store_order::layers::{Layer, Layers, is_given};
 
-/// Steps of the search for a shortest cycle before it settles for the best so far.
+/// Steps after which the search for a shortest cycle returns the best cycle found so far.
 const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
 
-/// Operations that are looked at between two looks at the budget.
+/// Operations processed between two checks of the budget.
 const OPS_PER_BUDGET_CHECK: u32 = 4_096;
 
 /// In debug builds, saturations of at most so many operations check their invariants.
@@ -58,24 +58,24 @@ const MAX_CHECKED_OPS: usize = 16;
 pub(crate) struct Saturation<'a> {
     pub(crate) registers: &'a Registers<'a>,
     pub(crate) readers: &'a Readers,
-    /// The relations that must have no cycle; the first is that of the whole program order.
+    /// The relations that must be acyclic; the first contains the whole program order.
     pub(crate) layers: Vec<Saturated>,
-    /// Operations to look at again.
+    /// Operations to process again.
     agenda: Agenda,
-    /// The layer that has a cycle, if one has.
+    /// The layer that has a cycle, if any.
     pub(crate) cyclic: usize,
 }
 
 #[derive(Clone)]
 pub(crate) struct Saturated {
     pub(crate) layer: Layer,
-    /// For each edge how many the other layer had when it was put in.
+    /// For each edge, the number of edges of the other layer when it was added.
     pub(crate) seen_of_other: Vec<u32>,
     latest: Latest,
     overwritten: Overwritten,
 }
 
-/// For writes some of whose readers have not come in: which writes are after them.
+/// For writes with readers that are not yet admitted: the writes that overwrite them.
 #[derive(Clone)]
 struct Overwritten {
     /// The newest entry of each write, initial writes included.
@@ -103,24 +103,24 @@ impl Overwritten {
     }
 }
 
-/// A point that a saturation can go back to.
+/// A state that a saturation can be restored to.
 #[derive(Clone, Copy)]
 pub(crate) struct Point([Option<Mark>; 2]);
 
-/// A cycle closed the search.
+/// A cycle was closed.
 #[derive(Debug)]
 pub(crate) struct Contradiction;
 
-/// The last read of each write, initial writes included, in each session; earlier ones come before
-/// it in program order.
+/// The last read of each write, initial writes included, in each session; earlier reads precede it
+/// in program order.
 pub(crate) struct Readers {
-    /// The first of them, for each write.
+    /// First of these readers, for each write.
     first: Vec<u32>,
-    /// Next reader of the same write, in a later session, for each operation that is one.
+    /// Next reader of the same write, in a later session.
     next: Vec<u32>,
 }
 
-/// There is a later read of the same write in the session, or the operation is not a read.
+/// The operation is not a read, or its session reads the same write later.
 const NOT_LAST: u32 = END - 1;
 
 impl Readers {
@@ -154,7 +154,7 @@ impl Readers {
 }
 
 impl<'a> Saturation<'a> {
-    /// Starts from layers that have no cycle.
+    /// Starts from acyclic layers.
     pub(crate) fn new(
         registers: &'a Registers<'a>,
         readers: &'a Readers,
@@ -173,12 +173,12 @@ impl<'a> Saturation<'a> {
         Saturation { registers, readers, layers, agenda, cyclic: 0 }
     }
 
-    /// Returns the layer of the whole program order.
+    /// Returns the layer that contains the whole program order.
     pub(crate) fn layer(&self) -> &Layer {
         &self.layers[0].layer
     }
 
-    /// Lets all operations come in and applies the rules until nothing changes.
+    /// Admits all operations and applies the rules until nothing changes.
     pub(crate) fn saturate(
         &mut self,
         budget: &Budget,
@@ -211,8 +211,8 @@ impl<'a> Saturation<'a> {
 
     /// Panics unless the rules have nothing more to add.
     ///
-    /// It looks at every read and every write of its key, where the rules look at the nearest writes
-    /// only.
+    /// This inspects every read with every write of its key, whereas the rules inspect the nearest
+    /// writes only.
     pub(crate) fn check_invariants(&self) {
         let Registers { history, source, .. } = self.registers;
         for Saturated { layer: Layer { order, .. }, .. } in &self.layers {
@@ -237,7 +237,7 @@ impl<'a> Saturation<'a> {
         }
     }
 
-    /// Lets an operation come in.
+    /// Admits an operation.
     fn admit(&mut self, op: u32) -> Result<(), Contradiction> {
         for at in 0..self.layers.len() {
             self.layers[at].layer.order.admit(op);
@@ -286,7 +286,7 @@ impl<'a> Saturation<'a> {
         Ok(())
     }
 
-    /// Marks the order as it is; nothing may be left to be saturated.
+    /// Returns a point to return to. The order must be saturated.
     pub(crate) fn mark(&mut self) -> Point {
         let mut marks = [None; 2];
         for (mark, layer) in marks.iter_mut().zip(&mut self.layers) {
@@ -295,7 +295,7 @@ impl<'a> Saturation<'a> {
         Point(marks)
     }
 
-    /// Takes back all that was put in since a point; later points are void.
+    /// Undoes everything added since a point; later points become invalid.
     pub(crate) fn undo(&mut self, point: Point) {
         for (mark, layer) in point.0.into_iter().zip(&mut self.layers) {
             layer.layer.order.undo(mark.expect("each layer was marked"));
@@ -309,8 +309,7 @@ impl<'a> Saturation<'a> {
             let edges = self.layers.iter().flat_map(|layer| layer.layer.order.edges());
             edges.filter(|edge| !is_given(edge))
         };
-        // They are put in order by where they start, in linear time, and then from there by where
-        // they end.
+        // Sorted by start in linear time, then by end within each start.
         let mut ends = vec![0u32; self.registers.history.len() + 1];
         edges().for_each(|edge| ends[edge.from as usize + 1] += 1);
         for op in 1..ends.len() {
@@ -337,19 +336,19 @@ impl<'a> Saturation<'a> {
         }
     }
 
-    /// Finds the latest writes of a key before an operation; gives how many there are.
+    /// Finds the latest writes of a key before an operation, and returns their number.
     fn find_latest(&mut self, at: usize, key: KeyId, op: u32) -> usize {
         let Saturated { layer: Layer { order, segments, .. }, latest, .. } = &mut self.layers[at];
         latest.find(order, segments, key, op).len()
     }
 
-    /// Orders the writes before a read before the one that it reads from.
+    /// Adds `cf`: the writes before a read come before its source.
     fn look_at_read(&mut self, at: usize, read: u32, source: u32) -> Result<(), Contradiction> {
         let recorded = self.registers.history.len() as u32;
         for i in 0..self.find_latest(at, self.registers.read_key(read), read) {
             let write = self.layers[at].latest.writes[i];
             if source >= recorded {
-                // The initial write is before this one, and so is the read.
+                // The initial write precedes every write, and so does the read.
                 self.insert(at, read, write, Reason::Read(read))?;
             } else if write != source {
                 self.insert(at, write, source, Reason::Read(read))?;
@@ -358,7 +357,7 @@ impl<'a> Saturation<'a> {
         Ok(())
     }
 
-    /// Orders the readers of the writes before a write before it.
+    /// Adds `rw`: the readers of the writes before a write come before it.
     fn look_at_write(&mut self, at: usize, key: KeyId, write: u32) -> Result<(), Contradiction> {
         let found = self.find_latest(at, key, write);
         for i in 0..found {
@@ -368,7 +367,8 @@ impl<'a> Saturation<'a> {
                 self.insert(1 - at, overwritten, write, Reason::OtherLayer)?;
             }
         }
-        // The initial write is before every write; what follows another write follows.
+        // The initial write precedes every write. Its readers are ordered by way of the first other
+        // write.
         if found == 0 {
             let initial = self.registers.history.initial_write(key);
             self.put_readers_before(at, initial.0, write)?;
@@ -376,7 +376,8 @@ impl<'a> Saturation<'a> {
         Ok(())
     }
 
-    /// Puts the readers of a write before one that overwrites it, or notes to do so when they come.
+    /// Puts the readers of a write before a write that overwrites it, or registers this for readers
+    /// that are not yet admitted.
     fn put_readers_before(
         &mut self,
         at: usize,
@@ -413,7 +414,7 @@ impl<'a> Saturation<'a> {
             &mut self.layers[at];
         let (agenda, registers) = (&mut self.agenda, self.registers);
         let edge = OrderEdge { from, to, reason: reason.pack() };
-        // An operation has to be looked at again if there is another write of its key before it.
+        // An operation must be processed again if there is another write of its key before it.
         let inserted = order.insert_and_tell(edge, |node, growth| {
             if let Some(key) = registers.accessed_key(node)
                 && growth.iter().any(|&growth| latest.may_gain(segments, key, growth))
@@ -433,7 +434,7 @@ impl<'a> Saturation<'a> {
         }
     }
 
-    /// Returns the shortest cycle of a contradiction, every edge derived.
+    /// Returns the shortest cycle of a contradiction, with a derivation of every edge.
     pub(crate) fn explain(&self) -> Vec<Edge> {
         let order = &self.layers[self.cyclic].layer.order;
         let cycle = Paths::new(order.chains(), order.edges())
@@ -443,7 +444,7 @@ impl<'a> Saturation<'a> {
         cycle.into_iter().map(|step| proof.edge(self.cyclic, step)).collect()
     }
 
-    /// Names the pattern of a contradiction.
+    /// Returns the pattern of a contradiction.
     pub(crate) fn pattern(&self) -> &'static str {
         self.layers[self.cyclic].layer.names.cycle
     }
@@ -451,15 +452,15 @@ impl<'a> Saturation<'a> {
 
 /// A rule that derives an edge from older ones.
 enum Rule {
-    /// The other layer has it.
+    /// The other layer has the edge.
     OtherLayer,
-    /// The read comes before what overwrites its source.
+    /// The read comes before a write that overwrites its source.
     Overwrites { read: u32 },
     /// A write before the read comes before its source.
     Conflicts { read: u32 },
 }
 
-/// Writes out derivations: an edge rests on older ones.
+/// Writes out derivations: an edge depends on older ones.
 struct SaturationProof<'s> {
     saturation: &'s Saturation<'s>,
     shown: FxHashSet<(usize, u32)>,
@@ -502,7 +503,7 @@ impl SaturationProof<'_> {
         Edge::derived(from, to, relation, because)
     }
 
-    /// Returns the premises of a read before a write that overwrites what it read.
+    /// Returns the premises of an edge from a read to a write that overwrites its source.
     fn overwrites(&mut self, at: usize, id: u32, read: u32, write: u32) -> Vec<Edge> {
         let registers = self.saturation.registers;
         let source = registers.source[read as usize].get().expect("the reason is a read");

@@ -1,16 +1,18 @@
-//! What choices of sources force: saturation that grows and shrinks with a solver's trail.
+//! Saturation as the theory of a SAT solver: it grows and shrinks with the solver's trail.
 //!
-//! The order of each layer ([`crate::store_order::layers`]) is kept as chains and clocks. When a read gets a source,
-//! the source comes before it, and the two rules of saturation follow ([`crate::store_order::saturation`]): a write
-//! that is before the read is before its source, and what overwrites the source is after the read.
-//! An operation is looked at again when a write of its key is new to its clock. A cycle is a conflict.
+//! The order of each layer ([`crate::store_order::layers`]) is kept as chains and clocks. When a
+//! read gets a source, the source is put before the read, and the two rules of saturation apply
+//! ([`crate::store_order::saturation`]): a write before the read comes before its source, and a
+//! write that overwrites the source comes after the read. An operation is processed again when its
+//! clock learns of another write of its key. A cycle is a conflict.
 //!
 //! ```text
 //!   w ────▶ w' ────▶ r     w cannot be the source of r, nor can a write that is after r
 //! ```
 //!
-//! That is told to the solver at once. What is told, and a conflict, unfolds into the few choices that it
-//! rests on, since every edge remembers why it is there and rests on older ones only.
+//! Both are propagated to the solver at once. The explanation of a propagation or a conflict
+//! consists of the few choices that it depends on, since every edge stores its reason and depends
+//! on older edges only.
 
 use batsat::theory::TheoryArg;
 use batsat::{Lit, Theory, lbool};
@@ -27,7 +29,7 @@ use crate::store_order::reasons::fewest_edges;
 /// No operation.
 const NONE: u32 = u32::MAX;
 
-/// What a literal says.
+/// Meaning of a literal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
     /// A read reads from a write.
@@ -36,19 +38,19 @@ pub(super) enum Meaning {
     Last { write: u32 },
 }
 
-/// Why an edge is there.
+/// Reason of an edge.
 #[derive(Clone, Copy, Debug)]
 enum Why {
     Given,
-    /// It leads from a read's source to the read.
+    /// The edge leads from a read's source to the read.
     Source(u32),
-    /// It leads to a write that is the last of its key.
+    /// The edge leads to the last write of a key.
     Last(Option<Lit>),
-    /// It leads from this read to a write that overwrites its source.
+    /// The edge leads from this read to a write that overwrites its source.
     Overwritten(u32),
-    /// It leads from a write that is before this read to its source.
+    /// The edge leads from a write before this read to the read's source.
     Seen(u32),
-    /// The other layer had it, by its first edges.
+    /// The other layer had the edge, by its first so many edges.
     Other(u32),
 }
 
@@ -64,8 +66,8 @@ pub(super) struct OpenRead {
     pub(super) candidates: Vec<(u32, Lit)>,
 }
 
-/// Why a write is out as the source of a read: by the first edges of a layer the write is before one
-/// that is before the read, or the read is before the write.
+/// Why a write cannot be the source of a read: by the first edges of a layer, the write is before a
+/// write that is before the read, or the read is before the write.
 #[derive(Clone, Copy)]
 struct Out {
     at: usize,
@@ -75,7 +77,7 @@ struct Out {
     between: Option<u32>,
 }
 
-/// Where the theory was when a level of the solver began.
+/// State of the theory at the start of a decision level.
 struct SolverLevel {
     literals: usize,
     sources: usize,
@@ -91,33 +93,33 @@ pub(super) struct Saturated<'a> {
     registers: &'a Registers<'a>,
     memory: Memory,
     layers: Vec<Explained>,
-    /// What the literals say that say something.
+    /// The literals that have a meaning.
     meanings: FxHashMap<Lit, Meaning>,
     reads: Vec<OpenRead>,
-    /// The number of each operation among the open reads.
+    /// Number of each operation among the open reads.
     number: Vec<u32>,
-    /// The source of each read, as far as it is known, and by which literal.
+    /// Source of each read, if known, and the literal that set it.
     source: Vec<u32>,
     by: Vec<Option<Lit>>,
-    /// The reads that are known to read from each write, initial writes included.
+    /// The reads known to read from each write, initial writes included.
     readers: Vec<Vec<u32>>,
     /// The reads that got a source, newest last.
     trail: Vec<u32>,
     literals: usize,
     levels: Vec<SolverLevel>,
-    /// Operations to look at.
+    /// Operations to process.
     agenda: Agenda,
     told: FxHashMap<Lit, Out>,
     latest: Vec<u32>,
     explanation: Vec<Lit>,
     /// The source of every read in the last model.
     model: Vec<Source>,
-    /// All that was found out, as clauses.
+    /// All propagations and conflicts, as clauses.
     pub(super) lemmas: Vec<Vec<Lit>>,
 }
 
 impl<'a> Saturated<'a> {
-    /// Starts with what is settled; gives nothing if that contradicts itself.
+    /// Starts from the determined sources. Returns nothing if they are contradictory.
     pub(super) fn new(
         registers: &'a Registers<'a>,
         memory: Memory,
@@ -168,12 +170,12 @@ impl<'a> Saturated<'a> {
         Some(theory)
     }
 
-    /// Puts a write last that is the only candidate; says whether that can be.
+    /// Makes the only candidate the last write of its key. Returns whether that is possible.
     pub(super) fn put_last(&mut self, write: u32) -> bool {
         self.set_last(write, None).is_ok() && self.look(&mut |_, _| ()).is_ok()
     }
 
-    /// Lists the candidates that are out by what is settled.
+    /// Lists the candidates that the determined sources rule out.
     pub(super) fn out_at_first(&mut self) -> Vec<Lit> {
         let mut out = Vec::new();
         for number in 0..self.reads.len() {
@@ -184,7 +186,7 @@ impl<'a> Saturated<'a> {
         out
     }
 
-    /// Returns the literal that says that a read reads from a write.
+    /// Returns the literal for a read and its source.
     pub(super) fn literal(&self, read: u32, write: u32) -> Option<Lit> {
         let open = self.reads.get(self.number[read as usize] as usize)?;
         open.candidates.iter().find(|&&(other, _)| other == write).map(|&(_, lit)| lit)
@@ -244,7 +246,7 @@ impl<'a> Saturated<'a> {
                     true => 0,
                     false => writes.partition_point(|&other| !order.before(write, other)),
                 };
-                // A read-modify-write does not overwrite what it reads itself, but the next one does.
+                // A read-modify-write does not overwrite its own source, but the next one does.
                 let overwriting = writes[first..].iter().find(|&&other| other != read);
                 if let Some(&overwriting) = overwriting {
                     self.insert(at, read, overwriting, Why::Overwritten(read))?;
@@ -268,7 +270,7 @@ impl<'a> Saturated<'a> {
         &self.layers[at].layer.segments
     }
 
-    /// Applies the rules until nothing changes; tells which candidates turn out to be out.
+    /// Applies the rules until nothing changes. Propagates the candidates that are ruled out.
     fn look(&mut self, tell: &mut impl FnMut(Lit, Out)) -> Result<(), Conflict> {
         while let Some((op, at)) = self.agenda.take() {
             if self.number[op as usize] != NONE && self.source[op as usize] == NONE {
@@ -310,7 +312,7 @@ impl<'a> Saturated<'a> {
         Ok(())
     }
 
-    /// Finds of each chain the last write of a key that is before an operation.
+    /// Finds the last write of a key in each chain that is before an operation.
     fn find_latest(&mut self, at: usize, key: KeyId, op: u32) {
         let Layer { order, segments, .. } = &self.layers[at].layer;
         self.latest.clear();
@@ -324,7 +326,7 @@ impl<'a> Saturated<'a> {
         }
     }
 
-    /// Tells which candidates of an open read are out by what a layer says.
+    /// Propagates the candidates of an open read that a layer rules out.
     fn find_out(&mut self, at: usize, read: u32, tell: &mut impl FnMut(Lit, Out)) {
         self.find_latest(at, self.registers.read_key(read), read);
         let history = self.registers.history;
@@ -333,7 +335,8 @@ impl<'a> Saturated<'a> {
         for &(write, lit) in &self.reads[self.number[read as usize] as usize].candidates {
             let out = |between| Out { at, edges, read, write, between };
             let is_initial = history.is_initial(OpId(write));
-            // A store buffer forwards: a read may come before its own session's earlier write.
+            // A store buffer forwards values: a read may come before its own session's earlier
+            // write.
             let is_forwarded = write < read && self.is_forwarded(read, write);
             if !is_initial && !is_forwarded && order.before(read, write) {
                 tell(!lit, out(None));
@@ -375,7 +378,7 @@ impl<'a> Saturated<'a> {
         }
     }
 
-    /// Lists the literals that a conflict rests on.
+    /// Lists the literals on which a conflict depends.
     fn explain_conflict(&mut self, Conflict { at }: Conflict) {
         let edges = self.layers[at].layer.order.edges();
         let last = edges.len() - 1;
@@ -425,7 +428,7 @@ impl<'a> Saturated<'a> {
                     continue;
                 }
                 self.told.insert(lit, out);
-                // Nobody asks why something holds that rests on no decision.
+                // The solver never asks for the reason of a literal that depends on no decision.
                 if self.levels.is_empty() {
                     self.explain_propagation(lit);
                 }
@@ -437,7 +440,7 @@ impl<'a> Saturated<'a> {
     }
 }
 
-/// Returns whether a clock that grew may know of another write of a key.
+/// Returns whether a clock that grew may contain another write of a key.
 fn may_gain(segments: &Segments, key: KeyId, growth: &Growth) -> bool {
     match segments.in_column(key, growth.column) {
         None => true,
@@ -496,7 +499,7 @@ impl Theory for Saturated<'_> {
     }
 }
 
-/// Unfolds edges into the literals that they rest on.
+/// Unfolds edges into the literals on which they depend.
 struct ChoiceReasons<'s, 'a> {
     theory: &'s Saturated<'a>,
     known: FxHashSet<(usize, u32)>,
@@ -539,7 +542,7 @@ impl ChoiceReasons<'_, '_> {
         }
     }
 
-    /// Adds the edges of a path over the first edges of a layer; there is one.
+    /// Adds the edges of a path over the first edges of a layer; such a path exists.
     fn path(&mut self, at: usize, first_edges: u32, from: u32, to: u32) {
         let order = &self.theory.layers[at].layer.order;
         for id in fewest_edges(order, first_edges, from, to) {

@@ -1,23 +1,24 @@
 //! The frontier search: a sequential order of a saturated history, position by position.
 //!
-//! After Biswas and Enea (OOPSLA 2019): a state is how far each chain has come, and a state that
-//! was left without success is not entered again, so that for k chains there are at most n^k
-//! states. What memory holds need not be part of a state: a write of x waits until all reads of the
-//! value in memory have run, so that what is overwritten is no longer needed.
+//! After Biswas and Enea (OOPSLA 2019): a state is the position in each chain. A state that was
+//! left without success is not entered again, so for k chains there are at most n^k states. The
+//! content of memory need not be part of a state: a write of x waits until all reads of the current
+//! value have run, so an overwritten value is no longer needed.
 //!
-//! The saturated order prunes: an operation waits for all that is before it. Reads run as soon as
-//! they can, which never hurts, and so do writes that are before all others of their key that have
-//! not run. To run any other write is to decide that it comes before those; that is assumed and
-//! saturated, and if it closes a cycle the write cannot run now. Decisions that would fail much later fail at once, and a history that a memory really
-//! produced is mostly ordered without going back. What is taken back is undone from a trail, nothing
-//! is copied.
+//! The saturated order prunes the search: an operation waits for all operations before it. Reads
+//! run as soon as they can, which is never worse, and so do writes that precede all other remaining
+//! writes of their key. Running any other write is a decision that it comes before the others. This
+//! is assumed and saturated; if it closes a cycle, the write cannot run now. Decisions that would
+//! fail much later therefore fail at once, and a history that a memory really produced is usually
+//! ordered without backtracking. Backtracking undoes a trail and copies nothing.
 //!
 //! # Store buffers
-//! For TSO and PSO the chains are those of `ppo`, and a write runs when it reaches memory. A read of its
-//! own session's write may run before that write. The rules of `poloc` take part by saturation; they
-//! never make the way in which a state was reached matter: what is left of a variable can only
-//! come to a read that has run through a write of its session that has not, which the read then took
-//! its value from, and all that leaves such reads is on what has not run either.
+//! For TSO and PSO the chains are those of `ppo`, and a write runs when it reaches memory. A read
+//! of its own session's write may run before that write. The rules of `poloc` take part by
+//! saturation. They never make the result depend on the path to a state: the remaining operations
+//! of a variable can reach a read that has run only through a write of its session that has not
+//! run. The read then took its value from that write, and every edge that leaves such reads leads
+//! to operations that have not run either.
 
 use consistory_history::OpId;
 use consistory_verdict::{Budget, Stopped};
@@ -29,10 +30,10 @@ use crate::store_order::completion::{Complete, Completed};
 use crate::store_order::layers::Layer;
 use crate::store_order::saturation::{Point, Saturation};
 
-/// About how many bytes a state takes besides the positions.
+/// Estimated bytes per state, besides the positions.
 const STATE_OVERHEAD: usize = 32;
 
-/// The engine of this module; what it refutes is written down by cases.
+/// The engine of this module. Its refutations are written as trees of cases.
 pub(crate) struct Frontier;
 
 impl Complete for Frontier {
@@ -60,7 +61,7 @@ pub(crate) enum Found {
 
 /// Searches for a sequential order of a saturated history.
 ///
-/// The saturation is given back as it was, unless the search was stopped.
+/// Restores the saturation, unless the search was stopped.
 pub(crate) fn search(
     registers: &Registers<'_>,
     saturation: &mut Saturation<'_>,
@@ -72,20 +73,20 @@ pub(crate) fn search(
 struct FrontierSearch<'s, 'a> {
     registers: &'s Registers<'s>,
     saturation: &'s mut Saturation<'a>,
-    /// How much of the history is before each operation: a guess at when it ran.
+    /// Number of operations before each operation: an estimate of when it ran.
     weight: Vec<u64>,
     heads: Vec<u32>,
-    /// The write in memory, for each key; initial writes are after the operations.
+    /// Write in memory for each key; ids of initial writes follow those of the operations.
     memory: Vec<u32>,
-    /// How many reads of each write have not run.
+    /// Number of reads of each write that have not run.
     unread: Vec<u32>,
     ran: Vec<u32>,
-    /// What the writes that ran replaced, in the order of `ran`.
+    /// The writes replaced by the writes that ran, in the order of `ran`.
     replaced: Vec<u32>,
     failed: FxHashSet<Box<[u32]>>,
 }
 
-/// A choice between writes: how far the run had come, and the chains that are left to try.
+/// A choice between writes: the length of the run at that point, and the chains still to be tried.
 struct FrontierChoice {
     ran: usize,
     mark: Point,
@@ -161,7 +162,8 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
         }
     }
 
-    /// Puts a write before all writes of its key that have not run; says whether that can be.
+    /// Puts a write before all writes of its key that have not run. Returns whether that is
+    /// possible.
     fn decide(&mut self, write: u32, budget: &Budget) -> Result<bool, Stopped> {
         let key = self.registers.written_key(write).expect("only writes are chosen");
         for number in self.saturation.layer().segments.numbers(key) {
@@ -184,7 +186,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
         segments.writes(segment).get(first).copied()
     }
 
-    /// Runs everything that takes no decision, as far as it goes.
+    /// Runs all operations that need no decision.
     fn run_what_is_free(&mut self) {
         loop {
             let mut moved = false;
@@ -203,7 +205,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
         }
     }
 
-    /// Returns whether an operation does not write, or precedes every write of its key still to run.
+    /// Returns whether an operation does not write, or precedes every remaining write of its key.
     fn is_free(&self, op: u32) -> bool {
         let Some(key) = self.registers.written_key(op) else { return true };
         let Layer { order, segments, .. } = self.saturation.layer();
@@ -229,7 +231,8 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
         }
         let source = self.registers.source[op as usize].get().map(|source| source.0);
         match self.registers.written_key(op) {
-            // What it reads is in memory, since a write waits for the reads of what it replaces.
+            // The source is in memory, since a write waits for the reads of the value that it
+            // replaces.
             None => true,
             Some(key) => {
                 let here = self.memory[key.index()];
@@ -250,7 +253,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
         }
     }
 
-    /// Takes back what ran after a point.
+    /// Undoes the run after a point.
     fn undo(&mut self, ran: usize) {
         while self.ran.len() > ran {
             let op = self.ran.pop().expect("it is longer");
@@ -275,8 +278,8 @@ mod tests {
     use crate::store_order::layers::{Memory, layers};
     use crate::store_order::saturation::Readers;
 
-    /// Compares what the search finds with what cases find, if anything is left to be found; says
-    /// whether there is an order.
+    /// Compares the result of the search with a case split, if anything is open. Returns whether
+    /// there is an order.
     fn finds(history: &History, memory: Memory) -> Option<bool> {
         let budget = Budget::unlimited();
         let source = candidates(history, &Budget::unlimited()).unwrap().source;

@@ -1,16 +1,18 @@
-//! A sequential order on the spur of the moment: before anything is saturated, run the sessions.
+//! A greedy run of the sessions, tried before saturation.
 //!
-//! A history of few sessions that a memory really produced can often just be run again. Reads run as
-//! soon as memory has what they read, and so do read-modify-writes, whose source nobody else may
-//! overwrite. A write runs when all reads of what it replaces have run; it runs at once if all its
-//! reads can run right after it, since its variable is then as free as before, and whatever order
-//! the rest has, it still has. Where several others could run, one that a session waits for is taken,
-//! else one of the session that is least far; when nothing can run, the last choice is taken back.
+//! A history of few sessions that a memory really produced can often simply be run again. Reads run
+//! as soon as memory holds their source, and so do read-modify-writes, whose source no other write
+//! may overwrite. A write runs when all reads of the value that it replaces have run. It runs at
+//! once if all its reads can run directly after it: its variable is then as free as before, so
+//! every order of the rest remains possible. Among several other writes, one that a session waits
+//! for is preferred, then one of the session that has advanced least. If nothing can run, the last
+//! choice is undone.
 //!
-//! Mistakes show late where there are many sessions, so it is for four at most, and it gives up once
-//! it has taken back as many operations as there are, with two sessions half as many, with four a
-//! sixth: there a history that has no order is refuted almost as fast. It costs about as much as
-//! reading the history, much less than saturation, and it never says that there is no order.
+//! With many sessions mistakes are noticed late, so this is used for at most four. It gives up
+//! after undoing as many operations as there are (half as many for two sessions, a sixth for four),
+//! since inconsistent histories with so few sessions are refuted almost as fast. It costs about as
+//! much as reading the history, much less than saturation, and never reports that there is no
+//! order.
 
 use std::cmp::Reverse;
 
@@ -18,10 +20,10 @@ use consistory_history::OpId;
 
 use crate::registers::Registers;
 
-/// How many sessions a history may have to be run on the spur of the moment.
+/// Largest number of sessions for a greedy run.
 const MAX_SESSIONS: usize = 4;
 
-/// Looks for an order of all operations in which each read takes the last write before it.
+/// Searches for an order of all operations in which each read returns the last write before it.
 pub(crate) fn sequential_order(registers: &Registers<'_>) -> Option<Vec<u32>> {
     match registers.history.session_count() <= MAX_SESSIONS {
         true => GreedyRun::new(registers).run(),
@@ -31,20 +33,21 @@ pub(crate) fn sequential_order(registers: &Registers<'_>) -> Option<Vec<u32>> {
 
 struct GreedyRun<'r> {
     registers: &'r Registers<'r>,
-    /// Where each session starts, its next operation, and where it ends.
+    /// Start, next operation and end of each session.
     starts: Vec<u32>,
     heads: Vec<u32>,
     ends: Vec<u32>,
-    /// The write in memory, for each key; initial writes are after the operations.
+    /// Write in memory for each key; ids of initial writes follow those of the operations.
     memory: Vec<u32>,
-    /// How many reads of each write have not run.
+    /// Number of reads of each write that have not run.
     unread: Vec<u32>,
     ran: Vec<u32>,
-    /// What the writes that ran replaced, in the order of `ran`.
+    /// The writes replaced by the writes that ran, in the order of `ran`.
     replaced: Vec<u32>,
 }
 
-/// A choice between writes: how far the run had come, and where the sessions that are left start.
+/// A choice between writes: the length of the run at that point, and where its remaining sessions
+/// start.
 struct GreedyChoice {
     ran: usize,
     start: usize,
@@ -78,7 +81,7 @@ impl<'r> GreedyRun<'r> {
             _ => all / 6,
         };
         let mut choices: Vec<GreedyChoice> = Vec::new();
-        // The sessions that each choice has left, the next one last.
+        // Remaining sessions of each choice, the next one last.
         let mut left: Vec<u32> = Vec::new();
         loop {
             self.run_what_is_free();
@@ -108,7 +111,7 @@ impl<'r> GreedyRun<'r> {
         }
     }
 
-    /// Runs everything that takes no decision, as far as it goes.
+    /// Runs all operations that need no decision.
     fn run_what_is_free(&mut self) {
         loop {
             let mut moved = false;
@@ -125,7 +128,7 @@ impl<'r> GreedyRun<'r> {
         }
     }
 
-    /// Returns whether an operation can run and need not wait for a decision.
+    /// Returns whether an operation can run without a decision.
     fn is_free(&self, op: u32) -> bool {
         let written = self.registers.written_key(op);
         match self.registers.source[op as usize].get() {
@@ -152,7 +155,7 @@ impl<'r> GreedyRun<'r> {
             })
     }
 
-    /// Counts the sessions that cannot go on without a write.
+    /// Counts the sessions that need a given write to continue.
     fn awaiting(&self, write: u32) -> u32 {
         let waits = |(&head, &end): (&u32, &u32)| {
             head < end
@@ -173,7 +176,7 @@ impl<'r> GreedyRun<'r> {
         }
     }
 
-    /// Takes back what ran after a point.
+    /// Undoes the run after a point.
     fn undo(&mut self, ran: usize) {
         while self.ran.len() > ran {
             let op = self.ran.pop().expect("it is longer");

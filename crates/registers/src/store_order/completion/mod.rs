@@ -1,9 +1,10 @@
 //! Completion: from the order that saturation forces to an answer.
 //!
-//! SC, TSO and PSO ask for some store order; deciding whether there is one is NP-complete (Gibbons and
-//! Korach 1997). Saturation leaves little open mostly, and the engines here start from it:
-//! [`crate::store_order::completion::frontier`], [`crate::store_order::completion::split`], [`crate::store_order::completion::sat`], and [`crate::store_order::completion::portfolio`], which runs them
-//! side by side, all behind one trait.
+//! SC, TSO and PSO ask for the existence of a store order, which is NP-complete (Gibbons and Korach
+//! 1997). Saturation usually leaves little open, and the engines start from it:
+//! [`crate::store_order::completion::frontier`], [`crate::store_order::completion::split`],
+//! [`crate::store_order::completion::sat`], and [`crate::store_order::completion::portfolio`],
+//! which runs the others in parallel. They share one trait.
 
 pub(crate) mod frontier;
 pub(crate) mod greedy;
@@ -21,21 +22,21 @@ use crate::store_order::completion::sat::Sat;
 use crate::store_order::completion::split::{Refutation, Split};
 use crate::store_order::saturation::Saturation;
 
-/// How what saturation leaves open is completed.
+/// The engine that completes a saturated order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Engine {
-    /// All of them side by side, as far as there are threads; the first answer counts.
+    /// All engines in parallel, as far as there are threads; the first answer counts.
     #[default]
     Auto,
-    /// Cases: two writes that are not ordered come in one order or in the other.
+    /// Case split: two unordered writes come in one order or in the other.
     Split,
-    /// The frontier search: positions of the sessions as states.
+    /// Frontier search: a state is a position in each session.
     Frontier,
-    /// A SAT solver that learns from contradictions; cases only to write down a refutation.
+    /// A SAT solver that learns from contradictions; its refutations are written as cases.
     Sat,
 }
 
-/// What a completion came to.
+/// Result of a completion.
 pub(crate) enum Completed {
     /// An order of all operations, in which the writes of each key are in store order.
     Order(Vec<u32>),
@@ -45,12 +46,12 @@ pub(crate) enum Completed {
 
 /// A way to complete a saturated history.
 pub(crate) trait Complete {
-    /// Looks for a sequential order before anything is saturated, if it does such a thing.
+    /// Searches for a sequential order before saturation, if the engine supports this.
     fn guess(&self, _registers: &Registers<'_>) -> Option<Vec<u32>> {
         None
     }
 
-    /// Completes it, or stops when the budget runs out; leaves the saturation as it may be.
+    /// Completes the order, or stops when the budget runs out. May change the saturation.
     fn complete(
         &self,
         registers: &Registers<'_>,
@@ -60,7 +61,7 @@ pub(crate) trait Complete {
 }
 
 impl Engine {
-    /// Returns the engine; a portfolio may use so many threads.
+    /// Returns the engine. A portfolio uses at most so many threads.
     pub(crate) fn on(self, threads: usize) -> Box<dyn Complete> {
         match self {
             Engine::Auto => Box::new(Portfolio { threads }),

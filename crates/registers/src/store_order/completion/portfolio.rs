@@ -1,18 +1,18 @@
-//! The portfolio: all engines side by side, and the first answer counts.
+//! The portfolio: all engines in parallel; the first answer counts.
 //!
-//! Which engine is fastest is not to be seen from a history: the frontier search bounds its states
-//! where there are few sessions, the SAT engine learns where there are many, cases refute soon what
-//! few cases refute. Most histories are easy though. For SC an order is looked for before anything is
-//! saturated ([`crate::store_order::completion::greedy`]), which costs little and often suffices where there are few sessions.
-//! From the saturated order a schedule is made ([`crate::store_order::completion::schedule`]), which does for most of what a
-//! memory really produced.
+//! A history does not show which engine will be fastest: the frontier search has few states for few
+//! sessions, the SAT engine learns from many sessions, and cases refute quickly if few are needed.
+//! Most histories are easy, however. For SC, a greedy run is tried before saturation
+//! ([`crate::store_order::completion::greedy`]); it is cheap and often succeeds for few sessions.
+//! From the saturated order a schedule is built ([`crate::store_order::completion::schedule`]),
+//! which succeeds on most histories that a memory really produced.
 //!
-//! For the rest the SAT engine starts alone, since what threads cost would show, and the others join
-//! it, each on a copy of the saturated order and a thread of its own, once it has come to a number of
-//! dead ends. As soon as one answers, the others are told to stop.
+//! For the rest, the SAT engine starts alone, since starting threads has a cost. After a number of
+//! dead ends the other engines join it, each on a thread of its own with a copy of the saturated
+//! order. When one answers, the others are stopped.
 //!
-//! With one thread the SAT engine goes on alone, with two the frontier search joins it, with more
-//! cases do.
+//! With one thread the SAT engine continues alone; with two the frontier search joins it, with more
+//! the case split does too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,10 +30,10 @@ use crate::store_order::completion::split::Split;
 use crate::store_order::completion::{Complete, Completed};
 use crate::store_order::saturation::Saturation;
 
-/// How many dead ends the SAT engine meets before the others join it.
+/// Number of dead ends of the SAT engine after which the others join it.
 const SAT_ALONE_DEAD_ENDS: usize = 32;
 
-/// All engines, on so many threads at most.
+/// All engines, on at most so many threads.
 pub(crate) struct Portfolio {
     pub(crate) threads: usize,
 }
@@ -68,13 +68,13 @@ impl Complete for Portfolio {
             let (sender, receiver) = channel();
             for (engine, mut saturation) in others {
                 let (sender, stop) = (sender.clone(), Arc::clone(&stop));
-                // Without a thread for it, an engine is left out.
+                // An engine without a thread is left out.
                 let _ = consistory_work::spawn_scoped(scope, move || {
                     let answer = engine.complete(registers, &mut saturation, budget);
                     if answer.is_ok() {
                         stop.store(true, Ordering::Relaxed);
                     }
-                    // The receiver is gone if another answer was first.
+                    // The receiver is gone if another answer came first.
                     let _ = sender.send(answer);
                 });
             }
@@ -84,7 +84,7 @@ impl Complete for Portfolio {
                 stop.store(true, Ordering::Relaxed);
                 return own;
             }
-            // Another answered, or none could, or this one ran out of something.
+            // Another engine answered, or none could, or this one ran out of budget.
             receiver.iter().find(Result::is_ok).unwrap_or(own)
         })
     }

@@ -1,15 +1,15 @@
-//! The SAT engine: a solver chooses the orders of writes, saturation says what is wrong with them.
+//! The SAT engine: a solver chooses the orders of writes, and saturation refutes wrong choices.
 //!
 //! A propositional variable stands for an unordered pair of writes of a key: which of the two comes
-//! first. The clauses come lazily. The engine goes through the writes, earliest first, puts each
-//! before or after those that it is not ordered with, as the solver's last model says, and
-//! saturates after each; that decides most other pairs by the way. A contradiction rests on a
-//! few of the pairs that were put in ([`crate::store_order::reasons`]), and that they cannot all hold is a clause.
-//! Then the other order of the pair is tried. If that fails too, CaDiCaL (Biere et al.) is asked for
-//! a model of all clauses so far, and the engine goes back to the first decision that the model
-//! does not share. This is the loop of lazy SMT (Nieuwenhuis, Oliveras and Tinelli 2006), with
-//! saturation for a theory. A pair that no clause mentions needs no variable: what a memory really
-//! produced is mostly ordered without asking the solver anything.
+//! first. Clauses are added lazily. The engine processes the writes, earliest first, and puts each
+//! before or after the writes that it is not ordered with, as the solver's last model says. It
+//! saturates after each step, which decides most other pairs. A contradiction depends on a few of
+//! the pairs that were added ([`crate::store_order::reasons`]); a clause states that they cannot
+//! all hold. Then the reversed pair is tried. If it fails too, CaDiCaL (Biere et al.) searches for
+//! a model of all clauses so far, and the engine goes back to the first decision that differs from
+//! the model. This is the loop of lazy SMT (Nieuwenhuis, Oliveras and Tinelli 2006) with saturation
+//! as the theory. A pair that no clause mentions needs no variable: a history that a memory really
+//! produced is usually ordered without a call of the solver.
 //!
 //! ```text
 //!   decisions   a<b  c<d  f<e ──▶ g<h contradicts, by c<d   learn: not both c<d and g<h
@@ -19,13 +19,13 @@
 //! ```
 //!
 //! Every dead end adds a clause that its decisions falsify, and there are finitely many clauses, so
-//! the loop ends: with all writes ordered, or with clauses that have no model. A core of these is
-//! then replayed as cases ([`crate::store_order::completion::split`]), the pair to split on chosen to close clauses of the
-//! core soonest; what the solver learnt is where to look, and the certificate does not depend on
-//! the solver.
+//! the loop terminates: with all writes ordered, or with unsatisfiable clauses. A core of these is
+//! then replayed as cases ([`crate::store_order::completion::split`]); the pair to split on is
+//! chosen to falsify clauses of the core soonest. The solver only guides the case split, so the
+//! certificate does not depend on it.
 //!
-//! Each clause costs what its saturation costs. The loop may be exponential, and so may the tree of
-//! cases. It stops without an answer when the budget runs out.
+//! Each clause costs one saturation. The loop and the tree of cases can be exponential. The engine
+//! stops without an answer when the budget runs out.
 
 use cadical::{Callbacks, Solver};
 use consistory_history::OpId;
@@ -40,10 +40,10 @@ use crate::store_order::layers::Layer;
 use crate::store_order::reasons::assumptions;
 use crate::store_order::saturation::{Point, Saturation};
 
-/// About how many bytes the solver takes for a literal of a clause.
+/// Estimated bytes that the solver needs per literal of a clause.
 const BYTES_PER_LITERAL: u64 = 64;
 
-/// How often a core is made smaller at most.
+/// Largest number of times that a core is reduced.
 const CORE_ROUNDS: usize = 4;
 
 /// The engine of this module.
@@ -60,14 +60,14 @@ impl Complete for Sat {
     }
 }
 
-/// A search, which can be stopped and go on.
+/// A search that can be interrupted and continued.
 pub(crate) struct SatSearch<'s, 'a> {
     registers: &'s Registers<'s>,
     saturation: &'s mut Saturation<'a>,
     start: Point,
-    /// The writes, those with less of the history before them first.
+    /// The writes, those with fewer operations before them first.
     writes: Vec<u32>,
-    /// How many of them are ordered with all others of their keys.
+    /// Number of writes that are ordered with all others of their keys.
     done: usize,
     decisions: Vec<Decision>,
     clauses: Clauses,
@@ -77,7 +77,7 @@ pub(crate) struct SatSearch<'s, 'a> {
 struct Decision {
     /// The writes, the earlier first.
     pair: [u32; 2],
-    /// Where the search was before.
+    /// State of the saturation before the decision.
     before: Point,
     done: usize,
 }
@@ -96,13 +96,13 @@ impl<'s, 'a> SatSearch<'s, 'a> {
         SatSearch { registers, saturation, start, writes, done: 0, decisions, clauses }
     }
 
-    /// Searches to the end.
+    /// Searches until there is an answer.
     pub(crate) fn complete(&mut self, budget: &Budget) -> Result<Completed, Stopped> {
         let completed = self.run(usize::MAX, budget)?;
         Ok(completed.expect("there are not so many dead ends"))
     }
 
-    /// Searches until it comes to so many dead ends more.
+    /// Searches until it has met so many more dead ends.
     pub(crate) fn run(
         &mut self,
         dead_ends: usize,
@@ -134,7 +134,7 @@ impl<'s, 'a> SatSearch<'s, 'a> {
         saturation
     }
 
-    /// Writes down by cases what the clauses say, which have no model.
+    /// Writes the refutation of unsatisfiable clauses as cases.
     fn refute(&mut self, budget: &Budget) -> Result<Completed, Stopped> {
         self.saturation.undo(self.start);
         let core = self.clauses.core(budget)?;
@@ -143,7 +143,7 @@ impl<'s, 'a> SatSearch<'s, 'a> {
         })
     }
 
-    /// Orders writes until all are ordered or two of them cannot be.
+    /// Orders writes until all are ordered or neither order of two writes is possible.
     fn extend(&mut self, budget: &Budget) -> Result<Result<(), DeadEnd>, Stopped> {
         while let Some(&write) = self.writes.get(self.done) {
             let Some(other) = self.unordered_with(write) else {
@@ -159,7 +159,7 @@ impl<'s, 'a> SatSearch<'s, 'a> {
         Ok(Ok(()))
     }
 
-    /// Puts a write before another; if that cannot be, learns why and takes it back.
+    /// Puts a write before another. If that is impossible, learns a clause and undoes the step.
     fn decide(&mut self, pair: [u32; 2], budget: &Budget) -> Result<bool, Stopped> {
         budget.check()?;
         let before = self.saturation.mark();
@@ -198,21 +198,21 @@ struct DeadEnd;
 /// Pairs of writes that cannot all be in these orders.
 type Clause = Vec<[u32; 2]>;
 
-/// What was learnt, and the solver's last model of it.
+/// The learned clauses, and the solver's last model of them.
 #[derive(Default)]
 struct Clauses {
     list: Vec<Clause>,
     literals: u64,
-    /// The variable of each pair, by the order in which it was first put in, which is the one that
-    /// the solver tries first.
+    /// The variable of each pair, in the order in which the pair was first added, which is the
+    /// order that the solver tries first.
     variables: FxHashMap<[u32; 2], i32>,
     solver: Option<Solver<Stop>>,
-    /// The value of each variable, the first being number 1.
+    /// Value of each variable; the first variable has number 1.
     model: Vec<Option<bool>>,
 }
 
 impl Clauses {
-    /// Adds that some pairs are not all in these orders.
+    /// Adds the clause that some pairs are not all in these orders.
     fn forbid(&mut self, clause: Clause, budget: &Budget) -> Result<(), Stopped> {
         self.literals += clause.len() as u64;
         budget.reserve(self.literals * BYTES_PER_LITERAL)?;
@@ -222,14 +222,14 @@ impl Clauses {
         Ok(())
     }
 
-    /// Returns the literal that says that the first write comes before the second.
+    /// Returns the literal for the first write before the second.
     fn literal(&self, [first, second]: [u32; 2]) -> Option<i32> {
         let variables = &self.variables;
         let reversed = || variables.get(&[second, first]).map(|&variable| -variable);
         variables.get(&[first, second]).copied().or_else(reversed)
     }
 
-    /// Returns the same, and makes a variable if there is none.
+    /// Returns the literal for the first write before the second; creates its variable if needed.
     fn variable(&mut self, pair: [u32; 2]) -> i32 {
         if let Some(literal) = self.literal(pair) {
             return literal;
@@ -240,14 +240,14 @@ impl Clauses {
         variable
     }
 
-    /// Returns whether the last model has the first write before the second, if it knows.
+    /// Returns whether the last model has the first write before the second, if it has the pair.
     fn value(&self, pair: [u32; 2]) -> Option<bool> {
         let literal = self.literal(pair)?;
         let value = self.model[literal.unsigned_abs() as usize - 1]?;
         Some(value == (literal > 0))
     }
 
-    /// Asks for a model; says whether there is one.
+    /// Searches for a model. Returns whether there is one.
     fn solve(&mut self, budget: &Budget) -> Result<bool, Stopped> {
         let solver = self.solver.get_or_insert_default();
         solver.set_callbacks(Some(Stop(budget.clone())));
@@ -260,7 +260,7 @@ impl Clauses {
         Ok(satisfiable)
     }
 
-    /// Returns clauses that have no model, as few as can be found soon.
+    /// Returns unsatisfiable clauses, as few as can be found quickly.
     fn core(&self, budget: &Budget) -> Result<Vec<Clause>, Stopped> {
         let literals: Vec<Vec<i32>> = self
             .list
@@ -269,7 +269,7 @@ impl Clauses {
             .collect();
         let mut core: Vec<usize> = (0..self.list.len()).collect();
         for _ in 0..CORE_ROUNDS {
-            // A clause holds if its selector does; a solver says which of them it used.
+            // Each clause has a selector; the solver reports which selectors it used.
             let selector = |&clause: &usize| (self.model.len() + 1 + clause) as i32;
             let mut solver = Solver::new();
             solver.set_callbacks(Some(Stop(budget.clone())));
@@ -277,7 +277,7 @@ impl Clauses {
                 let negated = literals[*clause].iter().map(|literal| -literal);
                 solver.add_clause(negated.chain([-selector(clause)]));
             }
-            // The newest first: they say most.
+            // Newest clauses first: they are the strongest.
             if decided(solver.solve_with(core.iter().rev().map(selector)), budget)? {
                 break;
             }
@@ -308,7 +308,7 @@ pub(crate) fn decided(answer: Option<bool>, budget: &Budget) -> Result<bool, Sto
     }
 }
 
-/// Chooses a pair that is not ordered from the clauses that are nearest to being violated.
+/// Chooses an unordered pair from the clauses that are closest to being falsified.
 fn open_pair(clauses: &[Clause], order: &ChainOrder) -> Option<[u32; 2]> {
     let mut scores: FxHashMap<[u32; 2], f64> = FxHashMap::default();
     let mut best: Option<(f64, [u32; 2])> = None;
@@ -317,7 +317,7 @@ fn open_pair(clauses: &[Clause], order: &ChainOrder) -> Option<[u32; 2]> {
             continue;
         }
         let open = || clause.iter().filter(|[first, second]| !order.before(*first, *second));
-        // As Jeroslow and Wang (1990) weigh them: half as much for each pair more.
+        // Weights after Jeroslow and Wang (1990): each further pair halves the weight.
         let weight = 0.5f64.powi(open().count() as i32);
         for &[first, second] in open() {
             let pair = [first.min(second), first.max(second)];

@@ -1,10 +1,11 @@
-//! A schedule: run the operations along the forced order, guess what it leaves open, repair.
+//! A schedule: run the operations along the forced order, guess the rest, and repair wrong guesses.
 //!
-//! After saturation a history that a memory really produced can mostly be run without deciding pair
-//! by pair which of two writes comes first. Operations run as soon as all that is before them in the
-//! forced order has run; a write also waits until its variable is free, that is, until all reads of
-//! what it replaces have run. Reads run at once, which never hurts, and so do writes that nobody
-//! reads. Of the other writes the one with the least of the history before it runs first.
+//! After saturation, a history that a memory really produced can usually be run without deciding,
+//! pair by pair, which of two writes comes first. An operation runs as soon as all operations
+//! before it in the forced order have run. A write also waits until its variable is free: until all
+//! reads of the value that it replaces have run. Reads run at once, which is never worse, and so do
+//! writes that are never read. Among the other writes, the one with the fewest operations before it
+//! runs first.
 //!
 //! ```text
 //!   t0   w(x,1) ................. r(x,1)    x is held by w(x,1) until r(x,1) has run
@@ -12,24 +13,24 @@
 //!                                         then w(x,2) must have been first
 //! ```
 //!
-//! When nothing can run, some operations wait for each other in a circle. A wait that the forced
-//! order does not explain is for a variable held by a write that ran too early, so the newest such
-//! write is put after the one that waits for it, that is saturated, and what ran since is taken
-//! back. What has run is then as the order wants it again, and the run goes on. Decisions are thus
-//! as many as wrong guesses.
+//! If nothing can run, some operations wait for each other in a circle. A wait that the forced
+//! order does not explain is for a variable held by a write that ran too early. The newest such
+//! write is put after the write that waits for it, the order is saturated, and the run is undone to
+//! that point. The remaining run then agrees with the order again and continues. So the number of
+//! decisions is the number of wrong guesses.
 //!
-//! An operation costs its clock's width once each time it runs. The run gives up when it has taken
-//! back a few times as many operations as there are, and some more for each that it got to, or when no
-//! repair of a circle is possible; it never says that there is no order.
+//! Each run of an operation costs the width of its clock. The run gives up when it has undone a
+//! multiple of the number of operations, with an allowance for progress, or when a circle cannot be
+//! repaired. It never reports that there is no order.
 //!
-//! Where values repeat, some reads have several writes to take theirs from, and the forced order
-//! does not know of them: these take what the run offers ([`open`]).
+//! If values repeat, some reads have several candidates and are not part of the forced order: they
+//! take the value that the run offers ([`open`]).
 //!
 //! # Store buffers
 //! For TSO and PSO the chains are those of `ppo`, and a write runs when it reaches memory. A read of
-//! its own session's write may run before that write, as out of a buffer. A read of anything else
-//! finds its session's last write of the variable in memory or replaced: `poloc` puts that write before
-//! what is read, which saturation knows, and which is before the read.
+//! its own session's write may run before that write, as if from a buffer. A read of any other
+//! write finds its session's last write of the variable in memory or replaced: `poloc` puts that
+//! write before the source, which saturation knows, and the source is before the read.
 
 mod open;
 
@@ -43,22 +44,22 @@ use crate::registers::Registers;
 use crate::store_order::saturation::{Point, Saturation};
 use open::Open;
 
-/// How many times the number of operations may be taken back.
+/// Largest number of undone operations, as a multiple of the operations.
 const MAX_TAKEN_BACK_FACTOR: usize = 4;
 
-/// The same where reads are open, and more is guessed.
+/// The same for histories with open reads, where more is guessed.
 const MAX_TAKEN_BACK_FACTOR_OPEN: usize = 20;
 
-/// How many more operations may be taken back for each that is got to.
+/// Further undone operations allowed for each operation of progress.
 const TAKEN_BACK_FOR_MORE: usize = 16;
 
 /// Not yet.
 const NEVER: u32 = u32::MAX;
 
-/// Looks for an order of all operations in which each read takes the last write before it, or what
-/// its own session has buffered; reads whose source is not settled do not matter.
+/// Searches for an order of all operations in which each read returns the last write before it, or
+/// the last one its own session has buffered. Reads without a known source are ignored.
 ///
-/// The saturation is given back as it was, unless the budget ran out.
+/// Restores the saturation, unless the budget ran out.
 pub(crate) fn schedule(
     registers: &Registers<'_>,
     saturation: &mut Saturation<'_>,
@@ -75,9 +76,9 @@ pub(crate) struct Scheduled {
     pub(crate) source: Vec<Source>,
 }
 
-/// Looks for such an order in which also reads whose source is not settled find their values.
+/// Searches for such an order in which reads without a known source find their values too.
 ///
-/// The saturation is given back as it was, unless the budget ran out.
+/// Restores the saturation, unless the budget ran out.
 pub(crate) fn schedule_all(
     registers: &Registers<'_>,
     saturation: &mut Saturation<'_>,
@@ -104,45 +105,45 @@ fn run(
 struct ScheduleRun<'s, 'a> {
     registers: &'s Registers<'s>,
     saturation: &'s mut Saturation<'a>,
-    /// How much of each chain has run.
+    /// Number of operations of each chain that have run.
     heads: Vec<u32>,
-    /// How much of the clock of each chain's next operation is known to have run.
+    /// Part of the clock of each chain's next operation that is known to have run.
     checked: Vec<u32>,
-    /// The write in memory, for each key; initial writes are after the operations.
+    /// Write in memory for each key; ids of initial writes follow those of the operations.
     memory: Vec<u32>,
-    /// How many reads of each write have not run.
+    /// Number of reads of each write that have not run.
     unread: Vec<u32>,
     ran: Vec<u32>,
-    /// The saturation before anything was repaired.
+    /// State of the saturation before the first repair.
     start: Point,
-    /// Where each operation is in `ran`.
+    /// Index of each operation in `ran`.
     when: Vec<u32>,
-    /// What the writes that ran replaced, in the order of `ran`.
+    /// The writes replaced by the writes that ran, in the order of `ran`.
     replaced: Vec<u32>,
-    /// The chains to look at.
+    /// The chains to process.
     awake: Vec<u32>,
-    /// The chains before a write that may run, least weight first.
+    /// The chains at a write that may run, lowest weight first.
     choices: BinaryHeap<Reverse<(u64, u32)>>,
-    /// For each chain those that wait until so much of it has run.
+    /// For each chain, the chains that wait for a position in it.
     behind: Vec<Vec<(u32, u32)>>,
-    /// For each key the chains that wait until it is free.
+    /// For each key, the chains that wait until it is free.
     queues: Vec<Vec<u32>>,
     open: Open,
 }
 
-/// What an operation waits for.
+/// Condition that an operation waits for.
 enum Wait {
-    /// That so much of a chain has run.
+    /// A position in a chain has been reached.
     Order { chain: u32, count: u32 },
-    /// That a variable is free.
+    /// A variable is free.
     Key(usize),
-    /// That a variable has the value of a read whose source is open.
+    /// A variable has the value of a read with an open source.
     Value(usize),
 }
 
-/// That a write came before another of its variable, which now waits for it.
+/// A guess: a write came before another of its variable, which now waits for it.
 struct Guess {
-    /// When it ran.
+    /// Index in the run.
     ran: u32,
     holding: u32,
     waiting: u32,
@@ -180,7 +181,7 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         }
     }
 
-    /// Runs; says whether everything ran.
+    /// Runs the operations. Returns whether all have run.
     fn run(&mut self, budget: &Budget) -> Result<bool, Stopped> {
         let all = self.registers.history.len();
         let times =
@@ -219,7 +220,8 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         }
     }
 
-    /// Runs what can run of a chain without a choice, and finds out what the next one waits for.
+    /// Runs the operations of a chain that need no choice, and determines what the next one waits
+    /// for.
     fn advance(&mut self, chain: u32) {
         while let Some(op) = self.head(chain) {
             if let Some(wait) = self.wait(chain, op) {
@@ -234,7 +236,7 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         }
     }
 
-    /// Lets a chain wait.
+    /// Registers a waiting chain.
     fn queue(&mut self, chain: u32, wait: Wait) {
         match wait {
             Wait::Order { chain: other, count } => self.behind[other as usize].push((count, chain)),
@@ -243,8 +245,8 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         }
     }
 
-    /// Returns whether it matters when an operation runs, once it can: others want what it writes, or
-    /// what is there.
+    /// Returns whether the moment at which an operation runs matters: other operations need the
+    /// value that it writes or replaces.
     fn is_choice(&self, op: u32) -> bool {
         self.registers.written_key(op).is_some_and(|key| {
             self.source(op).is_none()
@@ -252,8 +254,8 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         })
     }
 
-    /// Returns the chain before the write to run next: the one that the open reads prefer, then the one
-    /// with the least before it.
+    /// Returns the chain whose write runs next: the one that the open reads prefer, then the one
+    /// with the fewest operations before it.
     fn choose(&mut self) -> Option<u32> {
         if self.open.is_empty() {
             return self.choices.pop().map(|Reverse((_, chain))| chain);
@@ -296,7 +298,7 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         self.blocked(op)
     }
 
-    /// Returns what an operation waits for that is not in the order.
+    /// Returns the condition outside the order that an operation waits for.
     fn blocked(&self, op: u32) -> Option<Wait> {
         self.missed(op).map(Wait::Value).or_else(|| self.held(op).map(Wait::Key))
     }
@@ -309,7 +311,7 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         (self.unread[here as usize] > own_read).then_some(key)
     }
 
-    /// Returns how much of the history is before an operation: a guess at when it ran.
+    /// Returns the number of operations before an operation: an estimate of when it ran.
     fn weight(&self, op: u32) -> u64 {
         let order = &self.saturation.layer().order;
         let row = order.row(op).unwrap_or_default();
@@ -348,7 +350,7 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         });
     }
 
-    /// Puts right a guess that operations wait for in a circle; says whether that can be.
+    /// Corrects a guess in a circle of waiting operations. Returns whether that is possible.
     fn repair(&mut self, budget: &Budget) -> Result<bool, Stopped> {
         if self.reserve_what_passed() {
             return Ok(true);
@@ -366,7 +368,7 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
                 self.saturation.undo(before);
                 continue;
             }
-            // What ran before something that must be before it goes back too.
+            // Operations that ran before one that must precede them are undone too.
             let new = &self.saturation.layer().order.edges()[known..];
             let ends = new.iter().map(|edge| [edge.from, edge.to].map(|op| self.when[op as usize]));
             let wrong = ends.filter(|[from, to]| to < from).map(|[_, to]| to);
@@ -377,8 +379,8 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         Ok(self.give_up())
     }
 
-    /// Finds operations that wait for each other in a circle, and lists the guesses there: the
-    /// forced order alone has no circle. An open read may wait for a value that will never come.
+    /// Finds operations that wait for each other in a circle, and lists the guesses in it; the
+    /// forced order alone has no circle. An open read may wait for a value that never comes.
     fn circle(&mut self) -> Option<Vec<Guess>> {
         let mut seen = vec![NEVER; self.heads.len()];
         let mut guesses: Vec<Guess> = Vec::new();
@@ -412,7 +414,7 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         Some(guesses.split_off(seen[chain as usize] as usize))
     }
 
-    /// Takes back what ran after a point, and wakes everything.
+    /// Undoes the run after a point and wakes all chains.
     fn undo(&mut self, ran: usize) {
         while self.ran.len() > ran {
             let op = self.ran.pop().expect("it is longer");

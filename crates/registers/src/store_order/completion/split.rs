@@ -1,12 +1,12 @@
-//! The split engine: two writes of a key that are not ordered come in one order or in the other.
+//! The split engine: two unordered writes of a key come in one order or in the other.
 //!
-//! Each case is saturated, and a case that saturation leaves open is split again, until every case is
-//! closed by a cycle or one has all its writes ordered, which is then an answer. A case whose proof
-//! does not use its assumption closes the split above it as well. What a case put in is taken
-//! back from a trail, nothing is copied. The tree of cases is a refutation that a person can read.
+//! Each case is saturated, and a case that saturation leaves open is split again, until every case
+//! is closed by a cycle or one has all its writes ordered, which is an answer. A case whose proof
+//! does not use its assumption also closes the split above it. Assumptions are undone from a trail;
+//! nothing is copied. The tree of cases is a refutation that a person can read.
 //!
-//! Exponential in the number of splits at worst; each costs what its saturation costs, and the
-//! choice of a pair about the writes times the chains.
+//! Exponential in the number of splits at worst. Each split costs one saturation, and the choice of
+//! a pair costs about the number of writes times the number of chains.
 
 use consistory_history::OpId;
 use consistory_order::topological_order;
@@ -31,8 +31,8 @@ impl Complete for Split {
     }
 }
 
-/// Completes a saturated history by cases; `choose` gives two writes of a key that are not ordered,
-/// or none if there are none.
+/// Completes a saturated history by cases. `choose` returns two unordered writes of a key, or none
+/// if all are ordered.
 pub(crate) fn split_by(
     case: &mut Saturation<'_>,
     budget: &Budget,
@@ -55,7 +55,7 @@ pub(crate) fn split_by(
             continue;
         }
         let mut proof = leaf(case);
-        // Close cases until one has its other half left to do.
+        // Close cases until one has its other half left.
         loop {
             let Some(frame) = frames.last_mut() else { return Ok(Completed::Refuted(proof)) };
             let [a, b] = frame.writes;
@@ -78,7 +78,7 @@ pub(crate) fn split_by(
     }
 }
 
-/// What proves that there is no order.
+/// The refutation of a case.
 pub(crate) struct Refutation {
     pub(crate) certificate: Certificate,
     pub(crate) pattern: &'static str,
@@ -86,9 +86,9 @@ pub(crate) struct Refutation {
 
 struct SplitFrame {
     writes: [u32; 2],
-    /// Where the case was before the assumption.
+    /// State of the saturation before the assumption.
     before: Point,
-    /// What closed the first half, once it is closed.
+    /// The refutation of the first half, once it is closed.
     first: Option<Refutation>,
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn extension(layer: &Layer) -> Vec<u32> {
     topological_order(layer.order.chains(), layer.order.edges()).expect("there is no contradiction")
 }
 
-/// Chooses the earliest two writes of a key that are not ordered: what is after them depends on them.
+/// Chooses the earliest two unordered writes of a key: later operations depend on them.
 pub(crate) fn unordered_pair(registers: &Registers<'_>, layer: &Layer) -> Option<[u32; 2]> {
     let Layer { order, segments, .. } = layer;
     let chains = 0..order.chains().len() as u32;

@@ -1,9 +1,9 @@
-//! Reads whose source is open, while a schedule runs.
+//! Reads with an open source in a schedule.
 //!
-//! Such a read takes what the run offers: the last write of its session that is still in a buffer,
-//! else what memory has. If that is not its value, it waits. A write then matters even if no settled
-//! read is known to take its value, so that of the writes that could run one is preferred that open
-//! reads soon want, over one that replaces what they soon want.
+//! Such a read takes the value that the run offers: that of the last buffered write of its session,
+//! or else that in memory. If this is not its value, the read waits. A write then matters even if
+//! no read with a known source takes its value. Among the writes that could run, those that open
+//! reads soon need are preferred to those that replace a value that they soon need.
 //!
 //! ```text
 //!   t0   w(x,1) ...... w(x,2)
@@ -11,11 +11,11 @@
 //!                                 back and waits, w(x,1) is reserved for the read
 //! ```
 //!
-//! When nothing can run, a read has missed its value. The last write that had it is reserved for the
-//! read, which then holds its variable as settled reads do, and what ran since it was replaced is
-//! taken back. A reservation that leads nowhere is given up. When there is none left to be given up,
-//! the run goes back some way, the further the longer it has come no further than before, forgets what
-//! it assumed, and from then on leaves part of its preferences to chance.
+//! If nothing can run, a read has missed its value. The last write with that value is reserved for
+//! the read, which then holds the variable as reads with known sources do, and the run is undone to
+//! where the write was replaced. A reservation that fails is dropped. If there is none to drop, the
+//! run goes back some distance, which grows as long as there is no progress, forgets its
+//! assumptions, and from then on randomises part of its preferences.
 
 use consistory_history::{OpId, ValueId};
 use consistory_random::{GOLDEN_INCREMENT, mix};
@@ -26,42 +26,42 @@ use crate::reads_from::Source;
 use crate::registers::{Registers, Segment};
 use crate::store_order::saturation::Saturation;
 
-/// What a wish for the next operation counts.
+/// Weight of a need of the next operation.
 const SOON: i64 = 1 << 10;
 
-/// How much of a preference is left to chance, at most.
+/// Largest random part of a preference.
 const RANDOM_PREFERENCE: u64 = 1 << 8;
 
-/// How far a run goes back first.
+/// Number of operations that the run first goes back.
 const FIRST_RETURN_OPS: u64 = 16;
 
-/// How far a write may be that a read waits for.
+/// Largest distance of a write that a read waits for.
 const AWAITED_WRITE_OPS: u32 = 12;
 
-/// The open reads of a history, and what is known of them.
+/// State of the open reads of a history.
 #[derive(Default)]
 pub(super) struct Open {
-    /// For each open read the last write of its key before it in its session, or `NEVER`; empty if no
-    /// read is open.
+    /// For each open read, the last write of its key before it in its session, or `NEVER`. Empty if
+    /// no read is open.
     own: Vec<u32>,
-    /// For each open read the write that is reserved for it.
+    /// Write reserved for each open read.
     reserved: Vec<Source>,
     /// The reads with a reservation, newest last.
     reservations: Vec<u32>,
-    /// What was reserved for a read in vain.
+    /// Reservations that failed, by read.
     given_up: FxHashSet<(u32, u32)>,
-    /// The source of each read, as far as it is settled or has run.
+    /// Source of each read that is determined or has run.
     sources: Vec<Source>,
-    /// For each key its open reads, chain by chain.
+    /// Open reads of each key, chain by chain.
     reads: Vec<Vec<OfChain>>,
-    /// For each key how many of these have not run.
+    /// Number of these per key that have not run.
     left: Vec<u32>,
     /// For each key the chains that wait for a value.
     queues: Vec<Vec<u32>>,
-    /// How far the run has come at most, and how often it went back since.
+    /// Greatest length of the run so far, and the number of times it went back since.
     furthest: usize,
     returns: u32,
-    /// What chance goes by, once the run has gone back.
+    /// State of the random numbers, once the run has gone back.
     random: u64,
 }
 
@@ -119,7 +119,7 @@ impl Open {
         self.sources
     }
 
-    /// Returns what chance adds to preferences: nothing until the run has gone back.
+    /// Returns the random part of a preference: 0 until the run has gone back.
     pub(super) fn noise(&mut self) -> impl FnMut() -> i64 + use<> {
         let is_wanted = self.random > 0;
         let mut number = self.random << 20;
@@ -162,7 +162,7 @@ impl Open {
         self.queues.iter_mut().for_each(Vec::clear);
     }
 
-    /// Notes that an operation that ran is taken back.
+    /// Updates the state when an operation is undone.
     pub(super) fn put_back(&mut self, registers: &Registers<'_>, op: u32) {
         if let Some((key, _)) = self.wish(registers, op) {
             self.left[key] += 1;
@@ -192,12 +192,12 @@ impl ScheduleRun<'_, '_> {
         Some(self.open.own[read as usize]).filter(|&own| own != NEVER && !self.has_run(own))
     }
 
-    /// Returns the write that an open read would take its value from now.
+    /// Returns the write whose value an open read would take now.
     fn offered(&self, read: u32, key: usize) -> u32 {
         self.buffered(read).unwrap_or(self.memory[key])
     }
 
-    /// Returns the key of an open read that cannot run, as its value is not there.
+    /// Returns the key of an open read that cannot run because its value is missing.
     pub(super) fn missed(&self, op: u32) -> Option<usize> {
         let (key, value) = self.open.wish(self.registers, op)?;
         let offered = self.offered(op, key);
@@ -208,7 +208,7 @@ impl ScheduleRun<'_, '_> {
         (!is_there).then_some(key)
     }
 
-    /// Lets an operation that is about to run take its value, if it is an open read.
+    /// Sets the source of an open read that is about to run.
     pub(super) fn take_open(&mut self, op: u32) {
         if let Some((key, _)) = self.open.wish(self.registers, op) {
             self.open.sources[op as usize] = Source::new(OpId(self.offered(op, key)));
@@ -216,8 +216,8 @@ impl ScheduleRun<'_, '_> {
         }
     }
 
-    /// Rates the write that a chain is before: what the next open reads of its key gain by it, less what
-    /// they lose.
+    /// Rates the next write of a chain: the gain for the next open reads of its key, minus the
+    /// loss.
     pub(super) fn preference(&self, chain: u32) -> i64 {
         let Some(write) = self.head(chain) else { return 0 };
         let Some(key) = self.registers.written_key(write).map(|key| key.index()) else { return 0 };
@@ -242,7 +242,7 @@ impl ScheduleRun<'_, '_> {
         preference
     }
 
-    /// Rates each chain by the writes that it comes to soon and that open reads wait for.
+    /// Rates each chain by its next writes that open reads wait for.
     pub(super) fn demand(&self) -> Vec<i64> {
         let chains = self.saturation.layer().order.chains();
         let mut demand = vec![0; self.heads.len()];
@@ -261,8 +261,8 @@ impl ScheduleRun<'_, '_> {
         demand
     }
 
-    /// Reserves for an open read that cannot run the last write that had its value, and takes back
-    /// what ran since that was replaced; says whether there is such a read.
+    /// Reserves the last write with its value for an open read that cannot run, and undoes the run
+    /// to where the write was replaced. Returns whether there is such a read.
     pub(super) fn reserve_what_passed(&mut self) -> bool {
         if self.open.is_empty() {
             return false;
@@ -299,7 +299,8 @@ impl ScheduleRun<'_, '_> {
         false
     }
 
-    /// Returns whether a write that ran did so after the last write of the read's own session, or is it.
+    /// Returns whether a write ran after the last write of the read's own session, or is that
+    /// write.
     fn is_behind_own(&self, read: u32, write: u32) -> bool {
         let when = |write: u32| self.when.get(write as usize).copied();
         match self.open.own[read as usize] {
@@ -308,7 +309,7 @@ impl ScheduleRun<'_, '_> {
         }
     }
 
-    /// Returns the next write that an open read could take its value from, or has to wait for.
+    /// Returns the next write that an open read could take its value from, or must wait for.
     pub(super) fn to_come(&self, read: u32) -> Option<u32> {
         if let Some(own) = self.buffered(read) {
             return Some(own);
@@ -329,8 +330,8 @@ impl ScheduleRun<'_, '_> {
         segments.of(key).iter().filter_map(nearest).min().map(|(_, write)| write)
     }
 
-    /// Gives up the newest reservation whose read has not run, or else goes back some way; says whether
-    /// there is something to give up.
+    /// Drops the newest reservation whose read has not run, or else goes back some distance.
+    /// Returns whether there was something to drop.
     pub(super) fn give_up(&mut self) -> bool {
         if self.open.is_empty() {
             return false;
@@ -347,7 +348,7 @@ impl ScheduleRun<'_, '_> {
         true
     }
 
-    /// Takes a reservation back.
+    /// Drops a reservation.
     fn release(&mut self, at: usize) -> (u32, u32) {
         let read = self.open.reservations.remove(at);
         let write = std::mem::replace(&mut self.open.reserved[read as usize], Source::NONE);
@@ -356,7 +357,7 @@ impl ScheduleRun<'_, '_> {
         (read, write)
     }
 
-    /// Goes back some way, and forgets all that was assumed from there on.
+    /// Goes back some distance and forgets the later assumptions.
     fn go_back(&mut self) {
         if self.ran.len() > self.open.furthest {
             self.open.furthest = self.ran.len();
@@ -377,7 +378,7 @@ impl ScheduleRun<'_, '_> {
     }
 }
 
-/// Scrambles a number.
+/// Hashes a number.
 fn scrambled(number: u64) -> u64 {
     mix(number.wrapping_mul(GOLDEN_INCREMENT))
 }
