@@ -1,4 +1,4 @@
-//! A history of an object's calls as searches need it: who called what, when, and what came back.
+//! A history of an object's calls in the form that searches use: session, call, times and return.
 //!
 //! ```text
 //! t0: ├── push(1) ──┤     ├─ pop() => 1 ─┤
@@ -18,12 +18,12 @@
 use consistory_history::{Action, CallId, History, OpId, SessionId, Status, Value, ValueId};
 use rustc_hash::FxHashMap;
 
-/// An operation's place in [`Calls`]: operations are sorted by start.
+/// The position of an operation in [`Calls`]; operations are sorted by start.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Place(pub u32);
 
 impl Place {
-    /// Builds the place `index`.
+    /// Builds the position `index`.
     #[inline]
     pub fn new(index: usize) -> Self {
         debug_assert!(u32::try_from(index).is_ok());
@@ -44,26 +44,26 @@ pub struct MethodId(pub u32);
 /// One operation of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operation {
-    /// Its id in the history.
+    /// Id in the history.
     pub id: OpId,
-    /// Who called.
+    /// Session of the caller.
     pub session: SessionId,
     /// The call in the history's table.
     pub call: CallId,
-    /// What was called.
+    /// Method and arguments.
     pub method: MethodId,
-    /// When it was called; `i64::MIN` in a history without times.
+    /// Start; `i64::MIN` in a history without times.
     pub start: i64,
-    /// When it returned; `i64::MAX` if it is pending, and in a history without times.
+    /// Return; `i64::MAX` if the operation is pending, and in a history without times.
     pub end: i64,
-    /// Whether it never returned.
+    /// Whether the operation is pending.
     pub is_pending: bool,
 }
 
 /// Why a history cannot be read as calls of an object.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallsError {
-    /// An operation is a register's, not a call.
+    /// An operation is a read or write of a register, not a call.
     #[error("{op} is not a call of an object")]
     NotACall {
         /// The operation's reference.
@@ -81,13 +81,13 @@ pub enum CallsError {
         /// The operation's reference.
         op: String,
     },
-    /// The history says what a key holds in the end, which models of objects do not look at.
+    /// The history states the final value of a key, which models of objects do not support.
     #[error("the history gives the final value of {key}, which models of objects do not look at")]
     FinalValue {
         /// The key.
         key: String,
     },
-    /// A transaction brackets several calls.
+    /// A transaction contains several calls.
     #[error("{op} is in a transaction of several calls, which no object has")]
     InTransaction {
         /// The operation's reference.
@@ -105,7 +105,7 @@ pub struct Calls<'h> {
 }
 
 impl<'h> Calls<'h> {
-    /// Looks at a history as one of calls.
+    /// Converts a history to calls.
     pub fn new(history: &'h History) -> Result<Self, CallsError> {
         let reference = |op| history.reference(op).to_string();
         let is_timed = history.ops().any(|op| history.time(op).is_some());
@@ -152,12 +152,13 @@ impl<'h> Calls<'h> {
                 is_pending,
             });
         }
-        // Stable: what starts at one time stays in the order of the sessions and of each session.
+        // The sort is stable: operations with the same start stay in the order of the sessions and
+        // of each session.
         operations.sort_by_key(|op| op.start);
         Ok(Calls { history, operations, methods, is_timed })
     }
 
-    /// Returns the same calls with all but some operations pending; places stay what they are.
+    /// Returns the same calls with all but some operations made pending. Positions stay the same.
     pub fn relaxed(&self, has_returned: impl Fn(Place) -> bool) -> Self {
         let mut calls = self.clone();
         for (i, op) in calls.operations.iter_mut().enumerate() {
@@ -169,13 +170,13 @@ impl<'h> Calls<'h> {
         calls
     }
 
-    /// Returns some of the calls, which are sorted by start; their places are new.
+    /// Returns some of the calls, sorted by start, with new positions.
     pub(crate) fn restricted(&self, places: &[Place]) -> Self {
         let operations = places.iter().map(|&place| *self.get(place)).collect();
         Calls { operations, methods: self.methods.clone(), ..*self }
     }
 
-    /// Returns the same calls with all of them running at one time.
+    /// Returns the same calls with all of them overlapping.
     pub(crate) fn timeless(&self) -> Self {
         let mut calls = self.clone();
         calls.is_timed = true;
@@ -211,7 +212,7 @@ impl<'h> Calls<'h> {
         &self.operations
     }
 
-    /// Iterates over the places of the operations.
+    /// Iterates over the positions of the operations.
     pub fn places(&self) -> impl DoubleEndedIterator<Item = Place> + ExactSizeIterator + use<> {
         (0..self.operations.len() as u32).map(Place)
     }
@@ -237,7 +238,8 @@ impl<'h> Calls<'h> {
         &self.history.call(self.get(place).call).args
     }
 
-    /// Returns what an operation returned; `None` if it is pending or its return was not recorded.
+    /// Returns the return value of an operation; `None` if it is pending or its return was not
+    /// recorded.
     pub fn returns(&self, place: Place) -> Option<ValueId> {
         let op = self.get(place);
         if op.is_pending { None } else { self.history.call(op.call).returns }

@@ -1,7 +1,8 @@
-//! The public face: judges histories of calls by models of objects.
+//! The entry point: judges histories of calls by models of objects.
 //!
-//! Linearizability is decided first ([`crate::linearizability`]): a history that is linearizable satisfies
-//! every model. Other models are searched as a whole ([`crate::visibility`]), since they are not local.
+//! Linearizability is decided first ([`crate::linearizability`]): a linearizable history satisfies
+//! every model. Other models are not local, so they are searched on the whole history
+//! ([`crate::visibility`]).
 
 use std::time::Instant;
 
@@ -16,13 +17,13 @@ use crate::task::Task;
 use crate::visibility::{Explanation, Strategy, Visibility, explain};
 use crate::{Judgement, Options, Ruling};
 
-/// Settings of these deciders; the verdicts do not depend on them.
+/// Settings of these deciders. Verdicts do not depend on them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tuning {
-    /// How to search.
+    /// The search to use.
     pub engine: Engine,
-    /// Number of steps that a search for a linearization takes depth first, and then by waves,
-    /// before it starts again on all threads; more if there are many calls.
+    /// Number of steps of a search for a linearization, first depth first and then in waves, before
+    /// it starts again on all threads. Histories with many calls allow more.
     pub alone: u64,
 }
 
@@ -36,26 +37,26 @@ pub(crate) fn threads(options: &Options) -> Threads {
     Threads::new(options.jobs, options.tuning.alone)
 }
 
-/// Which search decides.
+/// The search that decides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Engine {
-    /// The fastest that there is for the model.
+    /// The fastest decider of the model.
     #[default]
     Fastest,
     /// The paper's algorithm, for any model.
     Paper {
-        /// Which operation is tried first.
+        /// Order in which operations are tried.
         strategy: Strategy,
-        /// Which visibilities are tried.
+        /// The visibilities to try.
         visibility: Visibility,
     },
 }
 
 /// Judges a history of an object's calls by each of the models.
 ///
-/// If the history is linearizable it satisfies every model, by the same certificate: each
-/// operation sees all that is linearized before it. Of the named models weak ones are judged
-/// first: what violates one violates those that imply it.
+/// A linearizable history satisfies every model, by the same certificate: each operation sees
+/// everything linearized before it. Weak models are judged first: a history that violates one
+/// violates the models that imply it.
 pub fn judge_objects(task: &Task<'_>, models: &[ObjectModel], options: &Options) -> Vec<Ruling> {
     let mut started = Instant::now();
     let mut rule = |judgement: Judgement, via| {
@@ -103,7 +104,7 @@ pub fn judge_objects(task: &Task<'_>, models: &[ObjectModel], options: &Options)
     rulings.into_iter().map(|ruling| ruling.expect("every model is judged")).collect()
 }
 
-/// Judges a history of an object's calls by one model and one way to search.
+/// Judges a history of an object's calls by one model with one search.
 pub fn judge_object(task: &Task<'_>, model: &ObjectModel, options: &Options) -> Ruling {
     let started = Instant::now();
     let budget = options.budget.renewed();

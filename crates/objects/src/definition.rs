@@ -1,14 +1,14 @@
-//! The definition of a model, run as it stands: every linearization, every visibility.
+//! The definition of a model, executed literally: every linearization, every visibility.
 //!
 //! For each choice of the pending operations that took effect, each total order `lin` of the
 //! operations that extends `hb`, and each `vis` contained in `lin`, the axioms are evaluated as
-//! relations and each return is compared with what the specification gives. Nothing is pruned, and
-//! no code is shared with the searches: this is what they are compared with. It takes
-//! `n! * 2^(n * n / 2)` steps and so five or six operations.
+//! relations and each return is compared with that of the specification. Nothing is pruned, and no
+//! code is shared with the searches, which are tested against it. It takes `n! * 2^(n * n / 2)`
+//! steps, so it is limited to five or six operations.
 //!
-//! Where a visible sequence is one that the object cannot perform (it locks a lock twice), the
-//! specification gives nothing, so no return is right. Operations whose method never changes the
-//! state leave no trace in what others see, and are passed over there.
+//! If the object cannot perform a visible sequence (such as locking a lock twice), the
+//! specification returns nothing, so no return is right. Operations whose method never changes the
+//! state have no effect on others and are skipped there.
 
 use consistory_history::Value;
 use consistory_spec::{Atom, Left, ObjectModel};
@@ -16,7 +16,7 @@ use consistory_spec::{Atom, Left, ObjectModel};
 use crate::calls::Place;
 use crate::task::Task;
 
-/// An abstract execution: what a model existentially quantifies.
+/// An abstract execution: the existentially quantified part of a model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Execution {
     /// The operations that took effect, in the order of the linearization.
@@ -25,13 +25,13 @@ pub struct Execution {
     pub vis: Vec<Vec<Place>>,
 }
 
-/// How many operations the definition can be run for.
+/// Largest number of operations for which the definition can be executed.
 pub const MAX_OPERATIONS_BY_DEFINITION: usize = 6;
 
-/// A relation over the places of a linearization: one row per place, one bit per successor.
+/// A relation over the positions of a linearization: one row per position, one bit per successor.
 type Relation = [u8; 8];
 
-/// Finds an abstract execution by which a task satisfies a model, trying all.
+/// Finds an abstract execution by which a task satisfies a model, by trying all.
 ///
 /// # Panics
 ///
@@ -143,7 +143,7 @@ fn returns_hold(task: &Task<'_>, lin: &[Place], vis: &Relation) -> bool {
     })
 }
 
-/// Returns what the specification returns for an operation after a context.
+/// Returns the return value of an operation after a context, by the specification.
 fn specified(task: &Task<'_>, context: &[Place], op: Place) -> Option<Value> {
     let mut state = task.object().initial();
     for &place in context.iter().filter(|&&place| !task.is_read_only(place)) {

@@ -1,31 +1,32 @@
 //! Linearizability by just-in-time search (Lowe 2017, after Wing and Gong 1993).
 //!
-//! Returns are taken in order. At a return whose operation is not linearized yet, open operations are
-//! linearized one by one until it is. A configuration is the next such return, the set of open operations
-//! that are linearized, and the state of the object; each is explored once. Only open operations are
-//! remembered, so a long history with few operations at a time has small configurations.
+//! Returns are processed in order. At a return whose operation is not yet linearized, open
+//! operations are linearized one by one until it is. A configuration consists of the next such
+//! return, the set of open operations that are linearized, and the state of the object. Each is
+//! explored once. Only open operations are stored, so configurations are small in a long history
+//! with few concurrent operations.
 //!
-//! Pruning, each time because another branch that is explored can do whatever this one can:
+//! Pruning. In each case another explored branch can do everything that the pruned one can:
 //! - An operation that changes no state is linearized as soon as its return is right.
 //! - Of open operations with the same call and the same return, the one that returns first is linearized
 //!   first; of pending ones with the same call, the one called first.
 //! - A pending operation is linearized only if it changes the state, and a configuration fails if a
 //!   failed one differs from it only in having used fewer pending operations.
-//! - A configuration is left at once if the specification can tell that an operation that changes no state
-//!   cannot return what it did, whatever is linearized before it. This is asked for open operations and for
-//!   as many that return next.
-//! - Only operations that may matter to the returning one, or to another one that is tried, are linearized
-//!   next, as far as the specification can tell ([`PlainSteps::choose`]). This takes time, so it is asked
-//!   only when a search turns out to be hard.
+//! - A configuration is dropped if the specification shows that an operation that changes no state
+//!   cannot return its value, whatever is linearized before it. This is checked for open operations
+//!   and for as many that return next.
+//! - Only operations that may affect the returning one, or another one that is tried, are
+//!   linearized next, as far as the specification tells ([`PlainSteps::choose`]). This check takes
+//!   time, so it starts only when a search turns out to be hard.
 //!
-//! The third rule is not circular: of the configurations that lead to the end take one with the fewest
-//! steps to go. Its successor was explored, or given up in favour of one with at most as many steps to
-//! go; both have fewer. So the search finds the end if there is a way.
+//! The third rule is not circular: among the configurations that lead to the end, take one with the
+//! fewest remaining steps. Its successor was explored, or dropped for one with at most as many
+//! remaining steps; both have fewer. So the search finds the end if there is a path.
 //!
-//! The furthest return that was reached ends the shortest prefix of the history that is not
-//! linearizable: every branch fails there, and one came as far.
+//! The furthest return reached is the end of the shortest prefix that is not linearizable: every
+//! branch fails there, and one reached it.
 //!
-//! A search that takes long is begun again, in waves ([`crate::wave_search`]) and then on all threads
+//! A long search is restarted, first in waves ([`crate::wave_search`]) and then on all threads
 //! ([`crate::parallel_search`]).
 //!
 //! Cost: exponential in the number of operations that are open at once, linear in the rest.
@@ -45,60 +46,61 @@ use crate::small_set::SmallSet;
 use crate::task::Task;
 use crate::wave_search::search_in_waves;
 
-/// The most operations of a history that is always searched depth first.
+/// Histories with at most so many operations are always searched depth first.
 const SMALL_HISTORY_OPERATIONS: u64 = 64;
-/// The most attempts that are kept of those that came furthest.
+/// Largest number of furthest attempts that are kept.
 pub(crate) const MAX_ATTEMPTS_KEPT: usize = 8;
-/// The number of steps between two checks of the budget.
+/// Steps between two checks of the budget.
 pub(crate) const STEPS_PER_CHECK: u64 = 1024;
-/// The number of steps for each operation before a search asks which operations matter to which.
+/// Steps per operation after which a search checks which operations affect which.
 const EASY_STEPS_PER_OPERATION: u64 = 8;
-/// The most operations that may be open at once.
+/// Largest number of operations that may be open at once.
 const MAX_OPEN_OPERATIONS: usize = 256 * 64;
 
-/// What the search finds.
+/// Result of the search.
 pub(crate) enum Linearization {
     /// The operations in order, each with the operation at whose return it was linearized.
     Found(Vec<(Place, Place)>),
-    /// There is none.
+    /// There is no linearization.
     Stuck {
-        /// The operation that cannot be linearized by its return; nothing that returned before it
-        /// is to blame alone.
+        /// The operation that cannot be linearized by its return. The operations that returned
+        /// before it are linearizable.
         stuck: Place,
-        /// Attempts that came as far as possible: what was linearized, in order, and an operation
-        /// that cannot come next.
+        /// The furthest attempts: the linearized operations in order, and an operation that cannot
+        /// come next.
         attempts: Vec<(Vec<Place>, Place)>,
     },
 }
 
-/// The threads that a judgement may take in addition to its own.
+/// The threads that a judgement may use in addition to its own.
 pub(crate) struct Threads {
     free: AtomicUsize,
-    /// How many steps a search takes on one thread, one way and then another, before it asks for
-    /// more.
+    /// Number of steps of a search on one thread, for each of two techniques, before it asks for
+    /// more threads.
     pub(crate) alone: u64,
 }
 
 impl Threads {
-    /// Makes so many threads, the caller's included, that join a search after some steps.
+    /// Builds a pool of so many threads, the caller's included, that join a search after some
+    /// steps.
     pub(crate) fn new(jobs: usize, alone: u64) -> Self {
         Threads { free: AtomicUsize::new(jobs.max(1) - 1), alone }
     }
 
-    /// Leaves the caller's own thread to others while it waits for them.
+    /// Lends the caller's own thread to others while the caller waits for them.
     pub(crate) fn leave(&self) {
         self.free.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes the caller's own thread back; nobody else has any.
+    /// Takes the caller's own thread back; no other caller holds it.
     pub(crate) fn come_back(&self) {
         self.free.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Takes up to `most` threads, which are free again when what is returned goes.
+    /// Reserves up to `most` threads. They are released when the returned value is dropped.
     pub(crate) fn take(&self, most: usize) -> Taken<'_> {
         let mut count = 0;
-        // It always gives something to store, so it cannot fail.
+        // The closure always returns a value, so the update cannot fail.
         let _ = self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| {
             count = free.min(most);
             Some(free - count)
@@ -107,14 +109,14 @@ impl Threads {
     }
 }
 
-/// Threads that were taken.
+/// Reserved threads.
 pub(crate) struct Taken<'a> {
     threads: &'a Threads,
     pub(crate) count: usize,
 }
 
 impl Taken<'_> {
-    /// Returns one of them back.
+    /// Releases one of them.
     pub(crate) fn give_back(&mut self) {
         self.count -= 1;
         self.threads.free.fetch_add(1, Ordering::Relaxed);
@@ -137,8 +139,8 @@ pub(crate) fn linearize(
     Ok(found.expect("a search without a limit comes to its end"))
 }
 
-/// Searches for a linearization of a task's operations in so many steps, if there is a limit; `None`
-/// if these were too few.
+/// Searches for a linearization of a task's operations within a number of steps, if there is a
+/// limit; `None` if these were too few.
 pub(crate) fn linearize_within(
     task: &Task<'_>,
     budget: &Budget,
@@ -157,15 +159,15 @@ pub(crate) fn linearize_within(
     }
 }
 
-/// Searches depth first and, if that takes long and there is no limit, in other ways.
+/// Searches depth first and, if that takes long and there is no limit, with other techniques.
 fn search<const W: usize>(
     plan: &Plan<'_, '_>,
     budget: &Budget,
     threads: &Threads,
     limit: Option<u64>,
 ) -> Result<Option<Linearization>, Stopped> {
-    // A long history takes its time without being hard. Where waves leave little to choose, they are
-    // not for hard histories alone.
+    // A long history takes many steps without being hard. If operations overwrite, waves leave few
+    // choices and are used for easy histories too.
     let calls = plan.task.len() as u64;
     let most = threads.alone.saturating_mul(1 + calls / 1000);
     let most = if calls > SMALL_HISTORY_OPERATIONS && is_plain(plan.task, &plan.timeline) {
@@ -177,8 +179,9 @@ fn search<const W: usize>(
         None if limit.is_none() => {}
         found => return Ok(found),
     }
-    // What is known so far is little beside what is to come. Where operations overwrite, waves know
-    // more; elsewhere they are tried for a while, as they take wrong guesses back sooner.
+    // The results so far are small compared with the remaining search. If operations overwrite,
+    // waves prune more; otherwise they are tried for a while, since they correct wrong guesses
+    // sooner.
     let in_waves = match any_overwrites(plan.task, &plan.timeline) {
         true => u64::MAX,
         false => most,
@@ -192,32 +195,32 @@ fn search<const W: usize>(
 /// A configuration that is being explored.
 struct JustInTimeFrame<const W: usize> {
     configuration: Configuration<W>,
-    /// Where its candidates start; the next one is the last, and what is before is of the frames
-    /// below.
+    /// Index of the first candidate; the last one is tried next. Candidates before the index belong
+    /// to the frames below.
     candidates_from: usize,
-    /// How long the linearization was before this frame added to it.
+    /// Length of the linearization before this frame.
     length: usize,
     has_child: bool,
 }
 
-/// A search, depth first.
+/// A depth-first search.
 pub(crate) struct JustInTimeSearch<'a, 'h, const W: usize, S = Interned<State>> {
     plan: &'a Plan<'a, 'h>,
     steps: PlainSteps<'a, 'h, W, S>,
     budget: &'a Budget,
-    /// The slots of pending operations.
+    /// Slots of pending operations.
     pending_slots: SmallSet<W>,
     seen: FxHashSet<Configuration<W>>,
-    /// The configurations explored, without their pending operations, and for each the minimal
-    /// sets of pending operations that were used up.
+    /// The explored configurations without their pending operations, each with the minimal sets of
+    /// pending operations that were used.
     used_up: FxHashMap<Configuration<W>, Vec<SmallSet<W>>>,
     stack: Vec<JustInTimeFrame<W>>,
     candidates: Vec<Place>,
-    /// Whether it is worth asking which operations matter to which.
+    /// Whether to check which operations affect which.
     is_hard: bool,
     furthest: u32,
     attempts: Vec<(Vec<Place>, Place)>,
-    /// What is known of how far configurations lead, if all of them fail.
+    /// How far configurations lead, if all of them are known to fail.
     failed: Option<&'a Failed<W>>,
 }
 
@@ -228,7 +231,7 @@ impl<'a, 'h, const W: usize> JustInTimeSearch<'a, 'h, W> {
 }
 
 impl<'a, 'h, const W: usize> JustInTimeSearch<'a, 'h, W, SharedStates<'a>> {
-    /// Looks once more for attempts that came furthest, when all configurations are known to fail.
+    /// Searches again for the furthest attempts, when all configurations are known to fail.
     pub(crate) fn for_attempts(
         plan: &'a Plan<'a, 'h>,
         budget: &'a Budget,
@@ -264,7 +267,7 @@ impl<'a, 'h, const W: usize, S: States> JustInTimeSearch<'a, 'h, W, S> {
         }
     }
 
-    /// Searches until so many steps were taken; `None` if that is not the end.
+    /// Searches for at most so many steps; `None` if the search has not ended.
     fn run(mut self, most: u64) -> Result<Option<Linearization>, Stopped> {
         let Reached::Before(start) = self.steps.start() else {
             return Ok(Some(Linearization::Found(self.steps.order)));
@@ -275,7 +278,7 @@ impl<'a, 'h, const W: usize, S: States> JustInTimeSearch<'a, 'h, W, S> {
         let mut count = 0;
         while let Some(frame) = self.stack.last() {
             if self.failed.is_some() && self.attempts.len() == MAX_ATTEMPTS_KEPT {
-                // They can come no further.
+                // These cannot get further.
                 break;
             }
             if count >= most {
@@ -324,13 +327,13 @@ impl<'a, 'h, const W: usize, S: States> JustInTimeSearch<'a, 'h, W, S> {
         Ok(Some(Linearization::Stuck { stuck, attempts: self.attempts }))
     }
 
-    /// Checks whether a configuration may lead as far as any, as far as that is known.
+    /// Checks whether a configuration may lead as far as any, as far as this is known.
     fn leads_far(&self, configuration: &Configuration<W>) -> bool {
         let reach = self.failed.and_then(|failed| failed.reach(configuration));
         reach.is_none_or(|reach| reach >= self.furthest)
     }
 
-    /// Checks whether a configuration is none that was explored, or that one explored stands for.
+    /// Checks whether a configuration is new: neither explored nor covered by an explored one.
     fn is_new(&mut self, configuration: &Configuration<W>) -> bool {
         if self.plan.timeline.pending.is_empty() {
             return self.seen.insert(*configuration);
@@ -346,7 +349,7 @@ impl<'a, 'h, const W: usize, S: States> JustInTimeSearch<'a, 'h, W, S> {
         true
     }
 
-    /// Goes on to a configuration.
+    /// Enters a configuration.
     fn explore(&mut self, configuration: Configuration<W>, length: usize) {
         self.reach(configuration.at);
         let candidates_from = self.candidates.len();
@@ -362,7 +365,7 @@ impl<'a, 'h, const W: usize, S: States> JustInTimeSearch<'a, 'h, W, S> {
         });
     }
 
-    /// Notes how far the search came.
+    /// Records the furthest attempts.
     fn reach(&mut self, at: u32) {
         if at > self.furthest {
             self.furthest = at;

@@ -1,13 +1,13 @@
-//! Visibility levels that each method keeps, inferred from a batch of histories.
+//! Visibility levels of methods, inferred from a batch of histories.
 //!
-//! To begin with every method is taken to see all that is linearized before it. A history that
-//! this does not explain lowers levels: of all assignments that explain it, one that takes the
-//! fewest steps down is chosen, and of those one that lowers methods which change nothing first,
-//! because what is read is a more likely place for weakness than what is written. A history that
-//! satisfies an assignment satisfies a lower one, so what was explained stays explained.
+//! Initially every method is assumed to see everything linearized before it. A history that this
+//! does not explain lowers levels: among all assignments that explain it, one with the fewest steps
+//! down is chosen, and among those one that first lowers methods that change nothing, because reads
+//! are more likely to be weak than writes. A history that satisfies an assignment satisfies every
+//! lower one, so earlier histories stay explained.
 //!
-//! The result depends on the order of the histories where there is a choice, and it is an upper
-//! bound: more histories can only lower it.
+//! If there is a choice, the result depends on the order of the histories. It is an upper bound:
+//! more histories can only lower it.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ impl Levels {
         self.0.iter().map(|(method, &level)| (&**method, level))
     }
 
-    /// Returns the level of a method; one that has not occurred keeps all.
+    /// Returns the level of a method; a method that has not occurred has the highest level.
     pub fn get(&self, method: &str) -> Level {
         self.0.get(method).copied().unwrap_or(Level::Complete)
     }
@@ -40,10 +40,10 @@ impl Levels {
     }
 }
 
-/// What a history did to the levels.
+/// Effect of a history on the levels.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Inference {
-    /// They explain it as they are.
+    /// The levels explain the history.
     Kept,
     /// These methods were lowered.
     Lowered(Vec<(Box<str>, Level)>),
@@ -51,7 +51,7 @@ pub enum Inference {
     Unexplained,
 }
 
-/// Lowers the levels as far as a history demands.
+/// Lowers the levels as far as a history requires.
 pub fn infer_levels(
     task: &Task<'_>,
     levels: &mut Levels,
@@ -78,7 +78,7 @@ pub fn infer_levels(
     if !explains(&weakest)? {
         return Ok(Inference::Unexplained);
     }
-    // Methods that change nothing first: `lowered` takes from the first on.
+    // Methods that change nothing come first: `lowered` starts with the first.
     let is_writer = |method: &str| !task.object().is_read_only(method, None);
     let mut order: Vec<&str> = methods.iter().map(|method| &**method).collect();
     order.sort_by_key(|method| (is_writer(method), *method));
@@ -98,12 +98,12 @@ pub fn infer_levels(
             return Ok(Inference::Lowered(changed));
         }
     }
-    // The weakest levels are among those that were tried.
+    // The weakest levels are among those tried.
     *levels = weakest;
     Ok(Inference::Kept)
 }
 
-/// Visits the levels that are `steps` steps below, until one is found.
+/// Visits the levels that are `steps` steps lower, until one is accepted.
 fn lowered(
     levels: &Levels,
     methods: &[&str],

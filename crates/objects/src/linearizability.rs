@@ -1,22 +1,22 @@
-//! Linearizability: which search or decider is asked, and what proves its verdict.
+//! Linearizability: chooses the decider or search, and builds the certificate.
 //!
-//! A large history is decided in polynomial time where a way is known ([`crate::monitors`]). Apart from
-//! that there is a search ([`crate::just_in_time`]), part by part where every call is confined to a part
-//! of the object: linearizability is local (Herlihy and Wing), so a history is linearizable iff the calls
-//! of each part are. The proof needs that `hb` comes from intervals, so a history without times, or in
-//! which operations of a session meet, is searched whole.
+//! A large history is decided in polynomial time if a decider applies ([`crate::monitors`]).
+//! Otherwise it is searched ([`crate::just_in_time`]), part by part if every call is confined to a
+//! part of the object: linearizability is local (Herlihy and Wing), so a history is linearizable
+//! iff the calls of each part are. The proof needs that `hb` comes from intervals, so a history
+//! without times, or with operations of a session that meet, is searched as a whole.
 //!
-//! A long part, or a history that has no parts, is searched by all free threads. Parts take turns, a few
-//! steps each at first and then more and more: once a part fails, the others are searched only up to
-//! that point, since only a shorter prefix that fails would matter.
+//! A long part, or a history without parts, is searched by all free threads. Parts take turns of
+//! increasing length. Once a part fails, the others are searched only up to that point, since only
+//! a shorter failing prefix would matter.
 //!
-//! If there is no linearization, the shortest prefix that already fails is looked for. Linearizable
-//! histories are closed under prefixes (an operation that has not returned in the prefix counts as
-//! pending), so a prefix can be found by bisection. The search says where to start: its furthest point
-//! fails if what returns later is taken into account, and most often without that too. A core from a
-//! polynomial decider is of some prefix; the operations that returned before its last return are decided
-//! again, until these are linearizable. A prefix is shown to be the shortest by an explanation of
-//! everything that returned before its end.
+//! If there is no linearization, the shortest failing prefix is computed. Prefixes of a
+//! linearizable history are linearizable (an operation that has not returned in the prefix is
+//! pending), so the prefix can be found by bisection. The search provides the start: its furthest
+//! point fails if later returns are taken into account, and usually without them too. A core from a
+//! polynomial decider belongs to some prefix; the operations that returned before its last return
+//! are decided again, until they are linearizable. The certificate shows that a prefix is the
+//! shortest by explaining everything that returned before its end.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,11 +37,11 @@ use crate::task::Task;
 use crate::visibility::{Explanation, Strategy, Visibility, explain};
 use crate::{Judgement, Options};
 
-/// The most operations of a history that is searched though it has a polynomial decider: the shortest
-/// prefix that fails says more than a core.
+/// Histories with at most so many operations are searched even if a polynomial decider applies: the
+/// shortest failing prefix says more than a core.
 const SMALL_HISTORY_OPERATIONS: usize = 64;
 
-/// Checks whether a history satisfies a model, and no more.
+/// Checks whether a history satisfies a model, without a certificate.
 pub(crate) fn is_explained(
     task: &Task<'_>,
     model: &ObjectModel,
@@ -51,7 +51,7 @@ pub(crate) fn is_explained(
         let found = explain(task, model, Strategy::default(), Visibility::default(), budget)?;
         return Ok(matches!(found, Explanation::Found(_)));
     }
-    // No certificate is asked for, so the deciders do for small histories too.
+    // No certificate is needed, so polynomial deciders are used for small histories too.
     if let Some(decided) = by_monitor(task) {
         return Ok(decided.is_ok());
     }
@@ -68,7 +68,7 @@ pub(crate) fn is_explained(
     Ok(true)
 }
 
-/// Asks a polynomial decider about a history that is not small; `None` if none applies.
+/// Runs a polynomial decider on a history that is not small; `None` if none applies.
 fn monitor_large(task: &Task<'_>) -> Option<Result<Vec<Place>, Violation>> {
     if task.len() > SMALL_HISTORY_OPERATIONS { by_monitor(task) } else { None }
 }
@@ -81,20 +81,20 @@ fn by_monitor(task: &Task<'_>) -> Option<Result<Vec<Place>, Violation>> {
     }
 }
 
-/// What is decided of a part of a history.
+/// Result for a part of a history.
 enum Decided {
     /// The operations in order, each with the operation at whose return it was linearized.
     Linearizable(Vec<(Place, Place)>),
-    /// The search ended there, with the operation that an attempt did not explain.
+    /// The search failed at an operation; an attempt did not explain the other one.
     Stuck { stuck: Place, suspect: Option<Place> },
     /// A polynomial decider refuted it.
     Refuted(Violation),
-    /// The steps were too few.
+    /// The step limit was reached.
     Later,
 }
 
-/// Decides whether a part is linearizable, by a polynomial decider if one applies, and otherwise in
-/// so many steps, if there is a limit.
+/// Decides whether a part is linearizable, by a polynomial decider if one applies, and otherwise by
+/// a search with an optional step limit.
 fn decide(
     task: &Task<'_>,
     budget: &Budget,
@@ -116,8 +116,8 @@ fn decide(
     })
 }
 
-/// Returns with each operation of a linearization the one that returns first of it and those after
-/// it; pending operations at the end are left out.
+/// Pairs each operation of a linearization with the first return among it and the later ones.
+/// Pending operations at the end are left out.
 fn with_returns(task: &Task<'_>, order: &[Place]) -> Vec<(Place, Place)> {
     let mut first: Option<Place> = None;
     let mut found = Vec::with_capacity(order.len());
@@ -130,7 +130,8 @@ fn with_returns(task: &Task<'_>, order: &[Place]) -> Vec<(Place, Place)> {
     found
 }
 
-/// Returns what was called before the last of some returns, with only these looked at.
+/// Returns the operations called before the last of some returns; all others than these returns are
+/// pending.
 fn prefix<'h>(task: &Task<'h>, is_before: impl Fn(Place) -> bool) -> Part<'h> {
     let calls = task.calls();
     let returned = calls.places().filter(|&place| !task.is_pending(place) && is_before(place));
@@ -141,7 +142,7 @@ fn prefix<'h>(task: &Task<'h>, is_before: impl Fn(Place) -> bool) -> Part<'h> {
     Part { task, places }
 }
 
-/// Asks a polynomial decider about a prefix; `None` if none applies. Places are those of the whole
+/// Runs a polynomial decider on a prefix; `None` if none applies. Positions are those in the whole
 /// history.
 fn find_by_monitor(prefix: &Part<'_>) -> Option<Result<Vec<Place>, Violation>> {
     let places = |some: Vec<Place>| some.into_iter().map(|place| prefix.place(place)).collect();
@@ -149,9 +150,9 @@ fn find_by_monitor(prefix: &Part<'_>) -> Option<Result<Vec<Place>, Violation>> {
     Some(by_monitor(&prefix.task)?.map(places).map_err(wrong))
 }
 
-/// Looks for a linearization of a prefix by its parts; `None` if there is none.
+/// Searches for a linearization of a prefix by its parts; `None` if there is none.
 ///
-/// It is found on one thread, so that it is always the same.
+/// Uses one thread, so that the result is deterministic.
 fn find_by_parts(
     prefix: &Part<'_>,
     budget: &Budget,
@@ -172,11 +173,11 @@ fn find_by_parts(
     Ok(Some(found.into_iter().map(|(place, _)| prefix.place(place)).collect()))
 }
 
-/// How often the end of a shortest prefix is guessed from a core before it is found by bisection.
+/// Number of times that the end of a shortest prefix is guessed from a core, before bisection.
 const MAX_PREFIX_GUESSES: usize = 8;
 
-/// Builds a judgement of a core, for the shortest prefix if the deciders know all prefixes that are
-/// asked for and the time suffices.
+/// Builds a judgement from a core; of the shortest prefix, if polynomial deciders apply to all
+/// prefixes in question and the time suffices.
 fn refuted(task: &Task<'_>, violation: &Violation, budget: &Budget) -> Judgement {
     match shortest_refuted(task, violation, budget) {
         Some(Refuted { violation, last, before }) => {
@@ -197,9 +198,9 @@ fn core(task: &Task<'_>, violation: &Violation, prefix: Option<Prefix>) -> Judge
 /// The shortest prefix that a polynomial decider refutes.
 struct Refuted {
     violation: Violation,
-    /// The call whose return is its end.
+    /// The call whose return ends the prefix.
     last: Place,
-    /// What explains all that returned before.
+    /// An order that explains everything that returned before.
     before: Vec<Place>,
 }
 
@@ -210,7 +211,7 @@ fn shortest_refuted(task: &Task<'_>, violation: &Violation, budget: &Budget) -> 
     let mut ends: Vec<i64> = calls.places().filter(returned).map(end).collect();
     ends.sort_unstable();
     ends.dedup();
-    // Up to the end with this number all is wrong; up to the one before `low` all is explained.
+    // Prefixes that end at this number or later fail; the prefix before `low` is explained.
     let mut wrong = (ends.len().checked_sub(1)?, violation.clone());
     let (mut low, mut explained) = (0, Vec::new());
     let mut guesses = 0;
@@ -259,30 +260,30 @@ pub(crate) fn judge_linearizability(
     }
 }
 
-/// The memory that the polynomial deciders take for each call, in bytes.
+/// Memory of the polynomial deciders per call, in bytes.
 const DECIDER_BYTES_PER_CALL: u64 = 256;
 
-/// The parts of a history, which are decided in turns of more and more steps.
+/// The parts of a history, decided in turns of increasing length.
 struct PartsInTurns<'t, 'h> {
     task: &'t Task<'h>,
     budget: &'t Budget,
     threads: &'t Threads,
     /// The number of parts.
     count: usize,
-    /// The parts that are not decided yet.
+    /// The parts not yet decided.
     open: Vec<Part<'h>>,
     /// The linearized operations, each with the one at whose return it was linearized.
     found: Vec<(Place, Place)>,
-    /// Why a part stayed undecided.
+    /// Why a part is undecided.
     undecided: Option<Stopped>,
-    /// The shortest prefix that fails so far.
+    /// The shortest failing prefix so far.
     shortest: Option<FailedPart<'h>>,
 }
 
-/// What is decided about all parts.
+/// Result for all parts.
 enum PartsDecision<'h> {
     Linearizable(Vec<Place>),
-    /// A core refutes the history, and the shortest prefix is not known.
+    /// A core refutes the history, and the shortest prefix is unknown.
     Core(Violation),
     Fails(FailedPart<'h>),
 }
@@ -324,7 +325,7 @@ impl<'t, 'h> PartsInTurns<'t, 'h> {
         Ok(PartsDecision::Linearizable(order))
     }
 
-    /// Returns every open part so many steps; returns a core if its shortest prefix is not known.
+    /// Runs every open part for so many steps. Returns a core if its shortest prefix is unknown.
     fn take_turn(&mut self, limit: Option<u64>) -> Result<Option<Violation>, Stopped> {
         let most = if self.task.len() < MANY_THREADS_OPERATIONS { 0 } else { self.count - 1 };
         let decided = decide_all(&self.open, self.budget, self.threads, most, limit);
@@ -362,7 +363,7 @@ impl<'t, 'h> PartsInTurns<'t, 'h> {
         Ok(None)
     }
 
-    /// Finds the shortest prefixes of parts that fail, as long as they may be shorter than others.
+    /// Finds the shortest failing prefixes of parts, as long as they may be shorter than others.
     fn find_shortest(
         &mut self,
         mut stuck: Vec<(Place, Option<Place>, Part<'h>)>,
@@ -381,7 +382,7 @@ impl<'t, 'h> PartsInTurns<'t, 'h> {
         Ok(())
     }
 
-    /// Keeps a failure, unless another one is at least as short.
+    /// Records a failure, unless another one is at least as short.
     fn keep(&mut self, failure: FailedPart<'h>) {
         let last = self.key(failure.last);
         if self.shortest.as_ref().is_none_or(|best| last < self.key(best.last)) {
@@ -390,7 +391,7 @@ impl<'t, 'h> PartsInTurns<'t, 'h> {
     }
 }
 
-/// Builds the judgement of the shortest prefix that fails: what explains everything before its end, and
+/// Builds the judgement of the shortest failing prefix: an order of everything before its end, and
 /// attempts or, for a register, a few reads that refute it.
 fn certified_failure(
     task: &Task<'_>,
@@ -403,7 +404,7 @@ fn certified_failure(
     let before = prefix(task, |place| return_key(task, place) < end);
     let order = match (find_by_monitor(&before), &evidence) {
         (Some(found), _) => found.ok().map(|order| ids(task, &order)),
-        // An attempt that came as far as the last return explains all that returned before it.
+        // An attempt that reached the last return explains everything that returned before it.
         (None, Evidence::Attempts { explained: Some(order), .. }) => Some(order.clone()),
         (None, _) => {
             let found = find_by_parts(&before, budget, threads.alone);
@@ -429,12 +430,12 @@ fn certified_failure(
     }
 }
 
-/// The number of steps that the search of a part takes in the first turn.
+/// Steps of the first turn of a part.
 const FIRST_TURN_STEPS: u64 = 1 << 12;
-/// The factor by which further turns are longer.
+/// Factor between the lengths of successive turns.
 const TURN_GROWTH: u64 = 16;
 
-/// A prefix of a part that fails, up to the return of `last`, and what shows it.
+/// A failing prefix of a part, up to the return of `last`, with its evidence.
 struct FailedPart<'h> {
     last: Place,
     evidence: Evidence<'h>,
@@ -444,13 +445,13 @@ enum Evidence<'h> {
     Core(Violation),
     Attempts {
         unexplained: Unexplained,
-        /// An order that explains everything that returned before the last return, if one is known.
+        /// An order of everything that returned before the last return, if one is known.
         explained: Option<Vec<OpId>>,
         part: Box<Part<'h>>,
     },
 }
 
-/// Whether a part is all of the history.
+/// Whether the part is the whole history.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
     Whole,
@@ -491,11 +492,11 @@ fn failure<'h>(
     })
 }
 
-/// The fewest operations of a history whose parts are worth a thread each.
+/// Smallest number of operations for which parts are worth a thread each.
 const MANY_THREADS_OPERATIONS: usize = 1000;
 
-/// Decides each part, on up to `most` threads beside this one; who is done leaves its thread to
-/// the searches of the others.
+/// Decides each part, on up to `most` additional threads. A thread that is done is lent to the
+/// searches of the others.
 fn decide_all(
     parts: &[Part<'_>],
     budget: &Budget,
@@ -524,7 +525,7 @@ fn decide_all(
             others.lock().expect("no worker panics").give_back();
             done
         };
-        // Without a thread for it, a worker's parts are left to the others.
+        // If a thread cannot be started, its parts are left to the others.
         let others: Vec<_> =
             (0..count).map_while(|_| spawn_scoped(scope, work_and_leave).ok()).collect();
         let mut done = work();
@@ -539,9 +540,9 @@ fn decide_all(
     done.into_iter().map(|(_, decided)| decided).collect()
 }
 
-/// Finds the shortest prefix that fails; one that ends before the return of `stuck` does not, and
-/// the whole history does. If there is a suspect, it is tried first. What is tried and fails says
-/// where it is stuck, too.
+/// Finds the shortest failing prefix. The whole history fails, and no prefix that ends before the
+/// return of `stuck` does. A suspect is tried first, if there is one. A failing attempt also
+/// reports where it is stuck.
 pub(crate) fn shortest_prefix(
     task: &Task<'_>,
     returns: &[Place],
@@ -554,7 +555,7 @@ pub(crate) fn shortest_prefix(
         rank[place.index()] = i;
     }
     let mut try_until = |last: usize| attempts(&task.relaxed(|place| rank[place.index()] <= last));
-    // What fails at `high` does not at `low - 1`; steps double until something fails.
+    // The prefix at `high` fails and the one at `low - 1` does not; steps double until one fails.
     let mut low = rank[stuck.index()];
     let mut high = suspect.map_or(low, |place| rank[place.index()].max(low));
     let mut step = 1;
@@ -589,7 +590,7 @@ pub(crate) fn by_return(task: &Task<'_>, places: &[Place]) -> Vec<Place> {
     returns
 }
 
-/// Returns what completed operations are sorted by: their returns or, without times, their places
+/// Returns the sort key of completed operations: their returns or, without times, their positions
 /// in their sessions.
 pub(crate) fn return_key(task: &Task<'_>, place: Place) -> (i64, Place) {
     let calls = task.calls();
@@ -600,26 +601,27 @@ pub(crate) fn return_key(task: &Task<'_>, place: Place) -> (i64, Place) {
     }
 }
 
-/// Operations that are a history of their own.
+/// Operations that form a history of their own.
 struct Part<'h> {
     task: Task<'h>,
-    /// For each of them its place among all.
+    /// Position of each of them among all operations.
     places: Vec<Place>,
 }
 
 impl<'h> Part<'h> {
-    /// Returns a violation with places among all operations.
+    /// Returns a violation with positions among all operations.
     fn whole(&self, mut violation: Violation) -> Violation {
         violation.core.iter_mut().for_each(|place| *place = self.place(*place));
         violation
     }
 
-    /// Returns the place among all operations.
+    /// Returns the position among all operations.
     fn place(&self, place: Place) -> Place {
         self.places[place.index()]
     }
 
-    /// Returns what was called before the last of some returns, with only these looked at.
+    /// Returns the operations called before the last of some returns; all others than these returns
+    /// are pending.
     fn until(&self, is_before: impl Fn(Place) -> bool) -> Part<'h> {
         let Part { task, mut places } = prefix(&self.task, |place| is_before(self.place(place)));
         places.iter_mut().for_each(|place| *place = self.place(*place));
@@ -627,7 +629,7 @@ impl<'h> Part<'h> {
     }
 }
 
-/// Divides the operations into parts that are objects of their own, if there are several.
+/// Divides the operations into parts that are independent objects, if there are several.
 fn parts<'h>(task: &Task<'h>) -> Vec<Part<'h>> {
     let part = |places: Vec<Place>| Part { task: task.restricted(&places), places };
     let whole = || vec![part(task.calls().places().collect())];

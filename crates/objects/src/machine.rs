@@ -1,12 +1,13 @@
-//! The specification as a transition table that grows as it is asked.
+//! The specification as a transition table that is filled on demand.
 //!
-//! States and returns are interned, and what an invocation does in a state is asked of the
-//! specification once: from then on a step is one lookup, whatever the object. A call that changes
-//! nothing is asked in the state itself, and only others in a copy of it; there is nothing to undo.
-//! All copies are made in the same place, and only a state that is new is copied once more to stay,
-//! without spare capacity.
+//! States and returns are interned, and the effect of an invocation in a state is computed once by
+//! the specification: from then on a step is one lookup, for any object. A call that changes
+//! nothing runs on the state itself, any other call on a copy, so nothing has to be undone. All
+//! copies are made in the same place, and only a new state is copied once more, without spare
+//! capacity.
 //!
-//! Threads of one search have a machine each, and number the states together ([`SharedStates`]).
+//! Threads of one search have one machine each and share the numbering of states
+//! ([`SharedStates`]).
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, Hash};
@@ -28,18 +29,18 @@ pub(crate) struct StateId(pub(crate) u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct ReturnId(u32);
 
-/// What a specification does to a task's invocations, as far as it was asked.
+/// The known effects of a task's invocations.
 pub(crate) struct Machine<'t, 'h, S = Interned<State>> {
     task: &'t Task<'h>,
     states: S,
     initial: StateId,
-    /// Where states are copied to be changed.
+    /// Buffer into which a state is copied to be changed.
     scratch: State,
     values: Interned<Cow<'t, Value>>,
-    /// For each operation what it has to return.
+    /// Expected return of each operation.
     wanted: Vec<Option<ReturnId>>,
     steps: StepTable,
-    /// The bytes that states and returns take which were new here.
+    /// Bytes of the states and returns that were first interned here.
     content_bytes: u64,
 }
 
@@ -51,7 +52,7 @@ impl<'t, 'h> Machine<'t, 'h> {
 }
 
 impl<'t, 'h, S: States> Machine<'t, 'h, S> {
-    /// Builds a machine that numbers its states as is given.
+    /// Builds a machine with a given numbering of states.
     pub(crate) fn with_states(task: &'t Task<'h>, mut states: S) -> Self {
         let scratch = task.object().initial();
         let initial = states.number(&scratch);
@@ -68,7 +69,7 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
         self.initial
     }
 
-    /// Performs an operation's invocation, whatever it returns.
+    /// Performs an operation's invocation, with any return.
     #[inline]
     pub(crate) fn step(&mut self, state: StateId, place: Place) -> Option<(StateId, ReturnId)> {
         let invocation = self.task.invocation_of(place);
@@ -105,7 +106,7 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
         Some((next, returned))
     }
 
-    /// Performs an operation, if it can return there what it did return.
+    /// Performs an operation, if it can return its recorded value.
     #[inline]
     pub(crate) fn perform(&mut self, state: StateId, place: Place) -> Option<StateId> {
         let (next, returned) = self.step(state, place)?;
@@ -115,12 +116,12 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
         }
     }
 
-    /// Looks at a state.
+    /// Returns a state.
     pub(crate) fn look<R>(&self, id: StateId, look: impl FnOnce(&State) -> R) -> R {
         self.states.look(id, look)
     }
 
-    /// Returns a return.
+    /// Returns a return value.
     pub(crate) fn get(&self, id: ReturnId) -> &Value {
         &self.values.items[id.0 as usize]
     }
@@ -132,17 +133,17 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
     }
 }
 
-/// What invocations do in states, as far as it is known.
+/// The known effects of invocations in states.
 ///
-/// If there are few invocations, those of a state lie side by side.
+/// If there are few invocations, those of a state are stored side by side.
 struct StepTable {
-    /// How many there are for each state in `near`; 0 if all are in `far`.
+    /// Number of entries per state in `near`; 0 if all are in `far`.
     width: usize,
     near: Vec<Cell>,
     far: FxHashMap<(u32, u32), Cell>,
 }
 
-/// The state and the return, or one of those below.
+/// The state and the return, or one of the constants below.
 type Cell = (u32, u32);
 
 const UNKNOWN: Cell = (u32::MAX, u32::MAX);
@@ -193,13 +194,13 @@ pub(crate) trait States {
     /// Returns a state's number.
     fn number(&mut self, state: &State) -> StateId;
 
-    /// Looks at a state.
+    /// Returns a state.
     fn look<R>(&self, id: StateId, look: impl FnOnce(&State) -> R) -> R;
 
-    /// Shows a state to a call that leaves it as it is.
+    /// Passes a state to a call that does not change it.
     fn ask<R>(&mut self, id: StateId, ask: impl FnOnce(&mut State) -> R) -> R;
 
-    /// Counts the states that were numbered here first.
+    /// Returns the number of states that were first numbered here.
     fn len(&self) -> usize;
 
     /// Estimates the bytes that the tables take for these states, without the states.
@@ -228,12 +229,12 @@ impl States for Interned<State> {
     }
 }
 
-/// The number of locks of a shared table, each for a part of it.
+/// Number of locks of a shared table, one per shard.
 pub(crate) const SHARDS: usize = 64;
 
-/// Returns the part of a shared table that something with this hash is in.
+/// Returns the shard for a hash.
 pub(crate) fn shard_of(hash: u64) -> usize {
-    // The table inside a part uses the bits at both ends.
+    // The table inside a shard uses the bits at both ends.
     (hash >> 32) as usize % SHARDS
 }
 
@@ -245,20 +246,21 @@ impl StateTable {
         StateTable((0..SHARDS).map(|_| Mutex::default()).collect())
     }
 
-    /// Frees the states; if they are many, on a thread of its own that nobody waits for.
+    /// Frees the states; if there are many, on a thread of its own, so that the caller does not
+    /// wait.
     pub(crate) fn discard(self) {
         let count = |part: &Mutex<Interned<State>>| part.lock().map_or(0, |part| part.items.len());
         if self.0.iter().map(count).sum::<usize>() > STATES_FREED_ASIDE {
-            // If there is no thread to be had, they are freed here.
+            // If no thread can be started, they are freed here.
             let _ = std::thread::Builder::new().spawn(move || drop(self));
         }
     }
 }
 
-/// The number of states from which on freeing them takes too long to wait for it.
+/// Number of states above which freeing them is done on another thread.
 const STATES_FREED_ASIDE: usize = 1 << 16;
 
-/// One machine's way to states that several number together.
+/// One machine's access to shared states.
 pub(crate) struct SharedStates<'a> {
     table: &'a StateTable,
     fresh: usize,
@@ -298,7 +300,7 @@ impl States for SharedStates<'_> {
     }
 
     fn table_bytes(&self) -> u64 {
-        // The parts of the table grow one after the other.
+        // The shards grow one after the other.
         (2 * self.fresh * BYTES_PER_ITEM) as u64
     }
 }
@@ -345,7 +347,7 @@ impl<T: Hash + Eq + Clone> Interned<T> {
         self.intern_hashed(FxBuildHasher.hash_one(&item), Cow::Owned(item))
     }
 
-    /// Numbers an item, which is copied if it is new and not given away.
+    /// Numbers an item; copies it if it is new and not owned.
     fn intern_hashed(&mut self, hash: u64, item: Cow<'_, T>) -> u32 {
         let fresh = self.items.len() as u32;
         let last = self.last.entry(hash).or_insert(NONE);

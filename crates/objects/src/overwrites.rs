@@ -1,10 +1,9 @@
-//! Operations that overwrite everything, as a register's `write` does.
+//! Operations that overwrite the whole state, as a register's `write` does.
 //!
-//! No operation sees such an operation if another one comes right after it. So as soon as one of them
-//! is linearized, all other open ones *may have been* linearized right before it: they are settled. A
-//! settled operation may return without further ado, or take effect later all the same, whichever is
-//! better; a configuration in which it is settled can do whatever a configuration can in which it is
-//! still to be linearized, or was.
+//! No operation sees such an operation if another one comes directly after it. So as soon as one of
+//! them is linearized, all other open ones *may have been* linearized directly before it: they are
+//! settled. A settled operation may return at once, or take effect later, whichever is better. A
+//! configuration in which it is settled covers those in which it is still to be linearized, or was.
 //!
 //! ```text
 //! t0: ├────── w(1) ──────┤                 w(2) is linearized for r => 2; then w(1) is settled:
@@ -12,51 +11,51 @@
 //! t2:         ├─ r => 2 ─┤   ├─ r => ? ─┤  read that returns 1
 //! ```
 //!
-//! Where every operation overwrites or changes no state, as those of a register without
-//! compare-and-set, more can be said. An operation cannot see `w` once a write that started after `w`
-//! returned has itself returned. What remains are the readers of `w`, and there are few of them. Once
-//! all of them were called, `w` is closed: together with those readers that are not linearized yet it is
-//! a block that can come right before the next operation that overwrites, and no other operation
-//! notices. So whenever one is linearized, all closed blocks go with it, and there is nothing to choose.
-//! The search is left with operations that have equal effects and overlap, and with the question when
-//! those take effect whose readers are yet to come.
+//! If every operation overwrites or changes no state, as in a register without compare-and-set,
+//! more is known. An operation cannot see `w` once a write that started after `w` returned has
+//! itself returned. The remaining readers of `w` are few. Once all of them were called, `w` is
+//! closed: together with its readers that are not yet linearized it is a block that can come
+//! directly before the next overwriting operation, unnoticed by all others. So whenever one is
+//! linearized, all closed blocks are linearized with it, without a choice. The search is left with
+//! overlapping operations of equal effect, and with the time at which operations with future
+//! readers take effect.
 
 use crate::calls::Place;
 use crate::machine::{Machine, StateId, States};
 use crate::task::Task;
 use crate::timeline::Timeline;
 
-/// The most operations among which readers are looked for; if there are more, an operation is
-/// never closed.
+/// Largest number of operations among which readers are searched; with more, an operation is never
+/// closed.
 const MAX_READER_CANDIDATES: usize = 1024;
 
-/// The most states after pending operations for which readers are looked for.
+/// Largest number of states after pending operations for which readers are searched.
 const MAX_PENDING_STATES: usize = 64;
 
-/// The operations that overwrite.
+/// The overwriting operations.
 pub(crate) struct Overwrites {
-    /// For each operation (by place) whether it overwrites.
+    /// Whether each operation (by position) overwrites.
     overwrites: Vec<bool>,
-    /// Which operations see them, if every operation overwrites or changes no state.
+    /// The operations that see them, if every operation overwrites or changes no state.
     pub(crate) readers: Option<Readers>,
 }
 
-/// For operations that overwrite, which operations may see them.
+/// For overwriting operations, the operations that may see them.
 pub(crate) struct Readers {
-    /// For each operation that overwrites (by place) the state after it.
+    /// State after each overwriting operation (by position).
     after: Vec<StateId>,
-    /// For each the rank of the first return by which all of its readers were called.
+    /// Rank of the first return by which all readers of each were called.
     closed_at: Vec<u32>,
     readers: Lists,
-    /// For each operation that changes no state the operations that it may see.
+    /// For each operation that changes no state, the operations that it may see.
     seen: Lists,
-    /// For each whether there are more, which are not listed.
+    /// Whether each of them may see further operations that are not listed.
     sees_more: Vec<bool>,
 }
 
 impl Overwrites {
-    /// Finds the operations of a task that overwrite; `None` if there are none, or the sessions'
-    /// order says more than time does.
+    /// Finds the overwriting operations of a task; `None` if there are none, or if session order
+    /// adds to real time.
     pub(crate) fn new<S: States>(
         task: &Task<'_>,
         timeline: &Timeline,
@@ -83,7 +82,7 @@ fn overwrites(task: &Task<'_>, place: Place) -> bool {
     task.returns(place).is_none() && task.object().overwrites(&call.method, &call.args)
 }
 
-/// Checks whether operations of a task overwrite, and are known to.
+/// Checks whether operations of a task are known to overwrite.
 pub(crate) fn any_overwrites(task: &Task<'_>, timeline: &Timeline) -> bool {
     !timeline.has_after
         && task.calls().places().any(|place| overwrites(task, place))
@@ -131,7 +130,7 @@ impl Readers {
                 false => initial,
             })
             .collect();
-        // For each place the first end of what overwrites there or after.
+        // For each position the first end of an overwriting operation there or later.
         let mut first_end = vec![i64::MAX; places.len() + 1];
         for &place in places.iter().rev() {
             let ends = overwrites[place.index()] && !task.is_pending(place);
@@ -145,7 +144,7 @@ impl Readers {
         let mut seen: Vec<(Place, Place)> = Vec::new();
         // Readers that were called and have not returned.
         let mut running: Vec<Place> = Vec::new();
-        // The states that pending operations called so far lead to.
+        // The states after the pending operations called so far.
         let mut pending: Vec<StateId> = Vec::new();
         for &place in &places {
             let op = calls.get(place);
@@ -199,32 +198,32 @@ impl Readers {
         Readers { after, closed_at, readers, seen, sees_more }
     }
 
-    /// Returns the state after an operation that overwrites.
+    /// Returns the state after an overwriting operation.
     #[inline]
     pub(crate) fn after(&self, place: Place) -> StateId {
         self.after[place.index()]
     }
 
-    /// Checks whether all that may see an operation were called by a return.
+    /// Checks whether all operations that may see an operation were called by a return.
     #[inline]
     pub(crate) fn is_closed(&self, place: Place, at: u32) -> bool {
         self.closed_at[place.index()] <= at
     }
 
-    /// Returns the operations that may see one that overwrites, if that may ever be closed.
+    /// Returns the operations that may see an overwriting one, if it can ever be closed.
     #[inline]
     pub(crate) fn readers(&self, place: Place) -> &[Place] {
         self.readers.of(place)
     }
 
-    /// Returns the operations that one which changes no state may see; `None` if there are more.
+    /// Returns the operations that a read-only one may see; `None` if there are more.
     #[inline]
     pub(crate) fn seen(&self, place: Place) -> Option<&[Place]> {
         (!self.sees_more[place.index()]).then(|| self.seen.of(place))
     }
 }
 
-/// For each operation a list of others.
+/// A list of operations for each operation.
 struct Lists {
     starts: Vec<u32>,
     items: Vec<Place>,

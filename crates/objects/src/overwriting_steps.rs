@@ -1,8 +1,8 @@
-//! The steps of the search where operations overwrite everything, as a register's `write` does.
+//! The steps of the search with operations that overwrite the whole state.
 //!
-//! [`crate::overwrites`] says what is known of such operations: once one of them is linearized, the
-//! other open ones are *settled*, and *closed blocks* need no choice. A step is then to linearize an
-//! operation, to let a settled one return unseen, or to linearize all closed blocks.
+//! Once an overwriting operation is linearized, the other open ones are *settled*, and *closed
+//! blocks* need no choice ([`crate::overwrites`]). A step linearizes an operation, lets a settled
+//! one return unseen, or linearizes all closed blocks.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -12,7 +12,7 @@ use crate::overwrites::{Overwrites, Readers};
 use crate::plain_steps::{Configuration, PlainSteps, Plan, Reached};
 use crate::small_set::SmallSet;
 
-/// The state after a block: whatever it is, no operation will see it.
+/// The state after a block; no operation will see it.
 const UNSEEN: StateId = StateId(u32::MAX);
 
 /// A step from a configuration.
@@ -20,13 +20,13 @@ const UNSEEN: StateId = StateId(u32::MAX);
 pub(crate) enum Step {
     /// An operation is linearized.
     Take(Place),
-    /// The returning operation is settled, and stays unseen.
+    /// The returning operation is settled and stays unseen.
     Pass,
     /// All closed blocks are linearized.
     Blocks,
 }
 
-/// Takes steps with operations that overwrite.
+/// Performs steps with overwriting operations.
 pub(crate) struct OverwritingSteps<'a, 'h, const W: usize> {
     plain: PlainSteps<'a, 'h, W>,
     overwrites: &'a Overwrites,
@@ -34,12 +34,12 @@ pub(crate) struct OverwritingSteps<'a, 'h, const W: usize> {
     unseen: Option<Unseen>,
 }
 
-/// What becomes of settled operations along a path.
+/// The fate of settled operations along a path.
 #[derive(Default)]
 struct Unseen {
     /// The operations in the order.
     linearized: FxHashSet<Place>,
-    /// For each settled operation the position in the order before which it has room.
+    /// For each settled operation, the position in the order before which it fits.
     room: FxHashMap<Place, usize>,
     /// Operations that returned unseen, each with the position before which it comes.
     returned: Vec<(usize, Place)>,
@@ -69,8 +69,8 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         self.advance(initial)
     }
 
-    /// Finds the order that some steps lead to, each operation with the one at whose return it was
-    /// linearized.
+    /// Computes the order that some steps lead to. Each operation is paired with the one at whose
+    /// return it was linearized.
     pub(crate) fn unfold(&mut self, steps: impl IntoIterator<Item = Step>) -> Vec<(Place, Place)> {
         self.plain.order.clear();
         self.unseen = Some(Unseen::default());
@@ -93,7 +93,7 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         whole
     }
 
-    /// Lists the steps from a configuration, each with what it leads to.
+    /// Lists the steps from a configuration, each with its result.
     pub(crate) fn expand(
         &mut self,
         from: &Configuration<W>,
@@ -132,7 +132,7 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         Some((step, self.apply(from, step)?))
     }
 
-    /// Takes a step; `None` if it cannot be taken, or need not.
+    /// Performs a step; `None` if it is impossible or unnecessary.
     fn apply(&mut self, from: &Configuration<W>, step: Step) -> Option<Reached<W>> {
         let Plan { timeline, .. } = self.plain.plan;
         let returning = timeline.returns[from.at as usize];
@@ -178,7 +178,7 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         }
     }
 
-    /// Linearizes reads, and passes the returns of operations that are linearized, or settled and
+    /// Linearizes reads, and passes the returns of operations that are linearized, or settled
     /// without readers.
     fn advance(&mut self, mut configuration: Configuration<W>) -> Reached<W> {
         let Plan { timeline, .. } = self.plain.plan;
@@ -203,9 +203,9 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         Reached::End
     }
 
-    /// Settles the open operations that overwrite, but for the returning one: if that came unseen
-    /// before something else, it could as well come now, and the other one later. The operation that
-    /// overwrites them stands in the order at `before` or after it.
+    /// Settles the open overwriting operations, except the returning one: if that came unseen
+    /// before another, it could as well come now, and the other one later. The operation that
+    /// overwrites them is in the order at `before` or after it.
     fn settle(&mut self, configuration: &mut Configuration<W>, before: usize) {
         let timeline = &self.plain.plan.timeline;
         let open = timeline.open(configuration.at as usize);
@@ -253,7 +253,7 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         }
     }
 
-    /// Checks whether an operation that overwrites is closed and has no readers left.
+    /// Checks whether an overwriting operation is closed and has no readers left.
     fn is_spent(&self, configuration: &Configuration<W>, place: Place) -> bool {
         let timeline = &self.plain.plan.timeline;
         let at = configuration.at;
@@ -276,7 +276,7 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         }
     }
 
-    /// Forgets that operations without readers were linearized: nothing depends on it.
+    /// Forgets which operations without readers were linearized: nothing depends on them.
     fn forget_spent(&self, configuration: &mut Configuration<W>) {
         let timeline = &self.plain.plan.timeline;
         if configuration.settled == SmallSet::EMPTY {
@@ -293,9 +293,9 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         }
     }
 
-    /// Lists the returning operation and the operations that overwrite and are seen at once by a
-    /// read that is in no block; the one to try first comes last. Of those that lead to one state
-    /// the one that returns first is listed, and pending ones last.
+    /// Lists the returning operation and the overwriting operations that a read outside all blocks
+    /// sees at once; the one to try first comes last. Among those that lead to one state, only the
+    /// one that returns first is listed; pending ones come last.
     fn list_seen(
         &mut self,
         readers: &Readers,
@@ -330,8 +330,7 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         candidates.reverse();
     }
 
-    /// Returns a read that is not linearized, if it is known that it cannot return what it did any
-    /// more.
+    /// Returns an unlinearized read that is known to be unable to return its value.
     pub(crate) fn hopeless(&mut self, configuration: &Configuration<W>) -> Option<Place> {
         match self.readers() {
             Some(readers) => self.unseeing(readers, configuration),
@@ -339,7 +338,7 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         }
     }
 
-    /// Returns a read that sees none of the operations that it may see any more.
+    /// Returns a read that can no longer see any of the operations that it may see.
     fn unseeing(&mut self, readers: &Readers, configuration: &Configuration<W>) -> Option<Place> {
         let Plan { timeline, task, .. } = self.plain.plan;
         let at = configuration.at as usize;

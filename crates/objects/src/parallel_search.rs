@@ -1,8 +1,8 @@
-//! A long search, depth first, on all free threads.
+//! A long depth-first search on all free threads.
 //!
-//! The configurations and steps are those of [`crate::just_in_time`], pruned in the same way. Each
-//! thread searches everything, from the first configuration on, and the threads tell each other which
-//! configurations fail, once everything that these lead to was explored:
+//! The configurations, steps and pruning are those of [`crate::just_in_time`]. Each thread searches
+//! everything from the first configuration on, and the threads share the configurations that fail,
+//! once all their successors were explored:
 //!
 //! ```text
 //! first thread    tries the operation that returns next first, then the others in their order
@@ -10,23 +10,24 @@
 //! other threads   begin somewhere between
 //! ```
 //!
-//! So the first and the second one meet halfway. Two threads explore the same configuration only if both
-//! come to it before either is done with it, and even then they begin with different parts of what it
-//! leads to. No thread waits for another, and when one thread is done with the first configuration, all
-//! are.
+//! So the first and the second thread meet halfway. Two threads explore the same configuration only
+//! if both reach it before either has finished it, and even then they begin with different
+//! successors. No thread waits for another. When one thread finishes the first configuration, the
+//! search ends.
 //!
-//! The result is the same for any number of threads. A linearization is always the one that the first
-//! thread would find alone; the other threads only contribute failed configurations, and what they find
-//! themselves is dropped. For a history without a linearization it is known at the end how far each
-//! configuration leads: with that, the attempts that come furthest are searched once more, in the order
-//! of the first thread.
+//! The result is the same for any number of threads. A linearization is always the one that the
+//! first thread would find alone; the other threads only contribute failed configurations, and
+//! their own linearizations are dropped. For a history without a linearization, the search records
+//! how far each configuration leads; the furthest attempts are then searched again, in the order of
+//! the first thread.
 //!
-//! A configuration fails if a failed one differs from it only in having used fewer pending operations. So
-//! does one for which such a configuration is still on the thread's stack; but what follows for those in
-//! between holds only when the thread leaves that configuration, and no other thread is told before (as
-//! in Tarjan's search for strongly connected components).
+//! A configuration fails if a failed one differs from it only in having used fewer pending
+//! operations. It also fails if such a configuration is still on the thread's stack; but the
+//! consequence for the configurations in between holds only when the thread leaves that
+//! configuration, and is not shared before (as in Tarjan's search for strongly connected
+//! components).
 //!
-//! Memory: all configurations that were explored.
+//! Memory: all explored configurations.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -77,10 +78,10 @@ fn search<const W: usize>(
             for _ in 0..more.count {
                 helpers += 1;
                 let (common, way) = (&common, Way(helpers));
-                // Without a thread for it, a helper is left out.
+                // If a thread cannot be started, the search runs without it.
                 let _ = spawn_scoped(scope, move || {
                     let end = ParallelSearch::new(common, way).run(|| {});
-                    // What it found is not what the first thread would have.
+                    // Its linearization is not the one that the first thread would have found.
                     if !matches!(end, Ok(Some(End::Found(_)))) {
                         common.finish(end);
                     }
@@ -100,26 +101,26 @@ fn search<const W: usize>(
     }
 }
 
-/// How a search ends.
+/// The end of a search.
 enum End {
     Found(Vec<(Place, Place)>),
     Stuck { furthest: u32 },
 }
 
-/// What the threads have in common.
+/// Data shared by the threads.
 struct Common<'a, 'h, const W: usize> {
     plan: &'a Plan<'a, 'h>,
     budget: &'a Budget,
     states: &'a StateTable,
     failed: Failed<W>,
-    /// An estimate of the memory that all takes, in bytes.
+    /// Estimate of the total memory in bytes.
     memory: AtomicU64,
     is_over: AtomicBool,
     end: Mutex<Option<Result<End, Stopped>>>,
 }
 
 impl<const W: usize> Common<'_, '_, W> {
-    /// Ends the search, if a thread came to an end and none did before.
+    /// Ends the search, if a thread has a result and none had one before.
     fn finish(&self, end: Result<Option<End>, Stopped>) {
         if let Some(end) = end.transpose() {
             self.end.lock().expect("no thread panics").get_or_insert(end);
@@ -131,31 +132,30 @@ impl<const W: usize> Common<'_, '_, W> {
 /// A configuration that is being explored.
 struct ParallelFrame<const W: usize> {
     configuration: Configuration<W>,
-    /// Where its candidates start; the next one is the last.
+    /// Index of the first candidate; the last one is tried next.
     candidates_from: usize,
-    /// How long the linearization was before this frame added to it.
+    /// Length of the linearization before this frame.
     length: usize,
-    /// How far the configuration leads, at most, as far as it was looked at.
+    /// How far the configuration leads, at most, as far as it was explored.
     reach: u32,
     /// The lowest frame that has to fail for this one to fail; itself, if there is none.
     low: usize,
-    /// Where what was left above it, and has yet to be proved, starts.
+    /// Index of the first configuration above it whose failure is not yet proved.
     unproved_from: usize,
 }
 
-/// A configuration that fails if a frame does that is still being explored.
+/// A configuration that fails if a frame that is still being explored does.
 struct Unproved<const W: usize> {
     configuration: Configuration<W>,
     low: usize,
 }
 
-/// In which order candidates are tried: by the first way as they are listed, by the second the other
-/// way round, and by others from somewhere between on.
+/// The order in which candidates are tried: as listed, reversed, or starting in between.
 #[derive(Clone, Copy)]
 struct Way(usize);
 
 impl Way {
-    /// Arranges candidates so that what is to be tried first comes last.
+    /// Arranges candidates so that the one to try first comes last.
     fn arrange(self, candidates: &mut [Place]) {
         if self.0 % 2 == 1 {
             candidates.reverse();
@@ -166,7 +166,7 @@ impl Way {
     }
 }
 
-/// A thread's own part in the search.
+/// The state of one thread.
 struct ParallelSearch<'a, 'h, const W: usize> {
     common: &'a Common<'a, 'h, W>,
     way: Way,
@@ -174,7 +174,7 @@ struct ParallelSearch<'a, 'h, const W: usize> {
     stack: Vec<ParallelFrame<W>>,
     candidates: Vec<Place>,
     unproved: Vec<Unproved<W>>,
-    /// How many configurations it left, and how much memory that and the rest takes.
+    /// Number of configurations that it left, and an estimate of its memory.
     count: u64,
     memory: u64,
 }
@@ -194,7 +194,7 @@ impl<'a, 'h, const W: usize> ParallelSearch<'a, 'h, W> {
         }
     }
 
-    /// Searches; `None` if another thread ended the search. From time to time it does something else.
+    /// Searches; `None` if another thread ended the search. Calls `aside` from time to time.
     fn run(mut self, mut meanwhile: impl FnMut()) -> Result<Option<End>, Stopped> {
         let Reached::Before(start) = self.steps.start() else {
             return Ok(Some(End::Found(self.steps.order)));
@@ -243,7 +243,7 @@ impl<'a, 'h, const W: usize> ParallelSearch<'a, 'h, W> {
         Ok(Some(End::Stuck { furthest }))
     }
 
-    /// Goes on to a configuration.
+    /// Enters a configuration.
     fn explore(&mut self, configuration: Configuration<W>, length: usize) {
         let candidates_from = self.candidates.len();
         self.steps.list(&configuration, &mut self.candidates);
@@ -259,7 +259,7 @@ impl<'a, 'h, const W: usize> ParallelSearch<'a, 'h, W> {
         });
     }
 
-    /// Leaves the configuration that is being explored; returns how far it leads.
+    /// Leaves the current configuration. Returns how far it leads.
     fn leave(&mut self) -> u32 {
         let frame = self.stack.pop().expect("there is one");
         let ParallelFrame { configuration, reach, low, .. } = frame;
@@ -283,14 +283,14 @@ impl<'a, 'h, const W: usize> ParallelSearch<'a, 'h, W> {
         reach
     }
 
-    /// Tells everybody that a configuration fails.
+    /// Shares the failure of a configuration.
     fn fail(&mut self, configuration: &Configuration<W>, reach: u32) {
         self.common.failed.insert(configuration, reach);
         self.count += 1;
     }
 
-    /// Checks whether a configuration need not be explored: which frame has to fail for that, if
-    /// any, and how far it leads at most, if that is not what the frame does.
+    /// Checks whether a configuration need not be explored: returns the frame that has to fail for
+    /// this, if any, and how far the configuration leads at most, if that differs from the frame.
     fn known(&self, configuration: &Configuration<W>) -> Option<(usize, u32)> {
         let failed = &self.common.failed;
         if let Some(reach) = failed.reach(configuration) {
@@ -300,7 +300,7 @@ impl<'a, 'h, const W: usize> ParallelSearch<'a, 'h, W> {
             return None;
         }
         let (rest, used) = failed.divide(configuration);
-        // Only pending operations are between it and those that it can be compared with.
+        // It differs from comparable configurations only in pending operations.
         let divided = |other: &Configuration<W>| {
             let (other, fewer) = failed.divide(other);
             let is_near = other.at == rest.at && other.linearized == rest.linearized;
@@ -318,9 +318,9 @@ impl<'a, 'h, const W: usize> ParallelSearch<'a, 'h, W> {
         found.map(|(low, _)| (low, 0))
     }
 
-    /// Tells everybody how much memory it takes, and asks if that is too much.
+    /// Shares the memory estimate, and checks the limit.
     fn reserve(&mut self) -> Result<(), Stopped> {
-        // The table is in parts, which grow one after the other.
+        // The table consists of shards, which grow one after the other.
         let each = size_of::<(Configuration<W>, Known<W>)>() as u64 * 2 + 2;
         let own = self.stack.table_bytes() + self.candidates.table_bytes();
         let memory = self.count * each + own + self.steps.machine.memory();
@@ -334,14 +334,14 @@ impl<'a, 'h, const W: usize> ParallelSearch<'a, 'h, W> {
     }
 }
 
-/// The configurations that are known to fail.
+/// The configurations known to fail.
 pub(crate) struct Failed<const W: usize> {
     /// The slots of pending operations.
     pending: SmallSet<W>,
     shards: Vec<Mutex<Shard<W>>>,
 }
 
-/// A part of the table.
+/// A shard of the table.
 #[derive(Default)]
 struct Shard<const W: usize> {
     /// By what is left without pending operations.
@@ -349,12 +349,12 @@ struct Shard<const W: usize> {
     others: Vec<Known<W>>,
 }
 
-/// What is known of a configuration that fails.
+/// Data of a failed configuration.
 #[derive(Clone, Copy)]
 struct Known<const W: usize> {
-    /// The pending operations that are used up.
+    /// The used pending operations.
     used: SmallSet<W>,
-    /// How far it leads at most.
+    /// How far the configuration leads at most.
     reach: u32,
     /// Where another one with the same rest is; `NONE` if there is none.
     next: u32,
@@ -369,7 +369,7 @@ impl<const W: usize> Failed<W> {
         Failed { pending, shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect() }
     }
 
-    /// Divides a configuration into what is left without pending operations, and these.
+    /// Splits a configuration into its pending operations and the rest.
     fn divide(&self, configuration: &Configuration<W>) -> (Configuration<W>, SmallSet<W>) {
         let used = configuration.linearized.intersection(&self.pending);
         let linearized = configuration.linearized.difference(&self.pending);
@@ -394,7 +394,7 @@ impl<const W: usize> Failed<W> {
         }
     }
 
-    /// Adds a configuration that fails.
+    /// Adds a failed configuration.
     fn insert(&self, configuration: &Configuration<W>, reach: u32) {
         let (rest, used) = self.divide(configuration);
         let mut shard = self.shard(&rest);

@@ -1,4 +1,4 @@
-//! The steps of the search for a linearization: configurations, and what can come next.
+//! The steps of the search for a linearization: configurations and their successors.
 //!
 //! [`crate::just_in_time`] and [`crate::parallel_search`] take them depth first,
 //! [`crate::wave_search`] breadth first; the latter has other steps for objects with operations that
@@ -14,10 +14,10 @@ use crate::small_set::SmallSet;
 use crate::task::Task;
 use crate::timeline::Timeline;
 
-/// The number of returns ahead up to which reads are looked at.
+/// Number of future returns for which reads are checked.
 const RETURNS_AHEAD: usize = 64;
 
-/// A point of a search: everything that returned before `at` is linearized.
+/// A point of a search: all operations that returned before `at` are linearized.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Configuration<const W: usize> {
     /// The rank of the next return.
@@ -25,12 +25,12 @@ pub(crate) struct Configuration<const W: usize> {
     pub(crate) state: StateId,
     /// The slots of the open operations that are linearized.
     pub(crate) linearized: SmallSet<W>,
-    /// The slots of the open operations that may have been linearized unseen; only operations that
-    /// overwrite ever are.
+    /// The slots of the open operations that may have been linearized unseen; only overwriting
+    /// operations are.
     pub(crate) settled: SmallSet<W>,
 }
 
-/// Where a step leads.
+/// The result of a step.
 #[derive(Clone, Copy)]
 pub(crate) enum Reached<const W: usize> {
     /// No return is left: there is a linearization.
@@ -44,7 +44,7 @@ pub(crate) struct Plan<'a, 'h> {
     pub(crate) task: &'a Task<'h>,
     pub(crate) timeline: Timeline,
     looks_ahead: bool,
-    /// For each operation (by place) a number that it shares with those it can be exchanged for.
+    /// For each operation (by position) the number of its class of interchangeable operations.
     class: Vec<u32>,
 }
 
@@ -57,11 +57,11 @@ impl<'a, 'h> Plan<'a, 'h> {
     }
 }
 
-/// Takes steps, and keeps the order of what was linearized.
+/// Performs steps, and stores the order of linearized operations.
 pub(crate) struct PlainSteps<'a, 'h, const W: usize, S = Interned<State>> {
     pub(crate) plan: &'a Plan<'a, 'h>,
     pub(crate) machine: Machine<'a, 'h, S>,
-    /// For each class the stamp of the list that it was last in.
+    /// For each class the stamp of the last list that contained it.
     stamps: Vec<u32>,
     stamp: u32,
     /// The linearized operations, each with the one at whose return it was linearized.
@@ -86,7 +86,7 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
         self.advance(initial)
     }
 
-    /// Linearizes a candidate; `None` if that is not possible, or not necessary because a pending
+    /// Linearizes a candidate; `None` if that is impossible, or unnecessary because a pending
     /// operation changes nothing.
     pub(crate) fn follow(
         &mut self,
@@ -97,7 +97,7 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
         Some(self.advance(next))
     }
 
-    /// Does the same without passing returns.
+    /// Linearizes a candidate without passing returns.
     pub(crate) fn linearize(
         &mut self,
         from: &Configuration<W>,
@@ -128,7 +128,7 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
         Reached::End
     }
 
-    /// Linearizes the open operations that change no state and return what they did.
+    /// Linearizes the open operations that change no state and return their recorded values.
     pub(crate) fn linearize_reads(&mut self, configuration: &mut Configuration<W>) {
         let Plan { timeline, task, .. } = self.plan;
         let at = configuration.at as usize;
@@ -150,7 +150,7 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
         }
     }
 
-    /// Checks whether everything that an operation's session puts before it is linearized.
+    /// Checks whether all operations that session order puts before an operation are linearized.
     fn is_ready(&self, configuration: &Configuration<W>, place: Place) -> bool {
         let timeline = &self.plan.timeline;
         timeline.after(place).iter().all(|&before| {
@@ -159,8 +159,8 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
         })
     }
 
-    /// Lists what can be linearized next; what is to be tried first comes last, and that is the
-    /// operation that returns.
+    /// Lists the candidates to linearize next; the one to try first comes last, and that is the
+    /// returning operation.
     pub(crate) fn list(&mut self, configuration: &Configuration<W>, candidates: &mut Vec<Place>) {
         let Plan { timeline, task, class, .. } = self.plan;
         let at = configuration.at as usize;
@@ -179,11 +179,11 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
         candidates[from..].reverse();
     }
 
-    /// Leaves of the candidates after `from` those of a stubborn set (Valmari 1989): with the
-    /// operation that returns all open ones that may matter to one in the set, if they come first.
+    /// Reduces the candidates after `from` to a stubborn set (Valmari 1989): the returning
+    /// operation and all open ones that may affect a member of the set if they come first.
     ///
-    /// On any way past the return take the first operation that is in the set; there is one. Nothing
-    /// before it matters to it, so it is possible here already and can as well come first.
+    /// On any path past the return, take the first operation in the set; there is one. Nothing
+    /// before it affects it, so it is possible here already and can as well come first.
     pub(crate) fn choose(
         &mut self,
         configuration: &Configuration<W>,
@@ -230,14 +230,13 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
         candidates.truncate(kept);
     }
 
-    /// Returns a read that is not linearized, if it is known that it cannot return what it did any
-    /// more.
+    /// Returns an unlinearized read that is known to be unable to return its value.
     pub(crate) fn hopeless(&self, configuration: &Configuration<W>) -> Option<Place> {
         if self.plan.looks_ahead { self.unreachable(configuration) } else { None }
     }
 
-    /// Returns an operation that changes no state, if the specification can tell that it cannot
-    /// return what it did.
+    /// Returns an operation that changes no state, if the specification shows that it cannot return
+    /// its value.
     fn unreachable(&self, configuration: &Configuration<W>) -> Option<Place> {
         let Plan { timeline, task, .. } = self.plan;
         let at = configuration.at as usize;
@@ -253,7 +252,7 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
         let is_far = |place: &Place| timeline.rank[place.index()] as usize >= near;
         let goals = timeline.returns[at..near].iter().chain(open.iter().filter(|p| is_far(p)));
         let mut goals = goals.copied().filter(is_goal);
-        // What returns before the goals, which come by return, and may precede them.
+        // Operations that return before the goals, sorted by return, and may precede them.
         let (mut by, mut gathered) = (Vec::new(), at);
         self.machine.look(configuration.state, |state| {
             goals.find(|&goal| {
@@ -285,9 +284,8 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
     }
 }
 
-/// Numbers the operations so that those with the same number can be exchanged for each other: they
-/// have the same call and return, or are pending and have the same call, and no session orders
-/// them beyond what time does.
+/// Numbers the classes of interchangeable operations: same call and return, or pending with the
+/// same call, and no order by sessions beyond real time.
 fn classes(task: &Task<'_>, timeline: &Timeline) -> Vec<u32> {
     let mut is_bound = vec![false; task.len()];
     for place in task.calls().places() {

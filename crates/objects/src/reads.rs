@@ -1,10 +1,11 @@
 //! A few reads that refute a history of a register.
 //!
-//! A read can be left out of a history, and so can all writes of a value that is not read any more: what
-//! is linearizable stays so. So if some reads, with all writes of the values that they return, are not
-//! linearizable, the history is not. That is a small certificate that is soon checked, though the search
-//! that found the violation had to explore many operations. The reads that returned last are tried, more
-//! and more of them; then reads are taken away again, as many at a time as possible.
+//! A read can be left out of a history, and so can all writes of a value that is no longer read: a
+//! linearizable history remains linearizable. So if some reads, with all writes of their values,
+//! are not linearizable, neither is the history. This certificate is small and quickly checked,
+//! although the search that found the violation had to explore many operations. The reads that
+//! returned last are tried, in increasing number; then reads are removed again, as many at a time
+//! as possible.
 
 use consistory_history::Value;
 use consistory_spec::Family;
@@ -17,12 +18,12 @@ use crate::overwrites::is_plain;
 use crate::task::Task;
 use crate::timeline::Timeline;
 
-/// The most reads that are tried.
+/// Largest number of reads tried.
 const MAX_READS_TRIED: usize = 1024;
 
-/// Finds some operations that cannot be linearized and stand for all, which cannot either: some
-/// reads of a register, and all writes of what they return. `None` if the object is not a register, if there
-/// are too many reads, or if the budget runs out.
+/// Finds some operations that are not linearizable and thus refute the history: some reads of a
+/// register, and all writes of their values. `None` if the object is not a register, if there are
+/// too many reads, or if the budget runs out.
 pub(crate) fn few_reads(task: &Task<'_>, budget: &Budget, alone: u64) -> Option<Vec<Place>> {
     let is_register = match task.object().family()? {
         Family::Register(_) => true,
@@ -71,7 +72,7 @@ pub(crate) fn few_reads(task: &Task<'_>, budget: &Budget, alone: u64) -> Option<
     }
 }
 
-/// Adds to some reads all writes of what they return; sorts them by start.
+/// Adds all writes of the values of some reads; sorts them by start.
 fn with_writes(task: &Task<'_>, reads: &[Place]) -> Vec<Place> {
     let values: FxHashSet<Option<&Value>> = reads.iter().map(|&read| task.returns(read)).collect();
     let is_read = |place: Place| values.contains(&task.invocation(place).args.last());

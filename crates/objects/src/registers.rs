@@ -9,7 +9,7 @@ use consistory_history::{
 
 use crate::calls::CallsError;
 
-/// Returns a history of reads and writes as one of calls; with their keys, if there may be several.
+/// Converts a history of reads and writes to calls, with their keys if there may be several.
 pub fn calls_of_registers(history: &History, keyed: bool) -> Result<History, CallsError> {
     let mut builder = HistoryBuilder::new();
     if let Some(name) = history.name() {

@@ -1,26 +1,27 @@
-//! Shrinking a history that violates a model to calls of which none can be taken away.
+//! Shrinks a violating history of calls until no call can be removed.
 //!
-//! To take a call away can make a violation of its own: without the call that put a value in,
-//! nothing explains the call that took it out. So a call is not taken away at first, only its
-//! return is: it counts as pending, may take effect or not, and whatever explained the history
-//! still explains it. What is violated then is violated whatever the others returned, and that is
-//! as few returns as possible (delta debugging, Zeller and Hildebrandt 2002: whole parts of the
-//! object, halves, quarters, at last single returns).
+//! Removing a call can cause a violation of its own: without the call that inserted a value,
+//! nothing explains the call that removed it. So at first only the return of a call is removed: the
+//! call becomes pending, may take effect or not, and every explanation of the history remains one.
+//! A violation that remains holds whatever the other calls returned. The number of returns is
+//! minimised by delta debugging (Zeller and Hildebrandt 2002): whole parts of the object, halves,
+//! quarters, finally single returns.
 //!
-//! Of the calls whose returns are not needed those go that no return stems from: each return that is
-//! needed is explained by itself if time is ignored and any of the others may come before.
+//! Among the calls whose returns are not needed, those are removed that no needed return depends
+//! on: each needed return must be explained by itself if time is ignored and any of the others may
+//! come before.
 //!
 //! ```text
 //! t0: enqueue(1) @1..2   enqueue(3) @7..8        t0: enqueue(1) @1..2
 //! t1: enqueue(2) @3..4   dequeue() => 2 @5..6    t1: enqueue(2) @3..4   dequeue() => 2 @5..6
 //! ```
 //!
-//! Here the returns of `enqueue(1)` and `dequeue` are needed, and without `enqueue(2)` nothing
-//! would have put the 2 there.
+//! Here the returns of `enqueue(1)` and `dequeue` are needed, and without `enqueue(2)` the 2 would
+//! never have been inserted.
 //!
-//! Cost: a judgement for each step, about `k log n` steps where `k` calls are left. One that stops
-//! without an answer takes nothing away, and once the time is over none does: then the result is the
-//! least that was found, and says that it need not be minimal.
+//! Cost: one judgement per step, about `k log n` steps if `k` calls remain. A judgement that stops
+//! without an answer removes nothing. After the time is over, the result is the smallest history
+//! found, marked as possibly not minimal.
 
 use std::cell::Cell;
 
@@ -34,21 +35,21 @@ use crate::linearizability::is_explained;
 use crate::task::Task;
 use crate::{Judgement, Options};
 
-/// The number of shares of the time, one for each step: a hard step must not use up all of it.
+/// Number of shares of the time, one per step, so that one hard step does not use all of it.
 const TIME_SHARES: u32 = 200;
 
-/// What is left of a history that violates a model.
+/// The rest of a violating history.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shrunk {
     /// The operations.
     pub operations: Vec<OpId>,
-    /// Whether none of them can be taken away; not so if the budget ended before that was clear.
+    /// Whether no operation can be removed; `false` if the budget ran out before this was known.
     pub is_minimal: bool,
 }
 
 /// Shrinks a history that violates a model.
 ///
-/// `violation` is what was found; it says where to start.
+/// `violation` is the known violation; it determines where to start.
 pub fn shrink_object<'h>(
     task: &Task<'h>,
     model: &ObjectModel,
@@ -68,8 +69,9 @@ pub fn shrink_object<'h>(
     let is_listed = |task: &Task<'_>, place: Place| listed.contains(&task.calls().get(place).id);
     let last = task.calls().operations().iter().filter(|op| listed.contains(&op.id));
     let last = last.map(|op| op.end).max().unwrap_or(i64::MAX);
-    // What is outside of a core can be left out; otherwise a call that changes the state can't if
-    // it was made before the last return, and is confined to no other part than all that is listed.
+    // Calls outside a core can be left out. Otherwise, a call that changes the state cannot be left
+    // out if it started before the last return and is confined to the same part as the listed
+    // calls.
     let part_of = |place: Place| {
         let invocation = task.invocation(place);
         task.object().part(&invocation.method, &invocation.args)
@@ -85,7 +87,7 @@ pub fn shrink_object<'h>(
     };
     let places = task.calls().places().filter(|&p| is_listed(task, p) || may_matter(p));
     let task = task.restricted(&places.collect::<Vec<_>>());
-    // What is asked when the time is over, or is not decided in time, counts as no.
+    // A question that is not decided in time counts as no.
     let is_minimal = Cell::new(true);
     let decide = |make: &dyn Fn() -> Task<'h>, model: &ObjectModel, expected: bool| {
         let over = options.budget.check();
@@ -103,7 +105,7 @@ pub fn shrink_object<'h>(
     }
     minimize(&mut returned, &mut violates);
 
-    // What no return stems from.
+    // Calls that no return depends on.
     let linearizability = ObjectModel::named("linearizability").expect("it has a name");
     let stems = |kept: &[bool], of: Place| {
         let timeless = || {
@@ -136,7 +138,7 @@ fn parts(task: &Task<'_>) -> Vec<Vec<usize>> {
     if parts.len() > 1 { parts } else { Vec::new() }
 }
 
-/// Takes some away, if what is left will do.
+/// Removes some calls, if the rest still violates the model.
 fn take_away(
     kept: &mut Vec<bool>,
     some: &[usize],
@@ -156,7 +158,7 @@ fn minimize(kept: &mut Vec<bool>, will_do: &mut impl FnMut(&[bool]) -> bool) {
     minimize_but(kept, &none, will_do);
 }
 
-/// Takes away as many as possible, but not those that are fixed.
+/// Removes as many calls as possible, except the fixed ones.
 fn minimize_but(kept: &mut Vec<bool>, fixed: &[bool], will_do: &mut impl FnMut(&[bool]) -> bool) {
     let candidates = |kept: &[bool]| -> Vec<usize> {
         (0..kept.len()).filter(|&i| kept[i] && !fixed[i]).collect()
@@ -167,7 +169,7 @@ fn minimize_but(kept: &mut Vec<bool>, fixed: &[bool], will_do: &mut impl FnMut(&
         for some in candidates(kept).chunks(chunk) {
             is_less |= take_away(kept, some, will_do);
         }
-        // Once single ones were tried and none went, none can.
+        // After a pass over single calls without success, no call can be removed.
         if chunk == 1 && !is_less {
             return;
         }

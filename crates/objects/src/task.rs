@@ -1,4 +1,4 @@
-//! A history of calls and the object that they are said to be of: what is to be explained.
+//! A task: a history of calls, and the object that they are claimed to belong to.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use rustc_hash::FxHashMap;
 
 use crate::calls::{Calls, CallsError, MethodId, Place};
 
-/// Why a history cannot be judged as one of an object.
+/// Why a history cannot be judged as calls of an object.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TaskError {
-    /// It is not a history of calls.
+    /// The history does not consist of calls.
     #[error(transparent)]
     Calls(#[from] CallsError),
     /// The object has no such call.
@@ -20,37 +20,37 @@ pub enum TaskError {
     Call {
         /// The operation's reference.
         op: String,
-        /// What is wrong with it.
+        /// The reason.
         error: CallError,
     },
 }
 
-/// A call without its return: equal ones are held once.
+/// A call without its return; equal ones are stored once.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Invocation {
-    /// The method, by the name that the object's specification knows.
+    /// The method, by its name in the object's specification.
     pub method: Box<str>,
     /// The arguments.
     pub args: Vec<Value>,
 }
 
-/// A history of calls, and the object that they are said to be of.
+/// A history of calls, and the object that they are claimed to belong to.
 #[derive(Clone)]
 pub struct Task<'h> {
     calls: Calls<'h>,
     object: Arc<dyn Object>,
     table: Arc<Table<'h>>,
-    /// For each operation its invocation.
+    /// Invocation of each operation.
     invocation_of: Vec<u32>,
-    /// For each operation its return, if that is known and means something.
+    /// Return of each operation, if it is known and meaningful.
     returns: Vec<Option<u32>>,
-    /// For each operation whether it changes no state where it returns what it did.
+    /// Whether each operation changes no state if it returns its recorded value.
     is_pure: Vec<bool>,
-    /// For each operation whether it changes no state, whatever it returns.
+    /// Whether each operation changes no state, whatever it returns.
     is_read_only: Vec<bool>,
 }
 
-/// What the operations of a task refer to; tasks made of others share it.
+/// Data of the operations, shared by tasks derived from each other.
 #[derive(Default)]
 struct Table<'h> {
     invocations: Vec<Invocation>,
@@ -61,14 +61,14 @@ struct Table<'h> {
 #[derive(Clone)]
 struct Resolved {
     name: Box<str>,
-    /// The first method that has this name and number of arguments here.
+    /// The first method of the history with this name and number of arguments.
     number: u32,
     returns: Returns,
     is_read_only: bool,
 }
 
 impl<'h> Task<'h> {
-    /// Looks at a history as one of an object.
+    /// Builds the task of a history and an object.
     pub fn new(calls: Calls<'h>, object: Arc<dyn Object>) -> Result<Self, TaskError> {
         let mut table = Table::default();
         let mut methods: FxHashMap<(MethodId, usize), Resolved> = FxHashMap::default();
@@ -122,8 +122,8 @@ impl<'h> Task<'h> {
         Ok(Task { calls, object, table, invocation_of, returns, is_pure, is_read_only })
     }
 
-    /// Returns the same task with only the returns of some operations looked at: all others count as
-    /// pending. Places stay what they are.
+    /// Returns the same task with the returns of some operations only: all others become pending.
+    /// Positions stay the same.
     pub fn relaxed(&self, has_returned: impl Fn(Place) -> bool) -> Task<'h> {
         let mut task = self.clone();
         task.calls = self.calls.relaxed(&has_returned);
@@ -134,7 +134,7 @@ impl<'h> Task<'h> {
         task
     }
 
-    /// Returns the task of some of the operations, which are sorted by start; their places are new.
+    /// Returns the task of some of the operations, sorted by start, with new positions.
     pub(crate) fn restricted(&self, places: &[Place]) -> Task<'h> {
         let indices = || places.iter().map(|place| place.index());
         Task {
@@ -148,7 +148,7 @@ impl<'h> Task<'h> {
         }
     }
 
-    /// Returns the same task with all operations running at one time.
+    /// Returns the same task with all operations overlapping.
     pub(crate) fn timeless(&self) -> Task<'h> {
         Task { calls: self.calls.timeless(), ..self.clone() }
     }
@@ -178,34 +178,34 @@ impl<'h> Task<'h> {
         &self.table.invocations[self.invocation_of[place.index()] as usize]
     }
 
-    /// Returns what an operation has to return; `None` if anything will do.
+    /// Returns the required return of an operation; `None` if any return is allowed.
     pub fn returns(&self, place: Place) -> Option<&Value> {
         self.returns[place.index()].map(|id| &*self.table.returns[id as usize])
     }
 
-    /// Returns an operation as specifications know it.
+    /// Returns an operation in the form that specifications use.
     pub(crate) fn operation(&self, place: Place) -> Operation<'_> {
         let Invocation { method, args } = self.invocation(place);
         Operation { method, args, returns: self.returns(place) }
     }
 
-    /// Checks whether an operation changes no state where it returns what it did.
+    /// Checks whether an operation changes no state if it returns its recorded value.
     pub fn is_pure(&self, place: Place) -> bool {
         self.is_pure[place.index()]
     }
 
     /// Checks whether an operation changes no state, whatever it returns: an operation that sees it
-    /// does not ask what it returned.
+    /// does not depend on its return.
     pub fn is_read_only(&self, place: Place) -> bool {
         self.is_read_only[place.index()]
     }
 
-    /// Checks whether an operation has to be in the linearization.
+    /// Checks whether an operation must be in the linearization.
     pub fn is_pending(&self, place: Place) -> bool {
         self.calls.get(place).is_pending
     }
 
-    /// Lists the distinct methods, by the names that the specification knows.
+    /// Lists the distinct methods, by their names in the specification.
     pub fn methods(&self) -> Vec<&str> {
         let mut methods: Vec<&str> = Vec::new();
         for place in self.calls.places() {
@@ -217,7 +217,7 @@ impl<'h> Task<'h> {
         methods
     }
 
-    /// Counts the invocations that may have numbers.
+    /// Returns the number of invocation numbers.
     pub(crate) fn invocation_count(&self) -> usize {
         self.table.invocations.len()
     }
@@ -228,7 +228,7 @@ impl<'h> Task<'h> {
     }
 }
 
-/// Finds the method that a call means.
+/// Finds the method of a call.
 fn resolve(calls: &Calls<'_>, place: Place, object: &dyn Object) -> Result<Resolved, TaskError> {
     let name = calls.method(place);
     let method = object.resolve(name, calls.args(place).len()).map_err(|error| {

@@ -1,49 +1,50 @@
-//! The calls and returns of operations as a sequence, and who is running at each return.
+//! The calls and returns of operations as a sequence, with the open operations at each return.
 //!
 //! ```text
 //! t0: ├── a ──┤   ├─ c ─┤          calls and returns:  a( b( )a c( )c )b
 //! t1:    ├──────── b ───────┤      open at )a: a b     open at )c: c b     open at )b: b
 //! ```
 //!
-//! At one time calls come before returns: operations that meet overlap. Operations of one session
-//! that meet are ordered all the same, and so are those of a history without times; such an
-//! operation lists what it comes `after`.
+//! Calls precede returns with the same time: operations that meet overlap. Operations of one
+//! session that meet are ordered nevertheless, and so are those of a history without times; such an
+//! operation lists the ones that it comes `after`.
 
 use crate::calls::Place;
 use crate::task::Task;
 
-/// The returns of some operations in order, and what is open at each.
+/// The returns of some operations in order, with the operations open at each.
 pub(crate) struct Timeline {
     /// The operations that returned, by return.
     pub(crate) returns: Vec<Place>,
-    /// For each return where its open operations start in `open`, and after the last the end.
+    /// For each return the index of its first operation in `open`, followed by the length of
+    /// `open`.
     starts: Vec<u32>,
     /// Completed operations that are open at a return, in the order of their own returns.
     open: Vec<Place>,
     /// The pending operations that may matter, by call.
     pub(crate) pending: Vec<Place>,
-    /// For each return how many of the pending operations were called before it.
+    /// For each return the number of pending operations called before it.
     pub(crate) pending_at: Vec<u32>,
-    /// For each operation (by place) its slot: a small number that no other operation has while it
-    /// is open. Pending operations have the first slots, in order, and keep them.
+    /// Slot of each operation (by position): a small number that no other operation has while it is
+    /// open. Pending operations have the first slots, in order, and keep them.
     pub(crate) slot: Vec<u32>,
-    /// How many slots there are.
+    /// Number of slots.
     pub(crate) slots: usize,
-    /// For each operation (by place) its rank among the returns; `u32::MAX` if it is pending.
+    /// Rank of each operation (by position) among the returns; `u32::MAX` if it is pending.
     pub(crate) rank: Vec<u32>,
-    /// For each operation (by place) what its session's order puts before it and time does not.
+    /// For each operation (by position), the operations before it by session order but not by time.
     after: Vec<Vec<Place>>,
-    /// Whether any operation has something in `after`.
+    /// Whether `after` lists any operation.
     pub(crate) has_after: bool,
 }
 
-/// The bytes that the tables of a timeline take for each operation.
+/// Bytes per operation of the tables of a timeline.
 const BYTES_PER_OPERATION: usize = 64;
 
 impl Timeline {
     /// Arranges the operations of a task.
     ///
-    /// Pending operations that change no state matter to nobody and are left out.
+    /// Pending operations that change no state are left out, since they affect no other operation.
     pub(crate) fn new(task: &Task<'_>) -> Self {
         let calls = task.calls();
         let places: Vec<Place> = calls.places().collect();
@@ -59,7 +60,7 @@ impl Timeline {
         if calls.is_timed() {
             returns.sort_by_key(|&place| (calls.get(place).end, place));
         } else {
-            // Without times any order extends the sessions' orders if it goes by index in session.
+            // Without times, any order by index in session extends the sessions' orders.
             returns.sort_by_key(|&p| (history.index_in_session(calls.get(p).id), p));
         }
         let mut rank = vec![u32::MAX; calls.len()];
@@ -99,21 +100,21 @@ impl Timeline {
             }
             open += called - returned;
         }
-        // The list of what is open grows by doubling, and so do others for each operation.
+        // The list of open operations grows by doubling, and so do others.
         (3 * open * size_of::<Place>() + calls.len() * BYTES_PER_OPERATION) as u64
     }
 
-    /// Returns the completed operations that are open at a return, the returning one first.
+    /// Returns the completed operations open at a return, the returning one first.
     pub(crate) fn open(&self, at: usize) -> &[Place] {
         &self.open[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 
-    /// Returns what an operation's session puts before it and time does not.
+    /// Returns the operations that are before an operation by session order but not by time.
     pub(crate) fn after(&self, place: Place) -> &[Place] {
         if self.has_after { &self.after[place.index()] } else { &[] }
     }
 
-    /// Goes through the returns and notes what is open, and which slots are free.
+    /// Processes the returns in order, and records the open operations and free slots.
     fn sweep(&mut self, task: &Task<'_>, places: &[Place]) {
         let calls = task.calls();
         for (i, &place) in self.pending.iter().enumerate() {

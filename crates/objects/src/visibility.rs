@@ -1,36 +1,36 @@
 //! Weak consistency by linearizations and minimal visibilities (Emmi and Enea, "Monitoring Weak
 //! Consistency", Figure 4 and Theorem 1).
 //!
-//! A linearization is extended operation by operation, each time by one that nothing unlinearized
-//! happens before. For the new operation a set of operations that it sees is chosen: by the axioms
-//! it must hold a base, and must be closed; by `Ret` the specification must give the operation's
-//! return after it. Theorem 1 says that the minimal such sets suffice, because what an operation
-//! sees only ever obliges later ones to see more. When nothing fits, the search goes back.
+//! A linearization is extended operation by operation, each time by one that no unlinearized
+//! operation happens before. For the new operation, a set of operations that it sees is chosen. By
+//! the axioms, the set must contain a base and be closed; by `Ret`, the specification must produce
+//! the operation's return after it. By Theorem 1 the minimal such sets suffice, because what an
+//! operation sees can only oblige later ones to see more. If no set fits, the search backtracks.
 //!
-//! - An axiom `vis >= r1 ; ... ; rn` whose last relation is not `vis` gives the base: all that
-//!   reaches the new operation by it. If the last is `vis`, then with an operation the set holds
-//!   all that reaches that operation by `r1 ; ... ; r(n-1)`. Axioms `lin >= ...` follow from
-//!   `lin >= hb` and `lin >= vis`, which the construction keeps.
-//! - Operations that change no state are in a minimal set only if the base or another member
-//!   brings them along. So the sets are found by closing the base, and then adding one operation
-//!   that may change the state after the other, smallest sets first.
-//! - If no axiom has `vis` on its right, what an operation sees matters to nobody else, and any
-//!   set that fits will do: the states that subsequences can reach are computed, one set for each.
-//!   An operation that changes no state is then linearized as soon as a set fits (unless an axiom
-//!   composes `lin`, so that others might have to see more because of it).
-//! - Two orders of the same operations that differ only in where those stand that change no state
-//!   have the same future if their visibilities are the same; one is explored.
+//! - An axiom `vis >= r1 ; ... ; rn` whose last relation is not `vis` defines the base: everything
+//!   that reaches the new operation by it. If the last is `vis`, then for each member the set
+//!   contains everything that reaches the member by `r1 ; ... ; r(n-1)`. Axioms `lin >= ...` follow
+//!   from `lin >= hb` and `lin >= vis`, which hold by construction.
+//! - A minimal set contains operations that change no state only if the base or another member
+//!   requires them. So the sets are found by closing the base, and then adding operations that may
+//!   change the state one by one, smallest sets first.
+//! - If no axiom has `vis` on its right, what an operation sees affects no other operation, and any
+//!   set that fits is enough: the states that subsequences can reach are computed, with one set for
+//!   each. An operation that changes no state is then linearized as soon as a set fits (unless an
+//!   axiom composes `lin`, so that others might have to see more because of it).
+//! - Two orders of the same operations that differ only in the positions of operations that change
+//!   no state have the same future if their visibilities are the same; one is explored.
 //!
-//! As trees of orders the strategies of Wing and Gong and of Lowe are one: the first extends by
-//! any minimal operation, the second by those that are open when the first unlinearized operation
-//! returns, and these are the same operations. What differs is which is tried first: the one that
-//! was called first, or the one that returns first.
+//! As trees of orders, the strategies of Wing and Gong and of Lowe are the same: the first extends
+//! by any minimal operation, the second by those that are open when the first unlinearized
+//! operation returns, and these are the same operations. They differ in which is tried first: the
+//! one called first, or the one that returns first.
 //!
-//! The naive way, to enumerate all closed sets that hold the base, large ones first and nothing
-//! remembered, is kept as the baseline of the paper's comparison.
+//! The naive strategy, which enumerates all closed sets that contain the base, large ones first and
+//! without memory, is kept as the baseline of the paper's comparison.
 //!
-//! Cost: exponential in the operations that overlap, and where `vis` is on the right of an axiom
-//! also in the operations that may or may not be seen.
+//! Cost: exponential in the number of overlapping operations and, if `vis` is on the right of an
+//! axiom, also in the number of operations that may or may not be seen.
 
 use std::collections::VecDeque;
 
@@ -65,24 +65,24 @@ pub enum Visibility {
     All,
 }
 
-/// The most attempts that are kept of those that came furthest.
+/// Largest number of furthest attempts that are kept.
 const MAX_ATTEMPTS_KEPT: usize = 8;
-/// The number of steps between two checks of the budget.
+/// Steps between two checks of the budget.
 const STEPS_PER_CHECK: u32 = 256;
-/// The most operations that the search takes.
+/// Largest number of operations that the search supports.
 pub(crate) const MAX_OPERATIONS: usize = 64 * 64;
-/// The most operations of which the naive way tries all subsets.
+/// Largest number of operations whose subsets the naive strategy enumerates.
 const MAX_SUBSET_OPERATIONS: usize = 62;
 
-/// What the search finds.
+/// Result of the search.
 pub(crate) enum Explanation {
     /// An abstract execution that satisfies the axioms.
     Found(Execution),
     /// There is none.
     Stuck {
-        /// The operation that was never explained, of those the one that returns last.
+        /// The operation that was never explained; among several, the one that returns last.
         stuck: Place,
-        /// Attempts that came as far as possible.
+        /// The furthest attempts.
         attempts: Vec<Execution>,
     },
 }
@@ -104,7 +104,7 @@ pub(crate) fn explain(
     }
 }
 
-/// Computes what an operation would return after an attempt, in place of what it did return.
+/// Computes the return of an operation after an attempt, in place of the recorded one.
 pub fn instead(task: &Task<'_>, model: &ObjectModel, attempt: &Attempt) -> Option<Instead> {
     match task.len().div_ceil(64) {
         0..=1 => instead_in::<1>(task, model, attempt),
@@ -157,7 +157,7 @@ fn instead_in<const W: usize>(
     Some(Instead { least, most })
 }
 
-/// An axiom `vis >= ...` without its last relation, and the methods that it is about.
+/// An axiom `vis >= ...` without its last relation, and the methods that it concerns.
 struct Demand {
     axiom: usize,
     prefix: Vec<Atom>,
@@ -165,21 +165,21 @@ struct Demand {
 }
 
 struct VisibilityFrame<const W: usize> {
-    /// What is left to linearize next, the next one last.
+    /// Operations left to linearize next, the next one last.
     candidates: Vec<Place>,
     /// The candidate whose visibilities are being tried.
     current: Option<(Place, VisibilityOptions<W>)>,
     has_child: bool,
 }
 
-/// The visibilities of one operation that are left to try.
+/// The remaining visibilities of one operation.
 enum VisibilityOptions<const W: usize> {
     Listed(VecDeque<SmallSet<W>>),
     Subsets(Subsets<W>),
 }
 
 impl<const W: usize> VisibilityOptions<W> {
-    /// Returns the bytes that the sets take; the same from first to last.
+    /// Returns the bytes of the sets; constant during the search.
     fn bytes(&self) -> u64 {
         match self {
             VisibilityOptions::Listed(sets) => (sets.capacity() * size_of::<SmallSet<W>>()) as u64,
@@ -192,7 +192,7 @@ impl<const W: usize> VisibilityOptions<W> {
 struct Subsets<const W: usize> {
     base: SmallSet<W>,
     free: Vec<usize>,
-    /// Which of `free` are left out; by increasing size.
+    /// The members of `free` that are left out; by increasing size.
     left_out: Option<u64>,
 }
 
@@ -204,9 +204,10 @@ struct VisibilitySearch<'a, 'h, const W: usize> {
     budget: &'a Budget,
     machine: Machine<'a, 'h>,
     demands: Vec<Demand>,
-    /// Whether what an operation sees matters to no other.
+    /// Whether what an operation sees affects no other operation.
     is_independent: bool,
-    /// Whether configurations may be compared without the places of what changes no state.
+    /// Whether configurations may be compared without the positions of operations that change no
+    /// state.
     is_comparable: bool,
     hb: Vec<SmallSet<W>>,
     po: Vec<SmallSet<W>>,
@@ -221,7 +222,7 @@ struct VisibilitySearch<'a, 'h, const W: usize> {
     vis: Vec<SmallSet<W>>,
     seen: FxHashSet<Vec<u64>>,
     seen_words: u64,
-    /// The bytes of the sets that are being grown, and of those that the stack holds.
+    /// Bytes of the sets under construction, and of those on the stack.
     growing_bytes: u64,
     stack_bytes: u64,
     steps: u32,
@@ -297,7 +298,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
     }
 
     fn run(mut self) -> Result<Explanation, Stopped> {
-        // How long the linearization was before each frame's own operations.
+        // Length of the linearization before each frame's own operations.
         let mut lengths = vec![0];
         self.absorb()?;
         if self.is_complete() {
@@ -342,7 +343,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         Ok(Explanation::Stuck { stuck, attempts: self.attempts })
     }
 
-    /// Counts a step, and checks the budget now and then.
+    /// Counts a step, and checks the budget from time to time.
     fn tick(&mut self) -> Result<(), Stopped> {
         self.steps = self.steps.wrapping_add(1);
         if self.steps.is_multiple_of(STEPS_PER_CHECK) {
@@ -380,7 +381,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         }
     }
 
-    /// Lists what may be linearized next, what is to be tried first last.
+    /// Lists the operations that may be linearized next; the one to try first comes last.
     fn frame(&mut self) -> VisibilityFrame<W> {
         let first = self.first_unlinearized().expect("a complete linearization needs no frame");
         if first > self.furthest {
@@ -397,13 +398,13 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         VisibilityFrame { candidates, current: None, has_child: false }
     }
 
-    /// Returns what is not linearized and has nothing such before it in `hb`.
+    /// Returns the unlinearized operations without an unlinearized predecessor in `hb`.
     fn minimals(&self) -> impl Iterator<Item = Place> {
         let left = self.task.calls().places().filter(|p| !self.linearized.contains(p.index()));
         left.filter(|p| self.hb[p.index()].is_subset(&self.linearized))
     }
 
-    /// Linearizes what changes no state and can be explained, where that takes nothing away.
+    /// Linearizes operations that change no state and can be explained, if that is never worse.
     fn absorb(&mut self) -> Result<(), Stopped> {
         if !self.is_independent || !self.is_comparable || self.visibility == Visibility::All {
             return Ok(());
@@ -440,7 +441,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         self.seen.insert(key)
     }
 
-    /// Returns all that reaches some operations by a composition of relations.
+    /// Returns everything that reaches some operations by a composition of relations.
     fn reaching(&self, relations: &[Atom], operations: SmallSet<W>) -> SmallSet<W> {
         relations.iter().rev().fold(operations, |reached, relation| {
             let into = match relation {
@@ -458,7 +459,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         self.demands.iter().filter(move |d| self.model.axioms[d.axiom].concerns(method))
     }
 
-    /// Returns what an operation that is linearized next has to see in any case.
+    /// Returns the operations that the next linearized operation must see in any case.
     fn base(&self, place: Place) -> SmallSet<W> {
         let last = |atom| match atom {
             Atom::Po => Some(self.po[place.index()]),
@@ -473,7 +474,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         self.closed(place, base)
     }
 
-    /// Adds to what an operation sees what it then has to see.
+    /// Closes the set of operations that an operation sees under the axioms.
     fn closed(&self, place: Place, mut sees: SmallSet<W>) -> SmallSet<W> {
         if self.is_independent {
             return sees;
@@ -490,7 +491,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         }
     }
 
-    /// Checks whether an operation returns what it did after what it sees.
+    /// Checks whether an operation returns its recorded value after the operations that it sees.
     fn fits(&mut self, place: Place, sees: &SmallSet<W>) -> bool {
         let mut state = self.machine.initial();
         for i in 0..self.lin.len() {
@@ -546,9 +547,9 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         }
     }
 
-    /// Finds the minimal sets that an operation which is linearized next can see.
+    /// Finds the minimal sets that the next linearized operation can see.
     ///
-    /// Sets are grown from the base by one operation at a time; one that fits is not grown.
+    /// Sets grow from the base by one operation at a time; a set that fits is not grown further.
     fn minimal_visibilities(&mut self, place: Place) -> Result<Vec<SmallSet<W>>, Stopped> {
         let base = self.base(place);
         let writers: Vec<usize> =
@@ -562,7 +563,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
                 continue;
             }
             if self.fits(place, &sees) {
-                // Closing may add many at once: sets do not come by size.
+                // Closing may add many operations at once: sets are not ordered by size.
                 minimal.retain(|larger| !sees.is_subset(larger));
                 minimal.push(sees);
                 continue;
@@ -579,10 +580,10 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         Ok(minimal)
     }
 
-    /// Finds one set that an operation which is linearized next can see, where any will do.
+    /// Finds one set that the next linearized operation can see, if any set is enough.
     ///
-    /// Goes through the linearization and keeps, for each state that a subsequence with the base
-    /// in it leads to, how it was reached.
+    /// Processes the linearization and stores, for each state that a subsequence with the base can
+    /// reach, how it was reached.
     fn any_visibility(&mut self, place: Place) -> Result<Option<SmallSet<W>>, Stopped> {
         let base = self.base(place);
         let mut reached: Vec<(StateId, SmallSet<W>)> =

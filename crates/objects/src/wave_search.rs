@@ -1,25 +1,26 @@
-//! A search in waves: breadth first through the returns, a limited number of configurations at a time
-//! (a beam search that comes back for what it left out).
+//! A search in waves: breadth first through the returns with a limited number of configurations (a
+//! beam search that returns to the configurations it left out).
 //!
-//! The configurations and steps are those of [`crate::just_in_time`], with what is known of operations
-//! that overwrite ([`crate::overwriting_steps`]). A wave takes some configurations before the same
-//! return, linearizes until that return has passed, and goes on with those before the next one; if there
-//! are too many for it, the rest waits. When a wave has run dry, a wider one starts from the waiting
-//! configurations that are furthest, and gets narrower again where it comes further than any before. So a
-//! linearization that is easy to find is found without exploring everything, even if the first guesses
-//! were wrong, which a search depth first takes back last.
+//! The configurations and steps are those of [`crate::just_in_time`], with the rules for
+//! overwriting operations ([`crate::overwriting_steps`]). A wave takes some configurations before
+//! the same return, linearizes until that return has passed, and continues with those before the
+//! next one; if there are too many, the rest waits. When a wave ends, a wider one starts from the
+//! furthest waiting configurations, and becomes narrower again once it gets further than any
+//! before. So a linearization that is easy to find is found without exploring everything, even if
+//! the first guesses were wrong, which a depth-first search corrects last.
 //!
-//! Pruning, in addition to that of [`crate::just_in_time`]: a configuration gives way to one before the
-//! same return, in the same state, in which the same operations are linearized among those that change
-//! the state otherwise than by overwriting, and
-//! - no more pending operations and no more of those that overwrite are used,
-//! - no fewer reads are linearized, and no fewer operations settled.
+//! Pruning, in addition to that of [`crate::just_in_time`]: a configuration is dropped in favour of
+//! another one before the same return, in the same state, with the same linearized operations among
+//! those that change the state without overwriting it, if the other one has
+//! - used no more pending and no more overwriting operations, and
+//! - linearized no fewer reads, and settled no fewer operations.
 //!
-//! Whatever can be done from the one can be done from the other. This is not circular, as in
-//! [`crate::just_in_time`]: a configuration gives way only to one that is no further from the end.
+//! Everything possible from the dropped configuration is possible from the other. This is not
+//! circular, as in [`crate::just_in_time`]: a configuration is dropped only for one that is no
+//! further from the end.
 //!
-//! Memory: the configurations before returns at which, or before which, some are left to explore, and 8
-//! bytes for each other one, which say where it came from.
+//! Memory: the configurations before returns at which, or before which, some are left to explore,
+//! and 8 bytes for each other one, for its predecessor.
 
 use std::collections::BTreeMap;
 
@@ -34,16 +35,16 @@ use crate::overwriting_steps::{OverwritingSteps, Step};
 use crate::plain_steps::{Configuration, PlainSteps, Plan, Reached};
 use crate::small_set::SmallSet;
 
-/// How many configurations before one return the first wave takes, and the most that any takes.
+/// Largest number of configurations before one return in the first wave, and in any wave.
 const MIN_WAVE_WIDTH: usize = 64;
 const MAX_WAVE_WIDTH: usize = 1 << 16;
-/// How many configurations are compared with a new one, of those that it may give way to.
+/// Number of configurations that a new one is compared with.
 const MAX_CONFIGURATIONS_COMPARED: usize = 64;
-/// Where the first configuration came from.
+/// The predecessor of the first configuration.
 const NOBODY: u32 = u32::MAX;
 
-/// Searches for a linearization until so many configurations were reached; `None` if that is not the
-/// end.
+/// Searches for a linearization until a number of configurations were reached; `None` if the search
+/// has not ended.
 pub(crate) fn search_in_waves<const W: usize>(
     plan: &Plan<'_, '_>,
     budget: &Budget,
@@ -59,12 +60,12 @@ pub(crate) fn search_in_waves<const W: usize>(
     }
 }
 
-/// The steps that a wave takes.
+/// The steps of a wave.
 trait WaveSteps<'a, 'h: 'a, const W: usize> {
     /// Returns the first configuration.
     fn start(&mut self) -> Reached<W>;
 
-    /// Lists the steps from a configuration, each with what it leads to.
+    /// Lists the steps from a configuration, each with its result.
     fn expand(
         &mut self,
         from: &Configuration<W>,
@@ -72,11 +73,11 @@ trait WaveSteps<'a, 'h: 'a, const W: usize> {
         next: &mut Vec<(Step, Reached<W>)>,
     );
 
-    /// Returns a read that cannot return what it did any more, if one is known.
+    /// Returns a read that can no longer return its value, if one is known.
     fn hopeless(&mut self, configuration: &Configuration<W>) -> Option<Place>;
 
-    /// Finds the order that some steps lead to, each operation with the one at whose return it was
-    /// linearized.
+    /// Computes the order that some steps lead to. Each operation is paired with the one at whose
+    /// return it was linearized.
     fn unfold(&mut self, steps: Vec<Step>) -> Vec<(Place, Place)>;
 
     fn machine(&mut self) -> &mut Machine<'a, 'h>;
@@ -179,7 +180,7 @@ fn search<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>>(
         let here = waves.open.get_mut(&at).filter(|_| left > 0);
         let Some(here) = here.filter(|here| !here.is_empty()) else {
             let Some((next, is_further)) = waves.next(at) else { break };
-            // What is hard may lie after.
+            // The hard part may lie ahead.
             width = match is_further {
                 false => (2 * width).min(MAX_WAVE_WIDTH),
                 true if next > waves.furthest => (width - width / 16).max(MIN_WAVE_WIDTH),
@@ -210,7 +211,7 @@ fn search<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>>(
         for &(place, _) in &order {
             state = state.and_then(|state| machine.perform(state, place));
         }
-        // An operation that nobody saw may have left what this one returned, too late for it.
+        // An unseen operation may have written the value that this one returned, too late for it.
         if state.is_none_or(|state| machine.perform(state, unexplained).is_none()) {
             attempts.push((order.into_iter().map(|(place, _)| place).collect(), unexplained));
         }
@@ -227,7 +228,7 @@ fn path(came: &[(u32, Step)], to: u32) -> Vec<Step> {
     path
 }
 
-/// A configuration that was reached, and its number.
+/// A reached configuration and its number.
 type Open<const W: usize> = (Configuration<W>, u32);
 
 struct WaveSearch<'a, 'h, 'o, const W: usize, T> {
@@ -238,20 +239,20 @@ struct WaveSearch<'a, 'h, 'o, const W: usize, T> {
     next: Vec<(Step, Reached<W>)>,
     /// The configurations that were reached, by the next return.
     tables: BTreeMap<u32, Table<W>>,
-    /// How many are in the tables, at most.
+    /// Largest number of configurations in the tables.
     known: usize,
-    /// For each configuration that was reached from which one, and how.
+    /// Predecessor and step of each reached configuration.
     came: Vec<(u32, Step)>,
-    /// What is still to be looked at, by the next return.
+    /// The configurations left to explore, by the next return.
     open: BTreeMap<u32, Vec<Open<W>>>,
     furthest: u32,
-    /// The configurations before the furthest return that lead nowhere, and an operation that
+    /// The configurations before the furthest return that lead nowhere, each with an operation that
     /// cannot come next.
     attempts: Vec<(u32, Place)>,
 }
 
 impl<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>> WaveSearch<'a, 'h, '_, W, T> {
-    /// Looks at configurations before one return; returns the step to the end, if there is one.
+    /// Explores configurations before one return. Returns the step to the end, if there is one.
     fn advance(
         &mut self,
         at: u32,

@@ -1,8 +1,8 @@
-//! What queues, stacks and priority queues have in common: values that go in and come out.
+//! The common part of queues, stacks and priority queues: values are inserted and removed.
 //!
-//! A value `v` has an insertion, whose point lies in `ps..pe`, and a removal, whose point lies in
-//! `qs..qe` and after the insertion's. So the insertion is before `qe` and the removal after
-//! `ps`, and the intervals may be cut to that:
+//! A value `v` has an insertion, whose linearization point lies in `ps..pe`, and a removal, whose
+//! point lies in `qs..qe` and after that of the insertion. So the insertion is before `qe` and the
+//! removal after `ps`, and the intervals can be cut accordingly:
 //!
 //! ```text
 //!   ps├─ insert(v) ─┤pe ══ v is inside ══ qs├─ remove => v ─┤qe          a zone: pe..qs
@@ -10,12 +10,12 @@
 //!          qs├── remove => v ──┤qe                                       out at once, at any point
 //! ```
 //!
-//! If `pe < qs`, between the two `v` is surely inside: that is its *zone*. A value that is never
-//! removed has a zone without end.
+//! If `pe < qs`, the value is certainly inside between the two: this is its *zone*. A value that is
+//! never removed has an unbounded zone.
 //!
-//! What can be left out. A pending insertion of a value that nobody removed: without the value the
-//! rest of a linearization stays one. A pending removal, unless it removed what nobody else did;
-//! who may have removed what is each object's own question.
+//! Calls that can be left out: a pending insertion of a value that is never removed, since a
+//! linearization without the value remains one; and a pending removal, unless it removed a value
+//! that no other call did. Which removal may have removed which value depends on the object.
 
 use std::cmp::Reverse;
 
@@ -28,7 +28,7 @@ use super::methods::Methods;
 use super::{Decision, Pattern, Unsuitable, Violation, violation};
 use crate::calls::{Calls, Place};
 
-/// A value that goes in and, perhaps, comes out; the ranks are cut as above.
+/// A value with its insertion and, perhaps, its removal; the ranks are cut as above.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Element {
     pub(super) value: ValueId,
@@ -42,12 +42,12 @@ pub(super) struct Element {
 }
 
 impl Element {
-    /// Returns the ranks between which the value is surely inside, if there are any.
+    /// Returns the ranks between which the value is certainly inside, if there are any.
     pub(super) fn zone(&self) -> Option<(u32, u32)> {
         (self.pe < self.qs).then_some((self.pe, self.qs))
     }
 
-    /// Says that a removal takes the value.
+    /// Records the removal that takes the value.
     pub(super) fn remove_by(&mut self, place: Place, intervals: &Intervals) {
         self.remove = Some(place);
         self.qs = intervals.start(place).max(self.ps);
@@ -62,19 +62,19 @@ pub(super) struct Elements {
     pub(super) removed: Vec<Element>,
     /// The values that no call is known to have removed, and whose insertion returned.
     pub(super) left: Vec<Element>,
-    /// The removals that found nothing.
+    /// The removals that found the collection empty.
     pub(super) empty: Vec<Place>,
-    /// The removals that never returned, by start.
+    /// The pending removals, by start.
     pub(super) pending: Vec<Place>,
 }
 
-/// What the methods of a collection are called.
+/// The names of a collection's methods.
 pub(super) struct Names {
     pub(super) insert: &'static [&'static str],
     pub(super) remove: &'static str,
 }
 
-/// Sorts the calls of a history by value; the values must be different, and none `null`.
+/// Groups the calls of a history by value; the values must be distinct, and none may be `null`.
 pub(super) fn elements(
     calls: &Calls<'_>,
     object: &dyn Object,
@@ -165,7 +165,7 @@ impl Covered {
         Covered(union)
     }
 
-    /// Returns the first gap, named by the rank before it, that a call has and no zone covers.
+    /// Returns the first gap, named by the rank before it, that lies in a call and in no zone.
     pub(super) fn first_gap(&self, start: u32, end: u32) -> Option<u32> {
         let behind = self.0.partition_point(|&(from, _)| from <= start);
         let around = behind.checked_sub(1).map(|i| self.0[i]).filter(|&(_, to)| start < to);
@@ -174,8 +174,8 @@ impl Covered {
     }
 }
 
-/// Finds few elements whose zones together cover the ranks from `start` to `end`; of those that
-/// reach equally far, the first.
+/// Finds few elements whose zones together cover the ranks from `start` to `end`. Among zones that
+/// extend equally far, the first is chosen.
 pub(super) fn cover(elements: &[Element], start: u32, end: u32) -> Vec<usize> {
     let mut zones: Vec<(u32, u32, usize)> = elements
         .iter()
@@ -186,7 +186,7 @@ pub(super) fn cover(elements: &[Element], start: u32, end: u32) -> Vec<usize> {
     zones.sort_unstable();
     let (mut found, mut reached, mut at) = (Vec::new(), start, 0);
     while reached < end {
-        // Of those that reach back to what is covered, the one that reaches furthest.
+        // Among the zones that start in the covered range, the one that extends furthest.
         let mut best: Option<(u32, Reverse<usize>)> = None;
         while at < zones.len() && zones[at].0 <= reached {
             best = best.max(Some((zones[at].1, Reverse(zones[at].2))));
@@ -204,8 +204,8 @@ pub(super) fn cover(elements: &[Element], start: u32, end: u32) -> Vec<usize> {
 }
 
 impl Elements {
-    /// Builds a core of elements and removals that found nothing: the calls of the elements, and
-    /// the pending removals that may have removed one that no other call did.
+    /// Builds a core of elements and empty removals: the calls of the elements, and the pending
+    /// removals that may have removed one that no other call did.
     pub(super) fn core<'a>(
         &self,
         calls: &Calls<'_>,
@@ -229,32 +229,35 @@ impl Elements {
     }
 }
 
-/// Turns an order of ranks around.
+/// Reverses an order of ranks.
 pub(super) fn inverse(rank: u32) -> u32 {
     NEVER - rank
 }
 
-/// A collection's order of calls, or what refutes it.
+/// An order of a collection's calls, or a refutation.
 pub(super) type Solution = Result<Vec<Place>, Refuted>;
 
-/// Elements, by their places among those that were given, that are not linearizable.
+/// Elements, by their positions among the given ones, that are not linearizable.
 pub(super) struct Refuted {
     pub(super) pattern: Pattern,
     pub(super) core: Vec<usize>,
     pub(super) empty: Option<Place>,
 }
 
-/// Decides a collection with pending removals by a decider that takes none, as far as that goes.
+/// Decides a collection with pending removals by a decider that does not support them, as far as
+/// possible.
 ///
-/// If the history is linearizable with all pending removals left out, it is linearizable. If it is
-/// not even with a pending removal for each value that is left, called as early as the first, it is
-/// not. Otherwise some values that are left are *forced*, given by their places: the history of what
-/// was removed and such a value alone is not linearizable, so each needs a pending removal of its own.
-/// If there are too few it is not linearizable. A pending removal that was called before a value's
-/// insertion ended may remove it at once, which is in nobody's way; so if the forced values can have
-/// such, the first the first, it is linearizable. If not, and neither the first come first served nor
-/// the other way round, it is for the general search: whom a pending removal serves best depends on
-/// what the others do.
+/// - If the history without its pending removals is linearizable, so is the history.
+/// - If it is not linearizable even with one additional pending removal for each remaining value,
+///   called as early as the first, then neither is the history.
+/// - Otherwise some remaining values, given by their positions, are *forced*: the history of the
+///   removed values and one such value is not linearizable, so each needs a pending removal of its
+///   own. If there are too few removals, the history is not linearizable.
+/// - A pending removal that was called before a value's insertion ended may remove it at once,
+///   which affects no other value. If the forced values can be matched to such removals in order,
+///   the history is linearizable.
+/// - If neither this order nor the reverse one works, the general search decides: the best use of a
+///   pending removal then depends on the others.
 pub(super) fn settle(
     calls: &Calls<'_>,
     found: &Elements,
@@ -287,7 +290,7 @@ pub(super) fn settle(
     let mut forced = forced();
     forced.sort_unstable_by_key(|&i| found.left[i].pe);
     if forced.len() > found.pending.len() && found.pending.len() < MAX_REMOVALS_SHOWN {
-        // Why each of more than there are pending removals is forced.
+        // The reasons why more values are forced than there are pending removals.
         let (mut core, mut pattern) = (Vec::new(), refuted.pattern);
         for &i in &forced[..=found.pending.len()] {
             let alone = with_left(&found.left[i..=i]);
@@ -320,5 +323,5 @@ pub(super) fn settle(
     Err(Unsuitable::PendingRemovals)
 }
 
-/// How many pending removals there may be to show that they are too few.
+/// Largest number of pending removals for which their shortage is shown.
 const MAX_REMOVALS_SHOWN: usize = 256;

@@ -1,8 +1,8 @@
-//! Times replaced by ranks: every start and end of a history has a place of its own on one line.
+//! Times replaced by ranks: every start and end of a history has a distinct position on one line.
 //!
-//! At one time starts come before ends, since calls that meet overlap. Calls of one session that
-//! meet are ordered all the same; that is a rank too if no other call ends at that time, and else
-//! it is not an order of intervals, and the history is left to the general search.
+//! Starts precede ends with the same time, since calls that meet overlap. Calls of one session that
+//! meet are ordered nevertheless. Ranks can express this if no other call ends at that time;
+//! otherwise it is not an interval order, and the history is left to the general search.
 
 use consistory_history::SessionId;
 use rustc_hash::FxHashMap;
@@ -10,14 +10,14 @@ use rustc_hash::FxHashMap;
 use super::Unsuitable;
 use crate::calls::{Calls, Place};
 
-/// A rank after every other: of what never happens.
+/// The rank of an event that never happens, after all others.
 pub(super) const NEVER: u32 = u32::MAX;
 
 /// The ranks of the starts and ends of a history's calls.
 pub(super) struct Intervals {
     start: Vec<u32>,
     end: Vec<u32>,
-    /// How many ranks there are.
+    /// Number of ranks.
     pub(super) count: u32,
 }
 
@@ -50,7 +50,7 @@ impl Intervals {
             let ended = &ends[e..e + ending];
             late.clear();
             ended_in.clear();
-            // Nearly always nothing starts and ends at one time.
+            // Starts and ends rarely have the same time.
             if starting > 0 && ending > 0 {
                 for &place in ended {
                     let first = ended_in.entry(calls.get(place).session).or_insert(place);

@@ -1,11 +1,11 @@
-//! What the methods of a history are to its object, each looked up once.
+//! The methods of a history, each looked up once in the object's specification.
 
 use consistory_spec::Object;
 use rustc_hash::FxHashMap;
 
 use crate::calls::{Calls, MethodId, Place};
 
-/// The methods of a history, by how many arguments they have.
+/// The methods of a history, by their number of arguments.
 pub(super) struct Methods<'a, 'h> {
     calls: &'a Calls<'h>,
     object: &'a dyn Object,
@@ -17,7 +17,7 @@ impl<'a, 'h> Methods<'a, 'h> {
         Methods { calls, object, known: FxHashMap::default() }
     }
 
-    /// Returns the name that the object knows an operation's method by, if it has such a method.
+    /// Returns the name of an operation's method in the specification, if the object has it.
     pub(super) fn of(&mut self, place: Place) -> Option<&'a str> {
         let arguments = self.calls.args(place).len();
         *self.known.entry((self.calls.get(place).method, arguments)).or_insert_with(|| {

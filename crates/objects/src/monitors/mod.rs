@@ -1,8 +1,8 @@
 //! Polynomial deciders of linearizability, for the objects and histories that have them.
 //!
-//! In a *differentiated* history no value is inserted or written twice, so a return says whose
-//! value it is. Then linearizability of registers, sets, queues, stacks and priority queues is
-//! decided by looking at intervals instead of searching for an order:
+//! In a *differentiated* history no value is inserted or written twice, so a return determines
+//! which call inserted or wrote the value. Linearizability of registers, sets, queues, stacks and
+//! priority queues can then be decided from intervals instead of a search for an order:
 //!
 //! | object | methods | cost for n calls | pending calls |
 //! | --- | --- | --- | --- |
@@ -13,21 +13,21 @@
 //! | priority queue | `insert`, `offer`, `poll` | O(n log n) | pending polls in two cases of three |
 //! | key-value store | `get`, `put`, `append`; a text also twice, if time tells the calls apart | O(n log n), and to read all that was returned | exact |
 //!
-//! Each module proves what it does. All of them first replace times by ranks ([`Intervals`]), and
-//! all use the same view: a linearization is a choice of one point in each call's interval.
-//! Bounds are the algorithms' of Gibbons and Korach (registers) and of Lee and Mathur and Abdulla
-//! et al. (the collections), whose monitors take no pending calls; the proofs and the treatment of
-//! pending calls here are our own.
+//! Each module proves its algorithm. All of them first replace times by ranks ([`Intervals`]), and
+//! all view a linearization as a choice of one point in each call's interval. The bounds are those
+//! of Gibbons and Korach (registers) and of Lee and Mathur and Abdulla et al. (collections), whose
+//! monitors do not support pending calls; the proofs and the treatment of pending calls are our
+//! own.
 //!
-//! What is outside, a history that is not differentiated, another method, a bounded capacity, a
-//! clock too coarse, is [`Outcome::NotApplicable`] and for the general search. So are a stack's and
-//! a priority queue's pending removals in the third case: dropping all of them does not explain
-//! the history, and as many as one likes would.
+//! Everything else is [`Outcome::NotApplicable`] and left to the general search: a history that is
+//! not differentiated, another method, a bounded capacity, a clock that is too coarse; and pending
+//! removals of a stack or a priority queue in the third case, in which the history is not explained
+//! without them but would be with enough of them.
 //!
 //! Certificates. A linearizable history comes with its order. A violation comes with its
-//! [`Pattern`] and a *core*, a few calls that are not linearizable by themselves and that are
-//! closed: taking the others away would leave a linearization of the whole a linearization of the
-//! core. [`Violation`] says why that is so; whoever checks it needs only the core.
+//! [`Pattern`] and a *core*: a few calls that are not linearizable by themselves and that are
+//! closed, so that removing the other calls from a linearization of the whole history would leave a
+//! linearization of the core. [`Violation`] says why; checking it needs only the core.
 
 mod elements;
 mod intervals;
@@ -51,18 +51,18 @@ use consistory_spec::{Family, Object};
 use crate::calls::{Calls, Place};
 use intervals::Intervals;
 
-/// What a decider says of a history.
+/// Result of a decider.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It is linearizable, in this order; pending calls that are not in it took no effect.
+    /// The history is linearizable, in this order; pending calls that are not in it took no effect.
     Linearizable(Vec<Place>),
     /// It is not linearizable.
     Violation(Violation),
-    /// It is for the general search.
+    /// The general search must decide.
     NotApplicable(Unsuitable),
 }
 
-/// Why a history is for the general search.
+/// Why the general search must decide.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unsuitable {
     /// The object has no polynomial decider.
@@ -74,10 +74,10 @@ pub enum Unsuitable {
     /// It has more calls than there are ranks for.
     #[error("the history has more than a thousand million calls")]
     TooLarge,
-    /// Calls of one session meet at a time at which others end.
+    /// Calls of one session meet at a time at which other calls end.
     #[error("the clock is too coarse around the calls of a session")]
     CoarseClock,
-    /// The object has another method than the decider knows.
+    /// The decider does not support a method of the object.
     #[error("`{method}` is not a method that the polynomial decider knows")]
     Method {
         /// The method.
@@ -89,30 +89,30 @@ pub enum Unsuitable {
         /// The value.
         value: Value,
     },
-    /// What was read may have been made in several ways.
+    /// A value that was read can be composed in several ways.
     #[error("{value} can be made of what was put and appended in several ways")]
     Ambiguous {
-        /// What was read.
+        /// The value.
         value: Value,
     },
-    /// What was put and appended is neither all text nor all lists and their elements.
+    /// The values put and appended are neither all texts nor all lists and their elements.
     #[error("texts and other values are appended to one key")]
     Mixed,
-    /// A call's return was not recorded or is of no use.
+    /// The return of a call was not recorded or cannot be used.
     #[error("what a `{method}` returned is not recorded, or not what such a call returns")]
     Return {
         /// The method.
         method: String,
     },
-    /// Pending removals may explain the history or not.
+    /// It is unknown whether pending removals explain the history.
     #[error("whether pending removals explain the history is not decided in polynomial time")]
     PendingRemovals,
 }
 
-/// A violation: what is wrong, and a few calls that show it.
+/// A violation: its pattern, and a few calls that show it.
 ///
-/// A linearization stays one when calls are taken away as follows, so a core to which nothing
-/// could be added by undoing it refutes the whole history.
+/// A linearization remains one when calls are removed as follows, so a core that is closed under
+/// these removals refutes the whole history.
 /// - A register or set: any read; and a write, or all calls of an element, with all its reads.
 /// - A store: all calls of a key, any `get`, a `put` of what no `get` in the core begins with, and an
 ///   `append` of what no `get` in the core contains.
@@ -121,47 +121,47 @@ pub enum Unsuitable {
 ///   has the pending removals too, except those that start after the end of every call in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// What is wrong.
+    /// The pattern.
     pub pattern: Pattern,
     /// The calls that show it, sorted.
     pub core: Vec<Place>,
 }
 
-/// What is wrong with a history.
+/// The pattern of a violation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Pattern {
-    /// A value comes out that nothing has put in.
+    /// A value is removed that was never inserted.
     ThinAir,
-    /// A value comes out before it is put in.
+    /// A value is removed before it is inserted.
     BeforeItsInsertion,
-    /// A value comes out twice.
+    /// A value is removed twice.
     RemovedTwice,
-    /// A value is read though whatever wrote it was overwritten, or comes later.
+    /// A value is read although every write of it was overwritten, or comes later.
     Overwritten,
-    /// Two values must be in a register at one time.
+    /// A register must hold two values at one time.
     TwoValuesAtOnce,
     /// A value must be written and read while another is in the register throughout.
     Interrupted,
-    /// An element is found missing while it must be there.
+    /// An element is reported missing while it must be present.
     MissingThoughThere,
-    /// An element is found though it must be gone.
+    /// An element is found although it must be gone.
     FoundThoughGone,
-    /// One value goes in before another and comes out after it, or never.
+    /// One value is inserted before another and removed after it, or never.
     OutOfOrder,
-    /// Something is in the object throughout a call that found it empty.
+    /// The object is nonempty throughout a call that found it empty.
     EmptyThoughNot,
     /// Values overlap so that none of them can lie below the others.
     NoBottom,
-    /// Something that comes first is in the object whenever a value may have come out.
+    /// A value of higher priority is present whenever a value may have been removed.
     Overtaken,
-    /// Two reads disagree about what was appended to what.
+    /// Two reads disagree about the order of appends.
     Forked,
     /// Something is read after the end of what was appended to it.
     Stale,
 }
 
 impl Pattern {
-    /// Returns the name that reports have.
+    /// Returns the name that reports use.
     pub fn name(self) -> &'static str {
         match self {
             Pattern::ThinAir => "thin-air",
@@ -181,7 +181,7 @@ impl Pattern {
         }
     }
 
-    /// Says in a sentence what is wrong.
+    /// Describes the violation in a sentence.
     pub fn about(self) -> &'static str {
         match self {
             Pattern::ThinAir => "a value comes out that nothing has put in",
@@ -218,7 +218,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Decides whether a history of calls is linearizable, if there is a decider that applies.
+/// Decides whether a history of calls is linearizable, if a decider applies.
 pub fn monitor(calls: &Calls<'_>, object: &dyn Object) -> Outcome {
     let Some(family) = object.family() else {
         return Outcome::NotApplicable(Unsuitable::Object);
@@ -247,7 +247,7 @@ pub fn monitor(calls: &Calls<'_>, object: &dyn Object) -> Outcome {
     }
 }
 
-/// What a decider finds: an order, a violation, or that it does not apply.
+/// Result of a decider: an order, a violation, or why it does not apply.
 type Decision = Result<Result<Vec<Place>, Violation>, Unsuitable>;
 
 /// Builds a decision of a violation.

@@ -1,8 +1,8 @@
-//! What the contents of a key are made of: something that was put, or the initial value, and what
-//! was appended to it, piece by piece.
+//! The composition of a key's value: a value that was put, or the initial one, followed by the
+//! values appended to it.
 //!
-//! Puts and appends have numbers, each by themselves, in the order of their calls. Of those that are
-//! equal the first stands for all; [`super::store`] tells them apart.
+//! Puts and appends are numbered separately, in the order of their calls. The first of several
+//! equal ones represents all; [`super::store`] tells them apart.
 
 use consistory_history::{Value, ValueId};
 use consistory_spec::Lexicon;
@@ -14,32 +14,32 @@ use crate::calls::{Calls, Place};
 /// The pieces of a key.
 pub(super) struct Pieces<'h> {
     initial: Value,
-    /// The puts, and the appends, by what they put or append.
+    /// The puts and the appends, by their values.
     puts: FxHashMap<&'h Value, Vec<usize>>,
     appends: FxHashMap<&'h Value, Vec<usize>>,
-    /// Whether all are texts. Then these are the first of those that are equal, by number and text:
-    /// puts, and after them appends.
+    /// Whether all values are texts. If so, the first of each group of equal ones, by number and
+    /// text: the puts, then the appends.
     are_texts: bool,
     texts: Vec<(usize, &'h str)>,
     put_texts: usize,
     lexicon: Lexicon<'h>,
-    /// Whether no two ways to read a text begin alike.
+    /// Whether a text can be decomposed in at most one way.
     is_prefix_free: bool,
-    /// Whether two pieces are equal, or one is the initial value.
+    /// Whether two pieces are equal, or one equals the initial value.
     pub(super) is_repeated: bool,
 }
 
-/// How something that was read was made.
+/// The composition of a value that was read.
 pub(super) enum Made {
-    /// Of a base, so many appends that were read before it, and further ones.
+    /// A base, a number of appends that were read before, and further appends.
     Of { base: Base, shown: usize, further: Vec<usize> },
-    /// In several ways.
+    /// There are several compositions.
     Ambiguously,
-    /// In no way.
+    /// There is no composition.
     Nohow,
 }
 
-/// What was there before anything was appended to it.
+/// The value before the first append.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Base {
     Initial,
@@ -61,7 +61,7 @@ impl<'h> Pieces<'h> {
             groups
         };
         let (puts, appends) = (grouped(puts), grouped(appends));
-        // What changes nothing leaves no trace.
+        // A piece that changes nothing cannot be observed.
         let empty = Value::Str("".into());
         if appends.contains_key(&empty) {
             return Err(Unsuitable::NotDifferentiated { value: empty });
@@ -108,18 +108,18 @@ impl<'h> Pieces<'h> {
         })
     }
 
-    /// Returns all puts of something, in the order of their calls.
+    /// Returns all puts of a value, in the order of their calls.
     pub(super) fn puts_of(&self, value: &Value) -> &[usize] {
         self.puts.get(value).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns all appends of something, in the order of their calls.
+    /// Returns all appends of a value, in the order of their calls.
     pub(super) fn appends_of(&self, value: &Value) -> &[usize] {
         self.appends.get(value).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns how something was made, of bases that are possible. `longest` gives the longest text that
-    /// was read of a base, and of how many appends it is.
+    /// Returns the composition of a value, given the possible bases. `longest` returns the longest
+    /// text read so far with a base, and its number of appends.
     pub(super) fn parse<'a>(
         &self,
         read: &Value,
@@ -138,7 +138,7 @@ impl<'h> Pieces<'h> {
         is_possible: impl Fn(Base) -> bool,
         longest: impl Fn(Base) -> Option<(&'a str, usize)>,
     ) -> Made {
-        // Where the appends may begin, and after which base; from long to short.
+        // Where the appends may begin, and after which base, from long to short.
         let puts = self.lexicon.beginnings(text).filter(|&(number, _)| number < self.put_texts);
         let put = |number: usize| Base::Put(self.texts[number].0);
         let mut bases: Vec<(usize, Base)> =
@@ -153,7 +153,7 @@ impl<'h> Pieces<'h> {
         bases.retain(|&(_, base)| is_possible(base));
         let mut shown = 0;
         if self.is_prefix_free {
-            // What the text begins with is its base, and what was read before is read again.
+            // The prefix of the text is its base, and the appends read before are read again.
             bases.truncate(1);
             if let Some((from, base)) = bases.first_mut()
                 && let Some((before, appends)) = longest(*base)
@@ -163,7 +163,7 @@ impl<'h> Pieces<'h> {
             }
         }
         let Some(first) = bases.iter().map(|&(from, _)| from).min() else { return Made::Nohow };
-        // For each place in how many ways it is reached, and by which append.
+        // For each position the number of ways to reach it, and the append that does.
         let mut ways = vec![0u8; text.len() + 1 - first];
         let mut by: Vec<Option<usize>> = vec![None; ways.len()];
         bases.iter().for_each(|&(from, _)| ways[from - first] += 1);
@@ -197,7 +197,7 @@ impl<'h> Pieces<'h> {
         Made::Of { base, shown, further }
     }
 
-    /// Returns how a list was made, or anything that is not made of pieces.
+    /// Returns the composition of a list or another value that is not a text.
     fn parse_list(&self, read: &Value, is_possible: impl Fn(Base) -> bool) -> Made {
         let puts = self.puts.iter().map(|(&begin, same)| (begin, Base::Put(same[0])));
         let mut made = Made::Nohow;

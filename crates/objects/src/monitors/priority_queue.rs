@@ -1,23 +1,23 @@
-//! Priority queues: the first value first.
+//! Priority queues: the value with the highest priority is removed first.
 //!
-//! A value may come out at a point at which no value that comes before it in priority is inside.
-//! So take the values by priority. The first may come out as soon as its removal is called, and
-//! the later it goes in the better for all others: it is inside from `pe` to `qs`, or not at all.
-//! Each following value comes out at the first point from `qs` on that the values before it leave
-//! free, and is inside from `pe` to that point. By induction every value is inside no longer than
-//! in any other linearization: its insertion is as late as can be, and its removal as early as the
-//! values before it permit, which are themselves inside no longer than they must. So if there is
-//! no free point before `qe`, there is no linearization; and a removal that found nothing needs a
-//! point that all values leave free.
+//! A value may be removed at a point at which no value of higher priority is inside. Process the
+//! values by priority. The first may be removed as soon as its removal is called, and inserting it
+//! late is best for all others: it is inside from `pe` to `qs`, or not at all. Each following value
+//! is removed at the first point from `qs` on that the values before it leave free, and is inside
+//! from `pe` to that point. By induction every value is inside no longer than in any other
+//! linearization: its insertion is as late as possible, and its removal as early as the values
+//! before it permit. So if there is no free point before `qe`, there is no linearization; and a
+//! removal that found the queue empty needs a point that all values leave free.
 //!
-//! Points are gaps between ranks. In a gap come first the removals, by priority, each right after
-//! its insertion if that is not over yet; then removals that found nothing; then the insertion
-//! whose end closes the gap. A gap that is once occupied stays so: a union-find of gaps finds the
-//! next free one. Cost: O(n log n) for the sort by priority, and nearly O(n) for the rest.
+//! Points are gaps between ranks. Within a gap, removals come first, by priority, each directly
+//! after its insertion if that is still open; then removals that found the queue empty; then the
+//! insertion whose end closes the gap. An occupied gap stays occupied, so a union-find of gaps
+//! finds the next free one. Cost: O(n log n) for the sort by priority, and nearly O(n) for the
+//! rest.
 //!
-//! *Pending removals*: see [`settle`](super::elements::settle). A value that is left is inside from `pe` on,
-//! so it is forced out by what comes after it in priority and can come out at the earliest later than
-//! that. It is in the way of nothing else: right before that point it may come out, too.
+//! *Pending removals*: see [`settle`](super::elements::settle). A remaining value is inside from
+//! `pe` on. It is forced out by a value of lower priority whose earliest removal is later than
+//! that. It affects nothing else, since it may be removed directly before that point.
 
 use consistory_spec::Object;
 
@@ -55,8 +55,8 @@ pub(super) fn decide(
     settle(calls, &found, intervals, solve, forced)
 }
 
-/// Finds the values that are left and can't be: those that are inside where one that comes after them
-/// is removed at the earliest, or where the queue was found empty at the earliest.
+/// Finds the remaining values that are forced out: those inside at the earliest removal of a value
+/// of lower priority, or at the earliest point at which the queue was found empty.
 fn forced(
     found: &Elements,
     all: &[Element],
@@ -91,7 +91,7 @@ impl Free {
         Free((0..=gaps).collect())
     }
 
-    /// Finds the first free gap from one on; the last gap is always free.
+    /// Finds the first free gap from a given one on; the last gap is always free.
     fn from(&mut self, gap: u32) -> u32 {
         let mut root = gap;
         while self.0[root as usize] != root {
@@ -104,7 +104,7 @@ impl Free {
         root
     }
 
-    /// Occupies the free gaps from one on and before another; each is handed to `owner`.
+    /// Occupies the free gaps in a range; each is passed to `owner`.
     fn occupy(&mut self, from: u32, to: u32, mut owner: impl FnMut(u32)) {
         let mut gap = self.from(from);
         while gap < to {
@@ -123,7 +123,7 @@ fn solve(
 ) -> Solution {
     let count = intervals.count;
     let mut free = Free::new(count);
-    // Who occupies each gap first, and where each value comes out.
+    // The value that first occupies each gap, and the gap in which each value is removed.
     let mut owners = vec![NEVER; count as usize + 1];
     let mut out = vec![NEVER; elements.len()];
     let mut points: Vec<((u32, u8, u32), Place)> = Vec::new();
@@ -161,7 +161,7 @@ fn solve(
     Ok(points.into_iter().map(|(_, place)| place).collect())
 }
 
-/// Finds values that together occupy a range of gaps, those that keep them inside included.
+/// Finds values that together occupy a range of gaps, including those that delay their removals.
 fn explain(elements: &[Element], owners: &[u32], out: &[u32], range: (u32, u32)) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::new();
     let mut is_found = vec![false; elements.len()];
@@ -175,7 +175,7 @@ fn explain(elements: &[Element], owners: &[u32], out: &[u32], range: (u32, u32))
             if !std::mem::replace(&mut is_found[owner], true) {
                 found.push(owner);
                 if elements[owner].remove.is_some() {
-                    // Why it was not removed as soon as its removal was called.
+                    // Why the value was not removed as soon as its removal was called.
                     ranges.push((elements[owner].qs, out[owner]));
                 }
             }
@@ -186,7 +186,7 @@ fn explain(elements: &[Element], owners: &[u32], out: &[u32], range: (u32, u32))
     found
 }
 
-/// Takes away what a core does not need, one value after the other, if it is small.
+/// Removes unneeded values from a small core, one by one.
 fn smallest(
     elements: &[Element],
     by_priority: &[usize],
@@ -215,14 +215,15 @@ fn smallest(
     core
 }
 
-/// Checks whether some values, sorted by priority, are not linearizable with an empty removal.
+/// Checks whether some values, sorted by priority, are not linearizable together with an empty
+/// removal.
 fn is_refuted(
     elements: &[Element],
     some: &[usize],
     empty: Option<Place>,
     intervals: &Intervals,
 ) -> bool {
-    // Occupied ranges, few enough to look at all of them.
+    // The occupied ranges; few enough for a linear scan.
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     let free_from = |ranges: &[(u32, u32)], mut gap: u32| {
         while let Some(&(_, to)) = ranges.iter().find(|&&(from, to)| from <= gap && gap < to) {

@@ -18,18 +18,19 @@
 //! to an end that is after that start, and on to an insertion that starts later still: its value
 //! is after `x`, so no such way closes.
 //!
-//! *A removal that found the queue empty* needs a point that no zone covers. One is enough: put at
-//! that point a cut, the values whose insertion must be before it to its left and all others to its
-//! right. To the left are values that may have been removed by then, as no zone covers the point;
-//! and nothing on the right is `<` anything on the left, so every total order can be chosen to
-//! respect all cuts.
+//! *A removal that found the queue empty* needs a point that no zone covers. One is enough: at that
+//! point make a cut, with the values whose insertion must be before it on the left and all others
+//! on the right. The values on the left may have been removed by then, as no zone covers the point;
+//! and no value on the right is `<` one on the left, so a total order that respects all cuts can be
+//! chosen.
 //!
-//! *Pending removals* may take what nobody else did, the values that are left. Say that `C(t)` of
-//! these were surely inserted before `t`, and `K(t)` pending removals called. A value `b` that was
-//! removed by `t` and inserted after `s` demands `C(s) <= K(t)`, as all those must go before it;
-//! a cut at `t` demands `C(t) <= K(t)`. By Hall's theorem these are all the demands, and they are
-//! met, if at all, by giving the first pending removal to the value whose insertion ended first,
-//! the second to the second, and so on: to remove more than is demanded hurts nobody.
+//! *Pending removals* may take the remaining values, which no other call removed. Let `C(t)` be the
+//! number of these certainly inserted before `t`, and `K(t)` the number of pending removals called
+//! before `t`. A value `b` that was removed by `t` and inserted after `s` requires `C(s) <= K(t)`,
+//! as all those values must be removed before it; a cut at `t` requires `C(t) <= K(t)`. By Hall's
+//! theorem these conditions suffice, and they are met, if at all, by matching pending removals in
+//! order of their calls to remaining values in order of the ends of their insertions: removing more
+//! than required does no harm.
 //!
 //! Cost: O(n log n), for sorts and sweeps.
 
@@ -51,7 +52,7 @@ pub(super) fn decide(calls: &Calls<'_>, object: &dyn Object, intervals: &Interva
     for (element, &pending) in found.left.iter_mut().zip(&found.pending) {
         element.remove_by(pending, intervals);
     }
-    // The values that are left come first, so that what they refute needs few of them.
+    // The remaining values come first, so that a refutation needs few of them.
     let all: Vec<Element> = found.left.iter().chain(&found.removed).copied().collect();
     if let Some((a, b)) = out_of_order(&all) {
         let core = found.core(calls, wanted(&found, &all, &[a, b]), None, intervals);
@@ -75,8 +76,8 @@ pub(super) fn decide(calls: &Calls<'_>, object: &dyn Object, intervals: &Interva
     Ok(Ok(arrange(&all, &cuts)))
 }
 
-/// Returns some elements, and with one that is left all that come before it: together they are too
-/// many for the pending removals.
+/// Returns some elements and, with a remaining one, all that precede it: together they are too many
+/// for the pending removals.
 fn wanted<'a>(
     found: &Elements,
     all: &'a [Element],
@@ -87,15 +88,14 @@ fn wanted<'a>(
     all[..last].iter().chain(some.iter().filter(move |&&i| i >= left).map(|&i| &all[i]))
 }
 
-/// Finds two values, the first of which goes in before the second and comes out after it.
+/// Finds two values such that the first is inserted before the second and removed after it.
 fn out_of_order(all: &[Element]) -> Option<(usize, usize)> {
     let mut by_pe: Vec<usize> = (0..all.len()).collect();
     by_pe.sort_unstable_by_key(|&i| all[i].pe);
     let mut by_ps: Vec<usize> = (0..all.len()).collect();
     by_ps.sort_unstable_by_key(|&i| all[i].ps);
     let mut inserted = by_pe.into_iter().peekable();
-    // Of the values inserted before, the one that comes out last; the first of those that are
-    // equally late.
+    // Among the values inserted before, the one that is removed last; the first of several.
     let mut latest: Option<usize> = None;
     for b in by_ps {
         while let Some(a) = inserted.next_if(|&a| all[a].pe < all[b].ps) {
@@ -110,7 +110,7 @@ fn out_of_order(all: &[Element]) -> Option<(usize, usize)> {
     None
 }
 
-/// Puts the calls in order: `cuts` are the gaps of the empty removals, sorted.
+/// Orders the calls; `cuts` are the gaps of the empty removals, sorted.
 fn arrange(all: &[Element], cuts: &[(u32, Place)]) -> Vec<Place> {
     let epoch = |element: &Element| cuts.partition_point(|&(gap, _)| gap < element.pe);
     let is_removed = |element: &&Element| element.remove.is_some();
@@ -118,7 +118,7 @@ fn arrange(all: &[Element], cuts: &[(u32, Place)]) -> Vec<Place> {
     for element in all.iter().filter(is_removed) {
         epochs[epoch(element)].push(element);
     }
-    // What stays inside forever goes in after all that comes out, in the order of the ends.
+    // Values that stay inside are inserted after all removed ones, in the order of the ends.
     let mut kept: Vec<&Element> = all.iter().filter(|element| !is_removed(element)).collect();
     kept.sort_unstable_by_key(|element| element.pe);
     let mut order = Vec::new();
@@ -144,7 +144,7 @@ fn extend<'a>(values: &[&'a Element]) -> Vec<&'a Element> {
     let (by_ps, by_pe) = (sorted(|v| v.ps), sorted(|v| v.pe));
     let (by_qs, by_qe) = (sorted(|v| v.qs), sorted(|v| v.qe));
     let mut is_done = vec![false; values.len()];
-    // How many of its two intervals start before any other value's ends.
+    // How many of its two intervals start before any other value's interval ends.
     let mut ready = vec![0_u8; values.len()];
     let mut next = Vec::new();
     let (mut ps, mut pe, mut qs, mut qe) = (0, 0, 0, 0);
@@ -187,7 +187,7 @@ fn merge(inserted: &[&Element], removed: &[&Element], order: &mut Vec<Place>) {
         }
         least
     };
-    // The first end of all insertions, and of all removals, that are still to come.
+    // The first end of all remaining insertions, and of all remaining removals.
     let pe = first_ends(inserted.iter().map(|v| v.pe).collect());
     let (mut i, mut j) = (0, 0);
     while i < inserted.len() || j < removed.len() {

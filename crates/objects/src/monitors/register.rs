@@ -5,10 +5,11 @@
 //! write starts and the zones can be arranged; in a cluster the write comes first and the reads
 //! follow by start.
 //!
-//! Where a value is written more than once, what each read reads from is found first
-//! ([`super::sources`]); a read of which that is not known is left out, and if the others can be
-//! arranged the history is for the general search. The initial value is a write that ended before everything. A pending write that is read has no
-//! end; one that is not read, and a pending read, can be left out. Cost: O(n log n) for the sort.
+//! If a value is written more than once, the source of each read is determined first
+//! ([`super::sources`]). A read without a known source is left out, and if the others can be
+//! arranged, the general search decides. The initial value is a write that ended before all calls.
+//! A pending write that is read has no end; a pending write that is not read, and a pending read,
+//! can be left out. Cost: O(n log n) for the sort.
 
 use consistory_history::{Value, ValueId};
 use consistory_spec::Object;
@@ -30,7 +31,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Returns the few calls that have the same zone.
+    /// Returns few calls that have the same zone.
     fn core(&self) -> impl Iterator<Item = Place> + use<> {
         self.write.into_iter().chain(self.zone.bounds())
     }
@@ -60,8 +61,8 @@ pub(super) fn decide(
     decide_accesses(calls, initial, intervals, &writes, reads)
 }
 
-/// Decides whether writes, in the order of their calls, and reads of one register, none of which is
-/// pending, are linearizable.
+/// Decides whether writes, in the order of their calls, and completed reads of one register are
+/// linearizable.
 pub(super) fn decide_accesses(
     calls: &Calls<'_>,
     initial: &Value,
@@ -116,7 +117,7 @@ pub(super) fn decide_accesses(
         cluster.reads.push(place);
         cluster.zone.add(place, intervals);
     }
-    // A pending write that nothing reads took no effect.
+    // A pending write that is never read took no effect.
     let is_idle =
         |c: &Cluster| c.reads.is_empty() && c.write.is_some_and(|w| calls.get(w).is_pending);
     clusters.retain(|cluster| !is_idle(cluster));
@@ -128,7 +129,7 @@ pub(super) fn decide_accesses(
             return violation(pattern, closed(core));
         }
     };
-    // What was left out may change that, but could not have helped.
+    // The calls that were left out may change this, but could not have helped.
     if let Some(value) = several {
         let value = calls.value(value).clone();
         return Err(Unsuitable::NotDifferentiated { value });

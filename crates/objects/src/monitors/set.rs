@@ -1,23 +1,23 @@
-//! Sets: an element at a time.
+//! Sets, decided element by element.
 //!
-//! An element's calls neither change nor look at another's, so each element is an object of its
-//! own (Herlihy and Wing's locality). Say that it is added with success at most once and removed
-//! with success at most once; every other call only looks: an `add` that said `false` and a
-//! `contains` that said `true` find it, their opposites miss it. A linearization is then a point
-//! `a` of the addition and a later point `r` of the removal, such that every call that finds the
-//! element has a point between the two, and every call that misses it has one before `a` or after
-//! `r`:
+//! A call neither changes nor observes other elements than its own, so each element is an object of
+//! its own (Herlihy and Wing's locality). Assume that it is added successfully at most once and
+//! removed successfully at most once. Every other call only observes: an `add` that returned
+//! `false` and a `contains` that returned `true` find the element, their opposites miss it. A
+//! linearization is then a point `a` of the addition and a later point `r` of the removal, such
+//! that every call that finds the element has a point between the two, and every call that misses
+//! it has one before `a` or after `r`:
 //!
 //! ```text
 //!      misses          a├──── finds ────┤r         misses
 //! ```
 //!
-//! The finders bound `a` from above by their first end, and `r` from below by their last start.
-//! Whatever misses the element prefers `a` late and `r` early. So the latest `a` and the earliest
-//! `r` are best, and each miss is compared with these two; if that `a` is not before that `r`, all
-//! of it fits at one point, which no call is too short to avoid. A pending addition counts if
-//! anything finds the element or removes it, and a pending removal always, since to have removed it
-//! early hurts nobody. Cost: O(n) after the ranks and a sort of each element's calls.
+//! The calls that find the element bound `a` from above by their first end, and `r` from below by
+//! their last start. For the calls that miss it, a late `a` and an early `r` are best. So the
+//! latest `a` and the earliest `r` are chosen, and each miss is compared with these two. If that
+//! `a` is not before that `r`, all of them fit at one point, and every miss can avoid it. A pending
+//! addition counts if a call finds or removes the element. A pending removal always counts, since
+//! an early removal does no harm. Cost: O(n) after the ranks and a sort of each element's calls.
 
 use consistory_history::{Value, ValueId};
 use consistory_spec::Object;
@@ -77,7 +77,7 @@ pub(super) fn decide(calls: &Calls<'_>, object: &dyn Object, intervals: &Interva
             return Err(Unsuitable::NotDifferentiated { value });
         }
     }
-    // Points of all elements in one order: a rank, what comes first there, and the call.
+    // Points of all elements in one order: the rank, the position at that rank, and the call.
     let mut points: Vec<(u32, u32, Place)> = Vec::with_capacity(calls.len());
     for element in &elements {
         if let Err(found) = place_element(calls, element, intervals, &mut points) {
@@ -90,7 +90,7 @@ pub(super) fn decide(calls: &Calls<'_>, object: &dyn Object, intervals: &Interva
 
 /// Chooses the points of an element's calls.
 ///
-/// A point is the gap after a rank, and a place among the element's points in that gap.
+/// A point is the gap after a rank, and a position among the element's points in that gap.
 fn place_element(
     calls: &Calls<'_>,
     element: &Element,
@@ -112,7 +112,7 @@ fn place_element(
         if is_needed {
             return wrong(Pattern::ThinAir, &[first_find]);
         }
-        // It is never there, so a removal that never returned did nothing.
+        // The element is never present, so a pending removal did nothing.
         points.extend(element.misses.iter().map(|&p| (start(p), 0, p)));
         return Ok(());
     };
@@ -132,7 +132,7 @@ fn place_element(
             return wrong(Pattern::BeforeItsInsertion, &[]);
         }
     }
-    // If the two cross, everything fits into one gap.
+    // If the two cross, all calls fit into one gap.
     let together =
         (earliest != NEVER && earliest.max(start(add)) < latest).then(|| earliest.max(start(add)));
     let (a, r) = match together {

@@ -1,16 +1,16 @@
-//! Which write a read of a register reads from, where values are written more than once.
+//! The source of a read of a register in which values are written more than once.
 //!
 //! A write is a candidate of a read if it has its value, started before the read ended, and was not
 //! overwritten before the read: no other write started after its end and ended before the read's
-//! start. Of the writes that ended before the read the one that started last overwrites whatever
-//! any of them does, so it is enough to look at that one. The initial value is a candidate if none
-//! ended before the read.
+//! start. Among the writes that ended before the read, the one that started last overwrites
+//! everything that any of them does, so only this one is checked. The initial value is a candidate
+//! if no write ended before the read.
 //!
-//! A read without a candidate refutes the history. If every read has one, they are what it reads
-//! from in any linearization, and the history is as good as one in which no value is written twice.
-//! A read that has several can be left out: what refutes the others refutes the history.
+//! A read without a candidate refutes the history. If every read has exactly one, it is its source
+//! in every linearization, and the history is equivalent to a differentiated one. A read with
+//! several can be left out: a refutation of the others refutes the history.
 //!
-//! Cost: O(log n) a read, after a sort.
+//! Cost: O(log n) per read, after a sort.
 
 use consistory_history::ValueId;
 use rustc_hash::FxHashMap;
@@ -22,15 +22,15 @@ use crate::calls::{Calls, Place};
 /// The writes of a history, by value and by end.
 pub(super) struct Sources<'a> {
     intervals: &'a Intervals,
-    /// The writes in the order of their calls, each with its value.
+    /// The writes in the order of their calls, with their values.
     writes: &'a [(Place, ValueId)],
     of_value: FxHashMap<ValueId, Same>,
     overwriters: Overwriters,
 }
 
-/// The writes that overwrote, for any time, all that had been overwritten by then.
+/// The latest overwriting writes, by time.
 pub(super) struct Overwriters {
-    /// The ends of those that returned, in order, each with the write that started last of those
+    /// The ends of completed writes in order, each with the write that started last among those
     /// that ended by then.
     ended: Vec<(u32, Place)>,
 }
@@ -50,7 +50,7 @@ impl Overwriters {
         Overwriters { ended: by_end }
     }
 
-    /// Returns the write that started last of those that ended before a read.
+    /// Returns the write that started last among those that ended before a read.
     pub(super) fn of(&self, read: Place, intervals: &Intervals) -> Option<Place> {
         let start = intervals.start(read);
         let before = self.ended.partition_point(|&(end, _)| end < start);
@@ -64,7 +64,7 @@ struct Same {
     starts: Least,
 }
 
-/// Where a read may have its value from.
+/// The possible source of a read.
 pub(super) enum Source {
     /// The write of this number.
     Write(usize),
@@ -90,7 +90,7 @@ impl<'a> Sources<'a> {
         Sources { intervals, writes, of_value, overwriters }
     }
 
-    /// Says where a read of a value, the initial one or another, may have it from.
+    /// Returns the possible source of a read of a value, initial or not.
     pub(super) fn of(&self, read: Place, value: ValueId, is_initial: bool) -> Source {
         let overwriter = self.overwriters.of(read, self.intervals);
         let is_initial = is_initial && overwriter.is_none();
@@ -112,8 +112,8 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Adds to calls what shows that the reads among them have their values from nowhere else: all
-    /// writes of the value, and the one that overwrote what came before.
+    /// Adds the calls that show that the reads among some calls have no other source: all writes of
+    /// the value, and the one that overwrote the earlier ones.
     pub(super) fn closed(&self, calls: &Calls<'_>, core: Vec<Place>) -> Vec<Place> {
         let mut closed = core.clone();
         let is_write = |place: &Place| self.writes.binary_search_by_key(place, |w| w.0).is_ok();

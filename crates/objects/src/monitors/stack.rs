@@ -1,10 +1,10 @@
-//! Stacks: who lies at the bottom.
+//! Stacks, decided by choosing the bottom element of each component.
 //!
 //! A linearization gives each value an interval, from its insertion's point to its removal's, such
-//! that no two cross: of two, one contains the other or they are disjoint. The interval of a value
-//! contains its zone, and may start as early as `ps` and end as late as `qe`
-//! ([`elements`](super::elements)). A value without a zone may go in and out at once and is in
-//! nobody's way; so only values with zones matter.
+//! that no two cross: one contains the other or they are disjoint. The interval of a value contains
+//! its zone, and may start as early as `ps` and end as late as `qe`
+//! ([`elements`](super::elements)). A value without a zone may be inserted and removed at one
+//! point, which affects no other value; so only values with zones matter.
 //!
 //! *Cuts.* At a point that no zone covers the stack may as well be empty: of the intervals that
 //! contain the point, those whose insertion must be before it are cut off to end there, the others
@@ -23,9 +23,9 @@
 //! forever; each half is found once for each value, in a segment tree, and each gap once, in
 //! another. Cost: O(n log n).
 //!
-//! *Pending removals*: see [`settle`](super::elements::settle). A value that is left may stay at a point
-//! that no zone covers, so it is forced out only if its insertion has no such point, or if the stack was
-//! found empty after it.
+//! *Pending removals*: see [`settle`](super::elements::settle). A remaining value may be inserted
+//! at a point that no zone covers, so it is forced out only if its insertion has no such point, or
+//! if the stack was found empty after it.
 
 use consistory_spec::Object;
 
@@ -48,7 +48,7 @@ pub(super) fn decide(calls: &Calls<'_>, object: &dyn Object, intervals: &Interva
     settle(calls, &found, intervals, solve, || forced(&found, intervals))
 }
 
-/// Finds the values that are left and can't be: those that go in while something that comes out is
+/// Finds the remaining values that are forced out: those inserted while a value that is removed is
 /// inside throughout, or before the stack was found empty.
 fn forced(found: &Elements, intervals: &Intervals) -> Vec<usize> {
     let covered = Covered::new(&found.removed);
@@ -78,8 +78,8 @@ struct Component {
 }
 
 fn solve(elements: &[Element], empty: &[Place], intervals: &Intervals) -> Solution {
-    // A point is a gap, named by the rank before it, and a place in it: removals, what needs no
-    // room, insertions.
+    // A point is a gap, named by the rank before it, and a position in it: removals, then values
+    // without zones, then insertions.
     let mut points: Vec<((u32, u8, u32), Place)> = Vec::new();
     let covered = Covered::new(elements);
     for &place in empty {
@@ -158,7 +158,7 @@ struct Bottoms {
     ends: Least,
     /// For each zone 0 if both are known, and 1 otherwise.
     both: Least,
-    /// For each zone how many of the two are known.
+    /// For each zone the number of known halves.
     halves: Vec<u8>,
 }
 
@@ -172,7 +172,7 @@ impl Bottoms {
         }
     }
 
-    /// Takes out the first zone, of some, that starts to go in before `x` and comes out after `y`.
+    /// Removes the first zone in a range that can start before `x` and end after `y`.
     fn take(&mut self, (first, last): (usize, usize), x: u32, y: u32) -> Option<usize> {
         while let Some(at) = self.starts.first_below(first, last, x) {
             self.starts.set(at, NEVER);
@@ -195,8 +195,8 @@ impl Bottoms {
     }
 }
 
-/// Nests the values with zones: a value that can lie below all others of a component goes there, and
-/// what is left of the component is split.
+/// Nests the values with zones: a value that can lie below all others of a component is placed
+/// there, and the rest of the component is split.
 fn nest(
     elements: &[Element],
     zones: &[Zoned],
@@ -235,7 +235,7 @@ fn nest(
     Ok(())
 }
 
-/// Splits a component at the cells that nothing covers any more.
+/// Splits a component at the cells that no zone covers any more.
 fn split(
     coverage: &mut Coverage,
     component: Component,
@@ -262,7 +262,7 @@ fn chain(elements: &[Element], rest: &[usize], x: u32, y: u32) -> Vec<usize> {
     let is_stuck = |part: &[usize]| {
         let (first, last) = (&elements[part[0]], &elements[part[part.len() - 1]]);
         let (x, y) = (first.pe, last.qs);
-        // What is never removed lies below whatever else is never removed.
+        // A value that is never removed lies below every other such value.
         let reaches = |e: &Element| e.qe > y || (e.qe == NEVER && y == NEVER);
         !part.iter().map(|&i| &elements[i]).any(|e| e.ps < x && reaches(e))
     };

@@ -1,41 +1,42 @@
 //! Key-value stores with `put`, `append` and `get`, key by key.
 //!
-//! What a `get` returns tells how it came about, if no text is put or appended twice: it begins
-//! with what a `put` wrote, or with the initial value, and goes on with what was appended, piece by
-//! piece. So a `put` has an *epoch*: the appends that some `get` found after it, in an order on
-//! which all of them agree, and these gets, each after the last piece that it found.
+//! If no text is put or appended twice, the return of a `get` determines its composition: it begins
+//! with the value of a `put`, or with the initial value, and continues with the appended values,
+//! piece by piece. So a `put` has an *epoch*: the appends that some `get` found after it, in an
+//! order on which all gets agree, and these gets, each after the last piece that it found.
 //!
 //! ```text
 //!   put("a")   get => "a"   append("b")   append("c")   get => "abc"   get => "abc"
 //! ```
 //!
-//! Nothing else is put or appended between the first and the last call of an epoch, or the gets
+//! Nothing else is put or appended between the first and the last call of an epoch, because a `get`
 //! would have found it: an epoch is a group with a zone ([`super::zones`]). A `put` or an `append`
-//! that nobody found is a group by itself, which may stand between any two others. So a history is
-//! linearizable if and only if each `get` can be read as above, the gets agree, no call of an epoch
-//! ends before one starts that its order puts before it, and the zones can be arranged.
+//! that no `get` found is a group by itself, which may stand between any two others. So a history
+//! is linearizable if and only if each `get` has such a composition, the gets agree, no call of an
+//! epoch ends before an earlier one of its order starts, and the zones can be arranged.
 //!
 //! *Only if* is plain. *If*: let `p` be the largest of `f` and of the starts of a call and of all
 //! before it in its epoch; that is not after the call's end, nor outside of the zone `f..s`. So an
 //! epoch can have its order inside of its zone, or anywhere if that is backward.
 //!
-//! A pending `put` or `append` that nobody found, and a pending `get`, can be left out. Lists are
-//! read as texts are, element by element; and without appends this is a register of any values
-//! ([`super::register`]). If the pieces of a text can be told apart in several ways, it is for the general search.
+//! A pending `put` or `append` that no `get` found, and a pending `get`, can be left out. Lists are
+//! handled like texts, element by element; without appends, this is a register of arbitrary values
+//! ([`super::register`]). If a text has several compositions, the general search decides.
 //!
-//! *Equal pieces*, of clients that append the same again, are told apart by time, `get` by `get`. A
-//! `get` did not find what started after its end, nor what was overwritten before its start: what
-//! ended before the start of the `put` that started last of those that ended before the `get`. And
-//! it found no append that ended before its own `put` started. If there are as many left as it found
-//! of that text, these are they, in the order in which they started, if that is the one in which
-//! they ended too: two equal appends that are the other way round in a linearization can change
-//! places, since each is open at both; and of such exchanges none makes more pairs stand the wrong
-//! way round. If there are fewer, the `get` refutes the history. If there are more, it can be left
-//! out: what refutes the others refutes the history, and if nothing does, it is for the general search.
+//! *Equal pieces*, from clients that append the same value again, are told apart by time, for each
+//! `get`. A `get` did not find calls that started after its end, nor calls overwritten before its
+//! start: those that ended before the start of the `put` that started last among those that ended
+//! before the `get`. And it found no append that ended before its own `put` started. If the number
+//! of remaining appends equals the number of pieces found, these are the ones, in the order of
+//! their starts, provided that this is also the order of their ends: two equal appends that are
+//! linearized the other way round can be exchanged, since each is open at both points, and no
+//! exchange increases the number of inversions. If there are fewer, the `get` refutes the history.
+//! If there are more, it can be left out: a refutation of the others refutes the history, and
+//! otherwise the general search decides.
 //!
-//! Cost: O(n log n) for the sorts, and for each text that was returned its length and, if no piece
-//! begins with another one, the pieces that it has more than those found before. With equal pieces
-//! that is for each `get`, and so are the equal ones.
+//! Cost: O(n log n) for the sorts, and for each returned text its length and, if no piece is a
+//! prefix of another, the pieces beyond those found before. With equal pieces, this is per `get`,
+//! plus the number of equal pieces.
 
 use consistory_history::{Value, ValueId};
 use consistory_spec::Object;
@@ -54,7 +55,7 @@ use crate::calls::{Calls, Place};
 struct Key {
     puts: Vec<(Place, ValueId)>,
     appends: Vec<(Place, ValueId)>,
-    /// By what they returned.
+    /// By their return values.
     gets: FxHashMap<ValueId, Vec<Place>>,
 }
 
@@ -88,7 +89,7 @@ pub(super) fn decide(
             _ => return Err(Unsuitable::Method { method: name.to_owned() }),
         }
     }
-    // Calls of all keys by points that their orders allow: the last start up to each.
+    // Calls of all keys by points that their orders allow: the last start up to each call.
     let mut points: Vec<(u32, Place)> = Vec::with_capacity(calls.len());
     let mut wrong: Option<Violation> = None;
     for key in &keys {
@@ -103,7 +104,7 @@ pub(super) fn decide(
                 }));
             }
             Err(violation) => {
-                // The one that is over first is nearest to the shortest prefix that fails.
+                // The violation that ends first is closest to the shortest failing prefix.
                 let over = |violation: &Violation| {
                     violation.core.iter().map(|&place| intervals.end(place)).max()
                 };
@@ -120,7 +121,7 @@ pub(super) fn decide(
     Ok(Ok(points.into_iter().map(|(_, place)| place).collect()))
 }
 
-/// The calls of a key, and what they say about each other.
+/// The calls of a key with their epochs.
 struct Reading<'a, 'h> {
     calls: &'a Calls<'h>,
     intervals: &'a Intervals,
@@ -128,15 +129,15 @@ struct Reading<'a, 'h> {
     overwriters: Overwriters,
 }
 
-/// A `put`, and what was found after it.
+/// A `put` with the appends and gets after it.
 struct Epoch {
-    /// `None` for the initial value, or for an `append` that nobody found.
+    /// `None` for the initial value, or for an `append` that no `get` found.
     put: Option<Place>,
     /// The appends that were found, in their order.
     chain: Vec<Place>,
-    /// What a `get` returned that found all of these.
+    /// The return of a `get` that found all of these.
     longest: Option<ValueId>,
-    /// The gets with how many appends they found.
+    /// The gets, each with the number of appends that it found.
     gets: Vec<(usize, Place)>,
     zone: Zone,
 }
@@ -155,7 +156,7 @@ impl Epoch {
     }
 }
 
-/// The appends that a `get` found in an epoch, after so many that were found there before.
+/// The appends that a `get` found in an epoch, beyond a number found there before.
 struct Chained<'a> {
     epoch: usize,
     shown: usize,
@@ -163,13 +164,13 @@ struct Chained<'a> {
     get: Place,
 }
 
-/// Which calls a `get` found.
+/// The calls that a `get` found.
 enum EpochSource {
-    /// Those of an epoch: so many that were found there before, and further appends.
+    /// Those of an epoch: a number found there before, and further appends.
     Of { epoch: usize, shown: usize, further: Vec<usize> },
-    /// There are none that it can have found.
+    /// No calls fit its return.
     Nothing,
-    /// There are several such calls.
+    /// Several sets of calls fit its return.
     Several,
 }
 
@@ -188,13 +189,13 @@ impl Reading<'_, '_> {
         for &(put, _) in &key.puts {
             epochs.push(Epoch::new(Some(put), Zone::of(put, intervals)));
         }
-        // For each append the epoch in which it was found.
+        // Epoch in which each append was found.
         let mut found: Vec<Option<usize>> = vec![None; key.appends.len()];
         let mut read: Vec<ValueId> = key.gets.keys().copied().collect();
         read.sort_unstable_by_key(|&value| (size(calls.value(value)), value));
         let mut several = None;
         for value in read {
-            // Gets that found the same found different calls, if pieces are equal.
+            // If pieces are equal, gets with equal returns may have found different calls.
             let gets = &key.gets[&value];
             for gets in gets.chunks(if pieces.is_repeated { 1 } else { gets.len() }) {
                 let (at, shown, further) = match self.source(&pieces, &epochs, gets[0], value)? {
@@ -229,7 +230,7 @@ impl Reading<'_, '_> {
         }
         self.add_unread(&mut epochs, &found);
         let arranged = self.arrange(epochs)?;
-        // What was left out may change that, but could not have helped.
+        // The calls that were left out may change this, but could not have helped.
         match several {
             Some(value) if arranged.is_ok() => {
                 Err(Unsuitable::NotDifferentiated { value: calls.value(value).clone() })
@@ -238,8 +239,7 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// Adds the appends that a `get` found to the chain of its epoch, unless they contradict what
-    /// other gets found.
+    /// Adds the appends that a `get` found to its epoch, unless they contradict other gets.
     fn extend(
         &self,
         epochs: &mut [Epoch],
@@ -258,11 +258,11 @@ impl Reading<'_, '_> {
                     epochs[at].chain.push(place);
                     epochs[at].zone.add(place, self.intervals);
                 }
-                // It is in what was read twice.
+                // The append occurs twice in the return.
                 Some(epoch) if epoch == at && next.is_none() => {
                     return Err(self.violation(Pattern::ThinAir, [get]));
                 }
-                // It is elsewhere, or something else is where it is now.
+                // The append is at another position, or another append is at its position.
                 Some(epoch) => {
                     let other = &epochs[epoch];
                     let shows = |get: &Place| self.calls.returns(*get) == other.longest;
@@ -274,7 +274,7 @@ impl Reading<'_, '_> {
         Ok(())
     }
 
-    /// Leaves out pending writes that no `get` found, which took no effect, and gives other appends
+    /// Drops pending writes that no `get` found, which took no effect, and gives the other appends
     /// that no `get` found epochs of their own.
     fn add_unread(&self, epochs: &mut Vec<Epoch>, found: &[Option<usize>]) {
         let is_idle = |write: Place| self.calls.get(write).is_pending;
@@ -288,7 +288,7 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// Returns what a `get` found.
+    /// Returns the calls that a `get` found.
     fn source(
         &self,
         pieces: &Pieces<'_>,
@@ -331,8 +331,8 @@ impl Reading<'_, '_> {
         Ok(self.source_by_time(pieces, get, base, &further))
     }
 
-    /// Returns what a `get` found where texts or elements are put or appended more than once, and only
-    /// time tells which calls it can have found.
+    /// Returns the calls that a `get` found if values are put or appended more than once, so that
+    /// only time tells the calls apart.
     fn source_by_time(
         &self,
         pieces: &Pieces<'_>,
@@ -387,7 +387,7 @@ impl Reading<'_, '_> {
         EpochSource::Of { epoch: Epoch::of(base), shown: 0, further: further.collect() }
     }
 
-    /// Checks whether a `get` may have found what a call wrote: that started in time, and was not
+    /// Checks whether a `get` may have found the value of a call: it started in time, and was not
     /// overwritten too early.
     fn may_find(&self, get: Place, write: Place) -> bool {
         let is_over = |by: Place| self.intervals.end(write) < self.intervals.start(by);
@@ -400,7 +400,7 @@ impl Reading<'_, '_> {
         self.overwriters.of(get, self.intervals)
     }
 
-    /// Puts the calls of each epoch in order, and the epochs.
+    /// Orders the calls of each epoch, and the epochs.
     fn arrange(&self, mut epochs: Vec<Epoch>) -> Decision {
         let mut orders: Vec<Vec<Place>> = Vec::with_capacity(epochs.len());
         for epoch in &mut epochs {
@@ -423,10 +423,11 @@ impl Reading<'_, '_> {
         })
     }
 
-    /// Returns the order of an epoch, unless a call ends before one starts that comes before it.
+    /// Returns the order of an epoch, unless a call ends before an earlier one of that order
+    /// starts.
     fn order(&self, epoch: &Epoch) -> Result<Vec<Place>, Violation> {
         let mut order: Vec<Place> = epoch.put.into_iter().collect();
-        // Of those that come before, the one that starts last.
+        // Among the calls before, the one that starts last.
         let mut last = epoch.put;
         let later = |last: Option<Place>, place: Place| {
             last.into_iter().chain([place]).max_by_key(|&place| self.intervals.start(place))
@@ -461,8 +462,8 @@ impl Reading<'_, '_> {
         Ok(order)
     }
 
-    /// Returns some calls of an epoch and a `get` that found all of them, if that is what ties them
-    /// to each other or to the initial value.
+    /// Returns some calls of an epoch, with a `get` that found all of them if they are related only
+    /// by it.
     fn bound(&self, epoch: &Epoch, some: impl IntoIterator<Item = Place>) -> Vec<Place> {
         let mut some: Vec<Place> = some.into_iter().collect();
         some.sort_unstable();
@@ -479,7 +480,7 @@ impl Reading<'_, '_> {
         some
     }
 
-    /// Builds a violation of some calls: they, and what the gets among them may be made of.
+    /// Builds a violation from some calls and the possible pieces of the gets among them.
     fn violation(&self, pattern: Pattern, some: impl IntoIterator<Item = Place>) -> Violation {
         let value = |id: ValueId| self.calls.value(id);
         let mut core: Vec<Place> = some.into_iter().collect();
@@ -522,7 +523,7 @@ impl Reading<'_, '_> {
     }
 }
 
-/// Checks whether what was read may begin with what was put.
+/// Checks whether a returned value may begin with a value that was put.
 fn begins_with(read: &Value, put: &Value) -> bool {
     match (read, put) {
         (Value::Str(read), Value::Str(put)) => read.starts_with(&**put),

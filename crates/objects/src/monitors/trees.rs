@@ -1,4 +1,4 @@
-//! Two segment trees: least values, and how often each cell is covered.
+//! Two segment trees: minimum with search, and the number of zones that cover each cell.
 
 /// A table of numbers that finds the first one below a bound in a range; O(log n) each.
 pub(super) struct Least {
@@ -26,7 +26,7 @@ impl Least {
         }
     }
 
-    /// Returns the first place from `from` on, and before `to`, whose number is below `bound`.
+    /// Returns the first position in `from..to` whose number is below `bound`.
     pub(super) fn first_below(&self, from: usize, to: usize, bound: u32) -> Option<usize> {
         if from >= to {
             return None;
@@ -52,15 +52,15 @@ impl Least {
     }
 }
 
-/// How often each cell is covered; the cells that no longer are are found once each.
+/// Cover count of each cell; a cell whose count drops to 0 is reported once.
 pub(super) struct Coverage {
     size: usize,
-    /// The least count below each node, without what is added at its ancestors.
+    /// Minimum below each node, without the amounts added at its ancestors.
     least: Vec<i64>,
     added: Vec<i64>,
 }
 
-/// A count that no cell has: that of one which was found already.
+/// A count that no cell reaches, for a cell that was reported already.
 const FOUND: i64 = i64::MAX / 4;
 
 impl Coverage {
@@ -76,7 +76,7 @@ impl Coverage {
         Coverage { size, least, added: vec![0; 2 * size] }
     }
 
-    /// Takes one away from every count from `from` on and before `to`.
+    /// Subtracts one from every count in `from..to`.
     pub(super) fn uncover(&mut self, from: usize, to: usize) {
         self.add(1, 0, self.size, from, to);
     }
@@ -96,7 +96,7 @@ impl Coverage {
         self.least[node] = self.least[2 * node].min(self.least[2 * node + 1]) + self.added[node];
     }
 
-    /// Finds the cells from `from` on and before `to` that nothing covers any more, in order.
+    /// Finds the cells in `from..to` that are no longer covered, in order.
     pub(super) fn take_bare(&mut self, from: usize, to: usize, found: &mut Vec<usize>) {
         self.take(1, 0, self.size, from, to, 0, found);
     }

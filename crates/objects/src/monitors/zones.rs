@@ -1,8 +1,9 @@
-//! Zones: when the calls that belong to one value surely occupy an object that holds one at a time.
+//! Zones: the time during which the calls of one value certainly occupy an object that holds one
+//! value at a time.
 //!
-//! Calls that must stand side by side in every linearization, first some `x` and last some `y`,
-//! with nothing of another group between them, have a *zone*. With `f` the first end and `s` the
-//! last start of a group's calls, it lies between the two:
+//! Calls that must be consecutive in every linearization, with no call of another group between
+//! them, form a group and have a *zone*. With `f` the first end and `s` the last start of a group's
+//! calls, the zone lies between the two:
 //!
 //! ```text
 //!   f < s, forward:   ├ w(1) ┤f ═══ the value is in the register ═══ s├ r => 1 ┤
@@ -10,15 +11,15 @@
 //!                            r => 2 ├───┤
 //! ```
 //!
-//! If each group by itself can be put into the order that it must have, all of them can if and only
-//! if no two forward zones overlap, and no backward zone lies inside a forward one (Gibbons and
+//! If the calls of each group can be ordered as required, all groups can be arranged if and only if
+//! no two forward zones overlap, and no backward zone lies inside a forward one (Gibbons and
 //! Korach).
 //!
-//! *Only if*: throughout a forward zone its group is under way, since some call of it has its point
-//! before and another after. *If*: take the forward zones in order of time, and put each backward
-//! zone at its start or, if that lies in a forward zone, right after that zone's end, which is
-//! still in the backward one. Of two groups so ordered, every start in the first is before every
-//! end in the second, so no call of the second is before one of the first.
+//! *Only if*: throughout a forward zone its group is in progress, since one of its calls has its
+//! point before and another after. *If*: take the forward zones in order of time, and place each
+//! backward zone at its start or, if that lies in a forward zone, directly after that zone's end,
+//! which is still in the backward zone. For two groups in this order, every start in the first is
+//! before every end in the second, so no call of the second must precede one of the first.
 //!
 //! Cost: O(n log n) for the sort.
 
@@ -26,17 +27,17 @@ use super::Pattern;
 use super::intervals::{Intervals, NEVER};
 use crate::calls::Place;
 
-/// Where a group of calls is on the line of time.
+/// The zone of a group of calls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Zone {
-    /// The first end, and the call that has it; none if the group began before everything.
+    /// First end and its call; none if the group began before all calls.
     first_end: (i64, Option<Place>),
-    /// The last start, and the call that has it.
+    /// Last start and its call.
     last_start: (i64, Option<Place>),
 }
 
 impl Zone {
-    /// The zone of what began before everything.
+    /// The zone of a group that began before all calls.
     pub(super) fn before_everything() -> Self {
         Zone { first_end: (-1, None), last_start: (-1, None) }
     }
@@ -60,7 +61,7 @@ impl Zone {
         }
     }
 
-    /// Returns the calls that bound it.
+    /// Returns the calls that bound the zone.
     pub(super) fn bounds(&self) -> impl Iterator<Item = Place> + use<> {
         [self.first_end.1, self.last_start.1].into_iter().flatten()
     }
@@ -70,7 +71,7 @@ impl Zone {
     }
 }
 
-/// Orders groups by their zones, or finds two that can't be ordered.
+/// Orders groups by their zones, or finds two that cannot be ordered.
 pub(super) fn arrange(zones: &[Zone]) -> Result<Vec<usize>, (Pattern, usize, usize)> {
     let mut forward: Vec<usize> = (0..zones.len()).filter(|&i| zones[i].is_forward()).collect();
     forward.sort_unstable_by_key(|&i| zones[i].first_end.0);
@@ -79,7 +80,7 @@ pub(super) fn arrange(zones: &[Zone]) -> Result<Vec<usize>, (Pattern, usize, usi
             return Err((Pattern::TwoValuesAtOnce, pair[0], pair[1]));
         }
     }
-    // Where each group goes: a rank, and after a forward zone that ends there.
+    // Position of each group: a rank, possibly after the forward zone that ends there.
     let mut keyed: Vec<((i64, bool), usize)> = Vec::with_capacity(zones.len());
     for (i, zone) in zones.iter().enumerate() {
         if zone.is_forward() {

@@ -1,31 +1,31 @@
-//! The calls of a register as they come, by value.
+//! The calls of a register, judged online by value.
 //!
-//! A write and the reads of its value are a *cluster*; as long as no value is written while an equal
-//! one may still be read, a return says to which it belongs. Of a cluster two times matter: its
-//! first end `f`, and its last start `s`. A register's calls are linearizable if and only if every
-//! value that was read was written, no read ends before its write starts, and no two clusters `u`
-//! and `v` have `f(u) < s(v)` and `f(v) < s(u)`, that is, each a call that is over before one of the
-//! other starts (Gibbons and Korach, [`crate::monitors`]).
+//! A write and the reads of its value form a *cluster*. As long as no value is written while an
+//! equal one may still be read, a return determines its cluster. Two times of a cluster matter: its
+//! first end `f` and its last start `s`. A register's calls are linearizable if and only if every
+//! value read was written, no read ends before its write starts, and no two clusters `u` and `v`
+//! have `f(u) < s(v)` and `f(v) < s(u)`, that is, each has a call that ends before one of the other
+//! starts (Gibbons and Korach, [`crate::monitors`]).
 //!
-//! So when a call returns, its cluster's times change, and it is compared with the others. Only one
-//! change can be wrong: a read that starts at `a` and finds a value of which a call has returned
-//! before. It is wrong if another cluster has `f(v) < a` and `s(v) > f(u)`. Clusters get their `f`
-//! in the order of time, so those with `f(v) < a` come first, and the greatest `s` of the first ones
-//! is kept for every number of them.
+//! When a call returns, the times of its cluster change, and it is compared with the others. Only
+//! one change can be a violation: a read that starts at `a` and returns a value of which a call has
+//! already returned. It is a violation if another cluster has `f(v) < a` and `s(v) > f(u)`.
+//! Clusters get their `f` in the order of time, so those with `f(v) < a` form a prefix, and the
+//! greatest `s` of every prefix is stored.
 //!
-//! *What is forgotten.* Say that `T` is the start of the oldest read that is running. A cluster `u` is
-//! over if another has `f(v) < T` and `s(v) > f(u)`: a read of it that starts from now on is a
-//! violation, and so is a read of a value that was never written. Of the clusters that are over only
-//! the two greatest `s` with `f < T` can matter.
+//! *Forgetting.* Let `T` be the start of the oldest running read. A cluster `u` is over if another
+//! has `f(v) < T` and `s(v) > f(u)`: a read of it that starts from now on is a violation, like a
+//! read of a value that was never written. Among the clusters that are over, only the two greatest
+//! `s` with `f < T` can matter.
 //!
-//! *Writes that never return.* One that nobody has read can be left out of any linearization, so it
-//! costs one entry and leaves nothing to choose until it is read. If there are very many, the first
-//! ones are given up; from then on a read of an unknown value is no longer reported as a violation.
-//! All other verdicts stay as they were.
+//! *Writes that never return.* Such a write that was never read can be left out of any
+//! linearization, so it costs one entry and adds no choice until it is read. If there are very
+//! many, the first ones are given up; from then on a read of an unknown value is no longer reported
+//! as a violation. All other verdicts are unaffected.
 //!
-//! Cost: for each call a search by bisection, and for a read the number of calls that returned while
-//! it was running. Where this does not apply, what is kept is turned into a few calls with the same
-//! clusters, and these into configurations.
+//! Cost: one bisection per call, and for a read the number of calls that returned while it ran. If
+//! this engine no longer applies, its state is converted to a few calls with the same clusters, and
+//! these to configurations.
 
 use std::collections::VecDeque;
 
@@ -39,15 +39,15 @@ use super::engine::{
 };
 use super::{OnlineError, RunningId, SOME_INDETERMINATE};
 
-/// How many indeterminate writes are kept.
+/// Number of indeterminate writes kept.
 const MAX_UNREAD_WRITES: usize = 1 << 16;
-/// How many clusters are kept before some are forgotten.
+/// Number of clusters above which some are forgotten.
 const CLUSTERS_KEPT: usize = 32;
 
 /// A time before all others.
 const ALWAYS: i64 = i64::MIN;
 
-/// Returns what a call of an object of a family does, if it reads or writes a register.
+/// Returns the effect of a call of an object of a family, if it reads or writes a register.
 fn access(family: &Family, call: &Incoming<'_>) -> Option<Access> {
     match (family, call.method, call.args) {
         (Family::Register(_), "read", []) | (Family::Store(_), "get", [_]) => Some(Access::Read),
@@ -58,17 +58,17 @@ fn access(family: &Family, call: &Incoming<'_>) -> Option<Access> {
     }
 }
 
-/// A write that nobody has read and that has not returned, or a cluster.
+/// An unread write that has not returned, or a cluster.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
     Open { writer: RunningId, start: i64, is_lost: bool },
     Returned(usize),
 }
 
-/// A cluster of which a call has returned.
+/// A cluster with a completed call.
 struct Cluster {
     value: Value,
-    /// Its write, if it is not the initial value.
+    /// The write, unless the value is the initial one.
     write: Option<Write>,
     first_end: i64,
     last_start: i64,
@@ -81,7 +81,7 @@ struct Write {
     end: Ending,
 }
 
-/// The greatest last start of some clusters, whose it is, and the greatest of the others.
+/// The greatest last start of some clusters, its cluster, and the greatest of the others.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Latest {
     start: i64,
@@ -99,7 +99,7 @@ impl Latest {
         }
     }
 
-    /// Returns the greatest start of a cluster other than one.
+    /// Returns the greatest last start of all clusters but one.
     fn except(self, cluster: usize) -> i64 {
         if self.of == cluster { self.next } else { self.start }
     }
@@ -114,23 +114,23 @@ pub(super) struct Clusters {
     /// The latest of the clusters up to each.
     latest: Vec<Latest>,
     running: FxHashMap<RunningId, (i64, Access)>,
-    /// The indeterminate writes, as they came; some may have been read since.
+    /// The indeterminate writes by time; some may have been read since.
     lost: VecDeque<(Value, RunningId)>,
-    /// How many of these nobody has read.
+    /// How many of these are unread.
     unread: usize,
     given_up: u64,
     clock: i64,
-    /// How many clusters there were when some were forgotten.
+    /// Number of clusters when some were last forgotten.
     before: usize,
     /// Whether a value was read whose write failed.
     is_refuted: bool,
     family: Family,
-    /// What was given up since that was asked.
+    /// The calls given up since the last query.
     unreported: GivenUpCalls,
 }
 
 impl Clusters {
-    /// Starts a register or a key of a store with an initial value; `None` for other families.
+    /// Starts a register, or a key of a store, with an initial value; `None` for other families.
     pub(super) fn of(family: &Family) -> Option<Self> {
         match family {
             Family::Register(initial) | Family::Store(initial) => {
@@ -164,7 +164,7 @@ impl Clusters {
         clusters
     }
 
-    /// Starts where a value was written and nothing else can matter.
+    /// Starts with a written value and no other past.
     pub(super) fn holding(family: &Family, value: Value) -> Self {
         let mut clusters = Clusters::new(family.clone(), value);
         let write = Write { id: RunningId(u64::MAX), start: 1, end: Ending::At(2) };
@@ -175,7 +175,7 @@ impl Clusters {
         clusters
     }
 
-    /// Returns the value, if nothing is running or lost and there is only one that it can be.
+    /// Returns the value, if no call is running or lost and only one value is possible.
     fn held(&self) -> Option<&Value> {
         if !self.running.is_empty() || self.unread > 0 || self.given_up > 0 || self.is_refuted {
             return None;
@@ -190,7 +190,7 @@ impl Clusters {
         self.clock
     }
 
-    /// Notes that a write returned, or that nobody will know whether it did.
+    /// Records that a write returned or became indeterminate.
     fn write_ends(&mut self, id: RunningId, value: Value, end: Ending) {
         match self.known.get(&value).copied() {
             Some(Known::Open { writer, start, .. }) if writer == id => match end {
@@ -212,12 +212,12 @@ impl Clusters {
                     write.end = end;
                 }
             }
-            // It is over, and its value was written again.
+            // The cluster is over, and its value was written again.
             _ => {}
         }
     }
 
-    /// Takes that a value was read by a call that started at a time; returns whether that may be.
+    /// Records that a value was read by a call with a given start. Returns whether that is allowed.
     fn read(&mut self, value: &Value, start: i64) -> bool {
         match self.known.get(value).copied() {
             None => false,
@@ -240,7 +240,7 @@ impl Clusters {
         }
     }
 
-    /// Checks whether a cluster is wrong if a read of it starts at a time.
+    /// Checks whether a read that starts at a time makes a cluster wrong.
     fn is_over(&self, cluster: usize, start: i64) -> bool {
         let before = self.returned.partition_point(|v| v.first_end < start);
         let latest = before.checked_sub(1).map_or(Latest::NONE, |last| self.latest[last]);
@@ -256,7 +256,7 @@ impl Clusters {
         self.returned.push(cluster);
     }
 
-    /// Brings up to date what is the latest from a cluster on.
+    /// Updates the prefix maxima from a cluster on.
     fn update(&mut self, from: usize) {
         let mut latest = from.checked_sub(1).map_or(Latest::NONE, |at| self.latest[at]);
         for at in from..self.returned.len() {
@@ -268,13 +268,13 @@ impl Clusters {
         }
     }
 
-    /// Returns the start of the oldest read that is running.
+    /// Returns the start of the oldest running read.
     fn oldest_read(&self) -> i64 {
         let reads = self.running.values().filter(|(_, access)| *access == Access::Read);
         reads.map(|&(start, _)| start).min().unwrap_or(i64::MAX)
     }
 
-    /// Forgets the clusters that are over, but for the two latest.
+    /// Forgets the clusters that are over, except the two latest.
     fn forget(&mut self) {
         let oldest = self.oldest_read();
         let before = self.returned.partition_point(|cluster| cluster.first_end < oldest);
@@ -303,7 +303,7 @@ impl Clusters {
         self.before = self.returned.len();
     }
 
-    /// Lists what a read that started at a time could return, a few values.
+    /// Lists a few values that a read with a given start could return.
     fn possible(&self, start: i64) -> Vec<Value> {
         let clusters = (0..self.returned.len()).rev().filter(|&at| {
             self.known.get(&self.returned[at].value) == Some(&Known::Returned(at))
@@ -411,7 +411,7 @@ impl Engine for Clusters {
     }
 
     fn keep_indeterminate(&mut self, most: usize) {
-        // An unread write is in nobody's way, so many are kept unless none may be.
+        // An unread write affects no other call, so many are kept unless none may be.
         if most == 0 {
             self.keep_unread(0);
             // The values themselves may be forgotten after this.
@@ -438,14 +438,14 @@ impl Engine for Clusters {
         self.held().cloned().map(Rest::Holds)
     }
 
-    /// Each cluster becomes its write, a read that ends at its first end, and one that starts at its
-    /// last start: these have the same clusters.
+    /// Converts each cluster to its write, a read that ends at its first end, and one that starts
+    /// at its last start: these have the same clusters.
     fn calls(&mut self) -> Vec<PastCall> {
         self.keep_unread(SOME_INDETERMINATE);
         self.unreported.casts_doubt |= self.given_up > 0;
         self.forget();
         let mut told: Vec<PastCall> = Vec::new();
-        // Between two times there is room for one more.
+        // Times are spaced so that one more fits between two of them.
         let later = |time: i64| 2 * time + 1;
         let kept = self.returned.iter().filter_map(|cluster| cluster.write);
         let kept: FxHashSet<RunningId> = kept.map(|write| write.id).collect();
@@ -454,7 +454,7 @@ impl Engine for Clusters {
             if let Access::Write(value) = access {
                 let known = self.known.get(value);
                 if !matches!(known, Some(Known::Open { writer, .. }) if *writer == id) {
-                    // It was read and is over, so it may as well have been read first of all.
+                    // The write was read and is over, so its read may as well come first.
                     start = 0;
                     let (access, end) = (Access::Read, Ending::At(1));
                     told.push(PastCall {

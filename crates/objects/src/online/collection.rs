@@ -1,10 +1,11 @@
-//! A queue, stack or priority queue as its calls come: by configurations while these are few, and
-//! then by its calls alone.
+//! A queue, stack or priority queue judged online: by configurations while these are few, and then
+//! by the log of its calls.
 //!
-//! Both engines take every call. When there are too many configurations, or too many indeterminate
-//! calls for them, the log of calls goes on alone; when everything is taken out again and nothing
-//! runs, configurations begin anew. When the calls do not suit the log (an element is put in while an
-//! equal one may be inside, or another method is called), configurations go on alone.
+//! Both engines receive every call. If there are too many configurations, or too many indeterminate
+//! calls for them, the log continues alone; when the collection is empty again and no call is
+//! running, configurations start again. If the log does not support the calls (an element is
+//! inserted while an equal one may be inside, or another method is called), configurations continue
+//! alone.
 
 use std::sync::Arc;
 
@@ -16,12 +17,12 @@ use super::configurations::Configurations;
 use super::engine::{Completed, Engine, EngineSize, GivenUpCalls, Incoming, Taken};
 use super::{FEW_INDETERMINATE, OnlineError, RunningId};
 
-/// A collection that is judged in one of two ways.
+/// A collection judged by two engines.
 pub(super) struct Collection {
     object: Arc<dyn Object>,
     /// `None` once there were too many.
     configurations: Option<Configurations>,
-    /// `None` once the calls did not suit it.
+    /// `None` once the log did not support a call.
     log: Option<CallLog>,
     /// The limit of indeterminate calls for configurations.
     few: usize,
@@ -41,7 +42,7 @@ impl Collection {
         })
     }
 
-    /// Has the log judge the returns that came since it was asked last.
+    /// Lets the log judge the returns since its last run.
     fn check_log(&mut self) -> Result<Completed, OnlineError> {
         let too_many = OnlineError::TooMany { limit: self.limit };
         let log = self.log.as_mut().ok_or_else(|| too_many.clone())?;
@@ -51,7 +52,7 @@ impl Collection {
         };
         log.check_length()?;
         if log.is_empty() {
-            // Everything is as at first.
+            // The state is the initial one.
             self.configurations = Some(Configurations::new(&self.object, self.few));
         }
         if completed != Completed::Explained {
@@ -93,7 +94,7 @@ impl Engine for Collection {
         if completed == Completed::Explained
             && let Some(log) = self.log.as_mut().filter(|log| log.is_large())
         {
-            // The configurations say that all is right; the log drops what is too old.
+            // The configurations show that all is right; the log drops old calls.
             let is_suitable = log.check().is_some() && log.check_length().is_ok();
             self.log = self.log.take().filter(|_| is_suitable);
         }
@@ -110,7 +111,7 @@ impl Engine for Collection {
         let Some(all) = &mut self.configurations else { return };
         all.abandon(id);
         if self.log.is_some() && all.size().indeterminate > self.few {
-            // The calls themselves say more than configurations without some of them would.
+            // The log of calls is more precise than configurations without some of them.
             self.configurations = None;
         }
     }
@@ -143,7 +144,7 @@ impl Engine for Collection {
     }
 
     fn is_initial(&self) -> bool {
-        // The log may hold calls that are over.
+        // The log may hold calls that have returned.
         false
     }
 

@@ -1,20 +1,19 @@
-//! The configurations that explain the calls of an object, or of a part of one.
+//! The configurations that explain the calls of an object or of a part of it.
 //!
-//! Four things keep them few.
-//! - Where a running call changes nothing, such as a lookup or an attempt to take a lock that is
-//!   held, there is nothing to choose: a configuration remembers every value that the call could have
-//!   returned so far without a change, and is dropped in favour of one that differs from it only in
-//!   remembering more. What all configurations remember is stored once, so a call that runs for long
-//!   does not make each of them larger.
-//! - An indeterminate call may take effect at any time or never; equal ones are
-//!   counted, and a configuration gives way to one that differs from it only in having used fewer.
-//! - If a call whose return says that it changed nothing can return that in a configuration as it is,
-//!   no other call need take effect before.
+//! Four rules keep them few.
+//! - A running call that changes nothing, such as a lookup or an attempt to take a held lock, needs
+//!   no choice: a configuration stores every value that the call could have returned so far, and is
+//!   dropped in favour of one that differs only in storing more. Values that all configurations
+//!   share are stored once, so a long-running call does not enlarge each of them.
+//! - An indeterminate call may take effect at any time or never. Equal ones are counted, and a
+//!   configuration is dropped in favour of one that differs only in having used fewer.
+//! - If a call whose return shows that it changed nothing can return this in a configuration as it
+//!   is, no other call needs to take effect before.
 //! - A configuration is dropped if a running or indeterminate call leads to it from another one:
 //!   that call can take effect later as well.
 //!
-//! States, returns and calls are numbered, and what a call does in a state is asked of the
-//! specification once; numbers that are in use no longer are forgotten now and then.
+//! States, returns and calls are numbered, and the effect of a call in a state is computed once by
+//! the specification. Unused numbers are forgotten from time to time.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
@@ -32,7 +31,7 @@ use super::{FEW_CONFIGURATIONS, FEW_INDETERMINATE, OnlineError, RunningId, VALUE
 
 mod table;
 
-/// A call: its number, and what is known of its method.
+/// A call: its number, and properties of its method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Invoked {
     call: CallId,
@@ -40,21 +39,21 @@ struct Invoked {
     is_read_only: bool,
 }
 
-/// The configurations that explain what has happened.
+/// The configurations that explain the past.
 pub(super) struct Configurations {
     object: Arc<dyn Object>,
-    /// The number of different indeterminate calls that are kept whatever work they are.
+    /// Number of different indeterminate calls that are kept whatever their cost.
     few: usize,
     unreported: GivenUpCalls,
     set: FxHashSet<Configuration>,
     open: Open,
     table: Table,
-    /// How many configurations were tried beyond what is usual.
+    /// Number of configurations tried beyond the usual number.
     work: usize,
 }
 
-/// How many configurations are usually tried for a return, and how many more at most before that is
-/// costly.
+/// Usual number of configurations tried per return, and the additional number above which a part
+/// counts as costly.
 const USUAL_CONFIGURATIONS_PER_RETURN: usize = 200;
 const COSTLY_CONFIGURATIONS_PER_RETURN: usize = 100_000;
 
@@ -62,26 +61,27 @@ const COSTLY_CONFIGURATIONS_PER_RETURN: usize = 100_000;
 #[derive(Default)]
 struct Open {
     running: Vec<(RunningId, Invoked)>,
-    /// Indeterminate calls, each kind once, and how many there are.
+    /// Indeterminate calls, each kind once, with their number.
     pending: Vec<(Invoked, u32)>,
-    /// Running calls, with what they may return without a change in every configuration.
+    /// Running calls, with the values that they may return without a change in every configuration.
     certain: Vec<(RunningId, FxHashSet<ValueId>)>,
 }
 
-/// What may be the case.
+/// A configuration.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Configuration {
     state: StateId,
-    /// Running calls that took effect, with what they will return; sorted.
+    /// Running calls that took effect, with their future returns; sorted.
     done: Vec<(RunningId, ValueId)>,
-    /// Running calls, with all that they may return without a change and that is not certain, unless
-    /// they took effect; sorted.
+    /// Running calls that did not take effect, with the further values that they may return without
+    /// a change; sorted.
     seen: Vec<(RunningId, Vec<ValueId>)>,
-    /// How many of each kind of pending call took effect.
+    /// Number of calls of each indeterminate kind that took effect.
     used: Vec<u32>,
 }
 
-/// Configurations by state and by the calls that took effect: only those give way to each other.
+/// Configurations by state and by the calls that took effect: only those with equal keys are
+/// compared.
 #[derive(Default)]
 struct Groups(FxHashMap<u64, Vec<usize>>);
 
@@ -93,7 +93,7 @@ impl Groups {
 }
 
 impl Configurations {
-    /// Starts with nothing called; `most` different indeterminate calls may be kept.
+    /// Starts with no call; up to `most` different indeterminate calls are kept.
     pub(super) fn new(object: &Arc<dyn Object>, most: usize) -> Self {
         let mut all = Configurations {
             object: Arc::clone(object),
@@ -109,7 +109,7 @@ impl Configurations {
         all
     }
 
-    /// Starts where only states are possible and nothing is running.
+    /// Starts with a set of possible states and no running call.
     pub(super) fn with_states(object: &Arc<dyn Object>, most: usize, states: Box<[State]>) -> Self {
         let mut all = Configurations::new(object, most);
         let first = all.set.drain().next();
@@ -120,7 +120,7 @@ impl Configurations {
         all
     }
 
-    /// Starts with the state that a call leads to at first.
+    /// Starts with the state after a first call.
     pub(super) fn after(
         object: &Arc<dyn Object>,
         most: usize,
@@ -138,8 +138,8 @@ impl Configurations {
         all
     }
 
-    /// Returns the call with a key, its method and its other argument, that leads at first to the only
-    /// state that is possible, if nothing may still take effect and there is one.
+    /// Returns a call with a key, its method and its other argument, that leads from the initial
+    /// state to the only possible state, if there is one and no call may still take effect.
     fn maker(&self, key: &Value) -> Option<(&str, Option<&Value>)> {
         let is_quiet = self.open.running.is_empty() && self.open.pending.is_empty();
         let one = self.set.iter().next().filter(|_| is_quiet && self.set.len() == 1)?;
@@ -150,14 +150,14 @@ impl Configurations {
         })
     }
 
-    /// Lists the states that are possible, if nothing may still take effect.
+    /// Lists the possible states, if no call may still take effect.
     fn states(&self) -> Option<Box<[State]>> {
         let is_quiet = self.open.running.is_empty() && self.open.pending.is_empty();
         let states = || self.set.iter().map(|c| self.table.get_state(c.state).clone()).collect();
         is_quiet.then(states)
     }
 
-    /// Returns the first state with what is running now.
+    /// Returns the initial state with the running calls.
     fn afresh(&mut self) -> Configuration {
         let mut first = Configuration {
             state: StateId::INITIAL,
@@ -184,8 +184,8 @@ impl Configurations {
         is_costly
     }
 
-    /// Gives up an indeterminate call of the first kind: from now on it has either taken effect or
-    /// never does. Records a doubt if it could still have taken effect later.
+    /// Gives up an indeterminate call of the first kind: it is assumed to have taken effect by now,
+    /// or never to. Records a doubt if it could still have taken effect later.
     fn give_up(&mut self) {
         let may_matter = self.set.iter().any(|configuration| configuration.used[0] == 0);
         if may_matter {
@@ -223,7 +223,7 @@ impl Configurations {
         }
     }
 
-    /// Forgets the indeterminate calls and that took effect in all configurations.
+    /// Forgets the indeterminate calls that took effect in all configurations.
     fn forget_used(&mut self) {
         for kind in 0..self.open.pending.len() {
             let least = self.set.iter().map(|c| c.used[kind]).min().unwrap_or(0);
@@ -238,7 +238,7 @@ impl Configurations {
         self.drop_kinds();
     }
 
-    /// Drops the kinds of calls of which there are none.
+    /// Drops the kinds without calls.
     fn drop_kinds(&mut self) {
         while let Some(kind) = self.open.pending.iter().position(|&(_, count)| count == 0) {
             self.open.pending.remove(kind);
@@ -249,7 +249,7 @@ impl Configurations {
         }
     }
 
-    /// Holds what running calls may return in every configuration once.
+    /// Stores the values that running calls may return in every configuration once.
     fn hold_certain(&mut self) {
         for (at, (_, certain)) in self.open.certain.iter_mut().enumerate() {
             let Some(some) = self.set.iter().min_by_key(|c| c.seen[at].1.len()) else { return };
@@ -265,7 +265,7 @@ impl Configurations {
         }
     }
 
-    /// Drops the configurations that give way to another.
+    /// Drops the configurations that are covered by others.
     fn keep_best(&mut self) {
         if self.set.len() < 2 {
             return;
@@ -286,8 +286,8 @@ impl Configurations {
             best.push(configuration);
             stays.push(true);
         }
-        // What a call that may still take effect leads to need not be kept beside. Who leads
-        // there has fewer calls that took effect, so nobody leads to themselves.
+        // A configuration that a pending call leads to from another one need not be kept. The other
+        // one has fewer calls that took effect, so no configuration removes itself.
         let mut successors = Vec::new();
         for (at, configuration) in best.iter().enumerate() {
             if !groups.of(configuration).contains(&at) {
@@ -304,8 +304,8 @@ impl Configurations {
         self.set.extend(best.filter_map(|(configuration, stays)| stays.then_some(configuration)));
     }
 
-    /// Finds all configurations in which a call took effect and returned what is wanted, perhaps
-    /// something that says that it changed nothing; `None` if there are more than `limit` to try.
+    /// Finds all configurations in which a call took effect with the wanted return, which may show
+    /// that it changed nothing; `None` if more than `limit` must be tried.
     fn explain(
         &mut self,
         id: RunningId,
@@ -362,7 +362,7 @@ impl Configurations {
         Some(found)
     }
 
-    /// Lists what a call may have returned: what the calls that take effect first make of it.
+    /// Lists the values that a call may have returned, after other calls took effect.
     fn returns_of(&mut self, id: RunningId, limit: usize) -> Vec<ValueId> {
         let certain = self.open.certain.iter().find(|(running, _)| *running == id);
         let certain = certain.into_iter().flat_map(|(_, values)| values.iter().copied());
@@ -387,7 +387,7 @@ impl Configurations {
         found
     }
 
-    /// Numbers states, returns and calls again, as far as they are in use.
+    /// Renumbers the states, returns and calls in use.
     fn renumber(&mut self) {
         let mut table = Table::new(&*self.object);
         let old = &self.table;
@@ -453,7 +453,7 @@ impl Engine for Configurations {
             (_, returned) => returned,
         };
         let configurations = self.set.len();
-        // Whether a call that returned this can have changed anything.
+        // Whether a call with this return can have changed anything.
         let (method, _) = self.table.get_call(invoked.call);
         let is_look = invoked.is_read_only
             || wanted.as_ref().is_some_and(|value| self.object.is_read_only(method, Some(value)));
@@ -467,7 +467,7 @@ impl Engine for Configurations {
             self.open.forget(id);
             self.set = found;
         } else {
-            // Without the return everything that the call may do is possible.
+            // Without the return, every effect of the call is possible.
             let any = self.explain(id, (None, false), limit).unwrap_or_default();
             if !any.is_empty() {
                 let found = self.returns_of(id, limit);
@@ -508,7 +508,7 @@ impl Engine for Configurations {
     fn abandon(&mut self, id: RunningId) {
         let Some(invoked) = self.open.forget(id) else { return };
         if invoked.is_read_only {
-            // Nobody will know what it returned, and it changes nothing.
+            // Its return is unknown, and it changes nothing.
             return reshape(&mut self.set, |configuration| {
                 configuration.take_seen(id);
                 true
@@ -577,7 +577,7 @@ impl Engine for Configurations {
     }
 
     fn check_invariants(&self) {
-        // The set is empty only if a call failed whose effect was seen.
+        // The set is empty only if a call failed whose effect was observed.
         let running: Vec<RunningId> = self.open.running.iter().map(|&(id, _)| id).collect();
         assert!(self.open.certain.iter().map(|&(id, _)| id).eq(running.iter().copied()));
         assert!(self.open.pending.iter().all(|&(_, count)| count > 0));
@@ -613,7 +613,7 @@ impl Open {
         Some(self.running.remove(at).1)
     }
 
-    /// Lists what a configuration becomes when one more call takes effect.
+    /// Lists the configurations after one more call takes effect.
     fn successors(
         &self,
         object: &dyn Object,
@@ -645,7 +645,8 @@ impl Open {
         }
     }
 
-    /// Lets a call take effect, if that changes anything, and notes what others may return after it.
+    /// Lets a call take effect, if that changes anything, and records what others may return after
+    /// it.
     fn perform(
         &self,
         object: &dyn Object,
@@ -673,7 +674,8 @@ impl Open {
 }
 
 impl Configuration {
-    /// Checks whether whatever happens next and is explained with the other is explained with this.
+    /// Checks whether everything that the other configuration explains in the future, this one
+    /// explains too.
     fn is_as_good_as(&self, other: &Configuration) -> bool {
         let has_all = |(more, less): (&(_, Vec<ValueId>), &(_, Vec<ValueId>))| {
             less.1.iter().all(|value| more.1.binary_search(value).is_ok())

@@ -1,19 +1,19 @@
-//! What the ways to judge calls as they come have in common.
+//! The common interface of the engines that judge calls online.
 
 use consistory_history::Value;
 use consistory_spec::{Returns, State};
 
 use super::{OnlineError, RunningId};
 
-/// A way to judge the calls of an object, or of one part of it, as they come.
+/// An engine that judges the calls of an object, or of one part of it, online.
 ///
-/// An engine that cannot take a call hands over to the next one: it says [`Taken::No`], and its past
-/// is told to the next engine as a few calls ([`calls`](Engine::calls)).
+/// An engine that does not support a call hands over to the next one: it returns [`Taken::No`], and
+/// its past is passed to the next engine as a few calls ([`calls`](Engine::calls)).
 pub(super) trait Engine {
-    /// Takes a call, if this engine can judge it.
+    /// Adds a call, if this engine supports it.
     fn invoke(&mut self, id: RunningId, call: &Incoming<'_>) -> Taken;
 
-    /// Takes a return; at most `limit` configurations may be tried.
+    /// Adds a return; at most `limit` configurations may be tried.
     fn complete(
         &mut self,
         id: RunningId,
@@ -21,18 +21,18 @@ pub(super) trait Engine {
         limit: usize,
     ) -> Result<Completed, OnlineError>;
 
-    /// Takes that a call had no effect.
+    /// Records that a call had no effect.
     fn fail(&mut self, id: RunningId);
 
-    /// Takes that a call is indeterminate: nobody will know whether it had an effect.
+    /// Records that a call is indeterminate.
     fn abandon(&mut self, id: RunningId);
 
-    /// Takes the end, and judges the returns that are not judged yet.
+    /// Ends the input, and judges the returns that are not yet judged.
     fn finish(&mut self) -> Result<Completed, OnlineError> {
         Ok(Completed::Explained)
     }
 
-    /// Gives up the first indeterminate calls until `most` different ones are left.
+    /// Gives up the first indeterminate calls until at most `most` different ones remain.
     fn keep_indeterminate(&mut self, most: usize);
 
     /// Gives up the first indeterminate call, and returns whether there was one.
@@ -40,40 +40,40 @@ pub(super) trait Engine {
         false
     }
 
-    /// Returns what was given up since it was asked last.
+    /// Returns the calls given up since the last query.
     fn take_given_up(&mut self) -> GivenUpCalls;
 
-    /// Checks whether there is another way than to try very many configurations.
+    /// Checks whether another engine can replace a search of very many configurations.
     fn has_alternative(&self) -> bool {
         false
     }
 
-    /// Returns how much is kept.
+    /// Returns the amount of stored data.
     fn size(&self) -> EngineSize;
 
-    /// Checks whether everything is as it was at first.
+    /// Checks whether the state is the initial one.
     fn is_initial(&self) -> bool;
 
-    /// Returns what the part with a key holds, if nothing may still take effect.
+    /// Returns the content of the part with a key, if no call may still take effect.
     fn rest(&self, _key: &Value) -> Option<Rest> {
         None
     }
 
-    /// Returns a few calls after which everything is explained that is explained now.
+    /// Returns a few calls that are equivalent to the past.
     fn calls(&mut self) -> Vec<PastCall> {
         Vec::new()
     }
 
-    /// Counts the last returns that are not judged yet.
+    /// Returns the number of last returns that are not yet judged.
     fn unjudged(&self) -> usize {
         0
     }
 
-    /// Asserts what always holds for the engine's tables.
+    /// Asserts the invariants of the engine's tables.
     fn check_invariants(&self);
 }
 
-/// A call as it comes.
+/// An incoming call.
 #[derive(Clone, Copy)]
 pub(super) struct Incoming<'a> {
     pub(super) method: &'a str,
@@ -81,33 +81,33 @@ pub(super) struct Incoming<'a> {
     pub(super) returns: Returns,
 }
 
-/// Whether an engine can judge a call.
+/// Whether an engine supports a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Taken {
     Yes,
     No,
 }
 
-/// What an engine says about a return.
+/// The judgement of an engine on a return.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Completed {
-    /// Something explains it, or it will be judged later.
+    /// The return is explained, or will be judged later.
     Explained,
-    /// Nothing explains the return of a call.
+    /// The return of a call is not explained.
     Unexplained {
         call: RunningId,
         /// A few values that it could have returned.
         possible: Vec<Value>,
-        /// The number of configurations that explained what had happened before.
+        /// Number of configurations that explained the past before this return.
         configurations: usize,
         /// Whether a call that was given up might explain it.
         certainty: Certainty,
     },
-    /// There are too many configurations; nothing has changed.
+    /// There are too many configurations; the state is unchanged.
     TooMany,
 }
 
-/// Whether something is wrong whatever the calls did that were given up.
+/// Whether a violation holds for every effect of the calls that were given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Certainty {
     Certain,
@@ -122,27 +122,27 @@ pub(super) struct GivenUpCalls {
     pub(super) casts_doubt: bool,
 }
 
-/// How much an engine keeps.
+/// The amount of data that an engine stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct EngineSize {
     pub(super) configurations: usize,
-    /// The indeterminate calls.
+    /// Number of indeterminate calls.
     pub(super) indeterminate: usize,
-    /// The calls that are kept beside, and the values of registers.
+    /// Number of other stored calls and values of registers.
     pub(super) kept: usize,
 }
 
-/// What a part is in which nothing may still take effect.
+/// The content of a part in which no call may still take effect.
 pub(super) enum Rest {
     /// One of some states.
     States(Box<[State]>),
-    /// The state after a first call of a method with the key and perhaps another argument.
+    /// The state after a first call of a method with the key and possibly another argument.
     After(Box<str>, Option<Value>),
     /// A register with a value.
     Holds(Value),
 }
 
-/// A call that stands for others of the past.
+/// A call that represents others of the past.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PastCall {
     /// Its id, if it is running.
@@ -150,21 +150,21 @@ pub(super) struct PastCall {
     pub(super) access: Access,
     pub(super) start: i64,
     pub(super) end: Ending,
-    /// The value that it read.
+    /// The value that the call read.
     pub(super) returns: Option<Value>,
 }
 
-/// What a call does to a register.
+/// The effect of a call on a register.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Access {
     Read,
     Write(Value),
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Ending {
-    /// It returned at a time.
+    /// The call returned at a time.
     At(i64),
     Running,
     Indeterminate,

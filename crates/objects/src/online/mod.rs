@@ -1,15 +1,17 @@
-//! Linearizability of calls as they come, in memory that does not grow with their number.
+//! Linearizability decided online, in memory that does not grow with the number of calls.
 //!
-//! The past is kept as the set of *configurations* that explain it: a state of the object, and which
-//! of the running calls have taken effect already, with what they will return. When a call returns,
-//! every configuration in which it has not taken effect is extended just in time: other running calls
-//! may take effect first, in any order, until this one does and returns what it did. Configurations in
-//! which it returns anything else are dropped. If none is left, nothing explains the history up to this
-//! return; as long as one is left, something does. (Lowe's just-in-time linearization, breadth first.)
+//! The past is stored as the set of *configurations* that explain it: a state of the object, and
+//! the running calls that have already taken effect, with their future returns. When a call
+//! returns, every configuration in which it has not taken effect is extended just in time: other
+//! running calls may take effect first, in any order, until this one does and returns its value.
+//! Configurations in which it returns another value are dropped. If none remains, the history up to
+//! this return has no explanation; otherwise it has one. (Lowe's just-in-time linearization,
+//! breadth first.)
 //!
-//! Nothing else of the past can matter, so it is forgotten. When nothing runs, the configurations are a
-//! set of states; for an object whose calls are confined to parts, such as the keys of a map, there is
-//! such a set for each part, and a part that is back in its first state is dropped.
+//! The rest of the past can no longer matter and is forgotten. When no call is running, the
+//! configurations are a set of states. For an object whose calls are confined to parts, such as the
+//! keys of a map, each part has such a set, and a part that has returned to its initial state is
+//! dropped.
 //!
 //! Each part has an [`Engine`], and engines fall back on each other:
 //!
@@ -19,18 +21,18 @@
 //! | queue, stack, priority queue | [`collection`]: configurations, and a log of calls beside | the log alone ([`call_log`]), when there are too many configurations or indeterminate calls; configurations alone, when the calls do not suit the log |
 //! | any other | [`configurations`] | |
 //!
-//! *Indeterminate calls*, which may or may not have taken effect, are forgotten once they have
-//! taken effect in all configurations. Others cannot be: a call may take effect next week. So that memory
-//! is bounded all the same, only so many of them are kept; the first ones are *given up*, that is, they
-//! have taken effect by now, or never do. What is explained then is still an explanation. But if nothing
-//! explains a return, a call that was given up may be the reason, and the answer is
-//! [`OnlineError::GivenUp`], not a violation. A call that has been running while very many others
-//! returned counts as indeterminate (*overdue*); should it return all the same, its return is ignored.
+//! *Indeterminate calls* are forgotten once they have taken effect in all configurations. Others
+//! cannot be forgotten: a call may take effect much later. To bound memory, only a limited number
+//! of them is kept. The first ones are *given up*: they are assumed to have taken effect by now, or
+//! never to. An explanation is still an explanation then. But if a return is not explained, a call
+//! that was given up may be the reason, and the answer is [`OnlineError::GivenUp`], not a
+//! violation. A call that has been running while very many others returned counts as indeterminate
+//! (*overdue*); if it returns later, its return is ignored.
 //!
-//! Cost: for each return the number of configurations times the ways in which running calls may take
-//! effect, in the worst case exponential in the number of calls that run at once and in the number of
-//! different indeterminate calls. With too many configurations, indeterminate calls are given up; if that
-//! does not help, the answer is [`OnlineError::TooMany`].
+//! Cost per return: the number of configurations times the ways in which running calls may take
+//! effect, in the worst case exponential in the number of concurrent calls and of different
+//! indeterminate calls. If there are too many configurations, indeterminate calls are given up; if
+//! that does not help, the answer is [`OnlineError::TooMany`].
 
 mod call_log;
 mod clusters;
@@ -52,17 +54,17 @@ use self::engine::{
     Access, Certainty, Completed, Ending, Engine, EngineSize, Incoming, Rest, Taken,
 };
 
-/// How to judge calls as they come.
+/// Limits of online checking.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OnlineOptions {
-    /// The most configurations that a part may have.
+    /// Largest number of configurations of a part.
     pub configurations: usize,
     /// Whether the object is judged as a whole even if its calls are confined to parts.
     pub whole: bool,
-    /// The most different indeterminate calls that a part may have; beyond that the first ones are
-    /// given up. They are earlier, down to four, if they are much work.
+    /// Largest number of different indeterminate calls of a part; beyond it the first ones are
+    /// given up. If they are costly, fewer are kept, down to four.
     pub pending: usize,
-    /// The number of other calls that may return while one is running, before it counts as
+    /// Number of other calls that may return while one is running, before it counts as
     /// indeterminate; fewer if there are too many configurations.
     pub overdue: u64,
 }
@@ -77,13 +79,13 @@ impl Default for OnlineOptions {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RunningId(u64);
 
-/// Why a call was not taken, or no verdict can be given.
+/// Why a call was rejected, or why there is no verdict.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OnlineError {
     /// The object has no such call.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// A call concerns all of an object that is judged part by part.
+    /// A call concerns the whole of an object that is judged part by part.
     #[error("`{method}` concerns all of the object, which is judged part by part")]
     Whole {
         /// The method.
@@ -98,16 +100,16 @@ pub enum OnlineError {
     /// There are too many calls that cannot be forgotten.
     #[error("none of the last {calls} calls can be forgotten")]
     TooLong {
-        /// How many are kept.
+        /// Number of calls kept.
         calls: usize,
     },
-    /// Nothing explains a return, but calls were given up that might.
+    /// A return is not explained, but calls that were given up might explain it.
     #[error(
         "nothing explains it, unless an indeterminate call took effect after it was given up \
          ({calls} given up so far)"
     )]
     GivenUp {
-        /// How many.
+        /// Number of calls given up.
         calls: u64,
     },
     /// The call is not running.
@@ -115,7 +117,7 @@ pub enum OnlineError {
     NotRunning,
 }
 
-/// A return that nothing explains.
+/// A return without an explanation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Inexplicable {
     /// The call: the one that returned last, or one of those that were [unjudged](Online::unjudged).
@@ -124,48 +126,48 @@ pub struct Inexplicable {
     pub possible: Vec<Value>,
     /// The part of the object, if it has parts.
     pub part: Option<Value>,
-    /// The number of configurations that explained what had happened before.
+    /// Number of configurations that explained the past before this return.
     pub configurations: usize,
 }
 
-/// How much is kept.
+/// The amount of stored data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OnlineSize {
-    /// The configurations of all parts.
+    /// Number of configurations of all parts.
     pub configurations: usize,
-    /// The most configurations that a part has had.
+    /// Largest number of configurations that a part has had.
     pub most: usize,
-    /// The parts.
+    /// Number of parts.
     pub parts: usize,
-    /// The calls that are running.
+    /// Number of running calls.
     pub running: usize,
-    /// The indeterminate calls.
+    /// Number of indeterminate calls.
     pub pending: usize,
-    /// The calls that are kept beside, and the values of registers.
+    /// Number of other stored calls and values of registers.
     pub kept: usize,
-    /// The calls that were given up, though what they do might matter.
+    /// Number of calls given up although their effect might matter.
     pub given_up: u64,
-    /// The calls that ran for so long that their returns are ignored.
+    /// Number of calls that ran so long that their returns are ignored.
     pub overdue: u64,
 }
 
-/// Judges an object's calls as they come.
+/// Judges the calls of an object online.
 pub struct Online {
     object: Arc<dyn Object>,
     options: OnlineOptions,
     parts: FxHashMap<Option<Value>, Part>,
     /// The methods that [`Part::After`] refers to.
     methods: Vec<Box<str>>,
-    /// Whether calls are confined to parts, once one was taken.
+    /// Whether calls are confined to parts; set by the first call.
     has_parts: Option<bool>,
     /// The running calls, the oldest first.
     running: BTreeMap<RunningId, Running>,
     /// The running calls that count as indeterminate.
     overdue: FxHashSet<RunningId>,
-    /// The number of calls that ever did.
+    /// Number of calls that ever counted as indeterminate.
     were_overdue: u64,
     given_up: GivenUp,
-    /// Parts with indeterminate calls, in the order in which they got the first.
+    /// Parts with indeterminate calls, in the order in which they got their first one.
     lossy: VecDeque<Option<Value>>,
     /// The number of returns.
     returns: u64,
@@ -191,7 +193,7 @@ struct GivenUp {
 }
 
 impl GivenUp {
-    /// Notes that violations of a part are in doubt.
+    /// Records that violations of a part are in doubt.
     fn doubt(&mut self, part: &Option<Value>) {
         self.is_everywhere |= self.parts.len() >= MAX_DOUBTFUL_PARTS;
         if !self.is_everywhere {
@@ -204,14 +206,14 @@ impl GivenUp {
     }
 }
 
-/// A part of an object, or all of it.
+/// A part of an object, or the whole object.
 enum Part {
     Active(Box<dyn Engine>),
-    /// The possible states, where nothing may still take effect.
+    /// The possible states, if no call may still take effect.
     States(Box<[State]>),
-    /// The state after a first call: its method's number, and its argument after the key.
+    /// The state after a first call: the number of its method, and its argument after the key.
     After(u32, Option<Box<Value>>),
-    /// The value of a register, where nothing may still take effect.
+    /// The value of a register, if no call may still take effect.
     Holds(Value),
 }
 
@@ -227,28 +229,28 @@ impl Part {
     }
 }
 
-/// The number of other calls that return before a running one counts as indeterminate if there are
-/// too many configurations.
+/// Number of other calls that return before a running one counts as indeterminate, if there are too
+/// many configurations.
 const RETURNS_UNTIL_HUNG: u64 = 100;
-/// The most parts that are remembered to be in doubt.
+/// Largest number of parts recorded to be in doubt.
 const MAX_DOUBTFUL_PARTS: usize = 10_000;
-/// The most parts with indeterminate calls.
+/// Largest number of parts with indeterminate calls.
 const MAX_LOSSY_PARTS: usize = 1 << 14;
-/// The number of parts from which on only the value is kept of a register that is left alone.
+/// Number of parts above which an idle register is stored as its value only.
 const PARTS_KEPT_ACTIVE: usize = 64;
-/// The number of different indeterminate calls that are kept whatever work they are.
+/// Number of different indeterminate calls that are kept whatever their cost.
 const FEW_INDETERMINATE: usize = 4;
-/// The number of different indeterminate calls that are kept where clusters fall back.
+/// Number of different indeterminate calls kept when clusters fall back to configurations.
 const SOME_INDETERMINATE: usize = 16;
 /// The number of values that an explanation lists.
 const VALUES_LISTED: usize = 20;
-/// The most configurations where there is another way to judge.
+/// Largest number of configurations if there is another engine.
 const FEW_CONFIGURATIONS: usize = 2000;
-/// The size up to which engines check their invariants in debug builds.
+/// Size up to which engines check their invariants in debug builds.
 const SMALL_ENGINE: usize = 64;
 
 impl Online {
-    /// Starts with nothing called.
+    /// Starts with no call.
     pub fn new(object: Arc<dyn Object>, options: OnlineOptions) -> Self {
         Online {
             object,
@@ -267,17 +269,17 @@ impl Online {
         }
     }
 
-    /// Takes a call.
+    /// Adds a call.
     pub fn invoke(&mut self, method: &str, args: Vec<Value>) -> Result<RunningId, OnlineError> {
         let resolved = self.object.resolve(method, args.len())?;
         let returns = resolved.map_or(Returns::Value, |method| method.returns);
         let name: Box<str> = resolved.map_or_else(|| method.into(), |method| method.name.clone());
-        // Once a call concerned all of the object, it is judged as a whole.
+        // After a call that concerns the whole object, it is judged as a whole.
         let part = match self.options.whole || self.has_parts == Some(false) {
             true => None,
             false => self.object.part(&name, &args),
         };
-        // Parts are objects of their own only as long as every call is confined to one.
+        // Parts are independent objects only as long as every call is confined to one.
         if *self.has_parts.get_or_insert(part.is_some()) != part.is_some() {
             return Err(OnlineError::Whole { method: method.to_owned() });
         }
@@ -312,7 +314,7 @@ impl Online {
         }
     }
 
-    /// Returns the engine of a part, which begins or goes on.
+    /// Returns the engine of a part; creates or restores it if needed.
     fn activate(&mut self, name: &Option<Value>) -> &mut dyn Engine {
         let most = self.options.pending;
         let engine: Box<dyn Engine> = match self.parts.remove(name) {
@@ -338,7 +340,7 @@ impl Online {
         }
     }
 
-    /// Goes on with configurations where a part is not like a register any more.
+    /// Replaces the engine of a part that no longer behaves like a register by configurations.
     fn fall_back(&mut self, name: &Option<Value>) -> Result<(), OnlineError> {
         let past = self.activate(name).calls();
         self.note_given_up(name);
@@ -346,7 +348,7 @@ impl Online {
             None => ("read", "write"),
             Some(_) => ("get", "put"),
         };
-        // Calls before returns where they meet, and each its place among the calls.
+        // Calls precede returns with the same time, and each keeps its position among the calls.
         let mut events: Vec<(i64, bool, usize)> = Vec::new();
         for (at, call) in past.iter().enumerate() {
             events.push((call.start, false, at));
@@ -360,7 +362,7 @@ impl Online {
         let mut all = Configurations::new(&self.object, self.options.pending);
         for (_, is_end, at) in events {
             let call = &past[at];
-            // Calls that are running have their own ids, and others ids that will never be used.
+            // Running calls keep their ids; others get ids that will never be used.
             let id = call.id.unwrap_or(RunningId(u64::MAX - at as u64));
             if is_end && call.end == Ending::Indeterminate {
                 all.abandon(id);

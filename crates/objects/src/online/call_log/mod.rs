@@ -1,20 +1,20 @@
-//! The calls of a queue, a stack or a priority queue as they come, kept as long as they matter.
+//! A log of the calls of a queue, a stack or a priority queue, kept as long as they matter.
 //!
-//! Where elements go in at the same time, their order stays open until they come out, so there are
-//! far too many states to keep. But as long as no element is put in while an equal one may still be
-//! inside, the polynomial deciders ([`crate::monitors`]) judge the calls themselves, whatever their
-//! number. They are asked each time a quarter of the kept calls is new, and the first wrong return is
-//! then found by bisection. In between, calls that can no longer matter are forgotten; when that is
-//! the case depends on the collection ([`queue`], [`stack`], [`priority_queue`]).
+//! If elements are inserted concurrently, their order stays open until they are removed, so there
+//! are far too many states to keep. But as long as no element is inserted while an equal one may
+//! still be inside, the polynomial deciders ([`crate::monitors`]) judge the calls themselves,
+//! whatever their number. They run each time a quarter of the kept calls is new, and the first
+//! wrong return is then found by bisection. In between, calls that can no longer matter are
+//! forgotten; the condition depends on the collection ([`queue`], [`stack`], [`priority_queue`]).
 //!
-//! *Indeterminate removals* may take out an element at any time, or none. Each file says when such a
-//! call and the element that it took can be forgotten together. Where that depends on later calls,
-//! everything is kept, up to a limit; then the calls have taken effect as in the order that was found,
-//! or never do. The same goes for the first ones of very many indeterminate calls. What was found right
-//! stays right, but what is found wrong from then on may be due to that choice, so it is doubtful. (An
-//! insertion that was given up matters only if its element comes out.)
+//! *Indeterminate removals* may remove an element at any time, or none. Each file says when such a
+//! call and its element can be forgotten together. If that depends on later calls, everything is
+//! kept, up to a limit. Beyond the limit, the calls are assumed to have taken effect as in the
+//! order that was found, or never. The same holds for the first ones of very many indeterminate
+//! calls. Consistent results remain valid, but a later violation may be due to this assumption, so
+//! it is doubtful. (An indeterminate insertion matters only if its element is removed.)
 //!
-//! What is kept is what is inside, and a little more.
+//! Memory: the elements inside, and a little more.
 
 mod priority_queue;
 mod queue;
@@ -37,21 +37,21 @@ use crate::task::Task;
 use super::engine::{Certainty, Completed, Incoming, Taken};
 use super::{OnlineError, RunningId};
 
-/// How many calls are kept at most.
+/// Largest number of calls kept.
 const MAX_CALLS_KEPT: usize = 1 << 20;
-/// How many indeterminate calls are kept at most.
+/// Largest number of indeterminate calls kept.
 const MAX_INDETERMINATE_CALLS: usize = 4096;
-/// How many elements that came out are kept at most because of indeterminate removals.
+/// Largest number of removed elements kept because of indeterminate removals.
 const MAX_REMOVED_KEPT: usize = 1 << 14;
-/// How long the general search may take where the deciders do not know.
+/// Time limit of the general search, for calls that the deciders do not support.
 const SEARCH_TIME: Duration = Duration::from_millis(200);
-/// How many values are tried to say what could have been returned.
+/// Number of values tried to list what could have been returned.
 const VALUES_TRIED: usize = 20;
 
 /// A time that has not come.
 const NEVER: i64 = i64::MAX;
 
-/// An element, numbered: equal ones that are put in again have other numbers.
+/// Number of an element; equal elements inserted at different times have different numbers.
 type Element = i64;
 
 /// A call that is kept.
@@ -60,20 +60,20 @@ struct Kept {
     id: RunningId,
     does: Does,
     start: i64,
-    /// [`NEVER`] if it is indeterminate, or it is running.
+    /// [`NEVER`] if the call is indeterminate or running.
     end: i64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Does {
     Insert(Element),
-    /// Takes out; what, is not known yet.
+    /// A removal whose element is not yet known.
     Remove,
     Removed(Element),
     FoundNothing,
 }
 
-/// In which order elements come out.
+/// The order in which elements are removed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Queue,
@@ -81,15 +81,15 @@ enum Shape {
     Priority(PriorityOrder),
 }
 
-/// Whether everything was forgotten that can no longer matter.
+/// Whether all calls that can no longer matter were forgotten.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Forgotten {
     All,
-    /// Indeterminate removals are in the way.
+    /// Indeterminate removals prevent it.
     NotAll,
 }
 
-/// What the deciders say.
+/// Result of the deciders.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Decision {
     Fine,
@@ -97,33 +97,33 @@ enum Decision {
     Unknown,
 }
 
-/// The calls of a queue or a stack.
+/// The calls of a queue, a stack or a priority queue.
 pub(super) struct CallLog {
     object: Arc<dyn Object>,
     shape: Shape,
     running: FxHashMap<RunningId, Kept>,
-    /// The calls that ended, and indeterminate ones.
+    /// The calls that returned, and the indeterminate ones.
     ended: Vec<Kept>,
     values: FxHashMap<Element, Value>,
-    /// The element that was put in last of each value, and whether it was taken out.
+    /// For each value, the element inserted last and whether it was removed.
     last: FxHashMap<Value, (Element, bool)>,
     next: Element,
     clock: i64,
-    /// The returns since all was found right, with their calls.
+    /// The returns since the last consistent result, with their calls.
     returns: Vec<(i64, RunningId)>,
-    /// How many returns there were since the deciders were asked, and what was kept then.
+    /// Number of returns since the deciders ran, and number of calls kept then.
     since: usize,
     before: usize,
-    /// Number of indeterminate calls that were given up although that might matter.
+    /// Number of indeterminate calls that were given up although they might matter.
     given_up: u64,
-    /// How many of these were to put something in, which matters only if that comes out.
+    /// How many of these were insertions, which matter only if their elements are removed.
     given_up_inserts: u64,
     /// How many of both were reported.
     reported: u64,
 }
 
 impl CallLog {
-    /// Starts with nothing called, if the object is one that can be judged so.
+    /// Starts an empty log, if the object is a supported collection.
     pub(super) fn new(object: &Arc<dyn Object>) -> Option<Self> {
         let shape = match object.family()? {
             Family::Queue => Shape::Queue,
@@ -151,7 +151,7 @@ impl CallLog {
     }
 
     fn tick(&mut self) -> i64 {
-        // Between two times there is room for one more.
+        // Times are spaced so that one more fits between two of them.
         self.clock += 2;
         self.clock
     }
@@ -161,12 +161,12 @@ impl CallLog {
         self.ended.len() + self.running.len()
     }
 
-    /// Checks whether nothing is inside and nothing is running.
+    /// Checks whether nothing is inside and no call is running.
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Takes a call, if the calls can still be judged by their log.
+    /// Adds a call, if the calls can still be judged by the log.
     #[must_use]
     pub(super) fn invoke(&mut self, id: RunningId, call: &Incoming<'_>) -> Taken {
         let does = match (call.method, call.args) {
@@ -188,7 +188,7 @@ impl CallLog {
         Taken::Yes
     }
 
-    /// Takes a return, if the calls can still be judged by their log.
+    /// Adds a return, if the calls can still be judged by the log.
     #[must_use]
     pub(super) fn complete(&mut self, id: RunningId, returned: Option<&Value>) -> Taken {
         let Some(mut call) = self.running.remove(&id) else { return Taken::No };
@@ -201,7 +201,7 @@ impl CallLog {
                 let fresh = self.next + 1;
                 let (element, is_removed) =
                     self.last.entry(value.clone()).or_insert((fresh, false));
-                // What nobody put in has a number, too.
+                // An element that was never inserted gets a number, too.
                 self.next = self.next.max(*element);
                 *is_removed = true;
                 self.values.entry(*element).or_insert_with(|| value.clone());
@@ -216,7 +216,7 @@ impl CallLog {
         Taken::Yes
     }
 
-    /// Takes that a call did not take effect.
+    /// Records that a call took no effect.
     pub(super) fn fail(&mut self, id: RunningId) {
         if let Some(Kept { does: Does::Insert(element), .. }) = self.running.remove(&id)
             && let Some(value) = self.values.remove(&element)
@@ -225,7 +225,7 @@ impl CallLog {
         }
     }
 
-    /// Takes that nobody will know the end of a call.
+    /// Records that a call is indeterminate.
     pub(super) fn abandon(&mut self, id: RunningId) {
         self.ended.extend(self.running.remove(&id));
         let pending = || self.ended.iter().enumerate().filter(|(_, call)| call.end == NEVER);
@@ -242,7 +242,7 @@ impl CallLog {
         }
     }
 
-    /// Counts the calls that were given up since it was asked last.
+    /// Returns the number of calls given up since the last query.
     pub(super) fn take_given_up(&mut self) -> u64 {
         let all = self.given_up + self.given_up_inserts;
         all - std::mem::replace(&mut self.reported, all)
@@ -256,7 +256,7 @@ impl CallLog {
         }
     }
 
-    /// Asserts what always holds for the kept calls.
+    /// Asserts the invariants of the kept calls.
     pub(super) fn check_invariants(&self) {
         let mut ids: FxHashSet<RunningId> = FxHashSet::default();
         for call in self.calls() {
@@ -271,12 +271,12 @@ impl CallLog {
         }
     }
 
-    /// Checks whether enough is new to ask the deciders again.
+    /// Checks whether there are enough new calls to run the deciders again.
     pub(super) fn is_due(&self) -> bool {
         4 * self.since >= self.ended.len()
     }
 
-    /// Checks whether so much is kept that some of it should be forgotten.
+    /// Checks whether enough calls are kept that some should be forgotten.
     pub(super) fn is_large(&self) -> bool {
         self.ended.len() >= 2 * self.before + 4096
     }
@@ -286,8 +286,8 @@ impl CallLog {
         self.returns.len()
     }
 
-    /// Asks the deciders, and finds the first wrong return, if there is one; `None` if the calls
-    /// cannot be judged by their log.
+    /// Runs the deciders, and finds the first wrong return, if there is one; `None` if the calls
+    /// cannot be judged by the log.
     pub(super) fn check(&mut self) -> Option<Completed> {
         self.since = 0;
         match self.decide(NEVER, None)? {
@@ -327,7 +327,7 @@ impl CallLog {
         self.ended.iter().chain(self.running.values())
     }
 
-    /// Lists what a call could have returned.
+    /// Lists values that a call could have returned.
     fn possible(&self, end: i64, id: RunningId) -> Vec<Value> {
         let is_removal = |call: &&Kept| call.id == id && !matches!(call.does, Does::Insert(_));
         if !self.ended.iter().any(|call| is_removal(&call)) {
@@ -351,7 +351,7 @@ impl CallLog {
         inside.sort_unstable();
         match self.shape {
             Shape::Queue => {}
-            // A stack gives what was put in last.
+            // A stack returns the element inserted last.
             Shape::Stack => inside.reverse(),
             Shape::Priority(order) => {
                 inside.sort_by_key(|&(_, element)| self.values.get(&element));
@@ -375,7 +375,7 @@ impl CallLog {
         possible
     }
 
-    /// Judges the calls up to a time, one of them perhaps with another return.
+    /// Judges the calls up to a time; one of them may be given another return.
     fn decide(&self, until: i64, instead: Option<(RunningId, Does)>) -> Option<Decision> {
         let history = self.history(until, instead);
         let calls = Calls::new(&history).ok()?;
@@ -439,7 +439,7 @@ impl CallLog {
         builder.finish().expect("there are fewer calls than ids")
     }
 
-    /// Forgets what can no longer matter.
+    /// Forgets calls that can no longer matter.
     fn forget_settled(&mut self) -> Forgotten {
         match self.shape {
             Shape::Queue => {
@@ -451,8 +451,8 @@ impl CallLog {
         }
     }
 
-    /// Gives up the calls that took something out of a stack or a priority queue and that nobody
-    /// knows the end of, if too much is kept because of them; returns whether it did.
+    /// Gives up the indeterminate removals of a stack or a priority queue if too many calls are
+    /// kept because of them. Returns whether it did.
     fn settle(&mut self) -> bool {
         let out = self.ended.iter().filter(|call| matches!(call.does, Does::Removed(_)));
         let has_pending = self.ended.iter().any(|call| call.does == Does::Remove);
@@ -462,7 +462,7 @@ impl CallLog {
         let history = self.history(NEVER, None);
         let Ok(calls) = Calls::new(&history) else { return false };
         let Outcome::Linearizable(order) = monitor(&calls, &*self.object) else { return false };
-        // By priority, or as they came.
+        // By priority, or by time.
         let mut inside: BTreeSet<(Option<&Value>, usize, Element)> = BTreeSet::new();
         let is_priority = matches!(self.shape, Shape::Priority(_));
         let priority = |element| self.values.get(&element).filter(|_| is_priority);
@@ -497,9 +497,9 @@ impl CallLog {
         true
     }
 
-    /// Assigns elements that must have come out, each with the end of its insertion, to
-    /// indeterminate calls. Returns `None` if a call for one of them was made so late that other
-    /// calls could notice.
+    /// Assigns elements that must have been removed, each with the end of its insertion, to
+    /// indeterminate removals. Returns `None` if a removal for one of them was called so late that
+    /// other calls could observe it.
     fn serve(&self, mut forced: Vec<(i64, Element)>) -> Option<Vec<(Element, RunningId)>> {
         let pending = self.ended.iter().filter(|call| call.does == Does::Remove);
         let mut pending: Vec<(i64, RunningId)> =
@@ -517,7 +517,7 @@ impl CallLog {
         served.collect()
     }
 
-    /// Lists the elements that nobody is known to have taken out, with the calls that put them in.
+    /// Lists the elements not known to be removed, with their insertions.
     fn left(&self) -> Vec<(Element, Kept)> {
         let taken = self.ended.iter().filter_map(|call| match call.does {
             Does::Removed(element) => Some(element),

@@ -1,18 +1,18 @@
-//! A priority queue: which calls can no longer matter.
+//! Calls of a priority queue that can no longer matter.
 //!
-//! A priority queue is wrong if an element comes out, or the queue is found empty, though at each point
-//! of that call something that comes first is surely inside, from the end of its insertion to the start
-//! of its removal ([`crate::monitors`]). Let `T` be before each removal that is running, and also before
-//! each that returned after the first of these was called. An element that came out by a removal called
-//! before `T` is inside at no point that can matter.
+//! A priority queue is wrong if an element is removed, or the queue is found empty, while at each
+//! point of that call an element of higher priority is certainly inside, from the end of its
+//! insertion to the start of its removal ([`crate::monitors`]). Let `T` be before each running
+//! removal, and also before each removal that returned after the first of these was called. An
+//! element removed by a call that started before `T` is inside at no point that can matter.
 //!
-//! *Indeterminate removals* may as well wait until something with a lower priority comes out, or the
-//! queue is found empty: before that, the element that they take is in nobody's way. So an element is
-//! forced out if it was surely inside when something with a lower priority came out at the earliest
-//! before `T`. A removal that was called before the insertion ended takes it at once, and both are
-//! forgotten. Of those the last one is chosen: the earlier ones are as good or better for all other
-//! elements. Only where every removal was called later does it depend on later calls which element it
-//! should take; then everything is kept.
+//! *Indeterminate removals* can be assumed to wait until an element of lower priority is removed,
+//! or the queue is found empty: until then their element affects no other call. So an element is
+//! forced out if it was certainly inside at the earliest removal of an element of lower priority
+//! before `T`. A removal that was called before the insertion ended removes it at once, and both
+//! are forgotten. Among several such removals the last is chosen: the earlier ones are at least as
+//! useful for all other elements. Only if every removal was called later does the best choice
+//! depend on later calls; then everything is kept.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use super::{CallLog, Does, Element, Forgotten, Kept, NEVER};
 use crate::online::RunningId;
 
 impl CallLog {
-    /// Forgets elements of a priority queue that came out, and calls that can no longer matter.
+    /// Forgets removed elements of a priority queue, and calls that can no longer matter.
     pub(super) fn forget_of_priority_queue(&mut self, order: PriorityOrder) -> Forgotten {
         let inserts = self.calls().filter_map(|call| match call.does {
             Does::Insert(element) => Some((element, *call)),
@@ -42,7 +42,7 @@ impl CallLog {
         let past = late.map(|call| call.start).min().unwrap_or(NEVER).min(open);
         let mut served = Vec::new();
         if self.ended.iter().any(|call| call.does == Does::Remove) {
-            // Those that came out, and those that did not, the first ones first.
+            // The removed elements, and the others by priority.
             let left = self.left();
             let out = removed.iter().map(|&(element, insert, call)| (element, insert, Some(call)));
             let mut all: Vec<(Element, &Kept, Option<&Kept>)> =
@@ -52,7 +52,7 @@ impl CallLog {
                 all.reverse();
             }
             let mut covered = Covered::default();
-            // When each came out at the earliest, if that was before.
+            // Earliest removal of each, if that was before.
             let mut at: Vec<i64> = Vec::with_capacity(all.len());
             for (_, insert, removal) in &all {
                 let Some(removal) = removal else {
@@ -94,12 +94,12 @@ impl CallLog {
     }
 }
 
-/// Times at which something is surely inside, as disjoint ranges.
+/// Times at which some element is certainly inside, as disjoint ranges.
 #[derive(Default)]
 pub(super) struct Covered(BTreeMap<i64, i64>);
 
 impl Covered {
-    /// Adds a range, if it is one.
+    /// Adds a range, unless it is empty.
     pub(super) fn add(&mut self, from: i64, to: i64) {
         if from >= to {
             return;
@@ -114,7 +114,7 @@ impl Covered {
         self.0.insert(from, to);
     }
 
-    /// Finds the first time from one on that is not covered.
+    /// Finds the first uncovered time from a given one on.
     pub(super) fn first_free(&self, time: i64) -> i64 {
         let around = self.0.range(..=time).next_back().filter(|&(_, &to)| to > time);
         around.map_or(time, |(_, &to)| to)

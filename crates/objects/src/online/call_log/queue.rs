@@ -1,20 +1,20 @@
-//! A queue: which calls can no longer matter.
+//! Calls of a queue that can no longer matter.
 //!
-//! Say that `T` is a time before which no call that is running now was made. A queue is wrong if of two
-//! elements one goes in before the other and comes out after it, or if something is inside throughout a
-//! call that found it empty. An element that came out before `T` cannot be either of two that are found
-//! wrong later: an element that went in before it and is still inside comes out after it, and that was
-//! wrong already. So it is forgotten, and so is a call that found the queue empty before `T`. (`T` is
-//! also before every call that found the queue empty and returned after it, as what came out while that
-//! ran may matter to it.)
+//! Let `T` be a time before the start of every running call. A queue is wrong if one of two
+//! elements is inserted before the other and removed after it, or if an element is inside
+//! throughout a call that found the queue empty. An element removed before `T` cannot be part of a
+//! later violation: an element inserted before it and still inside would be removed after it, which
+//! was a violation already. So it is forgotten, and so is a call that found the queue empty before
+//! `T`. (`T` is also before every call that found the queue empty and returned after it, since
+//! elements removed while it ran may matter to it.)
 //!
-//! *Indeterminate removals.* The first of them took the element whose insertion ended first of those
-//! that nobody else takes, the second the second, and so on, if they took any ([`crate::monitors`]). An
-//! element is lost for good if one that went in after it came out before `T`, or if the queue was found
-//! empty after it before `T`: no later call may take it. Lost elements are the first ones by the ends of
-//! their insertions, and the removals that took them were called before `T`, so no other removal will
-//! take their places: both are forgotten. A call that found the queue empty stays as long as it takes
-//! such a removal to explain it, and `T` is before it then.
+//! *Indeterminate removals.* If they removed anything, the first removed the element whose
+//! insertion ended first among those that no other call removed, the second the second, and so on
+//! ([`crate::monitors`]). An element is lost if one inserted after it was removed before `T`, or if
+//! the queue was found empty after it before `T`: no later call may remove it. Lost elements are
+//! the first ones by the ends of their insertions, and the removals that took them were called
+//! before `T`, so no other removal will take their places: both are forgotten. A call that found
+//! the queue empty is kept as long as it needs such a removal, and `T` is then before it.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -22,7 +22,7 @@ use super::{CallLog, Does, Element, Kept, NEVER};
 use crate::online::RunningId;
 
 impl CallLog {
-    /// Forgets elements of a queue that came out, and calls that can no longer matter.
+    /// Forgets removed elements of a queue, and calls that can no longer matter.
     pub(super) fn forget_of_queue(&mut self) {
         let open = self.running.values().map(|call| call.start).min().unwrap_or(NEVER);
         let mut inserts: FxHashMap<Element, &Kept> = FxHashMap::default();
@@ -48,7 +48,7 @@ impl CallLog {
         let mut past = late.min().unwrap_or(NEVER).min(open);
         let (mut lost, mut needs_pending);
         loop {
-            // What went in before this is lost, if nobody has taken it.
+            // Elements inserted before this one are lost, unless another call removed them.
             let out = removed.iter().filter(|(_, call)| call.end < past);
             let behind = out.filter_map(|(element, _)| inserts.get(element)).map(|call| call.start);
             let empty = empties.iter().filter(|call| call.end < past).map(|call| call.start);

@@ -1,12 +1,13 @@
-//! A stack: which calls can no longer matter.
+//! Calls of a stack that can no longer matter.
 //!
-//! Say that `T` is a time before which no removal that is running now was called, and that is in no
-//! removal that returned. What came out before `T` is nested in itself: the ranges in which something
-//! of it is surely inside, joined where they overlap, are components, each of which was found right,
-//! whatever is outside of it. To what comes out after `T` they matter only in that nothing that stays may
-//! go in during a component, as it would come out too early. So they are forgotten, and the insertion of
-//! an element that stays is cut to end before the component or to start after it. Elements that may come
-//! out as soon as they go in are in nobody's way.
+//! Let `T` be a time before every running removal and inside no completed removal. The elements
+//! removed before `T` are nested among themselves: the ranges in which one of them is certainly
+//! inside, joined if they overlap, are components, each of which was found right independently of
+//! the calls outside. They affect elements removed after `T` in one way only: an element that stays
+//! cannot be inserted during a component, since it would be removed too early. So the components
+//! are forgotten, and the insertion of an element that stays is cut to end before the component or
+//! to start after it. Elements that may be removed as soon as they are inserted affect no other
+//! call.
 //!
 //! ```text
 //!   ├ push(1) ┤                           ├ pop => 1 ┤
@@ -14,10 +15,10 @@
 //!                      ├────── push(3) ──────┤              3 goes in after 1, so it starts here ^
 //! ```
 //!
-//! *Indeterminate removals* may as well wait until something below comes out, or the stack is found
-//! empty. So an element is forced out if it went in during a component that is over, or was surely
-//! inside when the stack was found empty. A removal that was called before the insertion ended takes it
-//! at once, and both are forgotten, as in [`super::priority_queue`].
+//! *Indeterminate removals* can be assumed to wait until an element below is removed, or the stack
+//! is found empty. So an element is forced out if it was inserted during a finished component, or
+//! was certainly inside when the stack was found empty. A removal that was called before the
+//! insertion ended removes it at once, and both are forgotten, as in [`super::priority_queue`].
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -25,20 +26,20 @@ use super::priority_queue::Covered;
 use super::{CallLog, Does, Element, Forgotten, Kept, NEVER};
 use crate::online::RunningId;
 
-/// The elements that came out of a stack.
+/// The removed elements of a stack.
 #[derive(Default)]
 struct Out {
-    /// Elements that may have come out as soon as they went in.
+    /// Elements that may have been removed as soon as they were inserted.
     at_once: FxHashSet<Element>,
-    /// Elements that came out though they are still going in.
+    /// Elements that were removed although their insertion is still running.
     still_going_in: FxHashSet<Element>,
     /// The other elements, each with the end of its insertion and its removal.
     zones: Vec<(Element, i64, Kept)>,
-    /// The ends and starts of removals that returned, but for those of `at_once`.
+    /// The ends and starts of completed removals, except those of `at_once`.
     removals: Vec<(i64, i64)>,
 }
 
-/// Ranges in which something is surely inside, disjoint and sorted.
+/// Ranges in which some element is certainly inside, disjoint and sorted.
 struct Components(Vec<(i64, i64)>);
 
 impl Components {
@@ -61,7 +62,7 @@ impl Components {
 }
 
 impl CallLog {
-    /// Forgets elements of a stack that came out, and calls that can no longer matter.
+    /// Forgets removed elements of a stack, and calls that can no longer matter.
     pub(super) fn forget_of_stack(&mut self) -> Forgotten {
         let Out { at_once: mut gone, still_going_in, mut zones, mut removals } = self.out();
         let past = self.before_all_removals(&mut removals);
@@ -94,7 +95,7 @@ impl CallLog {
         Forgotten::All
     }
 
-    /// Lists the elements that came out.
+    /// Lists the removed elements.
     fn out(&self) -> Out {
         let inserts = self.calls().filter_map(|call| match call.does {
             Does::Insert(element) => Some((element, *call)),
@@ -121,7 +122,7 @@ impl CallLog {
         out
     }
 
-    /// Finds the time before all removals that are running, and in none that returned.
+    /// Finds the time before all running removals and inside no completed one.
     fn before_all_removals(&self, removals: &mut [(i64, i64)]) -> i64 {
         let open = self.running.values().filter(|call| call.does == Does::Remove);
         let mut past = open.map(|call| call.start).min().unwrap_or(NEVER);
@@ -144,7 +145,7 @@ impl CallLog {
                         call.end = components.around(call.end).map_or(call.end, |(from, _)| from);
                     }
                 }
-                // Whatever it took out stays throughout the component.
+                // The elements that it removed stay throughout the component.
                 Does::Remove => {
                     let component = components.around(call.start);
                     call.start = component.map_or(call.start, |(from, _)| from - 1);

@@ -1,4 +1,4 @@
-//! States, returns and calls, numbered, and what the calls do in the states.
+//! Numbered states, returns and calls, and the effects of the calls in the states.
 
 use consistory_history::Value;
 use consistory_spec::{Object, State};
@@ -15,7 +15,7 @@ impl StateId {
     pub(super) const INITIAL: StateId = StateId(0);
 }
 
-/// What a call returned.
+/// A return value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct ValueId(u32);
 
@@ -23,13 +23,13 @@ pub(super) struct ValueId(u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct CallId(u32);
 
-/// What the specification was asked.
+/// The known effects.
 pub(super) struct Table {
     states: Interned<State>,
     values: Interned<Value>,
     calls: Interned<(Box<str>, Vec<Value>)>,
     steps: FxHashMap<(StateId, CallId), Option<(StateId, ValueId)>>,
-    /// How many values were in use when all was numbered.
+    /// Number of values in use when all were numbered.
     before: usize,
 }
 
@@ -46,13 +46,13 @@ impl Table {
         }
     }
 
-    /// Notes that all that is numbered is in use.
+    /// Marks all numbered values as used.
     pub(super) fn settle(mut self) -> Self {
         self.before = self.values.len();
         self
     }
 
-    /// Checks whether there is much more than so many configurations need.
+    /// Checks whether the tables hold much more than so many configurations need.
     pub(super) fn is_large(&self, configurations: usize) -> bool {
         self.steps.len() + self.values.len() > 1024 + 64 * configurations + 2 * self.before
     }
@@ -82,7 +82,7 @@ impl Table {
         (method, args)
     }
 
-    /// Lists the calls that are known to lead to a state at first.
+    /// Lists the calls known to lead from the initial state to a state.
     pub(super) fn makers(&self, state: StateId) -> impl Iterator<Item = (&str, &[Value])> {
         let calls = (0..self.calls.len() as u32).map(CallId);
         let leads = move |call: &CallId| match self.steps.get(&(StateId::INITIAL, *call)) {
@@ -92,7 +92,7 @@ impl Table {
         calls.filter(leads).map(|call| self.get_call(call))
     }
 
-    /// Returns what a call returns in a state, if it leaves it as it is.
+    /// Returns the return of a call in a state, if it does not change the state.
     pub(super) fn look(
         &mut self,
         object: &dyn Object,
