@@ -1,4 +1,4 @@
-//! Campaigns: random programs, run and judged, until something is wrong or the time is over.
+//! Campaigns: random programs are run and judged until one fails or the time is over.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,38 +16,38 @@ use crate::runner::Runner;
 use crate::shrink::{Bad, Effort, shrink};
 use crate::signature::Signature;
 
-/// What to run, how to judge it and when to stop.
+/// Settings of a campaign: what to run, how to judge it and when to stop.
 #[derive(Clone)]
 pub struct Campaign {
-    /// What the object does when it is called once at a time.
+    /// The sequential specification of the object.
     pub object: Arc<dyn Object>,
-    /// What it promises to several threads.
+    /// The consistency that it promises to several threads.
     pub promise: Promise,
     /// The programs.
     pub programs: Programs,
-    /// The number of the first program, and how far the next one is from it: (2, 7) is the third of
-    /// seven equal shares of the programs.
+    /// Number of the first program, and the distance to the next one: (2, 7) is the third of seven
+    /// equal shares of the programs.
     pub share: (u64, u64),
-    /// How many times each program is run.
+    /// Number of runs of each program.
     pub rounds: u64,
-    /// How long to look for failures; shrinking comes on top.
+    /// Time spent looking for failures; shrinking is additional.
     pub time: Duration,
-    /// How many runs there are at most, if that is bounded.
+    /// Largest number of runs, if bounded.
     pub runs: Option<u64>,
-    /// After how many different failures to stop.
+    /// Number of different failures after which to stop.
     pub failures: usize,
-    /// How long a failure may be shrunk; all of them together no longer than `time`, if that is
-    /// longer.
+    /// Time limit for shrinking one failure; all failures together get `time`, or this limit if it
+    /// is longer.
     pub shrinking: Duration,
-    /// How long one outcome may be judged.
+    /// Time limit for judging one outcome.
     pub judging: Duration,
-    /// Whether to say which level each method kept.
+    /// Whether to infer the visibility level of each method.
     pub infers_levels: bool,
-    /// A flag that stops the campaign when it is set.
+    /// Stops the campaign when set.
     pub interrupt: Option<Arc<AtomicBool>>,
 }
 
-/// Why a campaign came to no end.
+/// Why a campaign failed to run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CampaignError<E> {
     /// The object has no such call.
@@ -55,7 +55,7 @@ pub enum CampaignError<E> {
     Call {
         /// The call.
         call: String,
-        /// What is wrong with it.
+        /// The reason.
         error: CallError,
     },
     /// A program could not be run.
@@ -64,7 +64,7 @@ pub enum CampaignError<E> {
 }
 
 impl Campaign {
-    /// Builds a campaign for linearizability of five seconds, or until the first failure.
+    /// Builds a campaign for linearizability that lasts five seconds, or until the first failure.
     pub fn new(object: Arc<dyn Object>, signatures: Vec<Signature>) -> Self {
         Campaign {
             object,
@@ -82,7 +82,7 @@ impl Campaign {
         }
     }
 
-    /// Runs random programs; `progress` is told how it stands after each.
+    /// Runs random programs; `progress` is called after each.
     pub fn run<R: Runner>(
         &self,
         runner: &mut R,
@@ -108,7 +108,7 @@ impl Campaign {
         Ok(trial.finish())
     }
 
-    /// Runs one program so many times; a failure is not shrunk.
+    /// Runs one program so many times, without shrinking a failure.
     pub fn replay<R: Runner>(
         &self,
         program: &Program,
@@ -128,7 +128,7 @@ impl Campaign {
     }
 }
 
-/// What a program did: how often it was run, and what of that was bad.
+/// Results of a program: the number of runs, and the bad outcomes.
 pub(crate) struct Findings {
     pub(crate) runs: u64,
     pub(crate) undecided: u64,
@@ -136,7 +136,7 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Runs a program and judges what it did.
+    /// Runs a program and judges its outcomes.
     pub(crate) fn gather<R: Runner>(
         program: &Program,
         rounds: u64,
@@ -144,7 +144,7 @@ impl Findings {
         runner: &mut R,
     ) -> Result<Findings, R::Error> {
         let mut outcomes = runner.run(program, rounds)?;
-        // In an order that does not depend on how the runner counted.
+        // In an order that does not depend on the runner.
         outcomes.sort_unstable();
         let mut findings = Findings { runs: 0, undecided: 0, bad: Vec::new() };
         let mut outcomes = outcomes.into_iter().peekable();
@@ -163,16 +163,16 @@ impl Findings {
     }
 }
 
-/// A campaign under way.
+/// A running campaign.
 struct Trial<'c> {
     campaign: &'c Campaign,
     judge: Judge,
     report: Report,
     started: Instant,
-    /// How long failures were shrunk.
+    /// Time spent on shrinking.
     shrinking: Duration,
     shrinks: bool,
-    /// What bad outcomes looked like, and the failure that each turned out to be.
+    /// The bad outcomes by kind, each with its failure.
     shapes: Vec<(Program, usize)>,
 }
 
@@ -191,7 +191,7 @@ impl<'c> Trial<'c> {
         }
     }
 
-    /// Returns how long failures were looked for.
+    /// Returns the time spent looking for failures.
     fn looked(&self) -> Duration {
         self.started.elapsed().saturating_sub(self.shrinking)
     }
@@ -227,7 +227,7 @@ impl<'c> Trial<'c> {
         Ok(())
     }
 
-    /// Puts a bad outcome to the failures of its kind, or shrinks it if it is of a new one.
+    /// Adds a bad outcome to the failures of its kind, or shrinks it if its kind is new.
     fn file<R: Runner>(
         &mut self,
         found_in: &Program,
@@ -243,7 +243,7 @@ impl<'c> Trial<'c> {
         if self.report.failures.len() >= self.campaign.failures {
             return Ok(());
         }
-        // All shrinking together takes no longer than looking, however many kinds there seem to be.
+        // All shrinking together takes no longer than the search, however many kinds there are.
         let allowed = self.campaign.time.max(self.campaign.shrinking);
         let left = allowed.saturating_sub(self.shrinking).min(self.campaign.shrinking);
         if left.is_zero() && !self.report.failures.is_empty() {

@@ -1,4 +1,4 @@
-//! What an author of a collection writes: a constructor, methods, and how to test them.
+//! The interface for authors of collections: a constructor, methods, and test settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,10 +31,10 @@ macro_rules! setters {
     };
 }
 
-/// Why a harness cannot test anything.
+/// Why a harness cannot run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HarnessError {
-    /// Nothing says what the object should do.
+    /// The object's specification is missing.
     #[error(
         "nothing says what the object should do: name one with `object`, or give a `specification`"
     )]
@@ -48,7 +48,7 @@ pub enum HarnessError {
     /// The object has no such method.
     #[error(transparent)]
     Method(#[from] CallError),
-    /// A setting is about a method, or an argument of one, that was not given.
+    /// A setting names a method, or an argument, that the harness does not have.
     #[error("`{method}`: no such method was given, or it has no such argument")]
     Setting {
         /// The method.
@@ -57,7 +57,7 @@ pub enum HarnessError {
     /// A number is 0 or too large.
     #[error("{what} is {value}, it must be from 1 to {most}")]
     OutOfRange {
-        /// What the number counts.
+        /// The setting.
         what: &'static str,
         /// The number.
         value: usize,
@@ -70,12 +70,12 @@ pub enum HarnessError {
     /// A program cannot be read.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// A program has a call that the object has not.
+    /// A program contains a call that the object does not have.
     #[error("{call}: {error}")]
     Call {
         /// The call.
         call: String,
-        /// What is wrong with it.
+        /// The reason.
         error: CallError,
     },
     /// A program could not be run.
@@ -92,19 +92,19 @@ impl From<CampaignError<ThreadError>> for HarnessError {
     }
 }
 
-/// A method with what programs may give it.
+/// A method with the arguments that programs may pass.
 struct Given<T> {
     callable: Callable<T>,
     sorts: Vec<Sort>,
 }
 
-/// What the object should do.
+/// The specification of the object.
 enum Meant {
     Named(Box<str>),
     Specified(Arc<dyn Object>),
 }
 
-/// What is promised, as it was said.
+/// The promised consistency, as given.
 enum Said {
     Model(Box<str>),
     Levels(Box<str>),
@@ -130,7 +130,7 @@ pub struct Harness<T> {
 }
 
 impl<T: Send + Sync + 'static> Harness<T> {
-    /// Starts with what makes an object; each run of a program has a new one.
+    /// Starts with a constructor; each run of a program gets a new object.
     pub fn new(make: impl Fn() -> T + Send + Sync + 'static) -> Self {
         Harness {
             make: Arc::new(make),
@@ -151,26 +151,26 @@ impl<T: Send + Sync + 'static> Harness<T> {
         }
     }
 
-    /// Returns what the object should do by the name of a ready specification, as `map` or
-    /// `queue(10)`; `consistory_spec::catalogue` lists them.
+    /// Sets the specification by the name of a ready object, such as `map` or `queue(10)`;
+    /// `consistory_spec::catalogue` lists them.
     #[must_use]
     pub fn object(mut self, name: &str) -> Self {
         self.meant = Some(Meant::Named(name.into()));
         self
     }
 
-    /// Returns what the object should do by a specification of one's own.
+    /// Sets your own specification.
     #[must_use]
     pub fn specification(mut self, specification: impl Specification) -> Self {
         self.meant = Some(Meant::Specified(Arc::new(specification)));
         self
     }
 
-    /// Adds a method, by a name that the specification knows.
+    /// Adds a method, by a name in the specification.
     ///
-    /// The arguments are `()`, one value, a tuple or an array of integers, texts or truth values;
-    /// what is returned may also be an option, a list or a pair of those. A method of one name may
-    /// be given several times with different numbers of arguments.
+    /// The arguments are `()`, one value, a tuple or an array of integers, texts or truth values.
+    /// The return may also be an option, a list or a pair of those. A method may be added several
+    /// times with different numbers of arguments.
     #[must_use]
     pub fn method<A: Arguments, R: Answer>(
         mut self,
@@ -192,16 +192,16 @@ impl<T: Send + Sync + 'static> Harness<T> {
         self
     }
 
-    /// Has a method called more often, in proportion to others, which have 1; 0 is never.
+    /// Sets how often a method is called relative to others, which have weight 1; 0 disables it.
     #[must_use]
     pub fn weight(mut self, method: &str, weight: u32) -> Self {
         self.weights.push((method.into(), weight));
         self
     }
 
-    /// Has an argument of a method, counting from 0, chosen from these.
+    /// Sets the values of an argument of a method, counted from 0.
     ///
-    /// Otherwise keys are chosen from a few, and values that are put in are all different.
+    /// By default, keys are chosen from a few, and inserted values are all different.
     #[must_use]
     pub fn argument<V: Answer>(
         mut self,
@@ -215,52 +215,52 @@ impl<T: Send + Sync + 'static> Harness<T> {
     }
 
     setters! {
-        /// Sets how many threads a program has; 2 by default.
+        /// Sets the number of threads of a program; 2 by default.
         threads: usize;
-        /// Sets how many calls each thread makes; 3 by default.
+        /// Sets the number of calls per thread; 3 by default.
         calls: usize;
-        /// Sets how many keys programs use; 2 by default.
+        /// Sets the number of keys that programs use; 2 by default.
         keys: u32;
-        /// Sets the seed of the programs. Their runs still differ, by how the threads interleave.
+        /// Sets the seed of the programs. Runs still differ in how the threads interleave.
         seed: u64;
-        /// Sets how many times each program is run; 1,000 by default.
+        /// Sets the number of runs of each program; 1,000 by default.
         rounds: u64;
-        /// Sets after how many different failures to stop; 1 by default.
+        /// Sets the number of different failures after which to stop; 1 by default.
         failures: usize;
-        /// Sets how long a failure may be shrunk; five seconds by default.
+        /// Sets the time limit for shrinking a failure; five seconds by default.
         shrinking: Duration;
         /// Sets how the order of calls is recorded.
         clock: Clock;
     }
 
-    /// Has runs judged by another model than linearizability: a named one, as `causal-convergence`,
-    /// or axioms, as `vis >= po`.
+    /// Sets another model than linearizability: a named one, such as `causal-convergence`, or
+    /// axioms, such as `vis >= po`.
     #[must_use]
     pub fn model(mut self, model: &str) -> Self {
         self.said = Said::Model(model.into());
         self
     }
 
-    /// Has runs judged by visibility levels of methods, as `len=weak, iter=monotonic`; methods
-    /// that are not listed see everything.
+    /// Sets visibility levels of methods, such as `len=weak, iter=monotonic`; unlisted methods see
+    /// everything.
     #[must_use]
     pub fn levels(mut self, levels: &str) -> Self {
         self.said = Said::Levels(levels.into());
         self
     }
 
-    /// Has the report say which level each method kept.
+    /// Lets the report include the inferred visibility level of each method.
     #[must_use]
     pub fn infer_levels(mut self) -> Self {
         self.infers_levels = true;
         self
     }
 
-    /// Runs random programs for some time, or until something is wrong.
+    /// Runs random programs for some time, or until one fails.
     ///
     /// # Panics
     ///
-    /// If the harness cannot test anything; [`try_run`](Self::try_run) gives the error instead.
+    /// If the harness cannot run; [`try_run`](Self::try_run) returns the error instead.
     #[track_caller]
     pub fn run(self, time: Duration) -> Report {
         match self.try_run(time) {
@@ -269,18 +269,18 @@ impl<T: Send + Sync + 'static> Harness<T> {
         }
     }
 
-    /// Runs random programs for some time, or until something is wrong.
+    /// Runs random programs for some time, or until one fails.
     pub fn try_run(self, time: Duration) -> Result<Report, HarnessError> {
         let (mut campaign, mut runner) = self.build()?;
         campaign.time = time;
         Ok(campaign.run(&mut runner, |_| ())?)
     }
 
-    /// Runs one program so many times, or until something is wrong.
+    /// Runs one program so many times, or until it fails.
     ///
     /// # Panics
     ///
-    /// If the program cannot be run; [`try_replay`](Self::try_replay) gives the error instead.
+    /// If the program cannot be run; [`try_replay`](Self::try_replay) returns the error instead.
     #[track_caller]
     pub fn replay(self, program: &str, rounds: u64) -> Report {
         match self.try_replay(program, rounds) {
@@ -289,14 +289,14 @@ impl<T: Send + Sync + 'static> Harness<T> {
         }
     }
 
-    /// Runs one program so many times, or until something is wrong.
+    /// Runs one program so many times, or until it fails.
     pub fn try_replay(self, program: &str, rounds: u64) -> Result<Report, HarnessError> {
         let program: Program = program.parse()?;
         let (campaign, mut runner) = self.build()?;
         Ok(campaign.replay(&program, rounds, &mut runner)?)
     }
 
-    /// Returns the campaign and what runs its programs, for whoever wants to see more of it.
+    /// Returns the campaign and the runner of its programs, for full control.
     pub fn build(self) -> Result<(Campaign, ThreadRunner), HarnessError> {
         for (what, value, most) in [
             ("the number of threads", self.threads, 64),
@@ -364,7 +364,7 @@ impl<T: Send + Sync + 'static> Harness<T> {
     }
 }
 
-/// Returns levels by the names that the specification has for methods, whatever they were called.
+/// Returns levels by the names of methods in the specification.
 fn named_as_specified(
     object: &dyn Object,
     levels: Vec<(Box<str>, Level)>,

@@ -1,4 +1,4 @@
-//! Judging what programs did, each different outcome once.
+//! Judges the outcomes of programs, each different outcome once.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use rustc_hash::FxHashSet;
 use crate::outcome::Outcome;
 use crate::program::Program;
 
-/// How many outcomes are remembered as judged.
+/// Number of outcomes remembered as judged.
 const MAX_REMEMBERED_OUTCOMES: usize = 1 << 20;
 
-/// What an object promises to whoever calls it from several threads.
+/// The consistency that an object promises to its concurrent callers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Promise {
     /// A consistency model.
@@ -32,7 +32,8 @@ pub enum Promise {
 }
 
 impl Promise {
-    /// Promises that each call takes effect at one moment between its start and its return.
+    /// Returns the promise of linearizability: each call takes effect at one moment between its
+    /// start and its return.
     pub fn linearizability() -> Self {
         let model = ObjectModel::named("linearizability");
         Promise::Model(model.expect("linearizability is a named model"))
@@ -43,7 +44,7 @@ impl Promise {
         matches!(self, Promise::Model(model) if model.is_linearizability())
     }
 
-    /// Returns what reports call it.
+    /// Returns the name in reports.
     pub fn name(&self) -> String {
         match self {
             Promise::Model(model) => model.id.to_string(),
@@ -57,19 +58,19 @@ impl Promise {
     }
 }
 
-/// What is wrong with an outcome.
+/// Why an outcome is bad.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// It breaks the promise; the independent checker has confirmed that.
+    /// It violates the promise, as confirmed by the independent checker.
     Violation(Box<Verdict<'static>>),
     /// A call panicked.
     Panic {
-        /// What it said.
+        /// The message of the panic.
         message: String,
     },
 }
 
-/// What became of an outcome.
+/// Result of judging an outcome.
 pub(crate) enum Ruling {
     Good,
     Bad(Box<Fault>),
@@ -79,16 +80,16 @@ pub(crate) enum Ruling {
 /// Judges outcomes.
 pub(crate) struct Judge {
     pub(crate) object: Arc<dyn Object>,
-    /// Judges without certificates; those of violations are checked afterwards.
+    /// Judges without certificates; violations are certified afterwards.
     court: Court,
-    /// How long one outcome may take.
+    /// Time limit for one outcome.
     time: Duration,
-    /// The levels that explain everything so far, if they are asked for.
+    /// The levels that explain everything so far, if they are inferred.
     pub(crate) levels: Option<Levels>,
-    /// Fingerprints of what was judged and was good. One that is there by chance would hide an
-    /// outcome; with a million of 64 bits that happens once in ten million campaigns.
+    /// Fingerprints of good outcomes that were judged. A collision would hide an outcome; with a
+    /// million of 64 bits this happens once in ten million campaigns.
     good: FxHashSet<u64>,
-    /// How many were judged, not counting those that were remembered.
+    /// Number of judged outcomes, not counting remembered ones.
     pub(crate) judged: u64,
 }
 
@@ -125,7 +126,7 @@ impl Judge {
             let task = Calls::new(&history)
                 .map_err(TaskError::from)
                 .and_then(|calls| Task::new(calls, self.object.clone()));
-            // What is undecided or unexplained here is so below as well.
+            // An outcome that is undecided or unexplained here is handled below as well.
             let _ = task.map(|task| infer_levels(&task, levels, &options));
         }
         let ruling = self.rule(history);
@@ -149,8 +150,8 @@ impl Judge {
         }
     }
 
-    /// Guesses which calls a bad outcome needs: calls that changed nothing, and parts of the object
-    /// that nothing is wrong with, are left out as long as it stays bad.
+    /// Guesses the calls that a bad outcome needs: calls that changed nothing, and unaffected parts
+    /// of the object, are left out as long as the outcome stays bad.
     pub(crate) fn core(&self, program: &Program, outcome: &Outcome) -> Program {
         let mut kept: Vec<Vec<bool>> =
             program.threads.iter().map(|calls| vec![true; calls.len()]).collect();

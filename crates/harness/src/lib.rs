@@ -1,8 +1,8 @@
-//! A harness for concurrent collections: it runs random client programs on threads, judges what
-//! they did, and shrinks what is wrong to a smallest program.
+//! A test harness for concurrent collections: runs random client programs on threads, judges the
+//! outcomes, and shrinks a failure to a smallest program.
 //!
-//! The collection needs a constructor and some methods, named as the sequential specification of
-//! the object names them:
+//! The collection needs a constructor and some methods, with the names of the object's sequential
+//! specification:
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -21,9 +21,9 @@
 //!     .assert_linearizable();
 //! ```
 //!
-//! If a call can see what no order of the calls explains, the report has the smallest program that
-//! was found to do it, what it did as a diagram, why nothing explains it, and a test that runs it
-//! again. Here an update is a removal and an insertion, and a reader can come between:
+//! If no order of the calls explains their returns, the report contains the smallest failing
+//! program found, a diagram of the run, the reason why it is wrong, and a test that runs it again.
+//! Here an update is a removal and an insertion, and a reader can come in between:
 //!
 //! ```
 //! # use std::collections::BTreeMap;
@@ -43,45 +43,45 @@
 //! println!("{failure}");
 //! ```
 //!
-//! A specification is a ready one by its name (`consistory_spec::catalogue` lists them), or one's
-//! own ([`Harness::specification`]). Where a collection promises less than linearizability, say so
-//! with [`Harness::model`] or [`Harness::levels`], or ask what it keeps with
-//! [`Harness::infer_levels`].
+//! The specification is a ready one by its name (`consistory_spec::catalogue` lists them), or your
+//! own ([`Harness::specification`]). If a collection promises less than linearizability, set
+//! [`Harness::model`] or [`Harness::levels`], or let [`Harness::infer_levels`] determine what it
+//! provides.
 //!
 //! # How it works
 //!
-//! [`Programs`] are random but decided by a seed: a few threads with a few calls each, on few keys,
-//! no value put in twice. A [`Runner`] runs each of them many times and gives the different
-//! [`Outcome`]s. Which call came before which is recorded with as little interference as possible:
-//! see [`Clock`]. Each outcome becomes a history and is judged once; a violation counts when the
-//! independent checker has confirmed it. A [`Campaign`] does all this over any runner, and shrinks:
-//! a smaller program counts as failing only when it was seen to fail.
+//! [`Programs`] are random but determined by a seed: a few threads with a few calls each, on few
+//! keys, with distinct inserted values. A [`Runner`] runs each of them many times and returns the
+//! different [`Outcome`]s. The order of calls is recorded with as little interference as possible:
+//! see [`Clock`]. Each outcome becomes a history and is judged once; a violation counts only after
+//! the independent checker has confirmed it. A [`Campaign`] does all this with any runner, and
+//! shrinks: a smaller program counts as failing only after it was observed to fail.
 //!
 //! # What a report means
 //!
-//! A failure is real: the program ran, the calls returned what the history says, and whatever order
-//! it claims was there. That nothing was found means that in so many runs nothing happened; a rare
-//! failure needs more of them, or calls that are made more often ([`Harness::weight`]).
+//! A failure is real: the program ran, the calls returned the values in the history, and the
+//! recorded order was real. If nothing was found, no failure occurred in that many runs; a rare
+//! failure needs more runs, or a higher weight of its calls ([`Harness::weight`]).
 
 // Programs.
 mod program;
 mod programs;
 mod signature;
 
-// What they do.
+// Outcomes.
 mod outcome;
 mod pin;
 mod precedence;
 mod runner;
 mod threads;
 
-// What is wrong with that.
+// Judgements.
 mod campaign;
 mod judge;
 mod report;
 mod shrink;
 
-// What an author writes.
+// The interface for authors.
 mod harness;
 mod values;
 

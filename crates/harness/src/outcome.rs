@@ -1,27 +1,28 @@
-//! What a round of a program did.
+//! The outcome of one run of a program.
 
 use consistory_history::{Action, Details, History, HistoryBuilder, Interval, Status, Value};
 
 use crate::precedence::{Span, spans};
 use crate::program::Program;
 
-/// What a round of a program did: what each call returned, and which calls came before which.
+/// The outcome of one run of a program: the return of each call, and the order of calls.
 ///
-/// Rounds that did the same are equal, whatever the clock said.
+/// Equal outcomes compare equal, whatever the clock said.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Outcome {
     returns: Vec<Vec<Value>>,
-    /// A call has one if it was made; `returns` is shorter where one did not return.
+    /// One entry per started call; `returns` is shorter if a call did not return.
     spans: Vec<Vec<Span>>,
     panic: Option<String>,
 }
 
 impl Outcome {
-    /// Builds an outcome of what threads saw of each other's counters.
+    /// Builds an outcome from the counters that threads read.
     ///
-    /// `returns[t][i]` is what call `i` of thread `t` returned. `seen[t][i][s]` is the counter of
-    /// thread `s` as thread `t` read it before its call `i`; a counter says how many calls of its
-    /// thread have returned. What `seen` has more of than `returns` are calls that never returned.
+    /// `returns[t][i]` is the return of call `i` of thread `t`. `seen[t][i][s]` is the counter of
+    /// thread `s` that thread `t` read before its call `i`; a counter is the number of returned
+    /// calls of its thread. Entries of `seen` without one in `returns` are calls that never
+    /// returned.
     pub fn from_counters(returns: Vec<Vec<Value>>, seen: &[Vec<Vec<u32>>]) -> Outcome {
         let returned: Vec<usize> = (0..seen.len())
             .map(|t| returns.get(t).map_or(0, Vec::len).min(seen[t].len()))
@@ -30,9 +31,9 @@ impl Outcome {
         Outcome { returns, spans, panic: None }
     }
 
-    /// Builds an outcome of when each call started and ended, on one clock.
+    /// Builds an outcome from the start and end of each call on one clock.
     ///
-    /// What `times` has more of than `returns` are calls that never returned.
+    /// Entries of `times` without one in `returns` are calls that never returned.
     pub fn from_clock(returns: Vec<Vec<Value>>, times: &[Vec<(i64, i64)>]) -> Outcome {
         let ended = |s: usize, at: i64| {
             let returned = returns.get(s).map_or(0, Vec::len);
@@ -48,14 +49,14 @@ impl Outcome {
         Outcome::from_counters(returns, &seen)
     }
 
-    /// Returns the same outcome of a round in which a thread's last call panicked.
+    /// Returns the same outcome with a panic in a thread's last call.
     #[must_use]
     pub fn with_panic(mut self, message: String) -> Self {
         self.panic = Some(message);
         self
     }
 
-    /// Returns what a call said when it panicked, if one did.
+    /// Returns the message of a panic, if a call panicked.
     pub fn panic(&self) -> Option<&str> {
         self.panic.as_deref()
     }
@@ -65,7 +66,7 @@ impl Outcome {
         &self.returns
     }
 
-    /// Returns the outcome of some of the calls; threads that are left without any are gone.
+    /// Returns the outcome of some of the calls; threads without calls are dropped.
     pub(crate) fn filtered(&self, keep: &[Vec<bool>]) -> Outcome {
         let mut kept = Outcome { returns: Vec::new(), spans: Vec::new(), panic: None };
         for (t, keep) in keep.iter().enumerate().filter(|(_, keep)| keep.contains(&true)) {
@@ -77,7 +78,7 @@ impl Outcome {
         kept
     }
 
-    /// Writes the outcome down as a history, with the calls that the program made.
+    /// Converts the outcome to a history, with the calls of the program.
     pub fn history(&self, program: &Program) -> History {
         let mut builder = HistoryBuilder::new();
         for (t, calls) in program.threads.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Keeping a thread on a core.
+//! Pins threads to cores.
 
 /// Lists the cores that this process may use.
 #[cfg(target_os = "linux")]
@@ -10,7 +10,7 @@ pub fn cores() -> Vec<usize> {
     }
 }
 
-/// Keeps the calling thread on a core; returns whether that worked.
+/// Pins the calling thread to a core. Returns whether that worked.
 #[cfg(target_os = "linux")]
 pub fn pin(core: usize) -> bool {
     use rustix::thread::{CpuSet, sched_setaffinity};
@@ -19,13 +19,13 @@ pub fn pin(core: usize) -> bool {
     sched_setaffinity(None, &set).is_ok()
 }
 
-/// Lists the cores that this process may use; here nobody can say.
+/// Lists the cores that this process may use; unknown on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn cores() -> Vec<usize> {
     Vec::new()
 }
 
-/// Keeps the calling thread on a core; here that is not possible.
+/// Pins the calling thread to a core; not supported on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn pin(_core: usize) -> bool {
     false

@@ -1,41 +1,41 @@
-//! From counters to intervals: what is known about which call came before which.
+//! From counters to intervals: the known order of calls.
 //!
-//! A shared clock makes threads wait for each other, and hides what it should show. So each thread
-//! has a counter of its own, of how many of its calls have returned, which it alone writes and the
-//! others read before each of their calls (Emmi and Enea, "Monitoring Weak Consistency", CAV 2018,
-//! section 5, figure 6):
+//! A shared clock makes threads wait for each other, and hides the very interleavings that it
+//! should record. So each thread has a counter of its returned calls, which only this thread writes
+//! and the others read before each of their calls (Emmi and Enea, "Monitoring Weak Consistency",
+//! CAV 2018, section 5, figure 6):
 //!
 //! ```text
 //!   t0: ── read c1 ── call a0 ── c0 := 1 ── read c1 ── call a1 ── c0 := 2 ──
 //!   t1: ───────────────────── read c0 ── call b0 ── c1 := 1 ────────────────
 //! ```
 //!
-//! If b0's thread read `c0 = 1`, then a0 had returned before b0 was called. The write releases and
-//! the read acquires, so that this is a happens-before of the memory model, and what the calls did
-//! is ordered with it. If the read missed the write, an order is lost: claims are sound, not
-//! complete. The paper counts calls as well as returns and reads twice between two calls; what that
-//! adds is that some calls certainly overlap, of which nothing follows.
+//! If b0's thread read `c0 = 1`, then a0 had returned before b0 was called. The write is a release
+//! and the read an acquire, so this is a happens-before of the memory model, and the effects of the
+//! calls are ordered with it. If the read missed the write, an order is lost: the recorded order is
+//! sound, not complete. The paper counts calls as well as returns and reads twice between two
+//! calls; this adds only that some calls certainly overlap, which has no consequence.
 //!
-//! Known orders are closed under transitivity. The result is a part of the real order, but need not
-//! come from intervals, as every history's does: two threads that each miss the other's last write
-//! (store buffers do that) claim `a0 < a1` and `b0 < b1` and nothing between them, although really
-//! `a0 < b1` or `b0 < a1`. So the calls are sorted such that a call comes late only if it knows what
-//! precedes the others; those that must come before each other share a time, and only the order of
-//! their threads is left between them. A call's start is then its place, and it claims what it and
-//! all calls that are sorted after it know. That is all that was known if it did come from
-//! intervals, and never more.
+//! The known order is closed under transitivity. The result is contained in the real order, but
+//! need not be an interval order, as the order of every history is: two threads that each miss the
+//! other's last write (because of store buffers) record `a0 < a1` and `b0 < b1` and nothing between
+//! them, although really `a0 < b1` or `b0 < a1`. So the calls are sorted such that a call comes
+//! late only if it knows the predecessors of the others. Calls that would have to precede each
+//! other share a time, and only the order of their threads remains between them. The start of a
+//! call is then its position, and the order claims for it what it and all later calls know. If the
+//! known order is an interval order, this is all of it; it is never more.
 //!
-//! Cost: cubic in the number of calls of a program, in words of 64.
+//! Cost: cubic in the number of calls of a program, in words of 64 bits.
 
 use consistory_order::Matrix;
 
-/// A call's place in time: when it started, and when it returned, if it did.
+/// The interval of a call: its start, and its return if there is one.
 pub(crate) type Span = (u32, Option<u32>);
 
-/// Returns intervals whose order was really there.
+/// Returns intervals whose order is contained in the real order.
 ///
-/// `seen[t][i][s]` is how many calls of thread `s` had returned when thread `t` made its call `i`,
-/// as far as it knew; `returned[t]` how many calls of `t` returned in all.
+/// `seen[t][i][s]` is the number of calls of thread `s` known to have returned when thread `t` made
+/// its call `i`; `returned[t]` is the number of calls of `t` that returned in all.
 pub(crate) fn spans(seen: &[Vec<Vec<u32>>], returned: &[usize]) -> Vec<Vec<Span>> {
     let calls: Vec<(usize, usize)> =
         (0..seen.len()).flat_map(|t| (0..seen[t].len()).map(move |i| (t, i))).collect();
@@ -45,7 +45,7 @@ pub(crate) fn spans(seen: &[Vec<Vec<u32>>], returned: &[usize]) -> Vec<Vec<Span>
     }
     let known = close(seen, returned, &calls, &first);
     let order = sort(&known, &calls);
-    // What a class and all after it know, from the last one to the first.
+    // The knowledge of a class and all later ones, from the last one to the first.
     let mut claims: Vec<(Vec<u32>, Vec<usize>)> = Vec::new();
     for class in order.into_iter().rev() {
         let mut claim = claims.last().map_or_else(|| vec![u32::MAX; seen.len()], |c| c.0.clone());
@@ -66,14 +66,14 @@ pub(crate) fn spans(seen: &[Vec<Vec<u32>>], returned: &[usize]) -> Vec<Vec<Span>
         }
     }
     for &(t, i) in calls.iter().filter(|&&(t, i)| i < returned[t]) {
-        // It returned just before the first time at which that is claimed.
+        // It returned just before the first time at which this is claimed.
         let claimed = claims.partition_point(|(claim, _)| claim[t] <= i as u32);
         spans[t][i].1 = Some((claimed as u32).saturating_sub(1).max(spans[t][i].0));
     }
     spans
 }
 
-/// Returns for each call how many calls of each thread are known to have returned before it.
+/// Returns for each call the number of calls of each thread known to have returned before it.
 fn close(
     seen: &[Vec<Vec<u32>>],
     returned: &[usize],
@@ -98,7 +98,7 @@ fn close(
                 let Some(last) = known[x][s].checked_sub(1) else { continue };
                 let before = known[first[s] + last as usize].clone();
                 for (u, &n) in before.iter().enumerate() {
-                    // Nobody knows more of a thread's past than the thread.
+                    // A thread knows its own past best.
                     let n = if u == own { n.min(i as u32) } else { n };
                     is_changed |= n > known[x][u];
                     known[x][u] = known[x][u].max(n);
@@ -111,10 +111,10 @@ fn close(
     }
 }
 
-/// Sorts the calls into classes of those that share a time.
+/// Sorts the calls into classes that share a time.
 ///
-/// A call must not come after another whose thread's past it does not know in full: that past
-/// would then be said to have returned before it.
+/// A call must not come after another whose thread's past it does not know in full: that past would
+/// then be claimed to have returned before it.
 fn sort(known: &[Vec<u32>], calls: &[(usize, usize)]) -> Vec<Vec<usize>> {
     let n = calls.len();
     let mut not_behind = Matrix::empty(n);
@@ -129,7 +129,7 @@ fn sort(known: &[Vec<u32>], calls: &[(usize, usize)]) -> Vec<Vec<usize>> {
     let is_together =
         |x: usize, y: usize| x == y || (not_behind.contains(x, y) && not_behind.contains(y, x));
     let mut left: Vec<usize> = (0..n).collect();
-    // Who knows less comes first, as far as that is possible.
+    // Calls that know less come first, if possible.
     left.sort_by_key(|&x| (known[x].iter().map(|&n| u64::from(n)).sum::<u64>(), x));
     let mut classes = Vec::new();
     while !left.is_empty() {
@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// Checks whether a call is before another by their spans, as histories define it.
+    /// Checks whether a call is before another by their intervals, as histories define it.
     fn is_before(spans: &[Vec<Span>], (t, i): (usize, usize), (s, j): (usize, usize)) -> bool {
         let Some(end) = spans[t][i].1 else { return false };
         end < spans[s][j].0 || (t == s && end == spans[s][j].0 && i < j)
@@ -192,8 +192,8 @@ mod tests {
         assert_eq!(spans(&seen, &[0, 1]), [[(0, None)], [(0, Some(0))]]);
     }
 
-    /// Real executions with random times, in which some reads of counters are late: the order that
-    /// comes out was there, contains the threads' own, and is all of it if no read was late.
+    /// Real executions with random times, in which some reads of counters are late: the resulting
+    /// order is real, contains the order of each thread, and is complete if no read was late.
     #[test]
     fn claims_are_sound_and_complete_where_reads_are_fresh() {
         let mut random = Random::new(1, 0);

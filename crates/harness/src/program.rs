@@ -1,4 +1,4 @@
-//! Client programs: what each thread calls, one call after the other.
+//! Client programs: the sequence of calls of each thread.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,16 +9,16 @@ use consistory_history::{Action, Value, is_plain_word, write_quoted};
 /// A call that a thread makes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Call {
-    /// The method, by any name that the object's specification knows.
+    /// The method, by any name in the object's specification.
     pub method: Box<str>,
     /// The arguments.
     pub args: Vec<Value>,
 }
 
 impl fmt::Display for Call {
-    /// Writes the call as the text notation of histories has it, without a return.
+    /// Writes the call in the text notation of histories, without a return.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // In a history without returns these five would be a register's.
+        // In a history without returns these five names would be read as operations of registers.
         let is_taken = matches!(&*self.method, "r" | "w" | "read" | "write" | "rmw");
         if is_plain_word(&self.method) && !is_taken {
             f.write_str(&self.method)?;
@@ -36,7 +36,7 @@ impl fmt::Display for Call {
 
 /// A client program: a sequence of calls for each thread, all on one object.
 ///
-/// Its text is that of a history without returns, and can be read again:
+/// Its text is a history without returns, and can be parsed again:
 ///
 /// ```
 /// use consistory_harness::Program;
@@ -71,13 +71,13 @@ pub enum ProgramError {
     /// It is not in the notation of histories.
     #[error("{0}")]
     Notation(Diagnostics),
-    /// It is not one program: it has none, or several.
+    /// The text does not contain exactly one program.
     #[error("there are {found} programs instead of one")]
     Count {
-        /// How many there are.
+        /// Number of programs.
         found: usize,
     },
-    /// An operation is none that an object has.
+    /// An operation is not a call of an object.
     #[error("{op} is not a call of an object")]
     NotACall {
         /// The operation, as `session:index`.
@@ -88,7 +88,7 @@ pub enum ProgramError {
 impl FromStr for Program {
     type Err = ProgramError;
 
-    /// Reads a line for each thread, `name: call call ...`; names, returns and times are ignored.
+    /// Parses one line per thread, `name: call call ...`; names, returns and times are ignored.
     fn from_str(text: &str) -> Result<Self, ProgramError> {
         let histories = parse_str(text, Format::Hist, "program").map_err(ProgramError::Notation)?;
         let [history] = &histories[..] else {
@@ -123,7 +123,7 @@ impl Program {
         self.threads.iter().all(Vec::is_empty)
     }
 
-    /// Returns the program of some of the calls; threads that are left without any are gone.
+    /// Returns the program of some of the calls; threads without calls are dropped.
     pub fn filtered(&self, mut keep: impl FnMut(usize, usize) -> bool) -> Program {
         let threads = self.threads.iter().enumerate().map(|(t, calls)| {
             let kept = calls.iter().enumerate().filter(|&(i, _)| keep(t, i));
@@ -132,14 +132,14 @@ impl Program {
         Program { threads: threads.filter(|calls| !calls.is_empty()).collect() }
     }
 
-    /// Returns what programs have in common that differ only in how threads are numbered and values
-    /// are named: values are numbered by first use, those of first arguments (mostly keys) apart from
-    /// those of second ones and so on, and the least such program is taken.
+    /// Returns a canonical form of programs that differ only in the numbering of threads and the
+    /// names of values: values are numbered by first use, separately for each argument position
+    /// (the first is mostly a key), and the least such program is chosen.
     ///
-    /// It is for grouping: where the order of values matters, it may mean something else.
+    /// This is for grouping: if the order of values matters, the result may have another meaning.
     pub fn shape(&self) -> Program {
         let mut order: Vec<usize> = (0..self.threads.len()).collect();
-        // With many threads there are too many orders; sorted ones are then good enough.
+        // With many threads there are too many orders, and sorting is good enough.
         if order.len() > 5 {
             order.sort_by_key(|&t| &self.threads[t]);
             return self.renamed(&order);
@@ -177,7 +177,7 @@ impl Program {
     }
 }
 
-/// Goes to the next permutation in lexicographic order; returns whether there is one.
+/// Advances to the next permutation in lexicographic order. Returns whether there is one.
 fn next_permutation(order: &mut [usize]) -> bool {
     let Some(at) = order.windows(2).rposition(|pair| pair[0] < pair[1]) else { return false };
     let with = order.iter().rposition(|&x| x > order[at]).unwrap_or(at + 1);

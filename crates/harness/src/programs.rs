@@ -1,4 +1,4 @@
-//! Random client programs, decided by a seed.
+//! Random client programs, determined by a seed.
 
 use consistory_history::Value;
 use consistory_random::Random;
@@ -6,26 +6,26 @@ use consistory_random::Random;
 use crate::program::{Call, Program};
 use crate::signature::{Domain, Parameter, Signature};
 
-/// How often a program is drawn again because nothing in it changes the object.
+/// Number of times that a program is redrawn because no call changes the object.
 const MAX_REDRAWS: u32 = 16;
 
-/// A sequence of random programs; the same seed gives the same programs, on every machine.
+/// A sequence of random programs; the same seed yields the same programs on every machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Programs {
-    /// What they call.
+    /// The methods to call.
     pub signatures: Vec<Signature>,
-    /// How many threads each has.
+    /// Number of threads.
     pub threads: usize,
-    /// How many calls each thread makes.
+    /// Number of calls per thread.
     pub calls: usize,
-    /// How many keys there are.
+    /// Number of keys.
     pub keys: u32,
-    /// What decides every choice.
+    /// The seed.
     pub seed: u64,
 }
 
 impl Programs {
-    /// Makes programs of two threads with three calls each, on two keys.
+    /// Builds programs of two threads with three calls each, on two keys.
     pub fn new(signatures: Vec<Signature>) -> Self {
         Programs { signatures, threads: 2, calls: 3, keys: 2, seed: 0 }
     }
@@ -43,8 +43,7 @@ impl Programs {
         program.0
     }
 
-    /// Returns a program with its keys and values numbered from the start, in the order that they
-    /// have.
+    /// Returns a program with its keys and values renumbered from the start, in their order.
     pub(crate) fn tidy(&self, program: &Program) -> Program {
         let domain = |call: &Call, at: usize| {
             let is_it =
@@ -84,7 +83,7 @@ impl Programs {
         tidy
     }
 
-    /// Draws a program, and returns whether it changes anything.
+    /// Draws a program. Returns whether a call may change the object.
     fn draw(&self, random: &mut Random) -> (Program, bool) {
         let weights: u32 = self.signatures.iter().map(|s| s.weight).fold(0, u32::saturating_add);
         let mut program = Program::default();
@@ -120,7 +119,7 @@ impl Programs {
                 *fresh += 1;
                 parameter.sort.value(*fresh)
             }
-            // One more than were put in so far: it may be one that another thread puts in.
+            // One more than were inserted so far: another thread may insert it.
             Domain::Used => parameter.sort.value(1 + random.below(*fresh + 1)),
             Domain::Of(values) => {
                 let at = random.below(values.len() as u32) as usize;
@@ -149,7 +148,7 @@ mod tests {
         assert_ne!(programs.get(5), programs.get(6));
         let other = Programs { seed: 1, ..programs.clone() };
         assert_ne!(programs.get(5), other.get(5));
-        // One program in full, so that a change of the generator is seen.
+        // One complete program, so that a change of the generator is noticed.
         assert_eq!(
             programs.get(0).to_string(),
             "t0: get(1) remove(0) get(1)\nt1: get(0) put(1,1) get(1)"

@@ -1,4 +1,4 @@
-//! What a campaign found.
+//! The report of a campaign.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,47 +10,47 @@ use crate::judge::{Fault, Promise};
 use crate::outcome::Outcome;
 use crate::program::Program;
 
-/// What a campaign did and found.
+/// The results of a campaign.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What was promised.
+    /// The promised consistency.
     pub promise: Promise,
-    /// How many programs were run, not counting those of shrinking.
+    /// Number of programs run, without shrinking.
     pub programs: u64,
-    /// How many rounds they were run.
+    /// Number of runs.
     pub runs: u64,
-    /// How many different outcomes were judged.
+    /// Number of different outcomes judged.
     pub outcomes: u64,
-    /// In how many rounds something was wrong.
+    /// Number of bad runs.
     pub bad_runs: u64,
-    /// How many different outcomes could not be decided.
+    /// Number of different outcomes that could not be decided.
     pub undecided: u64,
-    /// How long it took, shrinking included.
+    /// Total time, including shrinking.
     pub elapsed: Duration,
-    /// What is wrong, each kind once.
+    /// The failures, each kind once.
     pub failures: Vec<Failure>,
-    /// The levels that explain everything that was seen, if they were asked for.
+    /// The levels that explain all outcomes, if they were inferred.
     pub levels: Option<Levels>,
 }
 
-/// A program that does what it should not.
+/// A program with a bad outcome.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The smallest program that was found to fail.
+    /// The smallest program found to fail.
     pub program: Program,
-    /// What it did.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// The same as a history.
+    /// The outcome as a history.
     pub history: History,
-    /// What is wrong with that.
+    /// Why the outcome is bad.
     pub fault: Fault,
-    /// In how many rounds of this program something was wrong, and how many there were.
+    /// Number of bad runs of this program, and number of its runs.
     pub seen: (u64, u64),
-    /// The program in which it was first found.
+    /// The program in which the failure was first found.
     pub found_in: Program,
-    /// When it was found, shrinking not included.
+    /// Time at which it was found, without shrinking.
     pub after: Duration,
-    /// In how many rounds of the campaign something of this kind was wrong, as far as can be told.
+    /// Number of runs of the campaign with a failure of this kind, as far as known.
     pub bad_runs: u64,
 }
 
@@ -69,26 +69,26 @@ impl Report {
         }
     }
 
-    /// Checks whether something was run and nothing was found.
+    /// Checks whether at least one program was run and no failure was found.
     pub fn is_clean(&self) -> bool {
         self.runs > 0 && self.failures.is_empty() && self.undecided == 0
     }
 
-    /// Insists that something was run and all of it was as promised.
+    /// Asserts that at least one program was run and all outcomes were as promised.
     ///
     /// # Panics
     ///
-    /// With the report if not.
+    /// With the report otherwise.
     #[track_caller]
     pub fn assert_consistent(&self) {
         assert!(self.is_clean(), "{self}");
     }
 
-    /// Insists that something was run and all of it was linearizable.
+    /// Asserts that at least one program was run and all outcomes were linearizable.
     ///
     /// # Panics
     ///
-    /// With the report if not, and if the runs were judged by another model.
+    /// With the report otherwise, and if the outcomes were judged by another model.
     #[track_caller]
     pub fn assert_linearizable(&self) {
         let judged = self.promise.name();
@@ -133,7 +133,7 @@ impl fmt::Display for Report {
 }
 
 impl Failure {
-    /// Draws what happened as an interval diagram; `None` if a call panicked.
+    /// Draws the outcome as an interval diagram; `None` if a call panicked.
     pub fn svg(&self) -> Option<String> {
         match &self.fault {
             Fault::Violation(verdict) => Some(verdict.draw()),
@@ -141,14 +141,14 @@ impl Failure {
         }
     }
 
-    /// Writes a test that runs the program again; `harness()` is to make the harness.
+    /// Writes a test that runs the program again; `harness()` must build the harness.
     pub fn reproduction(&self) -> String {
         let rounds = (self.seen.1 / self.seen.0.max(1)).saturating_mul(20).max(10_000);
         let rounds = rounds.next_multiple_of(10_000);
         let text = self.program.to_string();
         let lines: Vec<String> =
             text.lines().map(|line| format!("        {}", line.escape_debug())).collect();
-        // Escapes inside of the literal, so that it stays one.
+        // Escapes keep the text one literal.
         let literal = lines.join("\\n\\\n").trim_start().to_owned();
         format!(
             "#[test]\nfn shrunk() {{\n    harness().replay(\n        \"{literal}\",\n        {},\n    )\n    \
@@ -159,7 +159,7 @@ impl Failure {
 }
 
 impl fmt::Display for Failure {
-    /// Shows the program, what it did and why that is wrong, without colours.
+    /// Shows the program, its outcome and why it is bad, without colours.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (bad, runs) = self.seen;
         writeln!(f, "wrong in {} of {} runs of this program:\n", grouped(bad), grouped(runs))?;
@@ -185,7 +185,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Writes a number with a comma before every three digits.
+/// Formats a number with a comma before every three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,21 +1,19 @@
-//! Whoever can run a program.
+//! The trait for running programs.
 
 use crate::outcome::Outcome;
 use crate::program::Program;
 
-/// Runs client programs on a real object, and records what they did.
+/// Runs client programs on a real object, and records the outcomes.
 ///
-/// [`Campaign`](crate::Campaign) does the rest: it generates the programs, judges what they did and
-/// shrinks what is wrong.
+/// [`Campaign`](crate::Campaign) generates the programs, judges the outcomes and shrinks failures.
 pub trait Runner {
     /// Why a program could not be run.
     type Error: std::error::Error;
 
-    /// Runs a program so many times, each time on a new object, and gives the different outcomes
-    /// with how often each was seen.
+    /// Runs a program so many times, each time on a new object, and returns the different outcomes
+    /// with their numbers of runs.
     ///
-    /// An outcome may be listed more than once. What it says about which call came before which
-    /// must have been so; an order that was there and is not claimed does no harm but that bad
-    /// outcomes may be missed.
+    /// An outcome may be listed more than once. The order of calls that it claims must be real. It
+    /// need not be complete: a missing order only means that bad outcomes may be missed.
     fn run(&mut self, program: &Program, rounds: u64) -> Result<Vec<(Outcome, u64)>, Self::Error>;
 }

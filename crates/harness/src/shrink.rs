@@ -1,11 +1,11 @@
-//! Shrinking: the smallest program that still fails, by running smaller ones.
+//! Shrinks a failing program by running smaller ones.
 //!
-//! A smaller program is believed to fail only when it was seen to. The candidates are what the bad
-//! outcome seems to need ([`Judge::core`]), then programs with a thread less, then with a call less.
-//! They take turns, a few runs each, until one fails: failures may be rare, and it is unknown which
-//! candidate can fail at all. That one is shrunk further. If none fails in twenty times as many runs
-//! as the current program needs on average, or the time is over, the current one is taken. Last,
-//! keys and values are numbered from the start.
+//! A smaller program counts as failing only after it was observed to fail. The candidates are the
+//! calls that the bad outcome seems to need ([`Judge::core`]), then programs with one thread less,
+//! then with one call less. They take turns, a few runs each, until one fails: failures may be
+//! rare, and it is unknown which candidate can fail at all. That one is shrunk further. If none
+//! fails in twenty times as many runs as the current program needs on average, or the time is over,
+//! the current one is the result. Finally, keys and values are renumbered.
 
 use std::time::{Duration, Instant};
 
@@ -16,26 +16,26 @@ use crate::program::Program;
 use crate::programs::Programs;
 use crate::runner::Runner;
 
-/// How many times as many runs a candidate gets as its parent needed on average.
+/// Runs of a candidate, as a multiple of the runs that its parent needed on average.
 const RUNS_PER_PARENT_RUN: u64 = 20;
 
-/// A program with an outcome that is bad.
+/// A program with a bad outcome.
 pub(crate) struct Bad {
     pub(crate) program: Program,
     pub(crate) outcome: Outcome,
     pub(crate) fault: Fault,
-    /// In how many rounds something was wrong, and how many there were.
+    /// Number of bad runs, and number of runs.
     pub(crate) seen: (u64, u64),
 }
 
-/// What shrinking may take.
+/// The limits of shrinking.
 pub(crate) struct Effort<'a> {
     pub(crate) programs: &'a Programs,
     pub(crate) rounds: u64,
     pub(crate) time: Duration,
 }
 
-/// Builds a failing program smaller as long as that works and there is time.
+/// Shrinks a failing program as long as that works and there is time.
 pub(crate) fn shrink<R: Runner>(
     mut bad: Bad,
     judge: &mut Judge,
@@ -62,7 +62,7 @@ pub(crate) fn shrink<R: Runner>(
     Ok(bad)
 }
 
-/// Lists programs with a thread or a call less.
+/// Lists programs with one thread or one call less.
 fn smaller(program: &Program) -> Vec<Program> {
     let mut smaller = Vec::new();
     if program.threads.len() > 1 {
@@ -71,7 +71,7 @@ fn smaller(program: &Program) -> Vec<Program> {
         }
     }
     for (t, calls) in program.threads.iter().enumerate() {
-        // The last first: what comes after a failure does not matter.
+        // The last calls first: calls after a failure do not matter.
         for i in (0..calls.len()).rev() {
             smaller.push(program.filtered(|s, j| (s, j) != (t, i)));
         }
@@ -79,7 +79,7 @@ fn smaller(program: &Program) -> Vec<Program> {
     smaller
 }
 
-/// Runs candidates in turn until one fails, or for as long as it is worth.
+/// Runs candidates in turn until one fails, or as long as it is worthwhile.
 fn first_to_fail<R: Runner>(
     candidates: &[Program],
     (bad_rounds, rounds): (u64, u64),

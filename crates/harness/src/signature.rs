@@ -1,8 +1,8 @@
-//! What a program may call: methods, how often each, and where their arguments come from.
+//! The methods that a program may call, their weights, and the sources of their arguments.
 //!
-//! Two things make programs telling. Keys come from a few, so that threads get in each other's way;
-//! and no two calls put in the same value, so that what comes out says who put it in. Which
-//! parameter is which follows from the specification: a key is what a call is confined to (see
+//! Two rules make programs effective. Keys come from a few, so that threads interfere; and no two
+//! calls insert the same value, so that a returned value shows who inserted it. The kind of each
+//! parameter follows from the specification: a key is the part that a call is confined to (see
 //! `Specification::part`), or has the name of one.
 
 use consistory_history::Value;
@@ -17,41 +17,41 @@ pub struct Signature {
     pub parameters: Vec<Parameter>,
     /// Whether it may change the object's state.
     pub is_write: bool,
-    /// How often it is called in proportion to others.
+    /// Weight relative to other methods.
     pub weight: u32,
 }
 
-/// Where the arguments for a parameter come from.
+/// The source of a parameter's arguments.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parameter {
-    /// Which values.
+    /// The set of values.
     pub domain: Domain,
-    /// What they look like.
+    /// The type of the values.
     pub sort: Sort,
 }
 
-/// Which values a parameter takes.
+/// The set of values that a parameter takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Domain {
     /// One of a few keys.
     Key,
-    /// A value that no other call of the program puts in.
+    /// A value that no other call of the program inserts.
     Fresh,
-    /// A value that some call of the program may have put in.
+    /// A value that some call of the program may have inserted.
     Used,
     /// One of these; an empty list stands for `null`.
     Of(Vec<Value>),
 }
 
-/// What the values of a parameter look like.
+/// The type of a parameter's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Sort {
-    /// Integers, from 0 on.
+    /// Integers, from 0.
     #[default]
     Int,
     /// Texts: `a`, `b`, and so on.
     Text,
-    /// `false` and `true`; there are no others, so no value is fresh for long.
+    /// `false` and `true`; with only two values, few calls can insert a fresh one.
     Bool,
 }
 
@@ -73,9 +73,9 @@ impl Sort {
 }
 
 impl Signature {
-    /// Finds the method of an object, and where its arguments should come from.
+    /// Finds the method of an object, and the sources of its arguments.
     ///
-    /// An object that lists no methods has any: then every parameter is a key.
+    /// An object that lists no methods accepts any: then every parameter is a key.
     pub fn of(object: &dyn Object, method: &str, arity: usize) -> Result<Signature, CallError> {
         let known = object.resolve(method, arity)?;
         let is_write = known.is_none_or(|known| known.effect == Effect::Writes);
@@ -90,8 +90,8 @@ impl Signature {
                 };
                 let mut domains: Vec<Domain> =
                     known.parameters.iter().map(|name| domain(name)).collect();
-                // A method that is confined to a part and tells whether it took effect compares
-                // its second argument, as `remove(key, value)` does.
+                // A method that is confined to a part and returns whether it took effect compares
+                // its second argument, such as `remove(key, value)`.
                 if &*known.name == "remove"
                     && let [Domain::Key, second] = &mut domains[..]
                 {
@@ -105,7 +105,7 @@ impl Signature {
         Ok(Signature { method: method.into(), parameters, is_write, weight: 1 })
     }
 
-    /// Returns the same with another weight.
+    /// Returns the same method with another weight.
     #[must_use]
     pub fn weighted(mut self, weight: u32) -> Self {
         self.weight = weight;
@@ -113,7 +113,7 @@ impl Signature {
     }
 }
 
-/// Lists the names that an object's keys have as parameters.
+/// Lists the parameter names of an object's keys.
 fn key_names(object: &dyn Object) -> Vec<&str> {
     let mut names = vec!["below", "from"];
     for method in object.methods() {

@@ -1,11 +1,12 @@
-//! Running programs on threads of this process, with as little interference as possible.
+//! Runs programs on threads of this process, with as little interference as possible.
 //!
-//! The threads stay for the whole campaign, each on a core of its own if there are enough: where
-//! others use the machine as well, they would share one else, and never meet. For a program they get their calls once, and then go
-//! from object to object on their own: each batch of objects is made by the first of them, and
-//! before each object they wait for each other in a loop that reads one variable. From there to the
-//! end of its last call a thread takes no lock, allocates nothing but what calls and their returns
-//! need, and shares nothing but the counters of `precedence.rs`, each on a cache line of its own:
+//! The threads live for the whole campaign, each pinned to a core if there are enough; on a loaded
+//! machine they could otherwise share a core and never run at the same time. For each program they
+//! receive their calls once, and then process one object after another on their own. The first
+//! thread creates each batch of objects, and before each object the threads wait for each other in
+//! a loop that reads one variable. From there to the end of its last call, a thread takes no lock,
+//! allocates nothing beyond what calls and their returns need, and shares nothing but the counters
+//! of `precedence.rs`, each on its own cache line:
 //!
 //! ```text
 //!   all arrive   a little, at random        a little, now and then
@@ -13,12 +14,12 @@
 //!   t1: | ── read, call, count ── read, call, count ──────────────────────────
 //! ```
 //!
-//! How long the waits are is drawn from all orders of magnitude up to a microsecond, since nobody
-//! knows beforehand which one brings calls together. What a thread saw is put to a table of its
-//! own; only numbers of entries are kept for each round, and rounds that are equal are counted when
-//! all is over. A call that panics ends its thread's round.
+//! The lengths of the waits are drawn from all orders of magnitude up to a microsecond, since the
+//! one that makes calls overlap is not known in advance. The observations of a thread are stored in
+//! a table of its own; only numbers of entries are stored for each run, and equal runs are counted
+//! at the end. A call that panics ends its thread's run.
 //!
-//! A call that never returns is waited for: nothing can end a thread from outside.
+//! A call that never returns blocks the campaign: a thread cannot be stopped from outside.
 
 use std::any::Any;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -38,46 +39,46 @@ use crate::pin::{cores, pin};
 use crate::program::Program;
 use crate::runner::Runner;
 
-/// How many objects are made at a time.
+/// Number of objects created at a time.
 const OBJECTS_PER_BATCH: u64 = 64;
 
-/// How a call's start and end are recorded.
+/// How the start and end of a call are recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Clock {
-    /// A counter for each thread, which the others read before each call: what is claimed is a
-    /// happens-before of the memory model, and nearly nothing is disturbed.
+    /// A counter per thread, which the others read before each call: the recorded order is a
+    /// happens-before of the memory model, with almost no interference.
     #[default]
     Counters,
-    /// The system's monotonic clock, read before and after each call: orders calls that do not
-    /// know of each other, and takes longer than many a call.
+    /// The system's monotonic clock, read before and after each call: orders calls that do not know
+    /// of each other, but reading it takes longer than many calls.
     Monotonic,
 }
 
 /// Why a program could not be run on threads.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ThreadError {
-    /// No method was given for a call.
+    /// The harness has no method for a call.
     #[error("no method was given for {call}")]
     Method {
         /// The call.
         call: String,
     },
-    /// The arguments of a call are of other types than its method takes.
+    /// The arguments of a call do not have the types that its method takes.
     #[error("{call} has other arguments than its method takes")]
     Arguments {
         /// The call.
         call: String,
     },
-    /// The object could not be made, or not be dropped.
+    /// Creating or dropping the object panicked.
     #[error("the object could not be made or dropped: {message}")]
     Constructor {
-        /// What was said in the panic.
+        /// The message of the panic.
         message: String,
     },
     /// A thread could not be started.
     #[error("a thread could not be started: {reason}")]
     Thread {
-        /// What the system says.
+        /// The error of the system.
         reason: String,
     },
 }
@@ -88,16 +89,16 @@ pub(crate) type Perform<T> = Arc<dyn Fn(&T, &[Value]) -> Value + Send + Sync>;
 /// The calls of a thread.
 type Part<T> = Vec<(Perform<T>, Vec<Value>)>;
 
-/// A method as threads call it.
+/// A method in the form that threads call.
 pub(crate) struct Callable<T> {
     pub(crate) name: Box<str>,
     pub(crate) arity: usize,
-    /// Checks whether arguments are of the types that it takes.
+    /// Checks whether arguments have the right types.
     pub(crate) fits: fn(&[Value]) -> bool,
     pub(crate) perform: Perform<T>,
 }
 
-/// Runs programs on threads; made by [`Harness::build`](crate::Harness::build).
+/// Runs programs on threads; built by [`Harness::build`](crate::Harness::build).
 pub struct ThreadRunner(Box<dyn Runner<Error = ThreadError> + Send>);
 
 impl ThreadRunner {
@@ -106,7 +107,7 @@ impl ThreadRunner {
         methods: Vec<Callable<T>>,
         clock: Clock,
     ) -> Self {
-        // Several harnesses in one process should not all take the same cores.
+        // Several harnesses in one process should not all use the same cores.
         let mut hasher = DefaultHasher::new();
         std::thread::current().id().hash(&mut hasher);
         let mut cores = cores();
@@ -132,29 +133,29 @@ struct Pool<T> {
     make: Arc<dyn Fn() -> T + Send + Sync>,
     methods: Vec<Callable<T>>,
     clock: Clock,
-    /// The cores for the threads; none if nobody can say.
+    /// The cores for the threads; empty if unknown.
     cores: Vec<usize>,
     workers: Vec<Worker<T>>,
-    /// How many programs were run.
+    /// Number of programs run.
     programs: u64,
 }
 
-/// A thread that waits for programs. It ends when nobody can send any more.
+/// A thread that waits for programs. It ends when its sender is dropped.
 struct Worker<T> {
     jobs: Sender<Arc<Job<T>>>,
     logs: Receiver<Log>,
 }
 
-/// A program for the threads, and what they share while it runs.
+/// A program for the threads, and their shared state while it runs.
 struct Job<T> {
     make: Arc<dyn Fn() -> T + Send + Sync>,
     calls: Vec<Part<T>>,
     rounds: u64,
     clock: Clock,
     epoch: Instant,
-    /// What decides how long threads wait.
+    /// Seed of the waits.
     seed: u64,
-    /// For how many turns a thread waits for others before it lets the system run them.
+    /// Number of loop turns that a thread waits for others before it yields.
     turns: u32,
     barrier: Line,
     counters: Vec<Line>,
@@ -164,27 +165,27 @@ struct Job<T> {
     stop: AtomicBool,
 }
 
-/// A number on a cache line of its own; some processors fetch two at once.
+/// A number on its own cache line; some processors fetch two lines at once.
 #[repr(align(128))]
 #[derive(Default)]
 struct Line(AtomicU64);
 
-/// What a thread did in a round.
+/// The observations of a thread in one run.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 struct Record {
     returns: Vec<Value>,
-    /// What it read of the others' counters before each call, thread by thread.
+    /// The others' counters that it read before each call, thread by thread.
     seen: Vec<u32>,
     panic: Option<String>,
 }
 
-/// What a thread did in all rounds.
+/// The observations of a thread in all runs.
 #[derive(Default)]
 struct Log {
-    /// The different things that it did, and for each round which one.
+    /// The different observations, and the index of the one in each run.
     records: Vec<Record>,
     rounds: Vec<u32>,
-    /// Start and end of each call of each round, if there is a clock.
+    /// Start and end of each call of each run, if there is a clock.
     times: Vec<(i64, i64)>,
 }
 
@@ -196,7 +197,7 @@ impl<T: Send + Sync + 'static> Runner for Pool<T> {
         let threads = calls.len();
         while self.workers.len() < threads {
             let number = self.workers.len();
-            // Where there are more threads than cores, the system knows better who should have one.
+            // If there are more threads than cores, scheduling is left to the system.
             let core = self.cores.get(number).copied().filter(|_| threads <= self.cores.len());
             self.workers.push(Worker::start(number, core)?);
         }
@@ -254,7 +255,7 @@ impl<T> Pool<T> {
 }
 
 impl<T: Send + Sync + 'static> Worker<T> {
-    /// Starts the thread that plays the part of this number in every program.
+    /// Starts the thread with this number.
     fn start(number: usize, core: Option<usize>) -> Result<Self, ThreadError> {
         let (jobs, inbox) = channel::<Arc<Job<T>>>();
         let (outbox, logs) = channel();
@@ -264,7 +265,7 @@ impl<T: Send + Sync + 'static> Worker<T> {
             }
             while let Ok(job) = inbox.recv() {
                 let log = job.work(number);
-                // The objects are gone before anybody hears that all is done.
+                // The objects are dropped before the end is reported.
                 drop(job);
                 if outbox.send(log).is_err() {
                     break;
@@ -278,7 +279,7 @@ impl<T: Send + Sync + 'static> Worker<T> {
 }
 
 impl<T> Job<T> {
-    /// Plays a thread's part in every round.
+    /// Performs a thread's part of every run.
     fn work(&self, own: usize) -> Log {
         let mut log = Log::default();
         let mut known: FxHashMap<Record, u32> = FxHashMap::default();
@@ -327,7 +328,7 @@ impl<T> Job<T> {
         log
     }
 
-    /// Does what may panic outside of a call; if it does, all threads stop.
+    /// Runs code outside a call that may panic; after a panic, all threads stop.
     fn guarded(&self, act: impl FnOnce()) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(act)) {
             let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -336,7 +337,7 @@ impl<T> Job<T> {
         }
     }
 
-    /// Builds the calls of a thread in a round, and records what they returned and saw.
+    /// Performs the calls of a thread in one run, and records their returns and observations.
     fn play(
         &self,
         own: usize,
@@ -361,8 +362,8 @@ impl<T> Job<T> {
             match self.clock {
                 Clock::Counters => {
                     for (s, counter) in self.counters.iter().enumerate() {
-                        // What they returned in earlier rounds does not count. A thread that has
-                        // gone on after a panic may be said to have returned more than it did.
+                        // The returns of earlier runs do not count. A thread that continued after a
+                        // panic may be recorded with more returns than it had.
                         let before = round * self.calls[s].len() as u64;
                         let count = counter.0.load(Ordering::Acquire).saturating_sub(before);
                         record.seen.push(if s == own { 0 } else { count as u32 });
@@ -387,7 +388,7 @@ impl<T> Job<T> {
             }
         }
         self.counters[own].0.store(first + calls.len() as u64, Ordering::Release);
-        // So that rounds have as many times each.
+        // Every run has the same number of times.
         if self.clock == Clock::Monotonic {
             times.resize((first as usize) + calls.len(), (i64::MAX, i64::MAX));
         }
@@ -397,7 +398,7 @@ impl<T> Job<T> {
         i64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(i64::MAX)
     }
 
-    /// Waits until all threads are there; says no if they will not come.
+    /// Waits until all threads have arrived. Returns `false` if they will not.
     fn arrive(&self, arrivals: &mut u64) -> bool {
         *arrivals += self.calls.len() as u64;
         self.barrier.0.fetch_add(1, Ordering::AcqRel);
@@ -408,7 +409,7 @@ impl<T> Job<T> {
                 if self.stop.load(Ordering::Acquire) {
                     return false;
                 }
-                // Those that are awaited may need this core.
+                // The other threads may need this core.
                 std::thread::yield_now();
                 turns = 0;
             }
@@ -418,31 +419,31 @@ impl<T> Job<T> {
     }
 }
 
-/// Waits so many turns of a loop, of about a nanosecond each.
+/// Waits so many turns of a loop, about a nanosecond each.
 fn wait(turns: u32) {
     for turn in 0..turns {
         black_box(turn);
     }
 }
 
-/// Returns what a panic said.
+/// Returns the message of a panic.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "it did not say why".to_owned())
 }
 
-/// Chooses a number of turns of any magnitude up to two to the power of `max_magnitude`.
+/// Draws a number of turns of any magnitude up to two to the power of `max_magnitude`.
 fn turns(random: &mut QuickRandom, max_magnitude: u64) -> u32 {
     let drawn = random.next();
     let magnitude = drawn % (max_magnitude + 1);
     ((drawn >> 8) % (1 << magnitude)) as u32
 }
 
-/// Counts equal rounds.
+/// Counts equal runs.
 fn count(logs: &[Log], program: &Program) -> Vec<(Outcome, u64)> {
     let rounds = logs.iter().map(|log| log.rounds.len()).min().unwrap_or(0);
-    // Thread by thread, rounds in which the threads so far did the same get one number.
+    // Thread by thread, runs with equal observations so far get the same number.
     let mut combined = vec![0u32; rounds];
     let mut parts: Vec<Vec<u32>> = vec![Vec::new()];
     for log in logs {
@@ -477,7 +478,7 @@ fn count(logs: &[Log], program: &Program) -> Vec<(Outcome, u64)> {
     parts.iter().map(outcome).zip(counts).collect()
 }
 
-/// Returns the rounds one by one, with the times of their calls.
+/// Returns the runs one by one, with the times of their calls.
 fn timed(logs: &[Log], program: &Program) -> Vec<(Outcome, u64)> {
     let rounds = logs.iter().map(|log| log.rounds.len()).min().unwrap_or(0);
     let mut counts: FxHashMap<Outcome, u64> = FxHashMap::default();

@@ -1,4 +1,4 @@
-//! Between Rust's types and the values of histories: what methods take and what they return.
+//! Conversions between Rust types and the values of histories, for arguments and returns.
 
 use consistory_history::Value;
 
@@ -6,25 +6,25 @@ use crate::signature::Sort;
 
 /// A type that a method can take as an argument.
 pub trait Argument: Sized {
-    /// What the values of the type look like in programs.
+    /// The kind of values that programs use for the type.
     const SORT: Sort;
 
-    /// Reads a value; `None` if it does not fit this type.
+    /// Converts a value; `None` if it does not fit this type.
     fn from_value(value: &Value) -> Option<Self>;
 }
 
 /// The arguments of a method: `()`, one argument, a tuple or an array.
 pub trait Arguments: Sized {
-    /// What each argument looks like.
+    /// The kind of each argument.
     fn sorts() -> Vec<Sort>;
 
-    /// Reads the arguments; `None` if they are none of these types.
+    /// Converts the arguments; `None` if they do not have these types.
     fn from_values(values: &[Value]) -> Option<Self>;
 }
 
 /// A type that a method can return.
 pub trait Answer {
-    /// Builds the value that histories have for it.
+    /// Converts to a value of histories.
     fn into_value(self) -> Value;
 }
 

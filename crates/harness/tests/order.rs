@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use consistory_harness::{Clock, Harness, Runner};
 use consistory_history::{History, Value};
-use consistory_objects::{Calls, Place};
+use consistory_objects::{CallIndex, Calls};
 use consistory_spec::Specification;
 
 /// Hands out tickets from a roll that all share; every order of calls is right for it.
@@ -21,7 +21,7 @@ impl Specification for Tickets {
 }
 
 /// Reads the two tickets of a call: when it began and when it was about to return.
-fn tickets(history: &History, calls: &Calls<'_>, place: Place) -> (i64, i64) {
+fn tickets(history: &History, calls: &Calls<'_>, place: CallIndex) -> (i64, i64) {
     match calls.returns(place).map(|id| history.value(id)) {
         Some(Value::List(pair)) => match pair[..] {
             [Value::Int(start), Value::Int(end)] => (start, end),

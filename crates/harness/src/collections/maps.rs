@@ -12,7 +12,7 @@ use crate::harness::Harness;
 /// Entries as a list of pairs.
 type Entries = Vec<(i64, i64)>;
 
-/// Has the methods that matter most called more often than all others.
+/// Increases the weight of the most important methods.
 fn weighted<T: Send + Sync + 'static>(harness: Harness<T>, methods: &[&str]) -> Harness<T> {
     methods.iter().fold(harness, |harness, method| harness.weight(method, 4))
 }
@@ -149,7 +149,7 @@ pub(super) fn flurry() -> Harness<flurry::HashMap<i64, i64>> {
     weighted(harness, &["put", "remove", "iter", "len"])
 }
 
-/// A map of the standard library after a lock.
+/// A map of the standard library behind a lock.
 type Locked = Mutex<BTreeMap<i64, i64>>;
 
 pub(super) fn locked() -> Harness<Locked> {
@@ -167,7 +167,7 @@ pub(super) fn locked() -> Harness<Locked> {
     weighted(harness, &["put", "get", "remove"])
 }
 
-/// Looks into what is locked; nobody panics while it is.
+/// Returns the locked value; no code panics while it is locked.
 fn open<R>(map: &Locked, look: impl FnOnce(&mut BTreeMap<i64, i64>) -> R) -> R {
     look(&mut map.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
 }

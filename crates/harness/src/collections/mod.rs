@@ -1,5 +1,5 @@
-//! Ready harnesses for popular concurrent collections, and for some of the standard library that
-//! are locked as a whole, to compare them with.
+//! Ready harnesses for popular concurrent collections, and, for comparison, for collections of the
+//! standard library behind a lock.
 //!
 //! ```
 //! use std::time::Duration;
@@ -13,8 +13,8 @@
 //! println!("{report}");
 //! ```
 //!
-//! Methods have the names that the specifications know, which are Rust's where they agree with it.
-//! What the specifications have no word for is left out, as entries that can be kept.
+//! Methods have the names of the specifications, which are those of Rust where possible. Operations
+//! without a counterpart in a specification, such as entry handles, are left out.
 
 mod maps;
 mod queues;
@@ -31,18 +31,18 @@ pub struct Collection {
     pub name: &'static str,
     /// The specification that it is tested against.
     pub object: &'static str,
-    /// Methods that look at or change all of it, which few collections do in one step.
+    /// Methods that read or change the whole collection, which few collections do atomically.
     pub bulk: &'static [&'static str],
     make: fn(Clock) -> Result<(Campaign, ThreadRunner), HarnessError>,
 }
 
 impl Collection {
-    /// Returns a campaign for linearizability of all methods, and what runs its programs.
+    /// Returns a campaign for linearizability of all methods, and a runner for its programs.
     pub fn build(&self) -> Result<(Campaign, ThreadRunner), HarnessError> {
         self.build_with(Clock::default())
     }
 
-    /// Returns the same with a clock of one's choice.
+    /// Returns the same with a chosen clock.
     pub fn build_with(&self, clock: Clock) -> Result<(Campaign, ThreadRunner), HarnessError> {
         (self.make)(clock)
     }
@@ -53,7 +53,7 @@ pub fn catalogue() -> &'static [Collection] {
     &CATALOGUE
 }
 
-/// Finds a collection by its name, or the first of a crate by the crate's.
+/// Finds a collection by its name, or the first one of a crate by the crate's name.
 pub fn find(name: &str) -> Option<&'static Collection> {
     let of_crate = |collection: &&Collection| {
         collection.name.strip_prefix(name).is_some_and(|rest| rest.starts_with("::"))
@@ -114,8 +114,8 @@ mod tests {
         assert_eq!(name("crossbeam"), None);
     }
 
-    /// Calls each method of each collection once at a time: what comes back is what the
-    /// specification says, so an adapter is not wrong by itself.
+    /// Calls each method of each collection sequentially: the returns must be those of the
+    /// specification, so that an adapter is not wrong by itself.
     #[test]
     fn adapters_do_what_the_specifications_say_when_called_once_at_a_time() {
         for collection in catalogue() {

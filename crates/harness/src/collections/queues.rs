@@ -19,7 +19,7 @@ pub(super) fn seg_queue() -> Harness<SegQueue<i64>> {
         .weight("pop", 3)
 }
 
-/// With room for two; programs are short, and it should get full.
+/// A capacity of two: programs are short, and the queue should become full.
 pub(super) fn array_queue() -> Harness<ArrayQueue<i64>> {
     Harness::new(|| ArrayQueue::new(2))
         .method("offer", |q: &ArrayQueue<i64>, x: i64| q.push(x).is_ok())
@@ -34,7 +34,7 @@ pub(super) fn unbounded() -> Harness<ConcurrentQueue<i64>> {
     concurrent_queue(ConcurrentQueue::unbounded)
 }
 
-/// With room for two; programs are short, and it should get full.
+/// A capacity of two: programs are short, and the queue should become full.
 pub(super) fn bounded() -> Harness<ConcurrentQueue<i64>> {
     concurrent_queue(|| ConcurrentQueue::bounded(2))
 }
@@ -49,7 +49,7 @@ fn concurrent_queue(make: fn() -> ConcurrentQueue<i64>) -> Harness<ConcurrentQue
         .weight("pop", 3)
 }
 
-/// A channel with its receiver after a lock.
+/// A channel whose receiver is behind a lock.
 type Channel = (Sender<i64>, Mutex<Receiver<i64>>);
 
 pub(super) fn mpsc() -> Harness<Channel> {
@@ -64,7 +64,7 @@ pub(super) fn mpsc() -> Harness<Channel> {
         })
 }
 
-/// A queue of the standard library after a lock.
+/// A queue of the standard library behind a lock.
 type Locked = Mutex<VecDeque<i64>>;
 
 pub(super) fn locked() -> Harness<Locked> {
@@ -79,7 +79,7 @@ pub(super) fn locked() -> Harness<Locked> {
         .weight("pop", 3)
 }
 
-/// Looks into what is locked; nobody panics while it is.
+/// Returns the locked value; no code panics while it is locked.
 fn open<R>(queue: &Locked, look: impl FnOnce(&mut VecDeque<i64>) -> R) -> R {
     look(&mut queue.lock().unwrap_or_else(PoisonError::into_inner))
 }
