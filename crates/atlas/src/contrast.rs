@@ -5,7 +5,7 @@ use consistory_models::{Standing, implies};
 use consistory_registers::Model;
 use consistory_verdict::Stopped;
 
-use crate::scan::{Place, Question, Scan, ScanOptions, scan};
+use crate::scan::{Question, Scan, ScanIndex, ScanOptions, scan};
 use crate::shape::Space;
 
 /// How two models differ.
@@ -14,7 +14,7 @@ pub struct Contrast {
     /// What the first allows and the second forbids, and the other way round.
     pub sides: [Side; 2],
     /// Where the history of each side was found, to put the shares of a scan together.
-    pub places: [Option<Place>; 2],
+    pub places: [Option<ScanIndex>; 2],
     /// How many histories were decided.
     pub histories: u64,
 }

@@ -11,7 +11,7 @@ use consistory_verdict::{Stopped, Verdict};
 
 use crate::contrast::{Contrast, answer_both};
 use crate::reduce::Reduction;
-use crate::scan::{Outline, Place, Question, Scan, ScanOptions};
+use crate::scan::{Outline, Question, Scan, ScanIndex, ScanOptions};
 use crate::shape::{Shape, Source, Space, skeletons};
 use crate::sources::{Next, Visitor, choose};
 
@@ -84,7 +84,7 @@ struct LevelSearch<'a> {
     questions: &'a [Question],
     evaluation: EvaluateOptions,
     /// The place of the shape at hand.
-    place: Place,
+    place: ScanIndex,
     scan: Scan,
 }
 

@@ -42,7 +42,7 @@ mod survey;
 
 pub use contrast::{Contrast, Side, contrast};
 pub use levels::{contrast_levels, scan_levels};
-pub use scan::{Place, Question, Scan, ScanOptions, Share, scan};
+pub use scan::{Question, Scan, ScanIndex, ScanOptions, Share, scan};
 pub use shape::Space;
 pub use survey::{Answer, Bounds, Pair, Survey, survey};
 

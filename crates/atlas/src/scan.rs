@@ -49,7 +49,7 @@ pub struct ScanOptions {
 
 /// A share of the space: every so many-th skeleton of each size.
 ///
-/// The answer to a question is the one of the share that found it at the least [`Place`], so shares
+/// The answer to a question is the one of the share that found it at the least [`ScanIndex`], so shares
 /// on different machines together answer what the whole scan does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
@@ -71,7 +71,7 @@ impl Share {
 
 /// Where in the order of the scan a history was found: operations, sessions, variables and the number
 /// of the skeleton. Levels are scanned skeleton by skeleton, and have that number third.
-pub type Place = [usize; 4];
+pub type ScanIndex = [usize; 4];
 
 impl Default for ScanOptions {
     fn default() -> Self {
@@ -85,7 +85,7 @@ pub struct Scan {
     /// A smallest history for each question that has one within the space.
     pub answers: Vec<Option<History>>,
     /// Where each answer was found.
-    pub places: Vec<Option<Place>>,
+    pub places: Vec<Option<ScanIndex>>,
     /// The largest number of operations up to which every history was considered, for the
     /// questions without an answer.
     pub complete: usize,

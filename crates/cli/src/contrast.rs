@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use consistory::{Attachments, Case, Court, Outcome, Report};
-use consistory_atlas::{Place, ScanOptions, Share, Side, Space, contrast as compare};
+use consistory_atlas::{ScanIndex, ScanOptions, Share, Side, Space, contrast as compare};
 use consistory_formats::{Format, write_history};
 use consistory_history::History;
 use consistory_pages::{ContrastSide, contrast_case};
@@ -129,7 +129,7 @@ struct Shown<'a> {
     side: Side,
     separation: Option<Separation>,
     /// Where in the order of the scan the history was found, in the output of a part.
-    place: Option<Place>,
+    place: Option<ScanIndex>,
 }
 
 /// A history that separates, judged by both models.

@@ -25,7 +25,7 @@ use crate::held::Held;
 use crate::model::{Model, Rejection};
 use crate::objects::{NamedObject, of_history};
 use crate::progress::{Observer, Stage};
-use crate::report::{Place, Report};
+use crate::report::{Origin, Report};
 use crate::select::{Choice, all_object_models, all_register_models, choose};
 use crate::transactions::{as_transactions, is_of_transactions};
 use crate::verdict::Verdict;
@@ -434,13 +434,13 @@ impl Court {
 
     /// Judges a history by every model.
     pub fn judge<'h>(&self, history: &'h History) -> Result<Report<'h>, Error> {
-        self.hear(Held::Borrowed(history), Place::default())
+        self.hear(Held::Borrowed(history), Origin::default())
     }
 
     /// Judges a history that was read; errors say where it comes from.
     pub fn judge_case(&self, case: Case) -> Result<Report<'static>, Error> {
         let Case { source, number, index, history } = case;
-        let place = Place { source: Arc::clone(&source), number, index };
+        let place = Origin { source: Arc::clone(&source), number, index };
         catch_panic(|| self.hear(Held::Shared(history), place))
             .unwrap_or_else(|panicked| Err(Error::Internal(panicked)))
             .map_err(|error| error.at(&source, index))
@@ -501,7 +501,7 @@ impl Court {
         }
     }
 
-    fn hear<'h>(&self, history: Held<'h>, place: Place) -> Result<Report<'h>, Error> {
+    fn hear<'h>(&self, history: Held<'h>, place: Origin) -> Result<Report<'h>, Error> {
         let turn = Turn::start(&self.at_work);
         let _tenant = self.settings.gauge.as_ref().map(Gauge::enter);
         // Histories that are judged at the same time share the threads.
@@ -524,7 +524,7 @@ impl Court {
     fn hear_registers<'h>(
         &self,
         history: Held<'h>,
-        place: Place,
+        place: Origin,
         jobs: usize,
     ) -> Result<Report<'h>, Error> {
         let (named, group) = (self.named[0], self.group(self.named[0]));
@@ -572,7 +572,7 @@ impl Court {
     fn hear_in_real_time<'h>(
         &self,
         history: &Held<'h>,
-        place: &Place,
+        place: &Origin,
         jobs: usize,
     ) -> Result<InRealTime<'h>, Error> {
         if !self.asks_only_for_linearizability() {
@@ -615,7 +615,7 @@ impl Court {
     fn hear_calls<'h>(
         &self,
         history: Held<'h>,
-        place: Place,
+        place: Origin,
         jobs: usize,
     ) -> Result<Report<'h>, Error> {
         let named = match &self.subject {
@@ -649,7 +649,7 @@ impl Court {
     fn hear_transactions<'h>(
         &self,
         history: Held<'h>,
-        place: Place,
+        place: Origin,
         jobs: usize,
     ) -> Result<Report<'h>, Error> {
         let converted = match as_transactions(&history)? {
@@ -680,7 +680,7 @@ impl Court {
     fn report<'h>(
         &self,
         history: Held<'h>,
-        place: Place,
+        place: Origin,
         object: Option<NamedObject>,
         ruled: Vec<(Model, Ruling)>,
         group: Option<Group>,

@@ -1,5 +1,5 @@
-//! A court for histories: decides whether what a concurrent system did is allowed by its consistency
-//! model, and shows why.
+//! Decides whether the recorded history of a concurrent system is allowed by a consistency model,
+//! and explains why.
 //!
 //! Read a history, ask about a model, and get a [`Verdict`]: consistent, a violation, or undecided.
 //! Every verdict has a certificate that an independent checker has already accepted.
@@ -15,7 +15,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A [`Court`] judges by several models, within a budget, and whole folders of histories at once:
+//! A [`Court`] judges by several models within a budget, and judges whole folders of histories:
 //!
 //! ```
 //! use std::time::Duration;
@@ -38,8 +38,8 @@
 //! | objects | `linearizability return-value read-my-writes monotonic-reads causal-convergence happens-before-visibility` |
 //!
 //! `all` stands for every model that applies to a history, and `strongest` for the same with
-//! [`Report::strongest`]. [`Court::own_object`] judges by an object of your own,
-//! [`Court::definition`] by a model of your own; `litmus` and `protocol` take programs and protocols
+//! [`Report::strongest`]. [`Court::own_object`] judges by your own object and
+//! [`Court::definition`] by your own model. `litmus` and `protocol` take programs and protocols
 //! instead of histories. `examples/` has a program for each.
 
 mod court;
@@ -99,22 +99,31 @@ pub use consistory_registers::Engine;
 pub use consistory_verdict::{
     Budget, ClientOrder, Family, Judgement, Level, Proof, Stopped, Verdict as Outcome,
 };
-#[doc(hidden)]
-pub use consistory_work::pipeline;
 
-pub use court::{Court, DEFAULT_BUDGET, DEFAULT_MEMORY, MIN_READING_TIME, Reports, strongest_of};
+pub use court::{Court, Reports};
 pub use error::Error;
-pub use json::{Attachments, MAX_PRINTED_CERTIFICATE};
+pub use json::Attachments;
 pub use model::{Model, Rejection};
 pub use objects::NamedObject;
-#[doc(hidden)]
-pub use page::shell_word;
 pub use progress::Stage;
-pub use read::{Case, Cases, parse, read, read_all, read_all_within};
+pub use read::{Case, Cases, parse, read, read_all};
 pub use report::Report;
-pub use select::{is_path, load_definition};
 pub use transactions::{FoundAnomaly, anomalies};
 pub use verdict::{Shrunk, Verdict};
+
+// Helpers shared by the programs of this workspace, not part of the documented interface.
+#[doc(hidden)]
+pub use consistory_work::pipeline;
+#[doc(hidden)]
+pub use court::{DEFAULT_BUDGET, DEFAULT_MEMORY, MIN_READING_TIME, strongest_of};
+#[doc(hidden)]
+pub use json::MAX_PRINTED_CERTIFICATE;
+#[doc(hidden)]
+pub use page::shell_word;
+#[doc(hidden)]
+pub use read::read_all_within;
+#[doc(hidden)]
+pub use select::{is_path, load_definition};
 
 /// Decides whether a history satisfies a model.
 ///

@@ -12,7 +12,7 @@ use crate::verdict::Verdict;
 /// The verdicts on one history, one for each model.
 #[derive(Clone, Debug)]
 pub struct Report<'h> {
-    pub(crate) place: Place,
+    pub(crate) place: Origin,
     pub(crate) history: Held<'h>,
     pub(crate) object: Option<NamedObject>,
     pub(crate) verdicts: Vec<Verdict<'h>>,
@@ -21,15 +21,15 @@ pub struct Report<'h> {
 
 /// Where a history comes from.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Origin {
     pub(crate) source: Arc<str>,
     pub(crate) number: usize,
     pub(crate) index: u64,
 }
 
-impl Default for Place {
+impl Default for Origin {
     fn default() -> Self {
-        Place { source: "history".into(), number: 0, index: 0 }
+        Origin { source: "history".into(), number: 0, index: 0 }
     }
 }
 

@@ -14,7 +14,7 @@ use consistory_verdict::{
 use crate::court::Settings;
 use crate::held::Held;
 use crate::model::{Minimal, Model, Rejection};
-use crate::report::{Place, Report};
+use crate::report::{Origin, Report};
 use crate::{Court, Error, objects};
 
 /// What the court says about a history and a model.
@@ -177,7 +177,7 @@ impl<'h> Verdict<'h> {
             Model::Object { object, .. } => Some(object.clone()),
             Model::Register(_) | Model::Isolation { .. } => None,
         };
-        let (place, history) = (Place::default(), self.history.clone());
+        let (place, history) = (Origin::default(), self.history.clone());
         Report { place, history, object, verdicts: vec![self], strongest: None }
     }
 

@@ -20,9 +20,9 @@ use rustc_hash::FxHashMap;
 
 /// The position of an operation in [`Calls`]; operations are sorted by start.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Place(pub u32);
+pub struct CallIndex(pub u32);
 
-impl Place {
+impl CallIndex {
     /// Builds the position `index`.
     #[inline]
     pub fn new(index: usize) -> Self {
@@ -159,10 +159,10 @@ impl<'h> Calls<'h> {
     }
 
     /// Returns the same calls with all but some operations made pending. Positions stay the same.
-    pub fn relaxed(&self, has_returned: impl Fn(Place) -> bool) -> Self {
+    pub fn relaxed(&self, has_returned: impl Fn(CallIndex) -> bool) -> Self {
         let mut calls = self.clone();
         for (i, op) in calls.operations.iter_mut().enumerate() {
-            if !has_returned(Place::new(i)) {
+            if !has_returned(CallIndex::new(i)) {
                 op.is_pending = true;
                 op.end = i64::MAX;
             }
@@ -171,7 +171,7 @@ impl<'h> Calls<'h> {
     }
 
     /// Returns some of the calls, sorted by start, with new positions.
-    pub(crate) fn restricted(&self, places: &[Place]) -> Self {
+    pub(crate) fn restricted(&self, places: &[CallIndex]) -> Self {
         let operations = places.iter().map(|&place| *self.get(place)).collect();
         Calls { operations, methods: self.methods.clone(), ..*self }
     }
@@ -213,13 +213,13 @@ impl<'h> Calls<'h> {
     }
 
     /// Iterates over the positions of the operations.
-    pub fn places(&self) -> impl DoubleEndedIterator<Item = Place> + ExactSizeIterator + use<> {
-        (0..self.operations.len() as u32).map(Place)
+    pub fn places(&self) -> impl DoubleEndedIterator<Item = CallIndex> + ExactSizeIterator + use<> {
+        (0..self.operations.len() as u32).map(CallIndex)
     }
 
     /// Returns an operation.
     #[inline]
-    pub fn get(&self, place: Place) -> &Operation {
+    pub fn get(&self, place: CallIndex) -> &Operation {
         &self.operations[place.index()]
     }
 
@@ -229,18 +229,18 @@ impl<'h> Calls<'h> {
     }
 
     /// Returns the name of an operation's method, as the history has it.
-    pub fn method(&self, place: Place) -> &'h str {
+    pub fn method(&self, place: CallIndex) -> &'h str {
         self.methods[self.get(place).method.0 as usize]
     }
 
     /// Returns an operation's arguments.
-    pub fn args(&self, place: Place) -> &'h [ValueId] {
+    pub fn args(&self, place: CallIndex) -> &'h [ValueId] {
         &self.history.call(self.get(place).call).args
     }
 
     /// Returns the return value of an operation; `None` if it is pending or its return was not
     /// recorded.
-    pub fn returns(&self, place: Place) -> Option<ValueId> {
+    pub fn returns(&self, place: CallIndex) -> Option<ValueId> {
         let op = self.get(place);
         if op.is_pending { None } else { self.history.call(op.call).returns }
     }
@@ -253,7 +253,7 @@ impl<'h> Calls<'h> {
     /// Checks whether somewhere an operation of a session ends at the very time at which the next
     /// one starts, so that only the session's order tells which is first.
     pub fn sessions_meet(&self) -> bool {
-        let mut ends: FxHashMap<(SessionId, i64), Place> = FxHashMap::default();
+        let mut ends: FxHashMap<(SessionId, i64), CallIndex> = FxHashMap::default();
         self.places().any(|place| {
             let op = self.get(place);
             let meets = self.is_timed && ends.contains_key(&(op.session, op.start));
@@ -265,13 +265,13 @@ impl<'h> Calls<'h> {
     }
 
     /// Checks whether `a` is before `b` in `hb`.
-    pub fn happens_before(&self, a: Place, b: Place) -> bool {
+    pub fn happens_before(&self, a: CallIndex, b: CallIndex) -> bool {
         let (x, y) = (self.get(a), self.get(b));
         (self.is_timed && !x.is_pending && x.end < y.start) || self.program_order(a, b)
     }
 
     /// Checks whether `a` is before `b` in `po`.
-    pub fn program_order(&self, a: Place, b: Place) -> bool {
+    pub fn program_order(&self, a: CallIndex, b: CallIndex) -> bool {
         let (x, y) = (self.get(a), self.get(b));
         x.session == y.session && !x.is_pending && {
             if self.is_timed { x.end < y.start || (x.end == y.start && a < b) } else { a < b }

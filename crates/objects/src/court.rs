@@ -9,7 +9,7 @@ use std::time::Instant;
 use consistory_spec::{NAMED, ObjectModel, object_model_implies};
 use consistory_verdict::{Attempt, Budget, Linearization as LinearizationCertificate, Stopped};
 
-use crate::calls::Place;
+use crate::calls::CallIndex;
 use crate::definition::Execution;
 use crate::just_in_time::Threads;
 use crate::linearizability::{by_return, ids, judge_linearizability, return_key, shortest_prefix};
@@ -143,7 +143,7 @@ fn judge_by_axioms(
         }
         Explanation::Stuck { stuck, .. } => stuck,
     };
-    let places: Vec<Place> = task.calls().places().collect();
+    let places: Vec<CallIndex> = task.calls().places().collect();
     let returns = by_return(task, &places);
     let (last, mut unexplained) =
         shortest_prefix(task, &returns, stuck, None, |task| match search(task)? {
@@ -155,7 +155,7 @@ fn judge_by_axioms(
                 Ok(Some((stuck, attempts.into_iter().map(attempt).collect())))
             }
         })?;
-    let key = |place: Place| return_key(task, place);
+    let key = |place: CallIndex| return_key(task, place);
     let before = task.relaxed(|place| key(place) < key(last));
     if let Ok(Explanation::Found(execution)) = search(&before) {
         unexplained.before = Some(certificate(execution));

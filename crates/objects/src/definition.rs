@@ -13,16 +13,16 @@
 use consistory_history::Value;
 use consistory_spec::{Atom, Left, ObjectModel};
 
-use crate::calls::Place;
+use crate::calls::CallIndex;
 use crate::task::Task;
 
 /// An abstract execution: the existentially quantified part of a model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Execution {
     /// The operations that took effect, in the order of the linearization.
-    pub lin: Vec<Place>,
+    pub lin: Vec<CallIndex>,
     /// For each of them, in the same order, the operations that it sees.
-    pub vis: Vec<Vec<Place>>,
+    pub vis: Vec<Vec<CallIndex>>,
 }
 
 /// Largest number of operations for which the definition can be executed.
@@ -38,7 +38,7 @@ type Relation = [u8; 8];
 /// If there are more than [`MAX_OPERATIONS_BY_DEFINITION`] operations.
 pub fn decide_by_definition(task: &Task<'_>, model: &ObjectModel) -> Option<Execution> {
     assert!(task.len() <= MAX_OPERATIONS_BY_DEFINITION, "the definition is for a few operations");
-    let (pending, completed): (Vec<Place>, Vec<Place>) =
+    let (pending, completed): (Vec<CallIndex>, Vec<CallIndex>) =
         task.calls().places().partition(|&place| task.is_pending(place));
     (0..1u32 << pending.len()).find_map(|chosen| {
         let took_effect = pending.iter().enumerate().filter(|(i, _)| chosen >> i & 1 == 1);
@@ -54,7 +54,7 @@ pub fn decide_by_definition(task: &Task<'_>, model: &ObjectModel) -> Option<Exec
     })
 }
 
-fn permutations(items: &mut Vec<Place>, from: usize, visit: &mut impl FnMut(&[Place])) {
+fn permutations(items: &mut Vec<CallIndex>, from: usize, visit: &mut impl FnMut(&[CallIndex])) {
     if from == items.len() {
         return visit(items);
     }
@@ -65,12 +65,12 @@ fn permutations(items: &mut Vec<Place>, from: usize, visit: &mut impl FnMut(&[Pl
     }
 }
 
-fn respects_happens_before(task: &Task<'_>, lin: &[Place]) -> bool {
+fn respects_happens_before(task: &Task<'_>, lin: &[CallIndex]) -> bool {
     (0..lin.len()).all(|i| (i..lin.len()).all(|j| !task.calls().happens_before(lin[j], lin[i])))
 }
 
 /// Tries every visibility.
-fn visibility(task: &Task<'_>, model: &ObjectModel, lin: &[Place]) -> Option<Execution> {
+fn visibility(task: &Task<'_>, model: &ObjectModel, lin: &[CallIndex]) -> Option<Execution> {
     let n = lin.len();
     let pairs: Vec<(usize, usize)> = (0..n).flat_map(|b| (0..b).map(move |a| (a, b))).collect();
     (0..1u32 << pairs.len()).find_map(|chosen| {
@@ -92,7 +92,7 @@ fn seen(vis: &Relation, by: usize) -> impl Iterator<Item = usize> + '_ {
     (0..by).filter(move |&a| vis[a] >> by & 1 == 1)
 }
 
-fn axioms_hold(task: &Task<'_>, model: &ObjectModel, lin: &[Place], vis: &Relation) -> bool {
+fn axioms_hold(task: &Task<'_>, model: &ObjectModel, lin: &[CallIndex], vis: &Relation) -> bool {
     let relation = |holds: &dyn Fn(usize, usize) -> bool| {
         let mut rows: Relation = [0; 8];
         for (a, row) in rows.iter_mut().enumerate().take(lin.len()) {
@@ -133,9 +133,9 @@ fn compose(a: &Relation, b: &Relation) -> Relation {
     rows
 }
 
-fn returns_hold(task: &Task<'_>, lin: &[Place], vis: &Relation) -> bool {
+fn returns_hold(task: &Task<'_>, lin: &[CallIndex], vis: &Relation) -> bool {
     (0..lin.len()).all(|b| {
-        let context: Vec<Place> = seen(vis, b).map(|a| lin[a]).collect();
+        let context: Vec<CallIndex> = seen(vis, b).map(|a| lin[a]).collect();
         match specified(task, &context, lin[b]) {
             Some(value) => task.returns(lin[b]).is_none_or(|wanted| *wanted == value),
             None => false,
@@ -144,7 +144,7 @@ fn returns_hold(task: &Task<'_>, lin: &[Place], vis: &Relation) -> bool {
 }
 
 /// Returns the return value of an operation after a context, by the specification.
-fn specified(task: &Task<'_>, context: &[Place], op: Place) -> Option<Value> {
+fn specified(task: &Task<'_>, context: &[CallIndex], op: CallIndex) -> Option<Value> {
     let mut state = task.object().initial();
     for &place in context.iter().filter(|&&place| !task.is_read_only(place)) {
         let call = task.invocation(place);

@@ -37,11 +37,11 @@ use consistory_spec::State;
 use consistory_verdict::{BYTES_PER_ALLOCATION, Budget, Bytes, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::calls::Place;
-use crate::machine::{Interned, Machine, SharedStates, States};
+use crate::calls::CallIndex;
+use crate::machine::{Interned, SharedStates, States, TransitionTable};
 use crate::overwrites::{any_overwrites, is_plain};
 use crate::parallel_search::{Failed, search_in_parallel};
-use crate::plain_steps::{Configuration, PlainSteps, Plan, Reached};
+use crate::plain_steps::{Configuration, PlainSteps, Reached, StepPlan};
 use crate::small_set::SmallSet;
 use crate::task::Task;
 use crate::wave_search::search_in_waves;
@@ -60,15 +60,15 @@ const MAX_OPEN_OPERATIONS: usize = 256 * 64;
 /// Result of the search.
 pub(crate) enum Linearization {
     /// The operations in order, each with the operation at whose return it was linearized.
-    Found(Vec<(Place, Place)>),
+    Found(Vec<(CallIndex, CallIndex)>),
     /// There is no linearization.
     Stuck {
         /// The operation that cannot be linearized by its return. The operations that returned
         /// before it are linearizable.
-        stuck: Place,
+        stuck: CallIndex,
         /// The furthest attempts: the linearized operations in order, and an operation that cannot
         /// come next.
-        attempts: Vec<(Vec<Place>, Place)>,
+        attempts: Vec<(Vec<CallIndex>, CallIndex)>,
     },
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn linearize_within(
     threads: &Threads,
     limit: Option<u64>,
 ) -> Result<Option<Linearization>, Stopped> {
-    let plan = Plan::new(task, budget)?;
+    let plan = StepPlan::new(task, budget)?;
     match plan.timeline.slots.div_ceil(64) {
         0..=1 => search::<1>(&plan, budget, threads, limit),
         2 => search::<2>(&plan, budget, threads, limit),
@@ -161,7 +161,7 @@ pub(crate) fn linearize_within(
 
 /// Searches depth first and, if that takes long and there is no limit, with other techniques.
 fn search<const W: usize>(
-    plan: &Plan<'_, '_>,
+    plan: &StepPlan<'_, '_>,
     budget: &Budget,
     threads: &Threads,
     limit: Option<u64>,
@@ -205,7 +205,7 @@ struct JustInTimeFrame<const W: usize> {
 
 /// A depth-first search.
 pub(crate) struct JustInTimeSearch<'a, 'h, const W: usize, S = Interned<State>> {
-    plan: &'a Plan<'a, 'h>,
+    plan: &'a StepPlan<'a, 'h>,
     steps: PlainSteps<'a, 'h, W, S>,
     budget: &'a Budget,
     /// Slots of pending operations.
@@ -215,27 +215,27 @@ pub(crate) struct JustInTimeSearch<'a, 'h, const W: usize, S = Interned<State>> 
     /// pending operations that were used.
     used_up: FxHashMap<Configuration<W>, Vec<SmallSet<W>>>,
     stack: Vec<JustInTimeFrame<W>>,
-    candidates: Vec<Place>,
+    candidates: Vec<CallIndex>,
     /// Whether to check which operations affect which.
     is_hard: bool,
     furthest: u32,
-    attempts: Vec<(Vec<Place>, Place)>,
+    attempts: Vec<(Vec<CallIndex>, CallIndex)>,
     /// How far configurations lead, if all of them are known to fail.
     failed: Option<&'a Failed<W>>,
 }
 
 impl<'a, 'h, const W: usize> JustInTimeSearch<'a, 'h, W> {
-    fn new(plan: &'a Plan<'a, 'h>, budget: &'a Budget) -> Self {
-        JustInTimeSearch::with_machine(plan, budget, Machine::new(plan.task))
+    fn new(plan: &'a StepPlan<'a, 'h>, budget: &'a Budget) -> Self {
+        JustInTimeSearch::with_machine(plan, budget, TransitionTable::new(plan.task))
     }
 }
 
 impl<'a, 'h, const W: usize> JustInTimeSearch<'a, 'h, W, SharedStates<'a>> {
     /// Searches again for the furthest attempts, when all configurations are known to fail.
     pub(crate) fn for_attempts(
-        plan: &'a Plan<'a, 'h>,
+        plan: &'a StepPlan<'a, 'h>,
         budget: &'a Budget,
-        machine: Machine<'a, 'h, SharedStates<'a>>,
+        machine: TransitionTable<'a, 'h, SharedStates<'a>>,
         failed: &'a Failed<W>,
         furthest: u32,
     ) -> Result<Linearization, Stopped> {
@@ -247,9 +247,9 @@ impl<'a, 'h, const W: usize> JustInTimeSearch<'a, 'h, W, SharedStates<'a>> {
 
 impl<'a, 'h, const W: usize, S: States> JustInTimeSearch<'a, 'h, W, S> {
     fn with_machine(
-        plan: &'a Plan<'a, 'h>,
+        plan: &'a StepPlan<'a, 'h>,
         budget: &'a Budget,
-        machine: Machine<'a, 'h, S>,
+        machine: TransitionTable<'a, 'h, S>,
     ) -> Self {
         JustInTimeSearch {
             plan,
@@ -373,7 +373,7 @@ impl<'a, 'h, const W: usize, S: States> JustInTimeSearch<'a, 'h, W, S> {
         }
     }
 
-    fn keep_attempt(&mut self, unexplained: Place) {
+    fn keep_attempt(&mut self, unexplained: CallIndex) {
         if self.attempts.len() < MAX_ATTEMPTS_KEPT {
             let order = self.steps.order.iter().map(|&(place, _)| place).collect();
             self.attempts.push((order, unexplained));
@@ -386,7 +386,7 @@ impl<'a, 'h, const W: usize, S: States> JustInTimeSearch<'a, 'h, W, S> {
         let list = 4 * size_of::<SmallSet<W>>() as u64 + BYTES_PER_ALLOCATION;
         let used_up = self.used_up.table_bytes() + self.used_up.len() as u64 * list;
         let stack = self.stack.table_bytes() + self.candidates.table_bytes();
-        let attempts = (self.attempts.len() * self.plan.task.len() * size_of::<Place>()) as u64;
+        let attempts = (self.attempts.len() * self.plan.task.len() * size_of::<CallIndex>()) as u64;
         self.seen.table_bytes() + used_up + stack + attempts + self.steps.machine.memory()
     }
 }

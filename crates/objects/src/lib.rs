@@ -69,7 +69,7 @@ mod monitors;
 // Calls judged as they come.
 mod online;
 
-pub use calls::{Calls, CallsError, MethodId, Operation, Place};
+pub use calls::{CallIndex, Calls, CallsError, MethodId, Operation};
 pub use court::{Engine, Tuning, judge_object, judge_objects};
 pub use definition::{Execution, MAX_OPERATIONS_BY_DEFINITION, decide_by_definition};
 pub use levels::{Inference, Levels, infer_levels};

@@ -29,7 +29,7 @@ use consistory_verdict::{
 use consistory_work::spawn_scoped;
 use rustc_hash::FxHashMap;
 
-use crate::calls::Place;
+use crate::calls::CallIndex;
 use crate::just_in_time::{Linearization, Threads, linearize, linearize_within};
 use crate::monitors::{Outcome, Pattern, Violation, monitor};
 use crate::reads::few_reads;
@@ -69,11 +69,11 @@ pub(crate) fn is_explained(
 }
 
 /// Runs a polynomial decider on a history that is not small; `None` if none applies.
-fn monitor_large(task: &Task<'_>) -> Option<Result<Vec<Place>, Violation>> {
+fn monitor_large(task: &Task<'_>) -> Option<Result<Vec<CallIndex>, Violation>> {
     if task.len() > SMALL_HISTORY_OPERATIONS { by_monitor(task) } else { None }
 }
 
-fn by_monitor(task: &Task<'_>) -> Option<Result<Vec<Place>, Violation>> {
+fn by_monitor(task: &Task<'_>) -> Option<Result<Vec<CallIndex>, Violation>> {
     match monitor(task.calls(), task.object()) {
         Outcome::Linearizable(order) => Some(Ok(order)),
         Outcome::Violation(violation) => Some(Err(violation)),
@@ -84,9 +84,9 @@ fn by_monitor(task: &Task<'_>) -> Option<Result<Vec<Place>, Violation>> {
 /// Result for a part of a history.
 enum Decided {
     /// The operations in order, each with the operation at whose return it was linearized.
-    Linearizable(Vec<(Place, Place)>),
+    Linearizable(Vec<(CallIndex, CallIndex)>),
     /// The search failed at an operation; an attempt did not explain the other one.
-    Stuck { stuck: Place, suspect: Option<Place> },
+    Stuck { stuck: CallIndex, suspect: Option<CallIndex> },
     /// A polynomial decider refuted it.
     Refuted(Violation),
     /// The step limit was reached.
@@ -118,8 +118,8 @@ fn decide(
 
 /// Pairs each operation of a linearization with the first return among it and the later ones.
 /// Pending operations at the end are left out.
-fn with_returns(task: &Task<'_>, order: &[Place]) -> Vec<(Place, Place)> {
-    let mut first: Option<Place> = None;
+fn with_returns(task: &Task<'_>, order: &[CallIndex]) -> Vec<(CallIndex, CallIndex)> {
+    let mut first: Option<CallIndex> = None;
     let mut found = Vec::with_capacity(order.len());
     for &place in order.iter().rev() {
         let returned = (!task.is_pending(place)).then_some(place);
@@ -132,20 +132,20 @@ fn with_returns(task: &Task<'_>, order: &[Place]) -> Vec<(Place, Place)> {
 
 /// Returns the operations called before the last of some returns; all others than these returns are
 /// pending.
-fn prefix<'h>(task: &Task<'h>, is_before: impl Fn(Place) -> bool) -> Part<'h> {
+fn prefix<'h>(task: &Task<'h>, is_before: impl Fn(CallIndex) -> bool) -> HistoryPart<'h> {
     let calls = task.calls();
     let returned = calls.places().filter(|&place| !task.is_pending(place) && is_before(place));
     let last = returned.map(|place| calls.get(place).end).max().unwrap_or(i64::MIN);
-    let places: Vec<Place> =
+    let places: Vec<CallIndex> =
         calls.places().filter(|&place| calls.get(place).start <= last).collect();
     let task = task.restricted(&places).relaxed(|place| is_before(places[place.index()]));
-    Part { task, places }
+    HistoryPart { task, places }
 }
 
 /// Runs a polynomial decider on a prefix; `None` if none applies. Positions are those in the whole
 /// history.
-fn find_by_monitor(prefix: &Part<'_>) -> Option<Result<Vec<Place>, Violation>> {
-    let places = |some: Vec<Place>| some.into_iter().map(|place| prefix.place(place)).collect();
+fn find_by_monitor(prefix: &HistoryPart<'_>) -> Option<Result<Vec<CallIndex>, Violation>> {
+    let places = |some: Vec<CallIndex>| some.into_iter().map(|place| prefix.place(place)).collect();
     let wrong = |wrong: Violation| Violation { core: places(wrong.core), ..wrong };
     Some(by_monitor(&prefix.task)?.map(places).map_err(wrong))
 }
@@ -154,12 +154,12 @@ fn find_by_monitor(prefix: &Part<'_>) -> Option<Result<Vec<Place>, Violation>> {
 ///
 /// Uses one thread, so that the result is deterministic.
 fn find_by_parts(
-    prefix: &Part<'_>,
+    prefix: &HistoryPart<'_>,
     budget: &Budget,
     alone: u64,
-) -> Result<Option<Vec<Place>>, Stopped> {
+) -> Result<Option<Vec<CallIndex>>, Stopped> {
     let threads = Threads::new(1, alone);
-    let mut found: Vec<(Place, Place)> = Vec::with_capacity(prefix.task.len());
+    let mut found: Vec<(CallIndex, CallIndex)> = Vec::with_capacity(prefix.task.len());
     let parts = parts(&prefix.task);
     for part in &parts {
         let Decided::Linearizable(order) = decide(&part.task, budget, &threads, None)? else {
@@ -199,15 +199,15 @@ fn core(task: &Task<'_>, violation: &Violation, prefix: Option<Prefix>) -> Judge
 struct Refuted {
     violation: Violation,
     /// The call whose return ends the prefix.
-    last: Place,
+    last: CallIndex,
     /// An order that explains everything that returned before.
-    before: Vec<Place>,
+    before: Vec<CallIndex>,
 }
 
 fn shortest_refuted(task: &Task<'_>, violation: &Violation, budget: &Budget) -> Option<Refuted> {
     let calls = task.calls();
-    let returned = |place: &Place| !task.is_pending(*place);
-    let end = |place: Place| calls.get(place).end;
+    let returned = |place: &CallIndex| !task.is_pending(*place);
+    let end = |place: CallIndex| calls.get(place).end;
     let mut ends: Vec<i64> = calls.places().filter(returned).map(end).collect();
     ends.sort_unstable();
     ends.dedup();
@@ -229,7 +229,7 @@ fn shortest_refuted(task: &Task<'_>, violation: &Violation, budget: &Budget) -> 
         }
     }
     let (at, violation) = wrong;
-    let is_last = |place: &Place| !task.is_pending(*place) && end(*place) == ends[at];
+    let is_last = |place: &CallIndex| !task.is_pending(*place) && end(*place) == ends[at];
     let in_core = violation.core.iter().copied().find(is_last);
     let last = in_core.or_else(|| calls.places().find(is_last))?;
     Some(Refuted { violation, last, before: explained })
@@ -271,9 +271,9 @@ struct PartsInTurns<'t, 'h> {
     /// The number of parts.
     count: usize,
     /// The parts not yet decided.
-    open: Vec<Part<'h>>,
+    open: Vec<HistoryPart<'h>>,
     /// The linearized operations, each with the one at whose return it was linearized.
-    found: Vec<(Place, Place)>,
+    found: Vec<(CallIndex, CallIndex)>,
     /// Why a part is undecided.
     undecided: Option<Stopped>,
     /// The shortest failing prefix so far.
@@ -282,7 +282,7 @@ struct PartsInTurns<'t, 'h> {
 
 /// Result for all parts.
 enum PartsDecision<'h> {
-    Linearizable(Vec<Place>),
+    Linearizable(Vec<CallIndex>),
     /// A core refutes the history, and the shortest prefix is unknown.
     Core(Violation),
     Fails(FailedPart<'h>),
@@ -296,7 +296,7 @@ impl<'t, 'h> PartsInTurns<'t, 'h> {
         PartsInTurns { task, budget, threads, count, open, found, undecided: None, shortest: None }
     }
 
-    fn key(&self, place: Place) -> (i64, Place) {
+    fn key(&self, place: CallIndex) -> (i64, CallIndex) {
         return_key(self.task, place)
     }
 
@@ -329,7 +329,7 @@ impl<'t, 'h> PartsInTurns<'t, 'h> {
     fn take_turn(&mut self, limit: Option<u64>) -> Result<Option<Violation>, Stopped> {
         let most = if self.task.len() < MANY_THREADS_OPERATIONS { 0 } else { self.count - 1 };
         let decided = decide_all(&self.open, self.budget, self.threads, most, limit);
-        let mut stuck: Vec<(Place, Option<Place>, Part<'h>)> = Vec::new();
+        let mut stuck: Vec<(CallIndex, Option<CallIndex>, HistoryPart<'h>)> = Vec::new();
         let mut later = Vec::new();
         for (part, decided) in std::mem::take(&mut self.open).into_iter().zip(decided) {
             match decided {
@@ -366,7 +366,7 @@ impl<'t, 'h> PartsInTurns<'t, 'h> {
     /// Finds the shortest failing prefixes of parts, as long as they may be shorter than others.
     fn find_shortest(
         &mut self,
-        mut stuck: Vec<(Place, Option<Place>, Part<'h>)>,
+        mut stuck: Vec<(CallIndex, Option<CallIndex>, HistoryPart<'h>)>,
     ) -> Result<(), Stopped> {
         stuck.sort_by_key(|(at, _, part)| return_key(self.task, part.place(*at)));
         for (at, suspect, part) in stuck {
@@ -375,7 +375,7 @@ impl<'t, 'h> PartsInTurns<'t, 'h> {
             if self.shortest.as_ref().is_some_and(|failure| self.key(failure.last) <= first) {
                 break;
             }
-            let extent = if self.count == 1 { Extent::Whole } else { Extent::Part };
+            let extent = if self.count == 1 { Extent::Whole } else { Extent::HistoryPart };
             let failure = failure(part, at, suspect, extent, self.budget, self.threads)?;
             self.keep(failure);
         }
@@ -437,7 +437,7 @@ const TURN_GROWTH: u64 = 16;
 
 /// A failing prefix of a part, up to the return of `last`, with its evidence.
 struct FailedPart<'h> {
-    last: Place,
+    last: CallIndex,
     evidence: Evidence<'h>,
 }
 
@@ -447,7 +447,7 @@ enum Evidence<'h> {
         unexplained: Unexplained,
         /// An order of everything that returned before the last return, if one is known.
         explained: Option<Vec<OpId>>,
-        part: Box<Part<'h>>,
+        part: Box<HistoryPart<'h>>,
     },
 }
 
@@ -455,26 +455,26 @@ enum Evidence<'h> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
     Whole,
-    Part,
+    HistoryPart,
 }
 
 /// Finds the shortest prefix of a part that fails.
 fn failure<'h>(
-    part: Part<'h>,
-    stuck: Place,
-    suspect: Option<Place>,
+    part: HistoryPart<'h>,
+    stuck: CallIndex,
+    suspect: Option<CallIndex>,
     extent: Extent,
     budget: &Budget,
     threads: &Threads,
 ) -> Result<FailedPart<'h>, Stopped> {
-    let places: Vec<Place> = part.task.calls().places().collect();
+    let places: Vec<CallIndex> = part.task.calls().places().collect();
     let returns = by_return(&part.task, &places);
     let mut came_to = None;
     let attempts = |task: &Task<'_>| match linearize(task, budget, threads)? {
         Linearization::Found(_) => Ok(None),
         Linearization::Stuck { attempts, stuck } => {
             came_to = Some(stuck);
-            let attempt = |(order, unexplained): (Vec<Place>, Place)| Attempt {
+            let attempt = |(order, unexplained): (Vec<CallIndex>, CallIndex)| Attempt {
                 linearization: LinearizationCertificate { order: ids(task, &order), vis: None },
                 unexplained: task.calls().get(unexplained).id,
             };
@@ -498,7 +498,7 @@ const MANY_THREADS_OPERATIONS: usize = 1000;
 /// Decides each part, on up to `most` additional threads. A thread that is done is lent to the
 /// searches of the others.
 fn decide_all(
-    parts: &[Part<'_>],
+    parts: &[HistoryPart<'_>],
     budget: &Budget,
     threads: &Threads,
     most: usize,
@@ -545,11 +545,11 @@ fn decide_all(
 /// reports where it is stuck.
 pub(crate) fn shortest_prefix(
     task: &Task<'_>,
-    returns: &[Place],
-    stuck: Place,
-    suspect: Option<Place>,
-    mut attempts: impl FnMut(&Task<'_>) -> Result<Option<(Place, Vec<Attempt>)>, Stopped>,
-) -> Result<(Place, Unexplained), Stopped> {
+    returns: &[CallIndex],
+    stuck: CallIndex,
+    suspect: Option<CallIndex>,
+    mut attempts: impl FnMut(&Task<'_>) -> Result<Option<(CallIndex, Vec<Attempt>)>, Stopped>,
+) -> Result<(CallIndex, Unexplained), Stopped> {
     let mut rank = vec![usize::MAX; task.len()];
     for (i, place) in returns.iter().enumerate() {
         rank[place.index()] = i;
@@ -583,8 +583,8 @@ pub(crate) fn shortest_prefix(
 }
 
 /// Sorts the completed operations among some by return.
-pub(crate) fn by_return(task: &Task<'_>, places: &[Place]) -> Vec<Place> {
-    let mut returns: Vec<Place> =
+pub(crate) fn by_return(task: &Task<'_>, places: &[CallIndex]) -> Vec<CallIndex> {
+    let mut returns: Vec<CallIndex> =
         places.iter().copied().filter(|&place| !task.is_pending(place)).collect();
     returns.sort_by_key(|&place| return_key(task, place));
     returns
@@ -592,7 +592,7 @@ pub(crate) fn by_return(task: &Task<'_>, places: &[Place]) -> Vec<Place> {
 
 /// Returns the sort key of completed operations: their returns or, without times, their positions
 /// in their sessions.
-pub(crate) fn return_key(task: &Task<'_>, place: Place) -> (i64, Place) {
+pub(crate) fn return_key(task: &Task<'_>, place: CallIndex) -> (i64, CallIndex) {
     let calls = task.calls();
     let op = calls.get(place);
     match calls.is_timed() {
@@ -602,13 +602,13 @@ pub(crate) fn return_key(task: &Task<'_>, place: Place) -> (i64, Place) {
 }
 
 /// Operations that form a history of their own.
-struct Part<'h> {
+struct HistoryPart<'h> {
     task: Task<'h>,
     /// Position of each of them among all operations.
-    places: Vec<Place>,
+    places: Vec<CallIndex>,
 }
 
-impl<'h> Part<'h> {
+impl<'h> HistoryPart<'h> {
     /// Returns a violation with positions among all operations.
     fn whole(&self, mut violation: Violation) -> Violation {
         violation.core.iter_mut().for_each(|place| *place = self.place(*place));
@@ -616,29 +616,30 @@ impl<'h> Part<'h> {
     }
 
     /// Returns the position among all operations.
-    fn place(&self, place: Place) -> Place {
+    fn place(&self, place: CallIndex) -> CallIndex {
         self.places[place.index()]
     }
 
     /// Returns the operations called before the last of some returns; all others than these returns
     /// are pending.
-    fn until(&self, is_before: impl Fn(Place) -> bool) -> Part<'h> {
-        let Part { task, mut places } = prefix(&self.task, |place| is_before(self.place(place)));
+    fn until(&self, is_before: impl Fn(CallIndex) -> bool) -> HistoryPart<'h> {
+        let HistoryPart { task, mut places } =
+            prefix(&self.task, |place| is_before(self.place(place)));
         places.iter_mut().for_each(|place| *place = self.place(*place));
-        Part { task, places }
+        HistoryPart { task, places }
     }
 }
 
 /// Divides the operations into parts that are independent objects, if there are several.
-fn parts<'h>(task: &Task<'h>) -> Vec<Part<'h>> {
-    let part = |places: Vec<Place>| Part { task: task.restricted(&places), places };
+fn parts<'h>(task: &Task<'h>) -> Vec<HistoryPart<'h>> {
+    let part = |places: Vec<CallIndex>| HistoryPart { task: task.restricted(&places), places };
     let whole = || vec![part(task.calls().places().collect())];
     if !task.calls().is_timed() || task.calls().sessions_meet() {
         return whole();
     }
     let mut index: FxHashMap<Value, usize> = FxHashMap::default();
     let mut of_invocation: FxHashMap<u32, usize> = FxHashMap::default();
-    let mut parts: Vec<Vec<Place>> = Vec::new();
+    let mut parts: Vec<Vec<CallIndex>> = Vec::new();
     for place in task.calls().places() {
         let number = task.invocation_of(place);
         let at = match of_invocation.get(&number) {
@@ -661,6 +662,6 @@ fn parts<'h>(task: &Task<'h>) -> Vec<Part<'h>> {
     parts.into_iter().map(part).collect()
 }
 
-pub(crate) fn ids(task: &Task<'_>, places: &[Place]) -> Vec<OpId> {
+pub(crate) fn ids(task: &Task<'_>, places: &[CallIndex]) -> Vec<OpId> {
     places.iter().map(|&place| task.calls().get(place).id).collect()
 }

@@ -18,7 +18,7 @@ use consistory_spec::{State, value_footprint};
 use consistory_verdict::{BYTES_PER_ALLOCATION, Bytes};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::calls::Place;
+use crate::calls::CallIndex;
 use crate::task::Task;
 
 /// A state, interned.
@@ -30,7 +30,7 @@ pub(crate) struct StateId(pub(crate) u32);
 pub(crate) struct ReturnId(u32);
 
 /// The known effects of a task's invocations.
-pub(crate) struct Machine<'t, 'h, S = Interned<State>> {
+pub(crate) struct TransitionTable<'t, 'h, S = Interned<State>> {
     task: &'t Task<'h>,
     states: S,
     initial: StateId,
@@ -44,14 +44,14 @@ pub(crate) struct Machine<'t, 'h, S = Interned<State>> {
     content_bytes: u64,
 }
 
-impl<'t, 'h> Machine<'t, 'h> {
+impl<'t, 'h> TransitionTable<'t, 'h> {
     /// Builds a machine with states of its own.
     pub(crate) fn new(task: &'t Task<'h>) -> Self {
-        Machine::with_states(task, Interned::default())
+        TransitionTable::with_states(task, Interned::default())
     }
 }
 
-impl<'t, 'h, S: States> Machine<'t, 'h, S> {
+impl<'t, 'h, S: States> TransitionTable<'t, 'h, S> {
     /// Builds a machine with a given numbering of states.
     pub(crate) fn with_states(task: &'t Task<'h>, mut states: S) -> Self {
         let scratch = task.object().initial();
@@ -61,7 +61,7 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
         let wanted = task.calls().places().map(|p| task.returns(p).map(&mut wanted)).collect();
         let steps = StepTable::new(task.invocation_count());
         let content_bytes = task.object().footprint(&scratch) as u64;
-        Machine { task, states, initial, scratch, values, wanted, steps, content_bytes }
+        TransitionTable { task, states, initial, scratch, values, wanted, steps, content_bytes }
     }
 
     /// Returns the state before the first call.
@@ -71,7 +71,7 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
 
     /// Performs an operation's invocation, with any return.
     #[inline]
-    pub(crate) fn step(&mut self, state: StateId, place: Place) -> Option<(StateId, ReturnId)> {
+    pub(crate) fn step(&mut self, state: StateId, place: CallIndex) -> Option<(StateId, ReturnId)> {
         let invocation = self.task.invocation_of(place);
         if let Some(known) = self.steps.get(state, invocation) {
             return known;
@@ -81,7 +81,7 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
         step
     }
 
-    fn ask(&mut self, state: StateId, place: Place) -> Option<(StateId, ReturnId)> {
+    fn ask(&mut self, state: StateId, place: CallIndex) -> Option<(StateId, ReturnId)> {
         let (object, call) = (self.task.object(), self.task.invocation(place));
         let (next, returned) = if self.task.is_read_only(place) {
             let ask = |state: &mut State| object.invoke(state, &call.method, &call.args);
@@ -108,7 +108,7 @@ impl<'t, 'h, S: States> Machine<'t, 'h, S> {
 
     /// Performs an operation, if it can return its recorded value.
     #[inline]
-    pub(crate) fn perform(&mut self, state: StateId, place: Place) -> Option<StateId> {
+    pub(crate) fn perform(&mut self, state: StateId, place: CallIndex) -> Option<StateId> {
         let (next, returned) = self.step(state, place)?;
         match self.wanted[place.index()] {
             Some(wanted) if wanted != returned => None,

@@ -20,8 +20,8 @@
 //! overlapping operations of equal effect, and with the time at which operations with future
 //! readers take effect.
 
-use crate::calls::Place;
-use crate::machine::{Machine, StateId, States};
+use crate::calls::CallIndex;
+use crate::machine::{StateId, States, TransitionTable};
 use crate::task::Task;
 use crate::timeline::Timeline;
 
@@ -59,7 +59,7 @@ impl Overwrites {
     pub(crate) fn new<S: States>(
         task: &Task<'_>,
         timeline: &Timeline,
-        machine: &mut Machine<'_, '_, S>,
+        machine: &mut TransitionTable<'_, '_, S>,
     ) -> Option<Self> {
         let places = task.calls().places();
         let overwrites: Vec<bool> = places.map(|place| overwrites(task, place)).collect();
@@ -72,12 +72,12 @@ impl Overwrites {
     }
 
     #[inline]
-    pub(crate) fn contains(&self, place: Place) -> bool {
+    pub(crate) fn contains(&self, place: CallIndex) -> bool {
         self.overwrites[place.index()]
     }
 }
 
-fn overwrites(task: &Task<'_>, place: Place) -> bool {
+fn overwrites(task: &Task<'_>, place: CallIndex) -> bool {
     let call = task.invocation(place);
     task.returns(place).is_none() && task.object().overwrites(&call.method, &call.args)
 }
@@ -95,7 +95,7 @@ pub(crate) fn is_plain(task: &Task<'_>, timeline: &Timeline) -> bool {
 }
 
 fn are_plain(task: &Task<'_>, timeline: &Timeline) -> bool {
-    let is_plain = |&place: &Place| match task.is_pure(place) {
+    let is_plain = |&place: &CallIndex| match task.is_pure(place) {
         true => task.returns(place).is_some(),
         false => overwrites(task, place),
     };
@@ -118,10 +118,10 @@ impl Readers {
         task: &Task<'_>,
         timeline: &Timeline,
         overwrites: &[bool],
-        machine: &mut Machine<'_, '_, S>,
+        machine: &mut TransitionTable<'_, '_, S>,
     ) -> Self {
         let calls = task.calls();
-        let places: Vec<Place> = calls.places().collect();
+        let places: Vec<CallIndex> = calls.places().collect();
         let initial = machine.initial();
         let after: Vec<StateId> = places
             .iter()
@@ -137,13 +137,13 @@ impl Readers {
             let end = if ends { calls.get(place).end } else { i64::MAX };
             first_end[place.index()] = first_end[place.index() + 1].min(end);
         }
-        let is_reader = |place: Place| !overwrites[place.index()] && !task.is_pending(place);
+        let is_reader = |place: CallIndex| !overwrites[place.index()] && !task.is_pending(place);
         let mut closed_at = vec![u32::MAX; places.len()];
         let mut sees_more = vec![false; places.len()];
         let mut readers = Lists::default();
-        let mut seen: Vec<(Place, Place)> = Vec::new();
+        let mut seen: Vec<(CallIndex, CallIndex)> = Vec::new();
         // Readers that were called and have not returned.
-        let mut running: Vec<Place> = Vec::new();
+        let mut running: Vec<CallIndex> = Vec::new();
         // The states after the pending operations called so far.
         let mut pending: Vec<StateId> = Vec::new();
         for &place in &places {
@@ -200,25 +200,25 @@ impl Readers {
 
     /// Returns the state after an overwriting operation.
     #[inline]
-    pub(crate) fn after(&self, place: Place) -> StateId {
+    pub(crate) fn after(&self, place: CallIndex) -> StateId {
         self.after[place.index()]
     }
 
     /// Checks whether all operations that may see an operation were called by a return.
     #[inline]
-    pub(crate) fn is_closed(&self, place: Place, at: u32) -> bool {
+    pub(crate) fn is_closed(&self, place: CallIndex, at: u32) -> bool {
         self.closed_at[place.index()] <= at
     }
 
     /// Returns the operations that may see an overwriting one, if it can ever be closed.
     #[inline]
-    pub(crate) fn readers(&self, place: Place) -> &[Place] {
+    pub(crate) fn readers(&self, place: CallIndex) -> &[CallIndex] {
         self.readers.of(place)
     }
 
     /// Returns the operations that a read-only one may see; `None` if there are more.
     #[inline]
-    pub(crate) fn seen(&self, place: Place) -> Option<&[Place]> {
+    pub(crate) fn seen(&self, place: CallIndex) -> Option<&[CallIndex]> {
         (!self.sees_more[place.index()]).then(|| self.seen.of(place))
     }
 }
@@ -226,7 +226,7 @@ impl Readers {
 /// A list of operations for each operation.
 struct Lists {
     starts: Vec<u32>,
-    items: Vec<Place>,
+    items: Vec<CallIndex>,
 }
 
 impl Default for Lists {
@@ -241,11 +241,11 @@ impl Lists {
         self.starts.push(self.items.len() as u32);
     }
 
-    fn by_place(count: usize, pairs: &mut [(Place, Place)]) -> Self {
+    fn by_place(count: usize, pairs: &mut [(CallIndex, CallIndex)]) -> Self {
         pairs.sort_unstable();
         let mut lists = Lists::default();
         let mut pairs = pairs.iter().peekable();
-        for place in (0..count).map(Place::new) {
+        for place in (0..count).map(CallIndex::new) {
             while let Some((_, item)) = pairs.next_if(|(of, _)| *of == place) {
                 lists.items.push(*item);
             }
@@ -254,7 +254,7 @@ impl Lists {
         lists
     }
 
-    fn of(&self, place: Place) -> &[Place] {
+    fn of(&self, place: CallIndex) -> &[CallIndex] {
         let (start, end) = (self.starts[place.index()], self.starts[place.index() + 1]);
         &self.items[start as usize..end as usize]
     }

@@ -6,10 +6,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::calls::Place;
-use crate::machine::{Machine, StateId};
+use crate::calls::CallIndex;
+use crate::machine::{StateId, TransitionTable};
 use crate::overwrites::{Overwrites, Readers};
-use crate::plain_steps::{Configuration, PlainSteps, Plan, Reached};
+use crate::plain_steps::{Configuration, PlainSteps, Reached, StepPlan};
 use crate::small_set::SmallSet;
 
 /// The state after a block; no operation will see it.
@@ -17,9 +17,9 @@ const UNSEEN: StateId = StateId(u32::MAX);
 
 /// A step from a configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum OverwritingStep {
     /// An operation is linearized.
-    Take(Place),
+    Take(CallIndex),
     /// The returning operation is settled and stays unseen.
     Pass,
     /// All closed blocks are linearized.
@@ -38,24 +38,24 @@ pub(crate) struct OverwritingSteps<'a, 'h, const W: usize> {
 #[derive(Default)]
 struct Unseen {
     /// The operations in the order.
-    linearized: FxHashSet<Place>,
+    linearized: FxHashSet<CallIndex>,
     /// For each settled operation, the position in the order before which it fits.
-    room: FxHashMap<Place, usize>,
+    room: FxHashMap<CallIndex, usize>,
     /// Operations that returned unseen, each with the position before which it comes.
-    returned: Vec<(usize, Place)>,
+    returned: Vec<(usize, CallIndex)>,
 }
 
 impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
     pub(crate) fn new(
-        plan: &'a Plan<'a, 'h>,
-        machine: Machine<'a, 'h>,
+        plan: &'a StepPlan<'a, 'h>,
+        machine: TransitionTable<'a, 'h>,
         overwrites: &'a Overwrites,
     ) -> Self {
         let plain = PlainSteps::new(plan, machine);
         OverwritingSteps { plain, overwrites, states: Vec::new(), unseen: None }
     }
 
-    pub(crate) fn machine(&mut self) -> &mut Machine<'a, 'h> {
+    pub(crate) fn machine(&mut self) -> &mut TransitionTable<'a, 'h> {
         &mut self.plain.machine
     }
 
@@ -71,7 +71,10 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
 
     /// Computes the order that some steps lead to. Each operation is paired with the one at whose
     /// return it was linearized.
-    pub(crate) fn unfold(&mut self, steps: impl IntoIterator<Item = Step>) -> Vec<(Place, Place)> {
+    pub(crate) fn unfold(
+        &mut self,
+        steps: impl IntoIterator<Item = OverwritingStep>,
+    ) -> Vec<(CallIndex, CallIndex)> {
         self.plain.order.clear();
         self.unseen = Some(Unseen::default());
         let mut reached = self.start();
@@ -97,14 +100,14 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
     pub(crate) fn expand(
         &mut self,
         from: &Configuration<W>,
-        candidates: &mut Vec<Place>,
-        next: &mut Vec<(Step, Reached<W>)>,
+        candidates: &mut Vec<CallIndex>,
+        next: &mut Vec<(OverwritingStep, Reached<W>)>,
     ) {
-        let Plan { timeline, task, .. } = self.plain.plan;
+        let StepPlan { timeline, task, .. } = self.plain.plan;
         self.plain.order.clear();
         let returning = timeline.returns[from.at as usize];
         if from.settled.contains(timeline.slot[returning.index()] as usize) {
-            next.extend(self.try_step(from, Step::Pass));
+            next.extend(self.try_step(from, OverwritingStep::Pass));
         }
         candidates.clear();
         match self.readers() {
@@ -116,7 +119,7 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
                     false => readers.is_closed(returning, from.at),
                 };
                 if is_last {
-                    next.extend(self.try_step(from, Step::Blocks));
+                    next.extend(self.try_step(from, OverwritingStep::Blocks));
                     return;
                 }
                 self.list_seen(readers, from, &blocks, candidates);
@@ -124,17 +127,21 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
             None => self.plain.list(from, candidates),
         }
         for &candidate in candidates.iter().rev() {
-            next.extend(self.try_step(from, Step::Take(candidate)));
+            next.extend(self.try_step(from, OverwritingStep::Take(candidate)));
         }
     }
 
-    fn try_step(&mut self, from: &Configuration<W>, step: Step) -> Option<(Step, Reached<W>)> {
+    fn try_step(
+        &mut self,
+        from: &Configuration<W>,
+        step: OverwritingStep,
+    ) -> Option<(OverwritingStep, Reached<W>)> {
         Some((step, self.apply(from, step)?))
     }
 
     /// Performs a step; `None` if it is impossible or unnecessary.
-    fn apply(&mut self, from: &Configuration<W>, step: Step) -> Option<Reached<W>> {
-        let Plan { timeline, .. } = self.plain.plan;
+    fn apply(&mut self, from: &Configuration<W>, step: OverwritingStep) -> Option<Reached<W>> {
+        let StepPlan { timeline, .. } = self.plain.plan;
         let returning = timeline.returns[from.at as usize];
         let slot = timeline.slot[returning.index()] as usize;
         // A settled operation that does not pass takes effect now.
@@ -142,14 +149,14 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         next.settled.remove(slot);
         let before = self.plain.order.len();
         match (step, self.readers()) {
-            (Step::Take(place), None) => {
+            (OverwritingStep::Take(place), None) => {
                 next = self.plain.linearize(&next, place)?;
                 self.note_linearized(place);
                 if self.overwrites.contains(place) {
                     self.settle(&mut next, before);
                 }
             }
-            (Step::Take(place), Some(readers)) => {
+            (OverwritingStep::Take(place), Some(readers)) => {
                 self.take_blocks(readers, &mut next);
                 next.state = readers.after(place);
                 next.linearized.insert(timeline.slot[place.index()] as usize);
@@ -157,14 +164,14 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
                 self.note_linearized(place);
                 self.settle(&mut next, before);
             }
-            (Step::Blocks, Some(readers)) => {
+            (OverwritingStep::Blocks, Some(readers)) => {
                 self.take_blocks(readers, &mut next);
                 next.state = UNSEEN;
                 self.settle(&mut next, before);
                 next.settled.insert(slot);
             }
-            (Step::Blocks, None) => return None,
-            (Step::Pass, _) => {
+            (OverwritingStep::Blocks, None) => return None,
+            (OverwritingStep::Pass, _) => {
                 self.pass(returning);
                 next.at += 1;
             }
@@ -172,7 +179,7 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         Some(self.advance(next))
     }
 
-    fn note_linearized(&mut self, place: Place) {
+    fn note_linearized(&mut self, place: CallIndex) {
         if let Some(unseen) = &mut self.unseen {
             unseen.linearized.insert(place);
         }
@@ -181,7 +188,7 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
     /// Linearizes reads, and passes the returns of operations that are linearized, or settled
     /// without readers.
     fn advance(&mut self, mut configuration: Configuration<W>) -> Reached<W> {
-        let Plan { timeline, .. } = self.plain.plan;
+        let StepPlan { timeline, .. } = self.plain.plan;
         while let Some(&returning) = timeline.returns.get(configuration.at as usize) {
             if configuration.state != UNSEEN {
                 self.plain.linearize_reads(&mut configuration);
@@ -226,7 +233,7 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
 
     /// Linearizes the closed blocks.
     fn take_blocks(&mut self, readers: &Readers, configuration: &mut Configuration<W>) {
-        let Plan { timeline, task, .. } = self.plain.plan;
+        let StepPlan { timeline, task, .. } = self.plain.plan;
         let at = configuration.at;
         let returning = timeline.returns[at as usize];
         for &place in timeline.open(at as usize) {
@@ -254,10 +261,10 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
     }
 
     /// Checks whether an overwriting operation is closed and has no readers left.
-    fn is_spent(&self, configuration: &Configuration<W>, place: Place) -> bool {
+    fn is_spent(&self, configuration: &Configuration<W>, place: CallIndex) -> bool {
         let timeline = &self.plain.plan.timeline;
         let at = configuration.at;
-        let is_done = |reader: &Place| {
+        let is_done = |reader: &CallIndex| {
             timeline.rank[reader.index()] < at
                 || configuration.linearized.contains(timeline.slot[reader.index()] as usize)
         };
@@ -267,7 +274,7 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
     }
 
     /// Lets a settled operation return.
-    fn pass(&mut self, place: Place) {
+    fn pass(&mut self, place: CallIndex) {
         if let Some(unseen) = &mut self.unseen
             && !unseen.linearized.contains(&place)
             && let Some(&room) = unseen.room.get(&place)
@@ -301,9 +308,9 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         readers: &Readers,
         configuration: &Configuration<W>,
         blocks: &Configuration<W>,
-        candidates: &mut Vec<Place>,
+        candidates: &mut Vec<CallIndex>,
     ) {
-        let Plan { timeline, task, .. } = self.plain.plan;
+        let StepPlan { timeline, task, .. } = self.plain.plan;
         let at = configuration.at as usize;
         let open = timeline.open(at);
         let pending = &timeline.pending[..timeline.pending_at[at] as usize];
@@ -318,7 +325,7 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
                 continue;
             }
             self.states.push(readers.after(place));
-            let sees = |&&reader: &&Place| {
+            let sees = |&&reader: &&CallIndex| {
                 task.is_pure(reader)
                     && !blocks.linearized.contains(timeline.slot[reader.index()] as usize)
                     && self.plain.machine.perform(readers.after(place), reader).is_some()
@@ -331,7 +338,7 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
     }
 
     /// Returns an unlinearized read that is known to be unable to return its value.
-    pub(crate) fn hopeless(&mut self, configuration: &Configuration<W>) -> Option<Place> {
+    pub(crate) fn hopeless(&mut self, configuration: &Configuration<W>) -> Option<CallIndex> {
         match self.readers() {
             Some(readers) => self.unseeing(readers, configuration),
             None => self.plain.hopeless(configuration),
@@ -339,23 +346,28 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
     }
 
     /// Returns a read that can no longer see any of the operations that it may see.
-    fn unseeing(&mut self, readers: &Readers, configuration: &Configuration<W>) -> Option<Place> {
-        let Plan { timeline, task, .. } = self.plain.plan;
+    fn unseeing(
+        &mut self,
+        readers: &Readers,
+        configuration: &Configuration<W>,
+    ) -> Option<CallIndex> {
+        let StepPlan { timeline, task, .. } = self.plain.plan;
         let at = configuration.at as usize;
         let now = task.calls().get(timeline.returns[at]).end;
-        let is_called = |place: Place| task.calls().get(place).start <= now;
-        let is_linearized =
-            |place: Place| configuration.linearized.contains(timeline.slot[place.index()] as usize);
+        let is_called = |place: CallIndex| task.calls().get(place).start <= now;
+        let is_linearized = |place: CallIndex| {
+            configuration.linearized.contains(timeline.slot[place.index()] as usize)
+        };
         let open = timeline.open(at);
         let near = (at + open.len()).min(timeline.returns.len());
-        let is_far = |place: &&Place| timeline.rank[place.index()] as usize >= near;
+        let is_far = |place: &&CallIndex| timeline.rank[place.index()] as usize >= near;
         let all = timeline.returns[at..near].iter().chain(open.iter().filter(is_far));
         for &place in all {
             if !task.is_pure(place) || (is_called(place) && is_linearized(place)) {
                 continue;
             }
             let Some(seen) = readers.seen(place) else { continue };
-            let is_left = |&other: &Place| {
+            let is_left = |&other: &CallIndex| {
                 !is_called(other)
                     || (timeline.rank[other.index()] as usize >= at && !is_linearized(other))
             };

@@ -37,15 +37,15 @@ use consistory_verdict::{Budget, Bytes, Stopped};
 use consistory_work::spawn_scoped;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::calls::Place;
+use crate::calls::CallIndex;
 use crate::just_in_time::{JustInTimeSearch, Linearization, STEPS_PER_CHECK, Threads};
-use crate::machine::{Machine, SHARDS, SharedStates, StateTable, shard_of};
-use crate::plain_steps::{Configuration, PlainSteps, Plan, Reached};
+use crate::machine::{SHARDS, SharedStates, StateTable, TransitionTable, shard_of};
+use crate::plain_steps::{Configuration, PlainSteps, Reached, StepPlan};
 use crate::small_set::SmallSet;
 
 /// Searches for a linearization.
 pub(crate) fn search_in_parallel<const W: usize>(
-    plan: &Plan<'_, '_>,
+    plan: &StepPlan<'_, '_>,
     budget: &Budget,
     threads: &Threads,
 ) -> Result<Linearization, Stopped> {
@@ -56,7 +56,7 @@ pub(crate) fn search_in_parallel<const W: usize>(
 }
 
 fn search<const W: usize>(
-    plan: &Plan<'_, '_>,
+    plan: &StepPlan<'_, '_>,
     budget: &Budget,
     threads: &Threads,
     states: &StateTable,
@@ -95,7 +95,7 @@ fn search<const W: usize>(
     match end.expect("the first thread comes to an end")? {
         End::Found(order) => Ok(Linearization::Found(order)),
         End::Stuck { furthest } => {
-            let machine = Machine::with_states(plan.task, SharedStates::new(states));
+            let machine = TransitionTable::with_states(plan.task, SharedStates::new(states));
             JustInTimeSearch::for_attempts(plan, budget, machine, &common.failed, furthest)
         }
     }
@@ -103,13 +103,13 @@ fn search<const W: usize>(
 
 /// The end of a search.
 enum End {
-    Found(Vec<(Place, Place)>),
+    Found(Vec<(CallIndex, CallIndex)>),
     Stuck { furthest: u32 },
 }
 
 /// Data shared by the threads.
 struct Common<'a, 'h, const W: usize> {
-    plan: &'a Plan<'a, 'h>,
+    plan: &'a StepPlan<'a, 'h>,
     budget: &'a Budget,
     states: &'a StateTable,
     failed: Failed<W>,
@@ -156,7 +156,7 @@ struct Way(usize);
 
 impl Way {
     /// Arranges candidates so that the one to try first comes last.
-    fn arrange(self, candidates: &mut [Place]) {
+    fn arrange(self, candidates: &mut [CallIndex]) {
         if self.0 % 2 == 1 {
             candidates.reverse();
         }
@@ -172,7 +172,7 @@ struct ParallelSearch<'a, 'h, const W: usize> {
     way: Way,
     steps: PlainSteps<'a, 'h, W, SharedStates<'a>>,
     stack: Vec<ParallelFrame<W>>,
-    candidates: Vec<Place>,
+    candidates: Vec<CallIndex>,
     unproved: Vec<Unproved<W>>,
     /// Number of configurations that it left, and an estimate of its memory.
     count: u64,
@@ -181,7 +181,8 @@ struct ParallelSearch<'a, 'h, const W: usize> {
 
 impl<'a, 'h, const W: usize> ParallelSearch<'a, 'h, W> {
     fn new(common: &'a Common<'a, 'h, W>, way: Way) -> Self {
-        let machine = Machine::with_states(common.plan.task, SharedStates::new(common.states));
+        let machine =
+            TransitionTable::with_states(common.plan.task, SharedStates::new(common.states));
         ParallelSearch {
             common,
             way,
@@ -194,7 +195,7 @@ impl<'a, 'h, const W: usize> ParallelSearch<'a, 'h, W> {
         }
     }
 
-    /// Searches; `None` if another thread ended the search. Calls `aside` from time to time.
+    /// Searches; `None` if another thread ended the search. Calls `meanwhile` from time to time.
     fn run(mut self, mut meanwhile: impl FnMut()) -> Result<Option<End>, Stopped> {
         let Reached::Before(start) = self.steps.start() else {
             return Ok(Some(End::Found(self.steps.order)));
@@ -321,7 +322,7 @@ impl<'a, 'h, const W: usize> ParallelSearch<'a, 'h, W> {
     /// Shares the memory estimate, and checks the limit.
     fn reserve(&mut self) -> Result<(), Stopped> {
         // The table consists of shards, which grow one after the other.
-        let each = size_of::<(Configuration<W>, Known<W>)>() as u64 * 2 + 2;
+        let each = size_of::<(Configuration<W>, FailedConfigurations<W>)>() as u64 * 2 + 2;
         let own = self.stack.table_bytes() + self.candidates.table_bytes();
         let memory = self.count * each + own + self.steps.machine.memory();
         let all = &self.common.memory;
@@ -345,13 +346,13 @@ pub(crate) struct Failed<const W: usize> {
 #[derive(Default)]
 struct Shard<const W: usize> {
     /// By what is left without pending operations.
-    first: FxHashMap<Configuration<W>, Known<W>>,
-    others: Vec<Known<W>>,
+    first: FxHashMap<Configuration<W>, FailedConfigurations<W>>,
+    others: Vec<FailedConfigurations<W>>,
 }
 
 /// Data of a failed configuration.
 #[derive(Clone, Copy)]
-struct Known<const W: usize> {
+struct FailedConfigurations<const W: usize> {
     /// The used pending operations.
     used: SmallSet<W>,
     /// How far the configuration leads at most.
@@ -363,7 +364,7 @@ struct Known<const W: usize> {
 const NONE: u32 = u32::MAX;
 
 impl<const W: usize> Failed<W> {
-    fn new(plan: &Plan<'_, '_>) -> Self {
+    fn new(plan: &StepPlan<'_, '_>) -> Self {
         let pending = (0..plan.timeline.pending.len()).collect();
         let shard = || Shard { first: FxHashMap::default(), others: Vec::new() };
         Failed { pending, shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect() }
@@ -399,7 +400,7 @@ impl<const W: usize> Failed<W> {
         let (rest, used) = self.divide(configuration);
         let mut shard = self.shard(&rest);
         let Shard { first, others } = &mut *shard;
-        let fresh = Known { used, reach, next: NONE };
+        let fresh = FailedConfigurations { used, reach, next: NONE };
         let mut is_new = false;
         let first = first.entry(rest).or_insert_with(|| {
             is_new = true;
@@ -423,6 +424,6 @@ impl<const W: usize> Failed<W> {
             }
         }
         let next = std::mem::replace(&mut first.next, others.len() as u32);
-        others.push(Known { next, ..fresh });
+        others.push(FailedConfigurations { next, ..fresh });
     }
 }

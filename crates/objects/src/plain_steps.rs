@@ -8,8 +8,8 @@ use consistory_spec::{Goal, State};
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashMap;
 
-use crate::calls::Place;
-use crate::machine::{Interned, Machine, StateId, States};
+use crate::calls::CallIndex;
+use crate::machine::{Interned, StateId, States, TransitionTable};
 use crate::small_set::SmallSet;
 use crate::task::Task;
 use crate::timeline::Timeline;
@@ -40,7 +40,7 @@ pub(crate) enum Reached<const W: usize> {
 }
 
 /// The parts of a task that its steps depend on.
-pub(crate) struct Plan<'a, 'h> {
+pub(crate) struct StepPlan<'a, 'h> {
     pub(crate) task: &'a Task<'h>,
     pub(crate) timeline: Timeline,
     looks_ahead: bool,
@@ -48,28 +48,28 @@ pub(crate) struct Plan<'a, 'h> {
     class: Vec<u32>,
 }
 
-impl<'a, 'h> Plan<'a, 'h> {
+impl<'a, 'h> StepPlan<'a, 'h> {
     pub(crate) fn new(task: &'a Task<'h>, budget: &Budget) -> Result<Self, Stopped> {
         budget.reserve(Timeline::bytes(task))?;
         let timeline = Timeline::new(task);
         let class = classes(task, &timeline);
-        Ok(Plan { task, timeline, looks_ahead: task.object().looks_ahead(), class })
+        Ok(StepPlan { task, timeline, looks_ahead: task.object().looks_ahead(), class })
     }
 }
 
 /// Performs steps, and stores the order of linearized operations.
 pub(crate) struct PlainSteps<'a, 'h, const W: usize, S = Interned<State>> {
-    pub(crate) plan: &'a Plan<'a, 'h>,
-    pub(crate) machine: Machine<'a, 'h, S>,
+    pub(crate) plan: &'a StepPlan<'a, 'h>,
+    pub(crate) machine: TransitionTable<'a, 'h, S>,
     /// For each class the stamp of the last list that contained it.
     stamps: Vec<u32>,
     stamp: u32,
     /// The linearized operations, each with the one at whose return it was linearized.
-    pub(crate) order: Vec<(Place, Place)>,
+    pub(crate) order: Vec<(CallIndex, CallIndex)>,
 }
 
 impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
-    pub(crate) fn new(plan: &'a Plan<'a, 'h>, machine: Machine<'a, 'h, S>) -> Self {
+    pub(crate) fn new(plan: &'a StepPlan<'a, 'h>, machine: TransitionTable<'a, 'h, S>) -> Self {
         let classes = plan.class.iter().max().map_or(0, |&class| class as usize + 1);
         PlainSteps { plan, machine, stamps: vec![0; classes], stamp: 0, order: Vec::new() }
     }
@@ -91,7 +91,7 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
     pub(crate) fn follow(
         &mut self,
         from: &Configuration<W>,
-        candidate: Place,
+        candidate: CallIndex,
     ) -> Option<Reached<W>> {
         let next = self.linearize(from, candidate)?;
         Some(self.advance(next))
@@ -101,9 +101,9 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
     pub(crate) fn linearize(
         &mut self,
         from: &Configuration<W>,
-        candidate: Place,
+        candidate: CallIndex,
     ) -> Option<Configuration<W>> {
-        let Plan { timeline, .. } = self.plan;
+        let StepPlan { timeline, .. } = self.plan;
         let state = self.machine.perform(from.state, candidate)?;
         if state == from.state && timeline.rank[candidate.index()] == u32::MAX {
             return None;
@@ -115,7 +115,7 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
 
     /// Linearizes reads and passes the returns of linearized operations.
     fn advance(&mut self, mut configuration: Configuration<W>) -> Reached<W> {
-        let Plan { timeline, .. } = self.plan;
+        let StepPlan { timeline, .. } = self.plan;
         while let Some(&returning) = timeline.returns.get(configuration.at as usize) {
             self.linearize_reads(&mut configuration);
             let slot = timeline.slot[returning.index()] as usize;
@@ -130,7 +130,7 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
 
     /// Linearizes the open operations that change no state and return their recorded values.
     pub(crate) fn linearize_reads(&mut self, configuration: &mut Configuration<W>) {
-        let Plan { timeline, task, .. } = self.plan;
+        let StepPlan { timeline, task, .. } = self.plan;
         let at = configuration.at as usize;
         let mut again = true;
         while again {
@@ -151,7 +151,7 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
     }
 
     /// Checks whether all operations that session order puts before an operation are linearized.
-    fn is_ready(&self, configuration: &Configuration<W>, place: Place) -> bool {
+    fn is_ready(&self, configuration: &Configuration<W>, place: CallIndex) -> bool {
         let timeline = &self.plan.timeline;
         timeline.after(place).iter().all(|&before| {
             timeline.rank[before.index()] < configuration.at
@@ -161,8 +161,12 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
 
     /// Lists the candidates to linearize next; the one to try first comes last, and that is the
     /// returning operation.
-    pub(crate) fn list(&mut self, configuration: &Configuration<W>, candidates: &mut Vec<Place>) {
-        let Plan { timeline, task, class, .. } = self.plan;
+    pub(crate) fn list(
+        &mut self,
+        configuration: &Configuration<W>,
+        candidates: &mut Vec<CallIndex>,
+    ) {
+        let StepPlan { timeline, task, class, .. } = self.plan;
         let at = configuration.at as usize;
         self.stamp += 1;
         let from = candidates.len();
@@ -187,12 +191,12 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
     pub(crate) fn choose(
         &mut self,
         configuration: &Configuration<W>,
-        candidates: &mut Vec<Place>,
+        candidates: &mut Vec<CallIndex>,
         from: usize,
     ) {
-        let Plan { timeline, task, .. } = self.plan;
+        let StepPlan { timeline, task, .. } = self.plan;
         let at = configuration.at as usize;
-        let slot = |place: Place| timeline.slot[place.index()] as usize;
+        let slot = |place: CallIndex| timeline.slot[place.index()] as usize;
         let pending = &timeline.pending[..timeline.pending_at[at] as usize];
         let open = || timeline.open(at).iter().chain(pending).copied();
         let left: SmallSet<W> = open().map(slot).collect();
@@ -200,7 +204,7 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
         let mut set = SmallSet::EMPTY.with(slot(timeline.returns[at]));
         let mut asked = SmallSet::EMPTY;
         self.machine.look(configuration.state, |state| {
-            let is_next = |place: &Place, set: &SmallSet<W>, asked: &SmallSet<W>| {
+            let is_next = |place: &CallIndex, set: &SmallSet<W>, asked: &SmallSet<W>| {
                 set.contains(slot(*place)) && !asked.contains(slot(*place))
             };
             while !left.is_subset(&set)
@@ -231,25 +235,25 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
     }
 
     /// Returns an unlinearized read that is known to be unable to return its value.
-    pub(crate) fn hopeless(&self, configuration: &Configuration<W>) -> Option<Place> {
+    pub(crate) fn hopeless(&self, configuration: &Configuration<W>) -> Option<CallIndex> {
         if self.plan.looks_ahead { self.unreachable(configuration) } else { None }
     }
 
     /// Returns an operation that changes no state, if the specification shows that it cannot return
     /// its value.
-    fn unreachable(&self, configuration: &Configuration<W>) -> Option<Place> {
-        let Plan { timeline, task, .. } = self.plan;
+    fn unreachable(&self, configuration: &Configuration<W>) -> Option<CallIndex> {
+        let StepPlan { timeline, task, .. } = self.plan;
         let at = configuration.at as usize;
         let now = task.calls().get(timeline.returns[at]).end;
-        let is_linearized = |place: Place| {
+        let is_linearized = |place: CallIndex| {
             task.calls().get(place).start <= now
                 && configuration.linearized.contains(timeline.slot[place.index()] as usize)
         };
-        let is_goal = |place: &Place| task.is_pure(*place) && !is_linearized(*place);
+        let is_goal = |place: &CallIndex| task.is_pure(*place) && !is_linearized(*place);
         let open = timeline.open(at);
         let near = (at + open.len()).min(timeline.returns.len());
         let last = (at + RETURNS_AHEAD).min(timeline.returns.len());
-        let is_far = |place: &Place| timeline.rank[place.index()] as usize >= near;
+        let is_far = |place: &CallIndex| timeline.rank[place.index()] as usize >= near;
         let goals = timeline.returns[at..near].iter().chain(open.iter().filter(|p| is_far(p)));
         let mut goals = goals.copied().filter(is_goal);
         // Operations that return before the goals, sorted by return, and may precede them.
@@ -260,7 +264,7 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
                 let Some(returns) = task.returns(goal).filter(|_| rank < last) else {
                     return false;
                 };
-                let called = |place: Place| {
+                let called = |place: CallIndex| {
                     (!task.is_pure(place) && !is_linearized(place))
                         .then(|| task.invocation(place))
                         .map(|call| (&*call.method, &*call.args))

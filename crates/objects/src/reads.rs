@@ -12,7 +12,7 @@ use consistory_spec::Family;
 use consistory_verdict::Budget;
 use rustc_hash::FxHashSet;
 
-use crate::calls::Place;
+use crate::calls::CallIndex;
 use crate::just_in_time::{Linearization, Threads, linearize};
 use crate::overwrites::is_plain;
 use crate::task::Task;
@@ -24,7 +24,7 @@ const MAX_READS_TRIED: usize = 1024;
 /// Finds some operations that are not linearizable and thus refute the history: some reads of a
 /// register, and all writes of their values. `None` if the object is not a register, if there are
 /// too many reads, or if the budget runs out.
-pub(crate) fn few_reads(task: &Task<'_>, budget: &Budget, alone: u64) -> Option<Vec<Place>> {
+pub(crate) fn few_reads(task: &Task<'_>, budget: &Budget, alone: u64) -> Option<Vec<CallIndex>> {
     let is_register = match task.object().family()? {
         Family::Register(_) => true,
         Family::Store(_) => task.methods().iter().all(|method| matches!(*method, "get" | "put")),
@@ -35,7 +35,7 @@ pub(crate) fn few_reads(task: &Task<'_>, budget: &Budget, alone: u64) -> Option<
         return None;
     }
     let threads = Threads::new(1, alone);
-    let refutes = |reads: &[Place]| {
+    let refutes = |reads: &[CallIndex]| {
         let some = task.restricted(&with_writes(task, reads));
         let found = linearize(&some, budget, &threads);
         found.map(|found| matches!(found, Linearization::Stuck { .. }))
@@ -73,11 +73,11 @@ pub(crate) fn few_reads(task: &Task<'_>, budget: &Budget, alone: u64) -> Option<
 }
 
 /// Adds all writes of the values of some reads; sorts them by start.
-fn with_writes(task: &Task<'_>, reads: &[Place]) -> Vec<Place> {
+fn with_writes(task: &Task<'_>, reads: &[CallIndex]) -> Vec<CallIndex> {
     let values: FxHashSet<Option<&Value>> = reads.iter().map(|&read| task.returns(read)).collect();
-    let is_read = |place: Place| values.contains(&task.invocation(place).args.last());
+    let is_read = |place: CallIndex| values.contains(&task.invocation(place).args.last());
     let writes = task.calls().places().filter(|&place| !task.is_pure(place) && is_read(place));
-    let mut all: Vec<Place> = writes.chain(reads.iter().copied()).collect();
+    let mut all: Vec<CallIndex> = writes.chain(reads.iter().copied()).collect();
     all.sort_unstable();
     all
 }

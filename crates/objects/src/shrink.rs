@@ -30,7 +30,7 @@ use consistory_spec::ObjectModel;
 use consistory_verdict::ObjectCertificate;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::calls::Place;
+use crate::calls::CallIndex;
 use crate::linearizability::is_explained;
 use crate::task::Task;
 use crate::{Judgement, Options};
@@ -66,20 +66,21 @@ pub fn shrink_object<'h>(
             return Shrunk { operations, is_minimal: false };
         }
     };
-    let is_listed = |task: &Task<'_>, place: Place| listed.contains(&task.calls().get(place).id);
+    let is_listed =
+        |task: &Task<'_>, place: CallIndex| listed.contains(&task.calls().get(place).id);
     let last = task.calls().operations().iter().filter(|op| listed.contains(&op.id));
     let last = last.map(|op| op.end).max().unwrap_or(i64::MAX);
     // Calls outside a core can be left out. Otherwise, a call that changes the state cannot be left
     // out if it started before the last return and is confined to the same part as the listed
     // calls.
-    let part_of = |place: Place| {
+    let part_of = |place: CallIndex| {
         let invocation = task.invocation(place);
         task.object().part(&invocation.method, &invocation.args)
     };
     let has_parts = task.calls().places().all(|place| part_of(place).is_some());
     let listed_parts: FxHashSet<_> =
         task.calls().places().filter(|&place| is_listed(task, place)).map(part_of).collect();
-    let may_matter = |place: Place| {
+    let may_matter = |place: CallIndex| {
         matches!(violation.certificate(), Some(ObjectCertificate::Unexplained(_)))
             && !task.is_read_only(place)
             && task.calls().get(place).start <= last
@@ -107,17 +108,17 @@ pub fn shrink_object<'h>(
 
     // Calls that no return depends on.
     let linearizability = ObjectModel::named("linearizability").expect("it has a name");
-    let stems = |kept: &[bool], of: Place| {
+    let stems = |kept: &[bool], of: CallIndex| {
         let timeless = || {
-            let left: Vec<Place> = task.calls().places().filter(|p| kept[p.index()]).collect();
+            let left: Vec<CallIndex> = task.calls().places().filter(|p| kept[p.index()]).collect();
             task.relaxed(|place| place == of).restricted(&left).timeless()
         };
         decide(&timeless, &linearizability, true)
     };
-    let may_be_source = |place: Place| returned[place.index()] || !task.is_read_only(place);
+    let may_be_source = |place: CallIndex| returned[place.index()] || !task.is_read_only(place);
     let mut kept: Vec<bool> = task.calls().places().map(may_be_source).collect();
     let stemming = task.calls().places().filter(|place| returned[place.index()]);
-    let stemming: Vec<Place> = stemming.filter(|&place| stems(&kept, place)).collect();
+    let stemming: Vec<CallIndex> = stemming.filter(|&place| stems(&kept, place)).collect();
     let mut all_stem = |kept: &[bool]| stemming.iter().all(|&place| stems(kept, place));
     minimize_but(&mut kept, &returned, &mut all_stem);
     let left = task.calls().places().filter(|place| kept[place.index()]);

@@ -7,7 +7,7 @@ use consistory_history::{Value, ValueId};
 use consistory_spec::{CallError, Object, Operation, Returns};
 use rustc_hash::FxHashMap;
 
-use crate::calls::{Calls, CallsError, MethodId, Place};
+use crate::calls::{CallIndex, Calls, CallsError, MethodId};
 
 /// Why a history cannot be judged as calls of an object.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ pub struct Invocation {
 pub struct Task<'h> {
     calls: Calls<'h>,
     object: Arc<dyn Object>,
-    table: Arc<Table<'h>>,
+    table: Arc<TaskTable<'h>>,
     /// Invocation of each operation.
     invocation_of: Vec<u32>,
     /// Return of each operation, if it is known and meaningful.
@@ -52,7 +52,7 @@ pub struct Task<'h> {
 
 /// Data of the operations, shared by tasks derived from each other.
 #[derive(Default)]
-struct Table<'h> {
+struct TaskTable<'h> {
     invocations: Vec<Invocation>,
     returns: Vec<Cow<'h, Value>>,
 }
@@ -70,7 +70,7 @@ struct Resolved {
 impl<'h> Task<'h> {
     /// Builds the task of a history and an object.
     pub fn new(calls: Calls<'h>, object: Arc<dyn Object>) -> Result<Self, TaskError> {
-        let mut table = Table::default();
+        let mut table = TaskTable::default();
         let mut methods: FxHashMap<(MethodId, usize), Resolved> = FxHashMap::default();
         let mut numbers: FxHashMap<(Box<str>, usize), u32> = FxHashMap::default();
         let mut invocations: FxHashMap<(u32, &[ValueId]), u32> = FxHashMap::default();
@@ -124,7 +124,7 @@ impl<'h> Task<'h> {
 
     /// Returns the same task with the returns of some operations only: all others become pending.
     /// Positions stay the same.
-    pub fn relaxed(&self, has_returned: impl Fn(Place) -> bool) -> Task<'h> {
+    pub fn relaxed(&self, has_returned: impl Fn(CallIndex) -> bool) -> Task<'h> {
         let mut task = self.clone();
         task.calls = self.calls.relaxed(&has_returned);
         for place in self.calls.places().filter(|&place| !has_returned(place)) {
@@ -135,7 +135,7 @@ impl<'h> Task<'h> {
     }
 
     /// Returns the task of some of the operations, sorted by start, with new positions.
-    pub(crate) fn restricted(&self, places: &[Place]) -> Task<'h> {
+    pub(crate) fn restricted(&self, places: &[CallIndex]) -> Task<'h> {
         let indices = || places.iter().map(|place| place.index());
         Task {
             calls: self.calls.restricted(places),
@@ -174,34 +174,34 @@ impl<'h> Task<'h> {
     }
 
     /// Returns an operation's call without its return.
-    pub fn invocation(&self, place: Place) -> &Invocation {
+    pub fn invocation(&self, place: CallIndex) -> &Invocation {
         &self.table.invocations[self.invocation_of[place.index()] as usize]
     }
 
     /// Returns the required return of an operation; `None` if any return is allowed.
-    pub fn returns(&self, place: Place) -> Option<&Value> {
+    pub fn returns(&self, place: CallIndex) -> Option<&Value> {
         self.returns[place.index()].map(|id| &*self.table.returns[id as usize])
     }
 
     /// Returns an operation in the form that specifications use.
-    pub(crate) fn operation(&self, place: Place) -> Operation<'_> {
+    pub(crate) fn operation(&self, place: CallIndex) -> Operation<'_> {
         let Invocation { method, args } = self.invocation(place);
         Operation { method, args, returns: self.returns(place) }
     }
 
     /// Checks whether an operation changes no state if it returns its recorded value.
-    pub fn is_pure(&self, place: Place) -> bool {
+    pub fn is_pure(&self, place: CallIndex) -> bool {
         self.is_pure[place.index()]
     }
 
     /// Checks whether an operation changes no state, whatever it returns: an operation that sees it
     /// does not depend on its return.
-    pub fn is_read_only(&self, place: Place) -> bool {
+    pub fn is_read_only(&self, place: CallIndex) -> bool {
         self.is_read_only[place.index()]
     }
 
     /// Checks whether an operation must be in the linearization.
-    pub fn is_pending(&self, place: Place) -> bool {
+    pub fn is_pending(&self, place: CallIndex) -> bool {
         self.calls.get(place).is_pending
     }
 
@@ -223,13 +223,17 @@ impl<'h> Task<'h> {
     }
 
     /// Returns the number of an operation's invocation.
-    pub(crate) fn invocation_of(&self, place: Place) -> u32 {
+    pub(crate) fn invocation_of(&self, place: CallIndex) -> u32 {
         self.invocation_of[place.index()]
     }
 }
 
 /// Finds the method of a call.
-fn resolve(calls: &Calls<'_>, place: Place, object: &dyn Object) -> Result<Resolved, TaskError> {
+fn resolve(
+    calls: &Calls<'_>,
+    place: CallIndex,
+    object: &dyn Object,
+) -> Result<Resolved, TaskError> {
     let name = calls.method(place);
     let method = object.resolve(name, calls.args(place).len()).map_err(|error| {
         let op = calls.history().reference(calls.get(place).id).to_string();

@@ -9,20 +9,20 @@
 //! session that meet are ordered nevertheless, and so are those of a history without times; such an
 //! operation lists the ones that it comes `after`.
 
-use crate::calls::Place;
+use crate::calls::CallIndex;
 use crate::task::Task;
 
 /// The returns of some operations in order, with the operations open at each.
 pub(crate) struct Timeline {
     /// The operations that returned, by return.
-    pub(crate) returns: Vec<Place>,
+    pub(crate) returns: Vec<CallIndex>,
     /// For each return the index of its first operation in `open`, followed by the length of
     /// `open`.
     starts: Vec<u32>,
     /// Completed operations that are open at a return, in the order of their own returns.
-    open: Vec<Place>,
+    open: Vec<CallIndex>,
     /// The pending operations that may matter, by call.
-    pub(crate) pending: Vec<Place>,
+    pub(crate) pending: Vec<CallIndex>,
     /// For each return the number of pending operations called before it.
     pub(crate) pending_at: Vec<u32>,
     /// Slot of each operation (by position): a small number that no other operation has while it is
@@ -33,7 +33,7 @@ pub(crate) struct Timeline {
     /// Rank of each operation (by position) among the returns; `u32::MAX` if it is pending.
     pub(crate) rank: Vec<u32>,
     /// For each operation (by position), the operations before it by session order but not by time.
-    after: Vec<Vec<Place>>,
+    after: Vec<Vec<CallIndex>>,
     /// Whether `after` lists any operation.
     pub(crate) has_after: bool,
 }
@@ -47,12 +47,12 @@ impl Timeline {
     /// Pending operations that change no state are left out, since they affect no other operation.
     pub(crate) fn new(task: &Task<'_>) -> Self {
         let calls = task.calls();
-        let places: Vec<Place> = calls.places().collect();
+        let places: Vec<CallIndex> = calls.places().collect();
         let places = &*places;
         let history = calls.history();
-        let mut returns: Vec<Place> =
+        let mut returns: Vec<CallIndex> =
             places.iter().copied().filter(|&place| !task.is_pending(place)).collect();
-        let pending: Vec<Place> = places
+        let pending: Vec<CallIndex> = places
             .iter()
             .copied()
             .filter(|&place| task.is_pending(place) && !task.is_pure(place))
@@ -101,28 +101,28 @@ impl Timeline {
             open += called - returned;
         }
         // The list of open operations grows by doubling, and so do others.
-        (3 * open * size_of::<Place>() + calls.len() * BYTES_PER_OPERATION) as u64
+        (3 * open * size_of::<CallIndex>() + calls.len() * BYTES_PER_OPERATION) as u64
     }
 
     /// Returns the completed operations open at a return, the returning one first.
-    pub(crate) fn open(&self, at: usize) -> &[Place] {
+    pub(crate) fn open(&self, at: usize) -> &[CallIndex] {
         &self.open[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 
     /// Returns the operations that are before an operation by session order but not by time.
-    pub(crate) fn after(&self, place: Place) -> &[Place] {
+    pub(crate) fn after(&self, place: CallIndex) -> &[CallIndex] {
         if self.has_after { &self.after[place.index()] } else { &[] }
     }
 
     /// Processes the returns in order, and records the open operations and free slots.
-    fn sweep(&mut self, task: &Task<'_>, places: &[Place]) {
+    fn sweep(&mut self, task: &Task<'_>, places: &[CallIndex]) {
         let calls = task.calls();
         for (i, &place) in self.pending.iter().enumerate() {
             self.slot[place.index()] = i as u32;
         }
         let mut slots = self.pending.len();
         let mut free: Vec<u32> = Vec::new();
-        let mut open: Vec<Place> = Vec::new();
+        let mut open: Vec<CallIndex> = Vec::new();
         let mut called = 0;
         let mut pending = 0;
         for i in 0..self.returns.len() {
@@ -155,16 +155,16 @@ impl Timeline {
         self.slots = slots;
     }
 
-    fn find_after(&mut self, task: &Task<'_>, places: &[Place]) {
+    fn find_after(&mut self, task: &Task<'_>, places: &[CallIndex]) {
         let calls = task.calls();
         // The last completed operations of each session: those that end last, or without times
         // the one that was listed last.
-        let mut last: Vec<Vec<Place>> = vec![Vec::new(); calls.history().session_count()];
-        let mut after: Vec<Vec<Place>> = vec![Vec::new(); calls.len()];
+        let mut last: Vec<Vec<CallIndex>> = vec![Vec::new(); calls.history().session_count()];
+        let mut after: Vec<Vec<CallIndex>> = vec![Vec::new(); calls.len()];
         for &place in places {
             let op = calls.get(place);
             let before = &mut last[op.session.index()];
-            let meets = |p: &&Place| !calls.is_timed() || calls.get(**p).end == op.start;
+            let meets = |p: &&CallIndex| !calls.is_timed() || calls.get(**p).end == op.start;
             after[place.index()] = before.iter().filter(meets).copied().collect();
             self.has_after |= !after[place.index()].is_empty();
             if op.is_pending {

@@ -39,9 +39,9 @@ use consistory_spec::{Atom, Left, ObjectModel};
 use consistory_verdict::{Attempt, BYTES_PER_ALLOCATION, Budget, Bytes, Instead, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::calls::Place;
+use crate::calls::CallIndex;
 use crate::definition::Execution;
-use crate::machine::{Machine, StateId};
+use crate::machine::{StateId, TransitionTable};
 use crate::small_set::SmallSet;
 use crate::task::Task;
 
@@ -81,7 +81,7 @@ pub(crate) enum Explanation {
     /// There is none.
     Stuck {
         /// The operation that was never explained; among several, the one that returns last.
-        stuck: Place,
+        stuck: CallIndex,
         /// The furthest attempts.
         attempts: Vec<Execution>,
     },
@@ -120,12 +120,12 @@ fn instead_in<const W: usize>(
     attempt: &Attempt,
 ) -> Option<Instead> {
     let calls = task.calls();
-    let places: FxHashMap<OpId, Place> = calls.places().map(|p| (calls.get(p).id, p)).collect();
-    let order: Option<Vec<Place>> =
+    let places: FxHashMap<OpId, CallIndex> = calls.places().map(|p| (calls.get(p).id, p)).collect();
+    let order: Option<Vec<CallIndex>> =
         attempt.linearization.order.iter().map(|op| places.get(op).copied()).collect();
     let (order, next) = (order?, *places.get(&attempt.unexplained)?);
-    let mut machine = Machine::new(task);
-    let mut returned = |sees: &dyn Fn(Place) -> bool| {
+    let mut machine = TransitionTable::new(task);
+    let mut returned = |sees: &dyn Fn(CallIndex) -> bool| {
         let mut state = machine.initial();
         for &place in order.iter().filter(|&&p| sees(p) && !task.is_read_only(p)) {
             state = machine.step(state, place)?.0;
@@ -166,9 +166,9 @@ struct Demand {
 
 struct VisibilityFrame<const W: usize> {
     /// Operations left to linearize next, the next one last.
-    candidates: Vec<Place>,
+    candidates: Vec<CallIndex>,
     /// The candidate whose visibilities are being tried.
-    current: Option<(Place, VisibilityOptions<W>)>,
+    current: Option<(CallIndex, VisibilityOptions<W>)>,
     has_child: bool,
 }
 
@@ -202,7 +202,7 @@ struct VisibilitySearch<'a, 'h, const W: usize> {
     strategy: Strategy,
     visibility: Visibility,
     budget: &'a Budget,
-    machine: Machine<'a, 'h>,
+    machine: TransitionTable<'a, 'h>,
     demands: Vec<Demand>,
     /// Whether what an operation sees affects no other operation.
     is_independent: bool,
@@ -212,9 +212,9 @@ struct VisibilitySearch<'a, 'h, const W: usize> {
     hb: Vec<SmallSet<W>>,
     po: Vec<SmallSet<W>>,
     /// The operations by return, pending ones last.
-    by_return: Vec<Place>,
+    by_return: Vec<CallIndex>,
     rank: Vec<u32>,
-    lin: Vec<Place>,
+    lin: Vec<CallIndex>,
     linearized: SmallSet<W>,
     /// For each linearized operation (by place) what is linearized before it.
     before: Vec<SmallSet<W>>,
@@ -239,8 +239,8 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         budget: &'a Budget,
     ) -> Self {
         let calls = task.calls();
-        let matrix = |holds: &dyn Fn(Place, Place) -> bool| -> Vec<SmallSet<W>> {
-            let into = |b| calls.places().filter(|&a| holds(a, b)).map(Place::index).collect();
+        let matrix = |holds: &dyn Fn(CallIndex, CallIndex) -> bool| -> Vec<SmallSet<W>> {
+            let into = |b| calls.places().filter(|&a| holds(a, b)).map(CallIndex::index).collect();
             calls.places().map(into).collect()
         };
         let demands: Vec<Demand> = model
@@ -258,11 +258,11 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         let is_comparable = demands.iter().all(|d| {
             !d.prefix.contains(&Atom::Lin) && (d.last != Atom::Lin || d.prefix.is_empty())
         });
-        let mut by_return: Vec<Place> = calls.places().collect();
+        let mut by_return: Vec<CallIndex> = calls.places().collect();
         if calls.is_timed() {
             by_return.sort_by_key(|&p| (task.is_pending(p), calls.get(p).end, p));
         } else {
-            let index = |p: Place| calls.history().index_in_session(calls.get(p).id);
+            let index = |p: CallIndex| calls.history().index_in_session(calls.get(p).id);
             by_return.sort_by_key(|&p| (task.is_pending(p), index(p), p));
         }
         let mut rank = vec![0; task.len()];
@@ -275,7 +275,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
             strategy,
             visibility,
             budget,
-            machine: Machine::new(task),
+            machine: TransitionTable::new(task),
             demands,
             is_independent,
             is_comparable,
@@ -368,7 +368,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         completed.into_iter().position(|p| !self.linearized.contains(p.index()))
     }
 
-    fn append(&mut self, place: Place, sees: SmallSet<W>) {
+    fn append(&mut self, place: CallIndex, sees: SmallSet<W>) {
         self.before[place.index()] = self.linearized;
         self.vis[place.index()] = sees;
         self.linearized.insert(place.index());
@@ -388,7 +388,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
             self.furthest = first;
             self.attempts.clear();
         }
-        let mut candidates: Vec<Place> = self.minimals().collect();
+        let mut candidates: Vec<CallIndex> = self.minimals().collect();
         candidates.retain(|&p| !(self.task.is_pending(p) && self.task.is_read_only(p)));
         match self.strategy {
             Strategy::WingGong => candidates.sort_by_key(|&p| (self.task.is_pending(p), p)),
@@ -399,7 +399,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
     }
 
     /// Returns the unlinearized operations without an unlinearized predecessor in `hb`.
-    fn minimals(&self) -> impl Iterator<Item = Place> {
+    fn minimals(&self) -> impl Iterator<Item = CallIndex> {
         let left = self.task.calls().places().filter(|p| !self.linearized.contains(p.index()));
         left.filter(|p| self.hb[p.index()].is_subset(&self.linearized))
     }
@@ -412,7 +412,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         let mut again = true;
         while again {
             again = false;
-            let ready: Vec<Place> = self
+            let ready: Vec<CallIndex> = self
                 .minimals()
                 .filter(|&p| self.task.is_read_only(p) && !self.task.is_pending(p))
                 .collect();
@@ -454,13 +454,13 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         })
     }
 
-    fn demands_of(&self, place: Place) -> impl Iterator<Item = &Demand> {
+    fn demands_of(&self, place: CallIndex) -> impl Iterator<Item = &Demand> {
         let method = &*self.task.invocation(place).method;
         self.demands.iter().filter(move |d| self.model.axioms[d.axiom].concerns(method))
     }
 
     /// Returns the operations that the next linearized operation must see in any case.
-    fn base(&self, place: Place) -> SmallSet<W> {
+    fn base(&self, place: CallIndex) -> SmallSet<W> {
         let last = |atom| match atom {
             Atom::Po => Some(self.po[place.index()]),
             Atom::Hb => Some(self.hb[place.index()]),
@@ -475,7 +475,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
     }
 
     /// Closes the set of operations that an operation sees under the axioms.
-    fn closed(&self, place: Place, mut sees: SmallSet<W>) -> SmallSet<W> {
+    fn closed(&self, place: CallIndex, mut sees: SmallSet<W>) -> SmallSet<W> {
         if self.is_independent {
             return sees;
         }
@@ -492,7 +492,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
     }
 
     /// Checks whether an operation returns its recorded value after the operations that it sees.
-    fn fits(&mut self, place: Place, sees: &SmallSet<W>) -> bool {
+    fn fits(&mut self, place: CallIndex, sees: &SmallSet<W>) -> bool {
         let mut state = self.machine.initial();
         for i in 0..self.lin.len() {
             let seen = self.lin[i];
@@ -506,7 +506,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         self.machine.perform(state, place).is_some()
     }
 
-    fn options(&mut self, place: Place) -> Result<VisibilityOptions<W>, Stopped> {
+    fn options(&mut self, place: CallIndex) -> Result<VisibilityOptions<W>, Stopped> {
         if self.visibility == Visibility::All {
             let base = self.base(place);
             let free: Vec<usize> = self.linearized.difference(&base).iter().collect();
@@ -530,7 +530,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
 
     fn next_option(
         &mut self,
-        place: Place,
+        place: CallIndex,
         options: &mut VisibilityOptions<W>,
     ) -> Result<Option<SmallSet<W>>, Stopped> {
         match options {
@@ -550,10 +550,13 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
     /// Finds the minimal sets that the next linearized operation can see.
     ///
     /// Sets grow from the base by one operation at a time; a set that fits is not grown further.
-    fn minimal_visibilities(&mut self, place: Place) -> Result<Vec<SmallSet<W>>, Stopped> {
+    fn minimal_visibilities(&mut self, place: CallIndex) -> Result<Vec<SmallSet<W>>, Stopped> {
         let base = self.base(place);
-        let writers: Vec<usize> =
-            self.linearized.iter().filter(|&p| !self.task.is_read_only(Place::new(p))).collect();
+        let writers: Vec<usize> = self
+            .linearized
+            .iter()
+            .filter(|&p| !self.task.is_read_only(CallIndex::new(p)))
+            .collect();
         let mut reached: FxHashSet<SmallSet<W>> = FxHashSet::from_iter([base]);
         let mut queue = VecDeque::from([base]);
         let mut minimal: Vec<SmallSet<W>> = Vec::new();
@@ -584,7 +587,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
     ///
     /// Processes the linearization and stores, for each state that a subsequence with the base can
     /// reach, how it was reached.
-    fn any_visibility(&mut self, place: Place) -> Result<Option<SmallSet<W>>, Stopped> {
+    fn any_visibility(&mut self, place: CallIndex) -> Result<Option<SmallSet<W>>, Stopped> {
         let base = self.base(place);
         let mut reached: Vec<(StateId, SmallSet<W>)> =
             vec![(self.machine.initial(), SmallSet::EMPTY)];
@@ -631,7 +634,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
     }
 
     fn execution(&self) -> Execution {
-        let sees = |place: &Place| {
+        let sees = |place: &CallIndex| {
             let vis = &self.vis[place.index()];
             self.lin.iter().copied().filter(|p| vis.contains(p.index())).collect()
         };

@@ -27,12 +27,12 @@ use std::collections::BTreeMap;
 use consistory_verdict::{Budget, Bytes, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::calls::Place;
+use crate::calls::CallIndex;
 use crate::just_in_time::{Linearization, MAX_ATTEMPTS_KEPT, STEPS_PER_CHECK};
-use crate::machine::{Machine, StateId};
+use crate::machine::{StateId, TransitionTable};
 use crate::overwrites::Overwrites;
-use crate::overwriting_steps::{OverwritingSteps, Step};
-use crate::plain_steps::{Configuration, PlainSteps, Plan, Reached};
+use crate::overwriting_steps::{OverwritingStep, OverwritingSteps};
+use crate::plain_steps::{Configuration, PlainSteps, Reached, StepPlan};
 use crate::small_set::SmallSet;
 
 /// Largest number of configurations before one return in the first wave, and in any wave.
@@ -46,11 +46,11 @@ const NOBODY: u32 = u32::MAX;
 /// Searches for a linearization until a number of configurations were reached; `None` if the search
 /// has not ended.
 pub(crate) fn search_in_waves<const W: usize>(
-    plan: &Plan<'_, '_>,
+    plan: &StepPlan<'_, '_>,
     budget: &Budget,
     most: u64,
 ) -> Result<Option<Linearization>, Stopped> {
-    let mut machine = Machine::new(plan.task);
+    let mut machine = TransitionTable::new(plan.task);
     match Overwrites::new(plan.task, &plan.timeline, &mut machine) {
         Some(overwrites) => {
             let steps = OverwritingSteps::<W>::new(plan, machine, &overwrites);
@@ -69,18 +69,18 @@ trait WaveSteps<'a, 'h: 'a, const W: usize> {
     fn expand(
         &mut self,
         from: &Configuration<W>,
-        candidates: &mut Vec<Place>,
-        next: &mut Vec<(Step, Reached<W>)>,
+        candidates: &mut Vec<CallIndex>,
+        next: &mut Vec<(OverwritingStep, Reached<W>)>,
     );
 
     /// Returns a read that can no longer return its value, if one is known.
-    fn hopeless(&mut self, configuration: &Configuration<W>) -> Option<Place>;
+    fn hopeless(&mut self, configuration: &Configuration<W>) -> Option<CallIndex>;
 
     /// Computes the order that some steps lead to. Each operation is paired with the one at whose
     /// return it was linearized.
-    fn unfold(&mut self, steps: Vec<Step>) -> Vec<(Place, Place)>;
+    fn unfold(&mut self, steps: Vec<OverwritingStep>) -> Vec<(CallIndex, CallIndex)>;
 
-    fn machine(&mut self) -> &mut Machine<'a, 'h>;
+    fn machine(&mut self) -> &mut TransitionTable<'a, 'h>;
 }
 
 impl<'a, 'h: 'a, const W: usize> WaveSteps<'a, 'h, W> for PlainSteps<'a, 'h, W> {
@@ -91,8 +91,8 @@ impl<'a, 'h: 'a, const W: usize> WaveSteps<'a, 'h, W> for PlainSteps<'a, 'h, W> 
     fn expand(
         &mut self,
         from: &Configuration<W>,
-        candidates: &mut Vec<Place>,
-        next: &mut Vec<(Step, Reached<W>)>,
+        candidates: &mut Vec<CallIndex>,
+        next: &mut Vec<(OverwritingStep, Reached<W>)>,
     ) {
         self.order.clear();
         candidates.clear();
@@ -100,26 +100,26 @@ impl<'a, 'h: 'a, const W: usize> WaveSteps<'a, 'h, W> for PlainSteps<'a, 'h, W> 
         self.choose(from, candidates, 0);
         for &candidate in candidates.iter().rev() {
             let reached = self.follow(from, candidate);
-            next.extend(reached.map(|reached| (Step::Take(candidate), reached)));
+            next.extend(reached.map(|reached| (OverwritingStep::Take(candidate), reached)));
         }
     }
 
-    fn hopeless(&mut self, configuration: &Configuration<W>) -> Option<Place> {
+    fn hopeless(&mut self, configuration: &Configuration<W>) -> Option<CallIndex> {
         PlainSteps::hopeless(self, configuration)
     }
 
-    fn unfold(&mut self, steps: Vec<Step>) -> Vec<(Place, Place)> {
+    fn unfold(&mut self, steps: Vec<OverwritingStep>) -> Vec<(CallIndex, CallIndex)> {
         self.order.clear();
         let mut reached = PlainSteps::start(self);
         for step in steps {
-            if let (Reached::Before(from), Step::Take(place)) = (reached, step) {
+            if let (Reached::Before(from), OverwritingStep::Take(place)) = (reached, step) {
                 reached = self.follow(&from, place).unwrap_or(reached);
             }
         }
         std::mem::take(&mut self.order)
     }
 
-    fn machine(&mut self) -> &mut Machine<'a, 'h> {
+    fn machine(&mut self) -> &mut TransitionTable<'a, 'h> {
         &mut self.machine
     }
 }
@@ -132,27 +132,27 @@ impl<'a, 'h: 'a, const W: usize> WaveSteps<'a, 'h, W> for OverwritingSteps<'a, '
     fn expand(
         &mut self,
         from: &Configuration<W>,
-        candidates: &mut Vec<Place>,
-        next: &mut Vec<(Step, Reached<W>)>,
+        candidates: &mut Vec<CallIndex>,
+        next: &mut Vec<(OverwritingStep, Reached<W>)>,
     ) {
         OverwritingSteps::expand(self, from, candidates, next);
     }
 
-    fn hopeless(&mut self, configuration: &Configuration<W>) -> Option<Place> {
+    fn hopeless(&mut self, configuration: &Configuration<W>) -> Option<CallIndex> {
         OverwritingSteps::hopeless(self, configuration)
     }
 
-    fn unfold(&mut self, steps: Vec<Step>) -> Vec<(Place, Place)> {
+    fn unfold(&mut self, steps: Vec<OverwritingStep>) -> Vec<(CallIndex, CallIndex)> {
         OverwritingSteps::unfold(self, steps)
     }
 
-    fn machine(&mut self) -> &mut Machine<'a, 'h> {
+    fn machine(&mut self) -> &mut TransitionTable<'a, 'h> {
         OverwritingSteps::machine(self)
     }
 }
 
 fn search<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>>(
-    plan: &'a Plan<'a, 'h>,
+    plan: &'a StepPlan<'a, 'h>,
     overwrites: Option<&Overwrites>,
     mut steps: T,
     budget: &Budget,
@@ -169,7 +169,7 @@ fn search<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>>(
         next: Vec::new(),
         tables: BTreeMap::new(),
         known: 0,
-        came: vec![(NOBODY, Step::Pass)],
+        came: vec![(NOBODY, OverwritingStep::Pass)],
         open: BTreeMap::from([(start.at, vec![(start, 0)])]),
         furthest: 0,
         attempts: Vec::new(),
@@ -220,10 +220,10 @@ fn search<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>>(
 }
 
 /// Returns the steps that lead to a configuration.
-fn path(came: &[(u32, Step)], to: u32) -> Vec<Step> {
+fn path(came: &[(u32, OverwritingStep)], to: u32) -> Vec<OverwritingStep> {
     let came = |number: u32| Some(came[number as usize]).filter(|came| came.0 != NOBODY);
     let steps = std::iter::successors(came(to), |&(from, _)| came(from)).map(|(_, step)| step);
-    let mut path: Vec<Step> = steps.collect();
+    let mut path: Vec<OverwritingStep> = steps.collect();
     path.reverse();
     path
 }
@@ -232,23 +232,23 @@ fn path(came: &[(u32, Step)], to: u32) -> Vec<Step> {
 type Open<const W: usize> = (Configuration<W>, u32);
 
 struct WaveSearch<'a, 'h, 'o, const W: usize, T> {
-    plan: &'a Plan<'a, 'h>,
+    plan: &'a StepPlan<'a, 'h>,
     overwrites: Option<&'o Overwrites>,
     steps: T,
-    candidates: Vec<Place>,
-    next: Vec<(Step, Reached<W>)>,
+    candidates: Vec<CallIndex>,
+    next: Vec<(OverwritingStep, Reached<W>)>,
     /// The configurations that were reached, by the next return.
-    tables: BTreeMap<u32, Table<W>>,
+    tables: BTreeMap<u32, ConfigurationTable<W>>,
     /// Largest number of configurations in the tables.
     known: usize,
     /// Predecessor and step of each reached configuration.
-    came: Vec<(u32, Step)>,
+    came: Vec<(u32, OverwritingStep)>,
     /// The configurations left to explore, by the next return.
     open: BTreeMap<u32, Vec<Open<W>>>,
     furthest: u32,
     /// The configurations before the furthest return that lead nowhere, each with an operation that
     /// cannot come next.
-    attempts: Vec<(u32, Place)>,
+    attempts: Vec<(u32, CallIndex)>,
 }
 
 impl<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>> WaveSearch<'a, 'h, '_, W, T> {
@@ -258,7 +258,7 @@ impl<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>> WaveSearch<'a, 'h, '_,
         at: u32,
         wave: &[Open<W>],
         budget: &Budget,
-    ) -> Result<Option<(u32, Step)>, Stopped> {
+    ) -> Result<Option<(u32, OverwritingStep)>, Stopped> {
         if at > self.furthest {
             self.furthest = at;
             self.attempts.clear();
@@ -285,8 +285,9 @@ impl<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>> WaveSearch<'a, 'h, '_,
             for &(step, next) in &self.next {
                 let Reached::Before(next) = next else { return Ok(Some((*number, step))) };
                 let table = self.tables.entry(next.at);
-                let table = table
-                    .or_insert_with(|| Table::new(Kinds::new(self.plan, self.overwrites, next.at)));
+                let table = table.or_insert_with(|| {
+                    ConfigurationTable::new(Kinds::new(self.plan, self.overwrites, next.at))
+                });
                 if table.insert(&next) {
                     self.known += 1;
                     let open = self.open.entry(next.at).or_default();
@@ -317,8 +318,10 @@ impl<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>> WaveSearch<'a, 'h, '_,
     /// Estimates the memory that all takes, in bytes.
     fn memory(&mut self) -> u64 {
         // The tables of returns grow one after the other; most are not about to.
-        let entry = size_of::<Known<W>>() + size_of::<((StateId, SmallSet<W>), u32)>() + 1;
-        let tables = self.known * entry * 5 / 3 + self.tables.len() * size_of::<Table<W>>();
+        let entry =
+            size_of::<ReachedConfigurations<W>>() + size_of::<((StateId, SmallSet<W>), u32)>() + 1;
+        let tables =
+            self.known * entry * 5 / 3 + self.tables.len() * size_of::<ConfigurationTable<W>>();
         let open: u64 = self.open.values().map(Bytes::table_bytes).sum();
         self.steps.machine().memory() + tables as u64 + open + self.came.table_bytes()
     }
@@ -333,7 +336,7 @@ struct Kinds<const W: usize> {
 }
 
 impl<const W: usize> Kinds<W> {
-    fn new(plan: &Plan<'_, '_>, overwrites: Option<&Overwrites>, at: u32) -> Self {
+    fn new(plan: &StepPlan<'_, '_>, overwrites: Option<&Overwrites>, at: u32) -> Self {
         let timeline = &plan.timeline;
         let mut pure = SmallSet::EMPTY;
         let mut useful: SmallSet<W> = (0..timeline.pending.len()).collect();
@@ -350,16 +353,16 @@ impl<const W: usize> Kinds<W> {
 }
 
 /// The configurations before one return.
-struct Table<const W: usize> {
+struct ConfigurationTable<const W: usize> {
     kinds: Kinds<W>,
     /// For each state, and other operations that are linearized, where the last one is.
     last: FxHashMap<(StateId, SmallSet<W>), u32>,
-    known: Vec<Known<W>>,
+    known: Vec<ReachedConfigurations<W>>,
     /// Those that are too many to be compared with.
     others: FxHashSet<Configuration<W>>,
 }
 
-struct Known<const W: usize> {
+struct ReachedConfigurations<const W: usize> {
     /// What is linearized, where that is good, and settled.
     done: SmallSet<W>,
     settled: SmallSet<W>,
@@ -367,10 +370,10 @@ struct Known<const W: usize> {
     before: u32,
 }
 
-impl<const W: usize> Table<W> {
+impl<const W: usize> ConfigurationTable<W> {
     fn new(kinds: Kinds<W>) -> Self {
         let (last, others) = (FxHashMap::default(), FxHashSet::default());
-        Table { kinds, last, known: Vec::new(), others }
+        ConfigurationTable { kinds, last, known: Vec::new(), others }
     }
 
     fn count(&self) -> usize {
@@ -408,7 +411,7 @@ impl<const W: usize> Table<W> {
         }
         let fresh = self.known.len() as u32;
         let before = std::mem::replace(last, fresh);
-        self.known.push(Known { done, settled, used, before });
+        self.known.push(ReachedConfigurations { done, settled, used, before });
         true
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use consistory_certify::{ObjectRejection, certify_object};
 use consistory_history::{Action, Call, Details, History, HistoryBuilder, Interval, Value};
-use consistory_objects::{Calls, Outcome, Place, Unsuitable, monitor};
+use consistory_objects::{CallIndex, Calls, Outcome, Unsuitable, monitor};
 use consistory_spec::{Family, Object, ObjectModel, State, find};
 use consistory_testkit::{Random, rounds};
 use consistory_verdict::{Budget, Core, Linearization, ObjectCertificate};
@@ -35,7 +35,7 @@ fn history(sketches: &[Sketch]) -> History {
 }
 
 /// Performs a call on a state, and says whether it returns what was recorded.
-fn perform(calls: &Calls<'_>, object: &dyn Object, state: &mut State, place: Place) -> bool {
+fn perform(calls: &Calls<'_>, object: &dyn Object, state: &mut State, place: CallIndex) -> bool {
     let args: Vec<Value> = calls.args(place).iter().map(|&id| calls.value(id).clone()).collect();
     let method = object.resolve(calls.method(place), args.len()).unwrap().unwrap();
     let returned = object.invoke(state, &method.name, &args);
@@ -44,11 +44,11 @@ fn perform(calls: &Calls<'_>, object: &dyn Object, state: &mut State, place: Pla
 }
 
 /// Decides by trying every order of some of the calls.
-fn by_definition(calls: &Calls<'_>, object: &dyn Object, some: &[Place]) -> bool {
+fn by_definition(calls: &Calls<'_>, object: &dyn Object, some: &[CallIndex]) -> bool {
     fn search(
         calls: &Calls<'_>,
         object: &dyn Object,
-        some: &[Place],
+        some: &[CallIndex],
         done: u32,
         state: &State,
         seen: &mut Vec<(u32, State)>,
@@ -75,7 +75,7 @@ fn by_definition(calls: &Calls<'_>, object: &dyn Object, some: &[Place]) -> bool
 }
 
 /// Returns whether an order of calls is a linearization.
-fn replays(calls: &Calls<'_>, object: &dyn Object, order: &[Place]) -> Result<(), String> {
+fn replays(calls: &Calls<'_>, object: &dyn Object, order: &[CallIndex]) -> Result<(), String> {
     let mut state = object.initial();
     let mut at = vec![usize::MAX; calls.len()];
     for (i, &place) in order.iter().enumerate() {
@@ -135,7 +135,7 @@ struct Subject {
 fn compare(subject: &Subject, sketches: &[Sketch], tally: &mut Tally) {
     let history = history(sketches);
     let calls = Calls::new(&history).unwrap();
-    let all: Vec<Place> = calls.places().collect();
+    let all: Vec<CallIndex> = calls.places().collect();
     let show = || {
         let line = |op| format!("{} @{:?}\n", history.show(op), history.time(op).unwrap());
         history.ops().map(line).collect::<String>()

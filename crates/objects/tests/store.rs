@@ -33,7 +33,7 @@ fn compare(
     let model = ObjectModel::named("linearizability").unwrap();
     let task = Task::new(Calls::new(&history).unwrap(), object.clone()).unwrap();
     let calls = task.calls();
-    let ids = |places: &[consistory_objects::Place]| -> Vec<_> {
+    let ids = |places: &[consistory_objects::CallIndex]| -> Vec<_> {
         places.iter().map(|&place| calls.get(place).id).collect()
     };
     let (expected, certificate) = match monitor(calls, &**object) {

@@ -196,7 +196,7 @@ pub fn judge(
     }
     let mut rulings: Vec<_> =
         rulings.into_iter().map(|ruling| ruling.expect("every model has its turn")).collect();
-    settle(history, models, &mut rulings);
+    settle_by_implication(history, models, &mut rulings);
     charge(&mut rulings, models, unasked);
     rulings
 }
@@ -269,7 +269,11 @@ fn rule_side_by_side<T: Send>(
 }
 
 /// Settles undecided models by rulings on other models.
-fn settle(history: &History, models: &[Model], rulings: &mut [Result<Ruling, DoesNotApply>]) {
+fn settle_by_implication(
+    history: &History,
+    models: &[Model],
+    rulings: &mut [Result<Ruling, DoesNotApply>],
+) {
     let is_open = |ruling: &Result<Ruling, DoesNotApply>| {
         matches!(ruling, Ok(Ruling { judgement: Judgement::Undecided(_), .. }))
     };
@@ -343,7 +347,7 @@ mod tests {
             let ruling = rulings[open].as_mut().unwrap();
             ruling.judgement = Judgement::Undecided(Stopped::Size { operations: 2, limit: 1 });
         }
-        settle(&history, &models, &mut rulings);
+        settle_by_implication(&history, &models, &mut rulings);
         for ruling in &rulings {
             let ruling = ruling.as_ref().unwrap();
             assert!(matches!(ruling.judgement, Judgement::Consistent(_)));

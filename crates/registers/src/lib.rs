@@ -65,7 +65,7 @@ pub use store_order::StoreModel;
 pub use store_order::completion::Engine;
 
 use crate::causal::Causal;
-use crate::causal::sweep::Look;
+use crate::causal::sweep::ConflictScope;
 use crate::reads_from::Candidates;
 use crate::repeated_values::replay::Memory;
 use crate::store_order::finals::Finals;
@@ -137,7 +137,7 @@ fn decide_for(
                 &memories,
                 budget,
                 |source, wr| {
-                    Causal::prepare(history, source, look(&[model]), *jobs, budget)?
+                    Causal::prepare(history, source, conflict_scope(&[model]), *jobs, budget)?
                         .judge(model, *scope, wr)
                 },
             )
@@ -256,7 +256,8 @@ fn decide_differentiated(
     started: Instant,
 ) -> Vec<Ruling> {
     let Options { budget, jobs, .. } = options;
-    let causal = Causal::prepare(history, &candidates.source, look(models), *jobs, budget);
+    let causal =
+        Causal::prepare(history, &candidates.source, conflict_scope(models), *jobs, budget);
     timed(started, models, |model| match &causal {
         Ok(causal) => causal.judge(model, options.tuning.scope, &[]),
         Err(stopped) => Err(stopped.clone()),
@@ -264,10 +265,10 @@ fn decide_differentiated(
 }
 
 /// Returns which conflicts the sweep has to list for these models.
-fn look(models: &[CausalModel]) -> Look {
+fn conflict_scope(models: &[CausalModel]) -> ConflictScope {
     match models.iter().all(|&model| model == CausalModel::Cc) {
-        true => Look::Between,
-        false => Look::Around,
+        true => ConflictScope::Between,
+        false => ConflictScope::Around,
     }
 }
 

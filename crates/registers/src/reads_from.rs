@@ -56,7 +56,8 @@ pub(crate) fn candidates(history: &History, budget: &Budget) -> Result<Candidate
     let mut next = Vec::new();
     let some = |at: u32| (at != NONE).then_some(at);
     for key in history.keys() {
-        let (writes, reads) = (accesses.of(Kind::Write, key), accesses.of(Kind::Read, key));
+        let (writes, reads) =
+            (accesses.of(SourceKind::Write, key), accesses.of(SourceKind::Read, key));
         next.clear();
         next.resize(writes.len(), NONE);
         for (at, write) in writes.iter().enumerate().rev() {
@@ -111,7 +112,7 @@ struct Accesses {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum SourceKind {
     Write,
     Read,
 }
@@ -141,14 +142,14 @@ impl Accesses {
         Accesses { keys, starts, accesses }
     }
 
-    fn of(&self, kind: Kind, key: KeyId) -> &[Access] {
+    fn of(&self, kind: SourceKind, key: KeyId) -> &[Access] {
         let group = kind as usize * self.keys + key.index();
         &self.accesses[self.starts[group] as usize..self.starts[group + 1] as usize]
     }
 }
 
 /// Calls `visit` for every read that counts and every write that may be read.
-fn each_access(history: &History, mut visit: impl FnMut(Kind, KeyId, Access)) {
+fn each_access(history: &History, mut visit: impl FnMut(SourceKind, KeyId, Access)) {
     for op in history.ops() {
         let action = history.action(op);
         // Plain reads and writes share one path without an unpredictable branch.
@@ -156,15 +157,15 @@ fn each_access(history: &History, mut visit: impl FnMut(Kind, KeyId, Access)) {
             && history.is_certain(op)
         {
             let is_read = matches!(action, Action::Read { .. });
-            let kind = if is_read { Kind::Read } else { Kind::Write };
+            let kind = if is_read { SourceKind::Read } else { SourceKind::Write };
             visit(kind, key, Access { op, value });
             continue;
         }
         if let Some((key, value)) = history.reads(op) {
-            visit(Kind::Read, key, Access { op, value });
+            visit(SourceKind::Read, key, Access { op, value });
         }
         if let Some((key, value)) = history.writes(op) {
-            visit(Kind::Write, key, Access { op, value });
+            visit(SourceKind::Write, key, Access { op, value });
         }
     }
 }

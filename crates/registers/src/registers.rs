@@ -55,7 +55,7 @@ const NONE: u32 = u32::MAX;
 const COLUMNS_PER_WRITE: usize = 64;
 
 /// The writes of one key, while they are collected.
-struct Group {
+struct KeyWrites {
     end: u32,
     /// Chain and position of the last write.
     last: Option<(u32, u32)>,
@@ -215,8 +215,8 @@ impl Segments {
     ) -> Self {
         let count = starts[starts.len() - 1] as usize;
         let (mut writes, mut places) = (vec![0u32; count], vec![0u32; count]);
-        let mut groups: Vec<Group> =
-            starts.iter().map(|&end| Group { end, last: None, is_sorted: true }).collect();
+        let mut groups: Vec<KeyWrites> =
+            starts.iter().map(|&end| KeyWrites { end, last: None, is_sorted: true }).collect();
         for (op, &key) in (0u32..).zip(keys) {
             if key < ONLY_READ {
                 let (group, at) = (&mut groups[key as usize], Some((chain_of(op), place_of(op))));

@@ -26,14 +26,14 @@ use rustc_hash::FxHashMap;
 use super::intervals::{Intervals, NEVER};
 use super::methods::Methods;
 use super::{Decision, Pattern, Unsuitable, Violation, violation};
-use crate::calls::{Calls, Place};
+use crate::calls::{CallIndex, Calls};
 
 /// A value with its insertion and, perhaps, its removal; the ranks are cut as above.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Element {
     pub(super) value: ValueId,
-    pub(super) insert: Place,
-    pub(super) remove: Option<Place>,
+    pub(super) insert: CallIndex,
+    pub(super) remove: Option<CallIndex>,
     pub(super) ps: u32,
     pub(super) pe: u32,
     /// [`NEVER`] if it is not removed.
@@ -48,7 +48,7 @@ impl Element {
     }
 
     /// Records the removal that takes the value.
-    pub(super) fn remove_by(&mut self, place: Place, intervals: &Intervals) {
+    pub(super) fn remove_by(&mut self, place: CallIndex, intervals: &Intervals) {
         self.remove = Some(place);
         self.qs = intervals.start(place).max(self.ps);
         self.qe = intervals.end(place);
@@ -63,9 +63,9 @@ pub(super) struct Elements {
     /// The values that no call is known to have removed, and whose insertion returned.
     pub(super) left: Vec<Element>,
     /// The removals that found the collection empty.
-    pub(super) empty: Vec<Place>,
+    pub(super) empty: Vec<CallIndex>,
     /// The pending removals, by start.
-    pub(super) pending: Vec<Place>,
+    pub(super) pending: Vec<CallIndex>,
 }
 
 /// The names of a collection's methods.
@@ -83,7 +83,7 @@ pub(super) fn elements(
 ) -> Result<Result<Elements, Violation>, Unsuitable> {
     let mut inserted: Vec<Element> = Vec::new();
     let mut of_value: FxHashMap<ValueId, usize> = FxHashMap::default();
-    let mut removals: Vec<(Place, ValueId)> = Vec::new();
+    let mut removals: Vec<(CallIndex, ValueId)> = Vec::new();
     let (mut empty, mut pending) = (Vec::new(), Vec::new());
     let mut methods = Methods::new(calls, object);
     for place in calls.places() {
@@ -123,7 +123,7 @@ pub(super) fn elements(
         }
     }
     // All calls of a value.
-    let wrong = |pattern, value: ValueId, insert: Option<Place>| {
+    let wrong = |pattern, value: ValueId, insert: Option<CallIndex>| {
         let removals = removals.iter().filter(|&&(_, removed)| removed == value);
         let core = insert.into_iter().chain(removals.map(|&(place, _)| place)).collect();
         Ok(Err(Violation { pattern, core }))
@@ -210,10 +210,10 @@ impl Elements {
         &self,
         calls: &Calls<'_>,
         elements: impl IntoIterator<Item = &'a Element>,
-        empty: Option<Place>,
+        empty: Option<CallIndex>,
         intervals: &Intervals,
-    ) -> Vec<Place> {
-        let mut core: Vec<Place> = empty.into_iter().collect();
+    ) -> Vec<CallIndex> {
+        let mut core: Vec<CallIndex> = empty.into_iter().collect();
         let mut is_left = false;
         for element in elements {
             is_left |= element.remove.is_none_or(|remove| calls.get(remove).is_pending);
@@ -235,13 +235,13 @@ pub(super) fn inverse(rank: u32) -> u32 {
 }
 
 /// An order of a collection's calls, or a refutation.
-pub(super) type Solution = Result<Vec<Place>, Refuted>;
+pub(super) type Solution = Result<Vec<CallIndex>, Refuted>;
 
 /// Elements, by their positions among the given ones, that are not linearizable.
 pub(super) struct Refuted {
     pub(super) pattern: Pattern,
     pub(super) core: Vec<usize>,
-    pub(super) empty: Option<Place>,
+    pub(super) empty: Option<CallIndex>,
 }
 
 /// Decides a collection with pending removals by a decider that does not support them, as far as

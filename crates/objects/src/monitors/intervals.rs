@@ -8,7 +8,7 @@ use consistory_history::SessionId;
 use rustc_hash::FxHashMap;
 
 use super::Unsuitable;
-use crate::calls::{Calls, Place};
+use crate::calls::{CallIndex, Calls};
 
 /// The rank of an event that never happens, after all others.
 pub(super) const NEVER: u32 = u32::MAX;
@@ -30,7 +30,7 @@ impl Intervals {
         if operations.len() > (NEVER / 4) as usize {
             return Err(Unsuitable::TooLarge);
         }
-        let mut ends: Vec<Place> =
+        let mut ends: Vec<CallIndex> =
             calls.places().filter(|&place| !calls.get(place).is_pending).collect();
         ends.sort_unstable_by_key(|&place| (calls.get(place).end, place));
         let mut ranks = Intervals {
@@ -39,7 +39,7 @@ impl Intervals {
             count: 0,
         };
         let mut late = Vec::new();
-        let mut ended_in: FxHashMap<SessionId, Place> = FxHashMap::default();
+        let mut ended_in: FxHashMap<SessionId, CallIndex> = FxHashMap::default();
         let (mut s, mut e) = (0, 0);
         while s < operations.len() || e < ends.len() {
             let next_start = operations.get(s).map(|op| op.start);
@@ -57,7 +57,7 @@ impl Intervals {
                     *first = place.min(*first);
                 }
             }
-            for place in (s..s + starting).map(Place::new) {
+            for place in (s..s + starting).map(CallIndex::new) {
                 let session = calls.get(place).session;
                 if !ended_in.is_empty() && ended_in.get(&session).is_some_and(|&p| p < place) {
                     late.push(place);
@@ -85,13 +85,13 @@ impl Intervals {
     }
 
     #[inline]
-    pub(super) fn start(&self, place: Place) -> u32 {
+    pub(super) fn start(&self, place: CallIndex) -> u32 {
         self.start[place.index()]
     }
 
     /// Returns the rank of an end; [`NEVER`] for a pending call.
     #[inline]
-    pub(super) fn end(&self, place: Place) -> u32 {
+    pub(super) fn end(&self, place: CallIndex) -> u32 {
         self.end[place.index()]
     }
 }

@@ -3,7 +3,7 @@
 use consistory_spec::Object;
 use rustc_hash::FxHashMap;
 
-use crate::calls::{Calls, MethodId, Place};
+use crate::calls::{CallIndex, Calls, MethodId};
 
 /// The methods of a history, by their number of arguments.
 pub(super) struct Methods<'a, 'h> {
@@ -18,7 +18,7 @@ impl<'a, 'h> Methods<'a, 'h> {
     }
 
     /// Returns the name of an operation's method in the specification, if the object has it.
-    pub(super) fn of(&mut self, place: Place) -> Option<&'a str> {
+    pub(super) fn of(&mut self, place: CallIndex) -> Option<&'a str> {
         let arguments = self.calls.args(place).len();
         *self.known.entry((self.calls.get(place).method, arguments)).or_insert_with(|| {
             let method = self.object.resolve(self.calls.method(place), arguments);

@@ -48,14 +48,14 @@ use std::fmt;
 use consistory_history::Value;
 use consistory_spec::{Family, Object};
 
-use crate::calls::{Calls, Place};
+use crate::calls::{CallIndex, Calls};
 use intervals::Intervals;
 
 /// Result of a decider.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// The history is linearizable, in this order; pending calls that are not in it took no effect.
-    Linearizable(Vec<Place>),
+    Linearizable(Vec<CallIndex>),
     /// It is not linearizable.
     Violation(Violation),
     /// The general search must decide.
@@ -124,7 +124,7 @@ pub struct Violation {
     /// The pattern.
     pub pattern: Pattern,
     /// The calls that show it, sorted.
-    pub core: Vec<Place>,
+    pub core: Vec<CallIndex>,
 }
 
 /// The pattern of a violation.
@@ -248,9 +248,9 @@ pub fn monitor(calls: &Calls<'_>, object: &dyn Object) -> Outcome {
 }
 
 /// Result of a decider: an order, a violation, or why it does not apply.
-type Decision = Result<Result<Vec<Place>, Violation>, Unsuitable>;
+type Decision = Result<Result<Vec<CallIndex>, Violation>, Unsuitable>;
 
 /// Builds a decision of a violation.
-fn violation(pattern: Pattern, core: impl IntoIterator<Item = Place>) -> Decision {
+fn violation(pattern: Pattern, core: impl IntoIterator<Item = CallIndex>) -> Decision {
     Ok(Err(Violation { pattern, core: core.into_iter().collect() }))
 }

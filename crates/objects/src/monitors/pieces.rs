@@ -9,7 +9,7 @@ use consistory_spec::Lexicon;
 use rustc_hash::FxHashMap;
 
 use super::Unsuitable;
-use crate::calls::{Calls, Place};
+use crate::calls::{CallIndex, Calls};
 
 /// The pieces of a key.
 pub(super) struct Pieces<'h> {
@@ -49,11 +49,11 @@ pub(super) enum Base {
 impl<'h> Pieces<'h> {
     pub(super) fn new(
         calls: &Calls<'h>,
-        puts: &[(Place, ValueId)],
-        appends: &[(Place, ValueId)],
+        puts: &[(CallIndex, ValueId)],
+        appends: &[(CallIndex, ValueId)],
         initial: &Value,
     ) -> Result<Self, Unsuitable> {
-        let grouped = |of: &[(Place, ValueId)]| {
+        let grouped = |of: &[(CallIndex, ValueId)]| {
             let mut groups: FxHashMap<&'h Value, Vec<usize>> = FxHashMap::default();
             for (i, &(_, id)) in of.iter().enumerate() {
                 groups.entry(calls.value(id)).or_default().push(i);

@@ -24,7 +24,7 @@ use consistory_spec::Object;
 use super::elements::{Element, Elements, Names, Refuted, Solution, elements, settle};
 use super::intervals::{Intervals, NEVER};
 use super::{Decision, Pattern};
-use crate::calls::{Calls, Place};
+use crate::calls::{CallIndex, Calls};
 
 const NAMES: Names = Names { insert: &["insert", "offer"], remove: "poll" };
 
@@ -118,7 +118,7 @@ impl Free {
 fn solve(
     elements: &[Element],
     by_priority: &[usize],
-    empty: &[Place],
+    empty: &[CallIndex],
     intervals: &Intervals,
 ) -> Solution {
     let count = intervals.count;
@@ -126,7 +126,7 @@ fn solve(
     // The value that first occupies each gap, and the gap in which each value is removed.
     let mut owners = vec![NEVER; count as usize + 1];
     let mut out = vec![NEVER; elements.len()];
-    let mut points: Vec<((u32, u8, u32), Place)> = Vec::new();
+    let mut points: Vec<((u32, u8, u32), CallIndex)> = Vec::new();
     for (rank, &i) in by_priority.iter().enumerate() {
         let element = &elements[i];
         let gap = match element.remove {
@@ -192,7 +192,7 @@ fn smallest(
     by_priority: &[usize],
     core: Vec<usize>,
     overtaken: Option<usize>,
-    empty: Option<Place>,
+    empty: Option<CallIndex>,
     intervals: &Intervals,
 ) -> Vec<usize> {
     const SMALL: usize = 64;
@@ -220,7 +220,7 @@ fn smallest(
 fn is_refuted(
     elements: &[Element],
     some: &[usize],
-    empty: Option<Place>,
+    empty: Option<CallIndex>,
     intervals: &Intervals,
 ) -> bool {
     // The occupied ranges; few enough for a linear scan.

@@ -39,7 +39,7 @@ use consistory_spec::Object;
 use super::elements::{Covered, Element, Elements, Names, cover, elements};
 use super::intervals::{Intervals, NEVER};
 use super::{Decision, Pattern, violation};
-use crate::calls::{Calls, Place};
+use crate::calls::{CallIndex, Calls};
 
 const NAMES: Names = Names { insert: &["enqueue", "offer"], remove: "dequeue" };
 
@@ -59,7 +59,7 @@ pub(super) fn decide(calls: &Calls<'_>, object: &dyn Object, intervals: &Interva
         return violation(Pattern::OutOfOrder, core);
     }
     let covered = Covered::new(&all);
-    let mut cuts: Vec<(u32, Place)> = Vec::with_capacity(found.empty.len());
+    let mut cuts: Vec<(u32, CallIndex)> = Vec::with_capacity(found.empty.len());
     for &place in &found.empty {
         let (start, end) = (intervals.start(place), intervals.end(place));
         match covered.first_gap(start, end) {
@@ -111,7 +111,7 @@ fn out_of_order(all: &[Element]) -> Option<(usize, usize)> {
 }
 
 /// Orders the calls; `cuts` are the gaps of the empty removals, sorted.
-fn arrange(all: &[Element], cuts: &[(u32, Place)]) -> Vec<Place> {
+fn arrange(all: &[Element], cuts: &[(u32, CallIndex)]) -> Vec<CallIndex> {
     let epoch = |element: &Element| cuts.partition_point(|&(gap, _)| gap < element.pe);
     let is_removed = |element: &&Element| element.remove.is_some();
     let mut epochs: Vec<Vec<&Element>> = vec![Vec::new(); cuts.len() + 1];
@@ -179,7 +179,7 @@ fn extend<'a>(values: &[&'a Element]) -> Vec<&'a Element> {
 }
 
 /// Merges the insertions and the removals of values, each in the given order.
-fn merge(inserted: &[&Element], removed: &[&Element], order: &mut Vec<Place>) {
+fn merge(inserted: &[&Element], removed: &[&Element], order: &mut Vec<CallIndex>) {
     let first_ends = |ends: Vec<u32>| {
         let mut least = vec![NEVER; ends.len() + 1];
         for i in (0..ends.len()).rev() {

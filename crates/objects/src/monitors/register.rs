@@ -20,19 +20,19 @@ use super::methods::Methods;
 use super::sources::{Source, Sources};
 use super::zones::{Zone, arrange};
 use super::{Decision, Pattern, Unsuitable, violation};
-use crate::calls::{Calls, Place};
+use crate::calls::{CallIndex, Calls};
 
 /// A write and the reads of its value.
 struct Cluster {
     /// `None` for the initial value.
-    write: Option<Place>,
-    reads: Vec<Place>,
+    write: Option<CallIndex>,
+    reads: Vec<CallIndex>,
     zone: Zone,
 }
 
 impl Cluster {
     /// Returns few calls that have the same zone.
-    fn core(&self) -> impl Iterator<Item = Place> + use<> {
+    fn core(&self) -> impl Iterator<Item = CallIndex> + use<> {
         self.write.into_iter().chain(self.zone.bounds())
     }
 }
@@ -43,8 +43,8 @@ pub(super) fn decide(
     initial: &Value,
     intervals: &Intervals,
 ) -> Decision {
-    let mut writes: Vec<(Place, ValueId)> = Vec::new();
-    let mut reads: Vec<(Place, ValueId)> = Vec::new();
+    let mut writes: Vec<(CallIndex, ValueId)> = Vec::new();
+    let mut reads: Vec<(CallIndex, ValueId)> = Vec::new();
     let mut methods = Methods::new(calls, object);
     for place in calls.places() {
         let name = calls.method(place);
@@ -67,8 +67,8 @@ pub(super) fn decide_accesses(
     calls: &Calls<'_>,
     initial: &Value,
     intervals: &Intervals,
-    writes: &[(Place, ValueId)],
-    reads: impl IntoIterator<Item = (Place, ValueId)>,
+    writes: &[(CallIndex, ValueId)],
+    reads: impl IntoIterator<Item = (CallIndex, ValueId)>,
 ) -> Decision {
     let mut written: FxHashMap<ValueId, usize> = FxHashMap::default();
     let mut is_repeated = false;
@@ -84,7 +84,7 @@ pub(super) fn decide_accesses(
         zone: Zone::of(write, intervals),
     }));
     let sources = is_repeated.then(|| Sources::new(writes, intervals));
-    let closed = |core: Vec<Place>| match &sources {
+    let closed = |core: Vec<CallIndex>| match &sources {
         Some(sources) => sources.closed(calls, core),
         None => core,
     };

@@ -26,15 +26,15 @@ use rustc_hash::FxHashMap;
 use super::intervals::{Intervals, NEVER};
 use super::methods::Methods;
 use super::{Decision, Pattern, Unsuitable, Violation};
-use crate::calls::{Calls, Place};
+use crate::calls::{CallIndex, Calls};
 
 /// The calls of an element.
 #[derive(Default)]
 struct Element {
-    add: Option<Place>,
-    remove: Option<Place>,
-    finds: Vec<Place>,
-    misses: Vec<Place>,
+    add: Option<CallIndex>,
+    remove: Option<CallIndex>,
+    finds: Vec<CallIndex>,
+    misses: Vec<CallIndex>,
 }
 
 pub(super) fn decide(calls: &Calls<'_>, object: &dyn Object, intervals: &Intervals) -> Decision {
@@ -78,7 +78,7 @@ pub(super) fn decide(calls: &Calls<'_>, object: &dyn Object, intervals: &Interva
         }
     }
     // Points of all elements in one order: the rank, the position at that rank, and the call.
-    let mut points: Vec<(u32, u32, Place)> = Vec::with_capacity(calls.len());
+    let mut points: Vec<(u32, u32, CallIndex)> = Vec::with_capacity(calls.len());
     for element in &elements {
         if let Err(found) = place_element(calls, element, intervals, &mut points) {
             return Ok(Err(found));
@@ -95,15 +95,15 @@ fn place_element(
     calls: &Calls<'_>,
     element: &Element,
     intervals: &Intervals,
-    points: &mut Vec<(u32, u32, Place)>,
+    points: &mut Vec<(u32, u32, CallIndex)>,
 ) -> Result<(), Violation> {
-    let wrong = |pattern, witnesses: &[Option<Place>]| {
+    let wrong = |pattern, witnesses: &[Option<CallIndex>]| {
         let changes = [element.add, element.remove];
         let core = changes.iter().chain(witnesses).copied().flatten().collect();
         Err(Violation { pattern, core })
     };
     let (start, end) = (|p| intervals.start(p), |p| intervals.end(p));
-    let is_pending = |place: Place| calls.get(place).is_pending;
+    let is_pending = |place: CallIndex| calls.get(place).is_pending;
     let first_find = element.finds.iter().copied().min_by_key(|&p| end(p));
     let last_find = element.finds.iter().copied().max_by_key(|&p| start(p));
     let removed = element.remove.filter(|&r| !is_pending(r));

@@ -17,13 +17,13 @@ use rustc_hash::FxHashMap;
 
 use super::intervals::{Intervals, NEVER};
 use super::trees::Least;
-use crate::calls::{Calls, Place};
+use crate::calls::{CallIndex, Calls};
 
 /// The writes of a history, by value and by end.
 pub(super) struct Sources<'a> {
     intervals: &'a Intervals,
     /// The writes in the order of their calls, with their values.
-    writes: &'a [(Place, ValueId)],
+    writes: &'a [(CallIndex, ValueId)],
     of_value: FxHashMap<ValueId, Same>,
     overwriters: Overwriters,
 }
@@ -32,16 +32,16 @@ pub(super) struct Sources<'a> {
 pub(super) struct Overwriters {
     /// The ends of completed writes in order, each with the write that started last among those
     /// that ended by then.
-    ended: Vec<(u32, Place)>,
+    ended: Vec<(u32, CallIndex)>,
 }
 
 impl Overwriters {
-    pub(super) fn new(writes: &[(Place, ValueId)], intervals: &Intervals) -> Self {
-        let mut by_end: Vec<(u32, Place)> =
+    pub(super) fn new(writes: &[(CallIndex, ValueId)], intervals: &Intervals) -> Self {
+        let mut by_end: Vec<(u32, CallIndex)> =
             writes.iter().map(|&(write, _)| (intervals.end(write), write)).collect();
         by_end.retain(|&(end, _)| end != NEVER);
         by_end.sort_unstable();
-        let mut last: Option<Place> = None;
+        let mut last: Option<CallIndex> = None;
         for (_, write) in &mut by_end {
             let is_later = last.is_none_or(|l| intervals.start(*write) > intervals.start(l));
             let latest = if is_later { *write } else { last.unwrap_or(*write) };
@@ -51,7 +51,7 @@ impl Overwriters {
     }
 
     /// Returns the write that started last among those that ended before a read.
-    pub(super) fn of(&self, read: Place, intervals: &Intervals) -> Option<Place> {
+    pub(super) fn of(&self, read: CallIndex, intervals: &Intervals) -> Option<CallIndex> {
         let start = intervals.start(read);
         let before = self.ended.partition_point(|&(end, _)| end < start);
         before.checked_sub(1).map(|at| self.ended[at].1)
@@ -74,7 +74,7 @@ pub(super) enum Source {
 }
 
 impl<'a> Sources<'a> {
-    pub(super) fn new(writes: &'a [(Place, ValueId)], intervals: &'a Intervals) -> Self {
+    pub(super) fn new(writes: &'a [(CallIndex, ValueId)], intervals: &'a Intervals) -> Self {
         let mut by_end: Vec<usize> = (0..writes.len()).collect();
         by_end.sort_unstable_by_key(|&i| (intervals.end(writes[i].0), i));
         let mut grouped: FxHashMap<ValueId, Vec<usize>> = FxHashMap::default();
@@ -91,7 +91,7 @@ impl<'a> Sources<'a> {
     }
 
     /// Returns the possible source of a read of a value, initial or not.
-    pub(super) fn of(&self, read: Place, value: ValueId, is_initial: bool) -> Source {
+    pub(super) fn of(&self, read: CallIndex, value: ValueId, is_initial: bool) -> Source {
         let overwriter = self.overwriters.of(read, self.intervals);
         let is_initial = is_initial && overwriter.is_none();
         let Some(same) = self.of_value.get(&value) else {
@@ -114,9 +114,9 @@ impl<'a> Sources<'a> {
 
     /// Adds the calls that show that the reads among some calls have no other source: all writes of
     /// the value, and the one that overwrote the earlier ones.
-    pub(super) fn closed(&self, calls: &Calls<'_>, core: Vec<Place>) -> Vec<Place> {
+    pub(super) fn closed(&self, calls: &Calls<'_>, core: Vec<CallIndex>) -> Vec<CallIndex> {
         let mut closed = core.clone();
-        let is_write = |place: &Place| self.writes.binary_search_by_key(place, |w| w.0).is_ok();
+        let is_write = |place: &CallIndex| self.writes.binary_search_by_key(place, |w| w.0).is_ok();
         for read in core.into_iter().filter(|place| !is_write(place)) {
             let same = calls.returns(read).and_then(|value| self.of_value.get(&value));
             closed

@@ -35,7 +35,7 @@ use super::elements::{
 use super::intervals::{Intervals, NEVER};
 use super::trees::{Coverage, Least};
 use super::{Decision, Pattern};
-use crate::calls::{Calls, Place};
+use crate::calls::{CallIndex, Calls};
 
 const NAMES: Names = Names { insert: &["push"], remove: "pop" };
 
@@ -52,7 +52,8 @@ pub(super) fn decide(calls: &Calls<'_>, object: &dyn Object, intervals: &Interva
 /// inside throughout, or before the stack was found empty.
 fn forced(found: &Elements, intervals: &Intervals) -> Vec<usize> {
     let covered = Covered::new(&found.removed);
-    let gap_of = |place: &Place| covered.first_gap(intervals.start(*place), intervals.end(*place));
+    let gap_of =
+        |place: &CallIndex| covered.first_gap(intervals.start(*place), intervals.end(*place));
     let empty = found.empty.iter().filter_map(gap_of).max();
     let is_forced = |element: &Element| {
         covered.first_gap(element.ps, element.pe).is_none()
@@ -77,10 +78,10 @@ struct Component {
     depth: u32,
 }
 
-fn solve(elements: &[Element], empty: &[Place], intervals: &Intervals) -> Solution {
+fn solve(elements: &[Element], empty: &[CallIndex], intervals: &Intervals) -> Solution {
     // A point is a gap, named by the rank before it, and a position in it: removals, then values
     // without zones, then insertions.
-    let mut points: Vec<((u32, u8, u32), Place)> = Vec::new();
+    let mut points: Vec<((u32, u8, u32), CallIndex)> = Vec::new();
     let covered = Covered::new(elements);
     for &place in empty {
         let (start, end) = (intervals.start(place), intervals.end(place));
@@ -200,7 +201,7 @@ impl Bottoms {
 fn nest(
     elements: &[Element],
     zones: &[Zoned],
-    points: &mut Vec<((u32, u8, u32), Place)>,
+    points: &mut Vec<((u32, u8, u32), CallIndex)>,
 ) -> Result<(), Refuted> {
     if zones.is_empty() {
         return Ok(());

@@ -48,15 +48,15 @@ use super::pieces::{Base, Made, Pieces, text_of};
 use super::sources::Overwriters;
 use super::zones::{Zone, arrange};
 use super::{Decision, Pattern, Unsuitable, Violation, register};
-use crate::calls::{Calls, Place};
+use crate::calls::{CallIndex, Calls};
 
 /// The calls of a key.
 #[derive(Default)]
 struct Key {
-    puts: Vec<(Place, ValueId)>,
-    appends: Vec<(Place, ValueId)>,
+    puts: Vec<(CallIndex, ValueId)>,
+    appends: Vec<(CallIndex, ValueId)>,
     /// By their return values.
-    gets: FxHashMap<ValueId, Vec<Place>>,
+    gets: FxHashMap<ValueId, Vec<CallIndex>>,
 }
 
 pub(super) fn decide(
@@ -90,7 +90,7 @@ pub(super) fn decide(
         }
     }
     // Calls of all keys by points that their orders allow: the last start up to each call.
-    let mut points: Vec<(u32, Place)> = Vec::with_capacity(calls.len());
+    let mut points: Vec<(u32, CallIndex)> = Vec::with_capacity(calls.len());
     let mut wrong: Option<Violation> = None;
     for key in &keys {
         let overwriters = Overwriters::new(&key.puts, intervals);
@@ -132,18 +132,18 @@ struct Reading<'a, 'h> {
 /// A `put` with the appends and gets after it.
 struct Epoch {
     /// `None` for the initial value, or for an `append` that no `get` found.
-    put: Option<Place>,
+    put: Option<CallIndex>,
     /// The appends that were found, in their order.
-    chain: Vec<Place>,
+    chain: Vec<CallIndex>,
     /// The return of a `get` that found all of these.
     longest: Option<ValueId>,
     /// The gets, each with the number of appends that it found.
-    gets: Vec<(usize, Place)>,
+    gets: Vec<(usize, CallIndex)>,
     zone: Zone,
 }
 
 impl Epoch {
-    fn new(put: Option<Place>, zone: Zone) -> Self {
+    fn new(put: Option<CallIndex>, zone: Zone) -> Self {
         Epoch { put, chain: Vec::new(), longest: None, gets: Vec::new(), zone }
     }
 
@@ -161,7 +161,7 @@ struct Chained<'a> {
     epoch: usize,
     shown: usize,
     further: &'a [usize],
-    get: Place,
+    get: CallIndex,
 }
 
 /// The calls that a `get` found.
@@ -265,7 +265,7 @@ impl Reading<'_, '_> {
                 // The append is at another position, or another append is at its position.
                 Some(epoch) => {
                     let other = &epochs[epoch];
-                    let shows = |get: &Place| self.calls.returns(*get) == other.longest;
+                    let shows = |get: &CallIndex| self.calls.returns(*get) == other.longest;
                     let other = other.gets.iter().map(|&(_, get)| get).find(shows);
                     return Err(self.violation(Pattern::Forked, other.into_iter().chain([get])));
                 }
@@ -277,7 +277,7 @@ impl Reading<'_, '_> {
     /// Drops pending writes that no `get` found, which took no effect, and gives the other appends
     /// that no `get` found epochs of their own.
     fn add_unread(&self, epochs: &mut Vec<Epoch>, found: &[Option<usize>]) {
-        let is_idle = |write: Place| self.calls.get(write).is_pending;
+        let is_idle = |write: CallIndex| self.calls.get(write).is_pending;
         epochs.retain(|epoch| !(epoch.gets.is_empty() && epoch.put.is_some_and(is_idle)));
         for (&(append, _), found) in self.key.appends.iter().zip(found) {
             if found.is_none() && !is_idle(append) {
@@ -293,7 +293,7 @@ impl Reading<'_, '_> {
         &self,
         pieces: &Pieces<'_>,
         epochs: &[Epoch],
-        get: Place,
+        get: CallIndex,
         value: ValueId,
     ) -> Result<EpochSource, Unsuitable> {
         let (calls, key) = (self.calls, self.key);
@@ -336,7 +336,7 @@ impl Reading<'_, '_> {
     fn source_by_time(
         &self,
         pieces: &Pieces<'_>,
-        get: Place,
+        get: CallIndex,
         base: Base,
         further: &[usize],
     ) -> EpochSource {
@@ -359,7 +359,7 @@ impl Reading<'_, '_> {
             left.entry(first).or_default().push(first);
         }
         for (first, those) in &mut left {
-            let is_behind = |append: Place| match base {
+            let is_behind = |append: CallIndex| match base {
                 Base::Initial => true,
                 Base::Put(put) => {
                     self.intervals.end(append) >= self.intervals.start(key.puts[put].0)
@@ -389,20 +389,20 @@ impl Reading<'_, '_> {
 
     /// Checks whether a `get` may have found the value of a call: it started in time, and was not
     /// overwritten too early.
-    fn may_find(&self, get: Place, write: Place) -> bool {
-        let is_over = |by: Place| self.intervals.end(write) < self.intervals.start(by);
+    fn may_find(&self, get: CallIndex, write: CallIndex) -> bool {
+        let is_over = |by: CallIndex| self.intervals.end(write) < self.intervals.start(by);
         self.intervals.start(write) < self.intervals.end(get)
             && !self.overwriter(get).is_some_and(is_over)
     }
 
     /// Returns the `put` that started last of those that ended before a `get`.
-    fn overwriter(&self, get: Place) -> Option<Place> {
+    fn overwriter(&self, get: CallIndex) -> Option<CallIndex> {
         self.overwriters.of(get, self.intervals)
     }
 
     /// Orders the calls of each epoch, and the epochs.
     fn arrange(&self, mut epochs: Vec<Epoch>) -> Decision {
-        let mut orders: Vec<Vec<Place>> = Vec::with_capacity(epochs.len());
+        let mut orders: Vec<Vec<CallIndex>> = Vec::with_capacity(epochs.len());
         for epoch in &mut epochs {
             epoch.gets.sort_unstable_by_key(|&(count, get)| (count, self.intervals.start(get)));
             match self.order(epoch) {
@@ -425,14 +425,14 @@ impl Reading<'_, '_> {
 
     /// Returns the order of an epoch, unless a call ends before an earlier one of that order
     /// starts.
-    fn order(&self, epoch: &Epoch) -> Result<Vec<Place>, Violation> {
-        let mut order: Vec<Place> = epoch.put.into_iter().collect();
+    fn order(&self, epoch: &Epoch) -> Result<Vec<CallIndex>, Violation> {
+        let mut order: Vec<CallIndex> = epoch.put.into_iter().collect();
         // Among the calls before, the one that starts last.
         let mut last = epoch.put;
-        let later = |last: Option<Place>, place: Place| {
+        let later = |last: Option<CallIndex>, place: CallIndex| {
             last.into_iter().chain([place]).max_by_key(|&place| self.intervals.start(place))
         };
-        let check = |last: Option<Place>, place: Place| match last {
+        let check = |last: Option<CallIndex>, place: CallIndex| match last {
             Some(last) if self.intervals.end(place) < self.intervals.start(last) => {
                 let pattern = match (self.is_get(last), self.is_get(place)) {
                     (false, true) => Pattern::BeforeItsInsertion,
@@ -464,8 +464,8 @@ impl Reading<'_, '_> {
 
     /// Returns some calls of an epoch, with a `get` that found all of them if they are related only
     /// by it.
-    fn bound(&self, epoch: &Epoch, some: impl IntoIterator<Item = Place>) -> Vec<Place> {
-        let mut some: Vec<Place> = some.into_iter().collect();
+    fn bound(&self, epoch: &Epoch, some: impl IntoIterator<Item = CallIndex>) -> Vec<CallIndex> {
+        let mut some: Vec<CallIndex> = some.into_iter().collect();
         some.sort_unstable();
         some.dedup();
         if some.len() == 1 && epoch.put.is_some() {
@@ -481,9 +481,9 @@ impl Reading<'_, '_> {
     }
 
     /// Builds a violation from some calls and the possible pieces of the gets among them.
-    fn violation(&self, pattern: Pattern, some: impl IntoIterator<Item = Place>) -> Violation {
+    fn violation(&self, pattern: Pattern, some: impl IntoIterator<Item = CallIndex>) -> Violation {
         let value = |id: ValueId| self.calls.value(id);
-        let mut core: Vec<Place> = some.into_iter().collect();
+        let mut core: Vec<CallIndex> = some.into_iter().collect();
         let gets = core.iter().filter(|&&place| self.is_get(place));
         let read: Vec<&Value> =
             gets.filter_map(|&get| self.calls.returns(get)).map(value).collect();
@@ -508,7 +508,7 @@ impl Reading<'_, '_> {
         let is_below = |put: &Value| read.iter().any(|read| begins_with(read, put));
         let appends = self.key.appends.iter().filter(|&&(_, id)| is_in(value(id)));
         let puts = self.key.puts.iter().filter(|&&(_, id)| is_below(value(id)));
-        let overwriters: Vec<Place> = core
+        let overwriters: Vec<CallIndex> = core
             .iter()
             .filter(|&&place| self.is_get(place))
             .filter_map(|&get| self.overwriter(get))
@@ -518,7 +518,7 @@ impl Reading<'_, '_> {
     }
 
     /// Checks whether a call is a `get`: it has a key and no more.
-    fn is_get(&self, place: Place) -> bool {
+    fn is_get(&self, place: CallIndex) -> bool {
         self.calls.args(place).len() == 1
     }
 }

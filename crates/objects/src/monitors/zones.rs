@@ -25,15 +25,15 @@
 
 use super::Pattern;
 use super::intervals::{Intervals, NEVER};
-use crate::calls::Place;
+use crate::calls::CallIndex;
 
 /// The zone of a group of calls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Zone {
     /// First end and its call; none if the group began before all calls.
-    first_end: (i64, Option<Place>),
+    first_end: (i64, Option<CallIndex>),
     /// Last start and its call.
-    last_start: (i64, Option<Place>),
+    last_start: (i64, Option<CallIndex>),
 }
 
 impl Zone {
@@ -43,7 +43,7 @@ impl Zone {
     }
 
     /// The zone of one call.
-    pub(super) fn of(place: Place, intervals: &Intervals) -> Self {
+    pub(super) fn of(place: CallIndex, intervals: &Intervals) -> Self {
         Zone {
             first_end: (rank(intervals.end(place)), Some(place)),
             last_start: (rank(intervals.start(place)), Some(place)),
@@ -51,7 +51,7 @@ impl Zone {
     }
 
     /// Adds a call to the group.
-    pub(super) fn add(&mut self, place: Place, intervals: &Intervals) {
+    pub(super) fn add(&mut self, place: CallIndex, intervals: &Intervals) {
         let one = Zone::of(place, intervals);
         if one.first_end.0 < self.first_end.0 {
             self.first_end = one.first_end;
@@ -62,7 +62,7 @@ impl Zone {
     }
 
     /// Returns the calls that bound the zone.
-    pub(super) fn bounds(&self) -> impl Iterator<Item = Place> + use<> {
+    pub(super) fn bounds(&self) -> impl Iterator<Item = CallIndex> + use<> {
         [self.first_end.1, self.last_start.1].into_iter().flatten()
     }
 

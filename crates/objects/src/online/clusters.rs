@@ -60,7 +60,7 @@ fn access(family: &Family, call: &Incoming<'_>) -> Option<Access> {
 
 /// An unread write that has not returned, or a cluster.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Known {
+enum WriteState {
     Open { writer: RunningId, start: i64, is_lost: bool },
     Returned(usize),
 }
@@ -108,7 +108,7 @@ impl Latest {
 /// The calls of a register.
 pub(super) struct Clusters {
     /// The cluster of each value that may be read.
-    known: FxHashMap<Value, Known>,
+    known: FxHashMap<Value, WriteState>,
     /// By first end.
     returned: Vec<Cluster>,
     /// The latest of the clusters up to each.
@@ -193,19 +193,19 @@ impl Clusters {
     /// Records that a write returned or became indeterminate.
     fn write_ends(&mut self, id: RunningId, value: Value, end: Ending) {
         match self.known.get(&value).copied() {
-            Some(Known::Open { writer, start, .. }) if writer == id => match end {
+            Some(WriteState::Open { writer, start, .. }) if writer == id => match end {
                 Ending::At(now) => {
                     let write = Some(Write { id, start, end });
                     self.push(Cluster { value, write, first_end: now, last_start: start });
                 }
                 _ => {
-                    let open = Known::Open { writer, start, is_lost: true };
+                    let open = WriteState::Open { writer, start, is_lost: true };
                     self.known.insert(value.clone(), open);
                     self.lost.push_back((value, id));
                     self.unread += 1;
                 }
             },
-            Some(Known::Returned(at)) => {
+            Some(WriteState::Returned(at)) => {
                 if let Some(write) = &mut self.returned[at].write
                     && write.id == id
                 {
@@ -221,7 +221,7 @@ impl Clusters {
     fn read(&mut self, value: &Value, start: i64) -> bool {
         match self.known.get(value).copied() {
             None => false,
-            Some(Known::Open { writer: id, start: written, is_lost }) => {
+            Some(WriteState::Open { writer: id, start: written, is_lost }) => {
                 self.unread -= usize::from(is_lost);
                 let end = if is_lost { Ending::Indeterminate } else { Ending::Running };
                 let write = Some(Write { id, start: written, end });
@@ -229,7 +229,7 @@ impl Clusters {
                 self.push(Cluster { value: value.clone(), write, first_end, last_start });
                 true
             }
-            Some(Known::Returned(at)) => {
+            Some(WriteState::Returned(at)) => {
                 let is_fine = !self.is_over(at, start);
                 if is_fine && start > self.returned[at].last_start {
                     self.returned[at].last_start = start;
@@ -250,7 +250,7 @@ impl Clusters {
 
     fn push(&mut self, cluster: Cluster) {
         let at = self.returned.len();
-        self.known.insert(cluster.value.clone(), Known::Returned(at));
+        self.known.insert(cluster.value.clone(), WriteState::Returned(at));
         let latest = self.latest.last().copied().unwrap_or(Latest::NONE);
         self.latest.push(latest.with(cluster.last_start, at));
         self.returned.push(cluster);
@@ -287,7 +287,7 @@ impl Clusters {
             .collect();
         self.latest.clear();
         for (at, cluster) in std::mem::take(&mut self.returned).into_iter().enumerate() {
-            let is_known = self.known.get(&cluster.value) == Some(&Known::Returned(at));
+            let is_known = self.known.get(&cluster.value) == Some(&WriteState::Returned(at));
             if is_known && !stays[at] {
                 self.known.remove(&cluster.value);
             } else if is_known {
@@ -306,11 +306,11 @@ impl Clusters {
     /// Lists a few values that a read with a given start could return.
     fn possible(&self, start: i64) -> Vec<Value> {
         let clusters = (0..self.returned.len()).rev().filter(|&at| {
-            self.known.get(&self.returned[at].value) == Some(&Known::Returned(at))
+            self.known.get(&self.returned[at].value) == Some(&WriteState::Returned(at))
                 && !self.is_over(at, start)
         });
         let clusters = clusters.map(|at| self.returned[at].value.clone());
-        let is_open = |known: &Known| matches!(known, Known::Open { .. });
+        let is_open = |known: &WriteState| matches!(known, WriteState::Open { .. });
         let open = self.known.iter().filter(|(_, known)| is_open(known));
         let mut possible: Vec<Value> = clusters
             .chain(open.map(|(value, _)| value.clone()))
@@ -323,7 +323,7 @@ impl Clusters {
     /// Gives up the first unread indeterminate writes until there are few enough.
     fn keep_unread(&mut self, most: usize) {
         let known = &mut self.known;
-        let is_unread = |known: &FxHashMap<Value, Known>, value: &Value, id: RunningId| matches!(known.get(value), Some(Known::Open { writer, .. }) if *writer == id);
+        let is_unread = |known: &FxHashMap<Value, WriteState>, value: &Value, id: RunningId| matches!(known.get(value), Some(WriteState::Open { writer, .. }) if *writer == id);
         if self.lost.len() > 2 * self.unread + CLUSTERS_KEPT {
             self.lost.retain(|(value, id)| is_unread(known, value, *id));
         }
@@ -346,13 +346,13 @@ impl Engine for Clusters {
         let start = self.clock + 1;
         if let Access::Write(value) = &access {
             match self.known.get(value) {
-                Some(Known::Open { .. }) => return Taken::No,
-                Some(&Known::Returned(at)) if !self.is_over(at, self.oldest_read()) => {
+                Some(WriteState::Open { .. }) => return Taken::No,
+                Some(&WriteState::Returned(at)) if !self.is_over(at, self.oldest_read()) => {
                     return Taken::No;
                 }
                 _ => {}
             }
-            let open = Known::Open { writer: id, start, is_lost: false };
+            let open = WriteState::Open { writer: id, start, is_lost: false };
             self.known.insert(value.clone(), open);
         }
         self.clock = start;
@@ -395,8 +395,8 @@ impl Engine for Clusters {
     fn fail(&mut self, id: RunningId) {
         let Some((_, Access::Write(value))) = self.running.remove(&id) else { return };
         match self.known.get(&value).copied() {
-            Some(Known::Open { writer, .. }) if writer == id => _ = self.known.remove(&value),
-            Some(Known::Returned(at)) => {
+            Some(WriteState::Open { writer, .. }) if writer == id => _ = self.known.remove(&value),
+            Some(WriteState::Returned(at)) => {
                 self.is_refuted |= self.returned[at].write.is_some_and(|write| write.id == id);
             }
             _ => {}
@@ -453,7 +453,7 @@ impl Engine for Clusters {
             let mut start = 2 * start;
             if let Access::Write(value) = access {
                 let known = self.known.get(value);
-                if !matches!(known, Some(Known::Open { writer, .. }) if *writer == id) {
+                if !matches!(known, Some(WriteState::Open { writer, .. }) if *writer == id) {
                     // The write was read and is over, so its read may as well come first.
                     start = 0;
                     let (access, end) = (Access::Read, Ending::At(1));
@@ -470,7 +470,7 @@ impl Engine for Clusters {
             told.push(PastCall { id: Some(id), access, start, end, returns: None });
         }
         for (value, known) in &self.known {
-            if let &Known::Open { start, is_lost: true, .. } = known {
+            if let &WriteState::Open { start, is_lost: true, .. } = known {
                 let (access, start, end) =
                     (Access::Write(value.clone()), 2 * start, Ending::Indeterminate);
                 told.push(PastCall { id: None, access, start, end, returns: None });
@@ -516,11 +516,13 @@ impl Engine for Clusters {
             latest = latest.with(cluster.last_start, at);
             assert!(latest == self.latest[at], "the latest starts are those of the first clusters");
         }
-        let open =
-            self.known.values().filter(|known| matches!(known, Known::Open { is_lost: true, .. }));
+        let open = self
+            .known
+            .values()
+            .filter(|known| matches!(known, WriteState::Open { is_lost: true, .. }));
         assert_eq!(open.count(), self.unread);
         for (value, known) in &self.known {
-            if let Known::Returned(at) = known {
+            if let WriteState::Returned(at) = known {
                 assert_eq!(self.returned[*at].value, *value);
             }
         }

@@ -23,7 +23,7 @@ use consistory_history::Value;
 use consistory_spec::{Object, Returns, State};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use self::table::{CallId, StateId, Table, ValueId};
+use self::table::{CallId, EffectTable, StateId, ValueId};
 use super::engine::{
     Certainty, Completed, Engine, EngineSize, GivenUpCalls, Incoming, Rest, Taken,
 };
@@ -47,7 +47,7 @@ pub(super) struct Configurations {
     unreported: GivenUpCalls,
     set: FxHashSet<Configuration>,
     open: Open,
-    table: Table,
+    table: EffectTable,
     /// Number of configurations tried beyond the usual number.
     work: usize,
 }
@@ -101,7 +101,7 @@ impl Configurations {
             unreported: GivenUpCalls::default(),
             set: FxHashSet::default(),
             open: Open::default(),
-            table: Table::new(&**object),
+            table: EffectTable::new(&**object),
             work: 0,
         };
         let first = all.afresh();
@@ -389,10 +389,10 @@ impl Configurations {
 
     /// Renumbers the states, returns and calls in use.
     fn renumber(&mut self) {
-        let mut table = Table::new(&*self.object);
+        let mut table = EffectTable::new(&*self.object);
         let old = &self.table;
         let (mut states, mut values) = (FxHashMap::default(), FxHashMap::default());
-        let mut value = |id: ValueId, table: &mut Table| {
+        let mut value = |id: ValueId, table: &mut EffectTable| {
             *values.entry(id).or_insert_with(|| table.value(old.get(id).clone()))
         };
         for (_, certain) in &mut self.open.certain {
@@ -617,7 +617,7 @@ impl Open {
     fn successors(
         &self,
         object: &dyn Object,
-        table: &mut Table,
+        table: &mut EffectTable,
         configuration: &Configuration,
         into: &mut Vec<Configuration>,
     ) {
@@ -650,7 +650,7 @@ impl Open {
     fn perform(
         &self,
         object: &dyn Object,
-        table: &mut Table,
+        table: &mut EffectTable,
         configuration: &Configuration,
         invoked: Invoked,
     ) -> Option<(Configuration, ValueId)> {

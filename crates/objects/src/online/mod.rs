@@ -155,8 +155,8 @@ pub struct OnlineSize {
 pub struct Online {
     object: Arc<dyn Object>,
     options: OnlineOptions,
-    parts: FxHashMap<Option<Value>, Part>,
-    /// The methods that [`Part::After`] refers to.
+    parts: FxHashMap<Option<Value>, PartState>,
+    /// The methods that [`PartState::After`] refers to.
     methods: Vec<Box<str>>,
     /// Whether calls are confined to parts; set by the first call.
     has_parts: Option<bool>,
@@ -207,7 +207,7 @@ impl GivenUp {
 }
 
 /// A part of an object, or the whole object.
-enum Part {
+enum PartState {
     Active(Box<dyn Engine>),
     /// The possible states, if no call may still take effect.
     States(Box<[State]>),
@@ -217,13 +217,13 @@ enum Part {
     Holds(Value),
 }
 
-impl Part {
+impl PartState {
     fn size(&self) -> EngineSize {
         let (configurations, kept) = match self {
-            Part::Active(engine) => return engine.size(),
-            Part::States(states) => (states.len(), 0),
-            Part::After(..) => (1, 0),
-            Part::Holds(_) => (0, 1),
+            PartState::Active(engine) => return engine.size(),
+            PartState::States(states) => (states.len(), 0),
+            PartState::After(..) => (1, 0),
+            PartState::Holds(_) => (0, 1),
         };
         EngineSize { configurations, kept, indeterminate: 0 }
     }
@@ -318,24 +318,24 @@ impl Online {
     fn activate(&mut self, name: &Option<Value>) -> &mut dyn Engine {
         let most = self.options.pending;
         let engine: Box<dyn Engine> = match self.parts.remove(name) {
-            Some(Part::Active(engine)) => engine,
+            Some(PartState::Active(engine)) => engine,
             None => self.first_engine(name),
-            Some(Part::States(states)) => {
+            Some(PartState::States(states)) => {
                 Box::new(Configurations::with_states(&self.object, most, states))
             }
-            Some(Part::After(method, value)) => {
+            Some(PartState::After(method, value)) => {
                 let args = name.iter().cloned().chain(value.map(|value| *value)).collect();
                 let method = &self.methods[method as usize];
                 Box::new(Configurations::after(&self.object, most, method, args))
             }
-            Some(Part::Holds(value)) => match self.object.family() {
+            Some(PartState::Holds(value)) => match self.object.family() {
                 Some(family) => Box::new(Clusters::holding(&family, value)),
                 None => self.first_engine(name),
             },
         };
-        let part = self.parts.entry(name.clone()).or_insert(Part::Active(engine));
+        let part = self.parts.entry(name.clone()).or_insert(PartState::Active(engine));
         match part {
-            Part::Active(engine) => &mut **engine,
+            PartState::Active(engine) => &mut **engine,
             _ => unreachable!("it was just made active"),
         }
     }
@@ -382,7 +382,7 @@ impl Online {
                 all.invoke(id, &Incoming { method, args: &args, returns });
             }
         }
-        self.parts.insert(name.clone(), Part::Active(Box::new(all)));
+        self.parts.insert(name.clone(), PartState::Active(Box::new(all)));
         self.note_given_up(name);
         Ok(())
     }
@@ -468,7 +468,7 @@ impl Online {
 
     /// Adds the calls that an engine gave up to those of all.
     fn note_given_up(&mut self, name: &Option<Value>) {
-        if let Some(Part::Active(engine)) = self.parts.get_mut(name) {
+        if let Some(PartState::Active(engine)) = self.parts.get_mut(name) {
             let given_up = engine.take_given_up();
             self.given_up.calls += given_up.count;
             if given_up.casts_doubt {
@@ -481,23 +481,23 @@ impl Online {
     /// everything but what it holds.
     fn forget_idle(&mut self, name: &Option<Value>) {
         let is_one_of_many = self.parts.len() > PARTS_KEPT_ACTIVE;
-        let Some(Part::Active(engine)) = self.parts.get(name) else { return };
+        let Some(PartState::Active(engine)) = self.parts.get(name) else { return };
         if engine.is_initial() {
             self.parts.remove(name);
             return;
         }
         let Some(rest) = name.as_ref().and_then(|key| engine.rest(key)) else { return };
         let part = match rest {
-            Rest::States(states) => Part::States(states),
+            Rest::States(states) => PartState::States(states),
             Rest::After(method, value) => {
                 let known = self.methods.iter().position(|known| **known == *method);
                 let number = known.unwrap_or_else(|| {
                     self.methods.push(method);
                     self.methods.len() - 1
                 });
-                Part::After(number as u32, value.map(Box::new))
+                PartState::After(number as u32, value.map(Box::new))
             }
-            Rest::Holds(value) if is_one_of_many => Part::Holds(value),
+            Rest::Holds(value) if is_one_of_many => PartState::Holds(value),
             Rest::Holds(_) => return,
         };
         self.parts.insert(name.clone(), part);
@@ -519,7 +519,7 @@ impl Online {
 
     /// Takes the end: judges the returns that are not judged yet.
     pub fn finish(&mut self) -> Result<Option<Inexplicable>, OnlineError> {
-        let Some(Part::Active(engine)) = self.parts.get_mut(&None) else { return Ok(None) };
+        let Some(PartState::Active(engine)) = self.parts.get_mut(&None) else { return Ok(None) };
         let completed = engine.finish()?;
         self.note_given_up(&None);
         self.report(completed, None)
@@ -529,7 +529,7 @@ impl Online {
     /// judged several at a time.
     pub fn unjudged(&self) -> usize {
         match self.parts.get(&None) {
-            Some(Part::Active(engine)) => engine.unjudged(),
+            Some(PartState::Active(engine)) => engine.unjudged(),
             _ => 0,
         }
     }
@@ -571,7 +571,7 @@ impl Online {
 
     /// Gives up the first indeterminate calls of a part until so many different ones are left.
     fn keep_indeterminate(&mut self, name: &Option<Value>, most: usize) {
-        if let Some(Part::Active(engine)) = self.parts.get_mut(name) {
+        if let Some(PartState::Active(engine)) = self.parts.get_mut(name) {
             engine.keep_indeterminate(most);
         }
         self.note_given_up(name);
@@ -580,7 +580,7 @@ impl Online {
     /// Asserts, in debug builds, what always holds for the engine of a part, if that is small.
     fn check_invariants(&self, name: &Option<Value>) {
         if cfg!(debug_assertions)
-            && let Some(Part::Active(engine)) = self.parts.get(name)
+            && let Some(PartState::Active(engine)) = self.parts.get(name)
             && engine.size().kept + engine.size().configurations < SMALL_ENGINE
         {
             engine.check_invariants();

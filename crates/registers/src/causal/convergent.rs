@@ -111,7 +111,7 @@ struct Seen {
 
 /// A step of a derivation: an edge of some relation.
 #[derive(Clone, Copy)]
-enum Why {
+enum EdgeOrigin {
     /// An edge that a layer has from the start.
     Given(OrderEdge),
     /// A pair that a layer's views force, by its number.
@@ -129,11 +129,11 @@ enum Why {
 struct Edges {
     edges: Vec<OrderEdge>,
     /// Where each run ends, in the order in which runs were put in.
-    runs: Vec<(usize, Run)>,
+    runs: Vec<(usize, EdgeKind)>,
 }
 
 #[derive(Clone, Copy)]
-enum Run {
+enum EdgeKind {
     Given,
     Forced(usize),
     Union,
@@ -145,32 +145,32 @@ impl Edges {
     /// Starts with the edges of a layer and the pairs that its views force.
     fn of(layers: &[Seen], at: usize) -> Self {
         let mut edges = Edges { edges: Vec::new(), runs: Vec::new() };
-        edges.put(Run::Given, layers[at].layer.order.edges());
+        edges.put(EdgeKind::Given, layers[at].layer.order.edges());
         edges.put_forced(layers, at);
         edges
     }
 
-    fn put(&mut self, run: Run, edges: &[OrderEdge]) {
+    fn put(&mut self, run: EdgeKind, edges: &[OrderEdge]) {
         self.edges.extend(edges);
         self.runs.push((self.edges.len(), run));
     }
 
     fn put_forced(&mut self, layers: &[Seen], at: usize) {
         layers[at].views.iter().for_each(|view| self.edges.extend(&view.pairs));
-        self.runs.push((self.edges.len(), Run::Forced(at)));
+        self.runs.push((self.edges.len(), EdgeKind::Forced(at)));
     }
 
-    fn why(&self, id: u32) -> Why {
+    fn why(&self, id: u32) -> EdgeOrigin {
         let id = id as usize;
         let at = self.runs.partition_point(|&(end, _)| end <= id);
         let start = if at == 0 { 0 } else { self.runs[at - 1].0 };
         let edge = self.edges[id];
         match self.runs[at].1 {
-            Run::Given => Why::Given(edge),
-            Run::Forced(layer) => Why::Forced(layer, (id - start) as u32),
-            Run::Union => Why::Union(edge),
-            Run::Conflict(layer) => Why::Conflict(layer, edge),
-            Run::Overwritten => Why::Overwritten(edge),
+            EdgeKind::Given => EdgeOrigin::Given(edge),
+            EdgeKind::Forced(layer) => EdgeOrigin::Forced(layer, (id - start) as u32),
+            EdgeKind::Union => EdgeOrigin::Union(edge),
+            EdgeKind::Conflict(layer) => EdgeOrigin::Conflict(layer, edge),
+            EdgeKind::Overwritten => EdgeOrigin::Overwritten(edge),
         }
     }
 }
@@ -253,16 +253,16 @@ impl Convergent<'_> {
         let union = union.as_ref().unwrap_or(&happens_before[0]);
         let mut conflicts = Vec::new();
         for (at, order) in happens_before.iter().enumerate() {
-            let look = |latest: &mut LatestLook<'_>, op, derived: &mut Derived| {
-                self.look_at_read(latest, op, derived);
+            let derive = |latest: &mut LatestQuery<'_>, op, derived: &mut Derived| {
+                self.derive_cf(latest, op, derived);
             };
-            let derived = self.look(at, order, jobs, budget, look)?;
+            let derived = self.derive(at, order, jobs, budget, derive)?;
             conflicts.push(derived.conflicts);
         }
-        let look = |latest: &mut LatestLook<'_>, op, derived: &mut Derived| {
-            self.look_at_write(latest, op, derived);
+        let derive = |latest: &mut LatestQuery<'_>, op, derived: &mut Derived| {
+            self.derive_rw(latest, op, derived);
         };
-        let mut derived = self.look(0, union, jobs, budget, look)?;
+        let mut derived = self.derive(0, union, jobs, budget, derive)?;
         for conflict in conflicts.iter().flatten() {
             let OrderEdge { from, to, reason } = *conflict;
             self.put_readers_before(from, to, Some(reason), &mut derived.overwritten);
@@ -273,12 +273,12 @@ impl Convergent<'_> {
             match at {
                 0 if buffered => edges.put_forced(&self.layers, 1),
                 0 => {}
-                _ => edges.put(Run::Union, &derived.union),
+                _ => edges.put(EdgeKind::Union, &derived.union),
             }
             for (at, conflicts) in conflicts.iter().enumerate() {
-                edges.put(Run::Conflict(at), conflicts);
+                edges.put(EdgeKind::Conflict(at), conflicts);
             }
-            edges.put(Run::Overwritten, &derived.overwritten);
+            edges.put(EdgeKind::Overwritten, &derived.overwritten);
             if topological_order(self.chains(at), &edges.edges).is_none() {
                 return Ok(self.explain(at, &edges, &happens_before));
             }
@@ -301,13 +301,13 @@ impl Convergent<'_> {
     }
 
     /// Derives the edges of every operation.
-    fn look(
+    fn derive(
         &self,
         at: usize,
         order: &ChainOrder,
         jobs: usize,
         budget: &Budget,
-        look: impl Fn(&mut LatestLook<'_>, u32, &mut Derived) + Sync,
+        derive: impl Fn(&mut LatestQuery<'_>, u32, &mut Derived) + Sync,
     ) -> Result<Derived, Stopped> {
         let size = self.registers.history.len();
         let layer = &self.layers[at].layer;
@@ -318,10 +318,10 @@ impl Convergent<'_> {
                 budget.check()?;
                 let keys = self.registers.history.key_count();
                 let latest = Latest::new(order.chains(), &layer.segments, keys);
-                let mut latest = LatestLook { order, segments: &layer.segments, latest };
+                let mut latest = LatestQuery { order, segments: &layer.segments, latest };
                 let mut derived = Derived::default();
                 for op in chunk * length..((chunk + 1) * length).min(size) {
-                    look(&mut latest, op as u32, &mut derived);
+                    derive(&mut latest, op as u32, &mut derived);
                 }
                 Ok(derived)
             })?;
@@ -335,7 +335,7 @@ impl Convergent<'_> {
     }
 
     /// Adds `cf`: the latest writes before a read come before the read's source.
-    fn look_at_read(&self, latest: &mut LatestLook<'_>, read: u32, derived: &mut Derived) {
+    fn derive_cf(&self, latest: &mut LatestQuery<'_>, read: u32, derived: &mut Derived) {
         let history = self.registers.history;
         let Some(source) = self.registers.source[read as usize].get() else { return };
         // A write before a read of the initial value closes a cycle anyway.
@@ -354,7 +354,7 @@ impl Convergent<'_> {
     }
 
     /// Adds `rw`: the readers of the latest writes before a write come before that write.
-    fn look_at_write(&self, latest: &mut LatestLook<'_>, write: u32, derived: &mut Derived) {
+    fn derive_rw(&self, latest: &mut LatestQuery<'_>, write: u32, derived: &mut Derived) {
         let Some(key) = self.registers.written_key(write) else { return };
         let found = latest.find(key, write);
         for &overwritten in found {
@@ -440,13 +440,13 @@ fn given_edge(edge: OrderEdge, names: &Names) -> Edge {
 }
 
 /// Finds the latest writes in an order.
-struct LatestLook<'a> {
+struct LatestQuery<'a> {
     order: &'a ChainOrder,
     segments: &'a Segments,
     latest: Latest,
 }
 
-impl LatestLook<'_> {
+impl LatestQuery<'_> {
     /// Returns the latest writes of a key before an operation.
     fn find(&mut self, key: KeyId, op: u32) -> &[u32] {
         self.latest.find(self.order, self.segments, key, op)
@@ -472,17 +472,17 @@ impl ConvergentProof<'_> {
         }
     }
 
-    fn edge(&mut self, at: usize, why: Why) -> Edge {
+    fn edge(&mut self, at: usize, why: EdgeOrigin) -> Edge {
         let names = self.of.layers[at].layer.names;
         match why {
-            Why::Given(edge) => given_edge(edge, names),
-            Why::Forced(layer, id) => self.forced(layer, id),
-            Why::Union(edge) => {
+            EdgeOrigin::Given(edge) => given_edge(edge, names),
+            EdgeOrigin::Forced(layer, id) => self.forced(layer, id),
+            EdgeOrigin::Union(edge) => {
                 let because = self.union_path(edge.from, edge.to);
                 Edge::derived(OpId(edge.from), OpId(edge.to), "ww", because)
             }
-            Why::Conflict(layer, edge) => self.conflict(layer, edge),
-            Why::Overwritten(edge) => self.overwritten(at, edge),
+            EdgeOrigin::Conflict(layer, edge) => self.conflict(layer, edge),
+            EdgeOrigin::Overwritten(edge) => self.overwritten(at, edge),
         }
     }
 

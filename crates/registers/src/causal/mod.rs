@@ -28,7 +28,7 @@ use consistory_verdict::{Budget, Certificate, Edge, Stopped};
 
 use crate::causal::memory::Scope;
 use crate::causal::order::CausalOrder;
-use crate::causal::sweep::{Arbitration, Look, Overwritten, Swept, sweep};
+use crate::causal::sweep::{Arbitration, ConflictScope, Overwritten, Swept, sweep};
 use crate::reads_from::Source;
 use crate::reason::Reason;
 use crate::registers::Registers;
@@ -59,11 +59,11 @@ pub(crate) struct Causal<'h> {
     registers: Registers<'h>,
     jobs: usize,
     budget: &'h Budget,
-    state: State,
+    state: CausalState,
     order: OnceCell<CausalOrder>,
 }
 
-enum State {
+enum CausalState {
     /// No causal model can hold.
     Refuted(Judgement),
     /// CC holds.
@@ -76,20 +76,20 @@ impl<'h> Causal<'h> {
     pub(crate) fn prepare(
         history: &'h History,
         source: &'h [Source],
-        look: Look,
+        scope: ConflictScope,
         jobs: usize,
         budget: &'h Budget,
     ) -> Result<Self, Stopped> {
         let registers = Registers::new(history, source);
-        let state = match sweep(&registers, look, budget)? {
+        let state = match sweep(&registers, scope, budget)? {
             // A read from a write later in its own session is a cycle with a name of its own.
-            None => {
-                State::Refuted(future_read(&registers).unwrap_or_else(|| cyclic_co(&registers)))
-            }
-            Some(swept) if swept.overwritten.is_empty() => State::Swept(Box::new(swept)),
+            None => CausalState::Refuted(
+                future_read(&registers).unwrap_or_else(|| cyclic_co(&registers)),
+            ),
+            Some(swept) if swept.overwritten.is_empty() => CausalState::Swept(Box::new(swept)),
             Some(swept) => {
                 let order = CausalOrder::build(&registers, budget)?;
-                State::Refuted(overwritten(&registers, &order, &swept.overwritten))
+                CausalState::Refuted(overwritten(&registers, &order, &swept.overwritten))
             }
         };
         Ok(Causal { registers, jobs, budget, state, order: OnceCell::new() })
@@ -103,8 +103,8 @@ impl<'h> Causal<'h> {
         wr: &[(OpId, OpId)],
     ) -> Result<Judgement, Stopped> {
         let swept = match &self.state {
-            State::Refuted(judgement) => return Ok(judgement.clone()),
-            State::Swept(swept) => swept,
+            CausalState::Refuted(judgement) => return Ok(judgement.clone()),
+            CausalState::Swept(swept) => swept,
         };
         self.budget.check()?;
         match model {

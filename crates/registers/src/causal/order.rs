@@ -64,7 +64,7 @@ impl CausalOrder {
         let found = in_parallel(chunks.len(), worthy(registers.history, jobs), |chunk| {
             budget.check()?;
             let mut found = Vec::new();
-            chunks[chunk].iter().for_each(|&read| self.look_at(registers, read, &mut found));
+            chunks[chunk].iter().for_each(|&read| self.conflicts_of(registers, read, &mut found));
             Ok(found)
         })?;
         let mut conflicts = vec![Vec::new(); registers.history.session_count()];
@@ -75,7 +75,7 @@ impl CausalOrder {
     }
 
     /// Lists the conflicts of one read, one per session.
-    fn look_at(&self, registers: &Registers<'_>, read: u32, conflicts: &mut Vec<Edge>) {
+    fn conflicts_of(&self, registers: &Registers<'_>, read: u32, conflicts: &mut Vec<Edge>) {
         let chains = self.order.chains();
         let Some(source) = registers.source[read as usize].get() else { return };
         if registers.history.is_initial(source) {

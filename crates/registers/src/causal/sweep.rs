@@ -56,7 +56,7 @@ const NO_CONFLICT: u32 = u32::MAX;
 
 /// Which conflicts are listed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Look {
+pub(crate) enum ConflictScope {
     /// The conflicts that contradict the order of the sweep.
     Between,
     /// These, and the conflicts between writes that are near each other.
@@ -70,7 +70,7 @@ pub(crate) struct Swept {
     pub(crate) line: Vec<u32>,
     /// Some reads of values overwritten in their causal past, by key and read.
     pub(crate) overwritten: Vec<Overwritten>,
-    look: Look,
+    scope: ConflictScope,
     /// Data of each write.
     placed: Vec<Placed>,
     /// The listed conflicts; those that enter the same write form a linked list.
@@ -121,15 +121,15 @@ pub(crate) enum Arbitration {
 /// Sweeps over all operations. Returns nothing if `po | wr` is cyclic.
 pub(crate) fn sweep(
     registers: &Registers<'_>,
-    look: Look,
+    scope: ConflictScope,
     budget: &Budget,
 ) -> Result<Option<Swept>, Stopped> {
     budget.check()?;
     let history = registers.history;
     let longest = history.sessions().map(|session| history.session_ops(session).len()).max();
     let swept = match longest.unwrap_or(0) <= usize::from(u16::MAX) {
-        true => Sweep::<u16>::run(registers, look, budget)?,
-        false => Sweep::<u32>::run(registers, look, budget)?,
+        true => Sweep::<u16>::run(registers, scope, budget)?,
+        false => Sweep::<u32>::run(registers, scope, budget)?,
     };
     budget.check()?;
     Ok(swept)
@@ -141,9 +141,9 @@ impl Swept {
         if self.agrees {
             return Arbitration::Order(self.line.clone());
         }
-        let mut fronts = match self.look {
-            Look::Between => Fronts::new(registers, 0),
-            Look::Around => Fronts::new(registers, NEAR_WRITES),
+        let mut fronts = match self.scope {
+            ConflictScope::Between => Fronts::new(registers, 0),
+            ConflictScope::Around => Fronts::new(registers, NEAR_WRITES),
         };
         let mut line = Vec::with_capacity(registers.history.len());
         let mut is_taken = vec![false; registers.history.len()];
@@ -271,10 +271,10 @@ struct At {
 impl<'r, T: Count> Sweep<'r, T> {
     fn run(
         registers: &'r Registers<'r>,
-        look: Look,
+        scope: ConflictScope,
         budget: &Budget,
     ) -> Result<Option<Swept>, Stopped> {
-        let mut sweep = Self::new(registers, look);
+        let mut sweep = Self::new(registers, scope);
         budget.reserve(sweep.most_rows() * (sweep.width * size_of::<T>()) as u64)?;
         if !take_all(registers, |at, op| sweep.take(at, op)) {
             return Ok(None);
@@ -285,14 +285,14 @@ impl<'r, T: Count> Sweep<'r, T> {
         Ok(Some(swept))
     }
 
-    fn new(registers: &'r Registers<'r>, look: Look) -> Self {
+    fn new(registers: &'r Registers<'r>, scope: ConflictScope) -> Self {
         let history = registers.history;
         let width = history.session_count().next_multiple_of(CLOCK_LANES);
         let nowhere = Placed { row: NO_ROW, slot: 0, conflict: NO_CONFLICT };
         let swept = Swept {
             line: Vec::with_capacity(history.len()),
             overwritten: Vec::new(),
-            look,
+            scope,
             placed: vec![nowhere; history.len()],
             conflicts: Vec::new(),
             agrees: true,
@@ -345,9 +345,9 @@ impl<'r, T: Count> Sweep<'r, T> {
             Some(&Placed { row, slot, .. }) => {
                 // Read from the clock and not from the list, so that both memory loads run at once.
                 let write = self.at(source);
-                self.learn(at.session, write, row);
-                if self.swept.look == Look::Around {
-                    self.look_around(at.session, key, slot, row);
+                self.join_past(at.session, write, row);
+                if self.swept.scope == ConflictScope::Around {
+                    self.list_near_conflicts(at.session, key, slot, row);
                 }
                 slot + 1
             }
@@ -355,13 +355,13 @@ impl<'r, T: Count> Sweep<'r, T> {
         };
         let between = start as usize..self.writes.ends[key.index()] as usize;
         if between.len() > 4 * self.row_of.len() {
-            self.look_at_last(at, op, source, key, start);
+            self.check_last_writes(at, op, source, key, start);
             return Ok(());
         }
         for slot in between {
             let write = self.writes.writes[slot];
             if self.knows(at.session, write) {
-                self.say(op, source, write);
+                self.record_conflict(op, source, write);
             }
         }
         Ok(())
@@ -369,7 +369,7 @@ impl<'r, T: Count> Sweep<'r, T> {
 
     /// Joins a write and its clock into the past of a session.
     #[inline]
-    fn learn(&mut self, session: u32, write: At, row: u32) {
+    fn join_past(&mut self, session: u32, write: At, row: u32) {
         if self.knows(session, write) {
             return;
         }
@@ -395,7 +395,7 @@ impl<'r, T: Count> Sweep<'r, T> {
     }
 
     /// Lists the conflicts with the writes nearest before a source, which stands at `slot`.
-    fn look_around(&mut self, session: u32, key: KeyId, slot: u32, row: u32) {
+    fn list_near_conflicts(&mut self, session: u32, key: KeyId, slot: u32, row: u32) {
         let source = self.writes.writes[slot as usize];
         let first = slot.saturating_sub(NEAR_WRITES).max(self.writes.starts[key.index()]);
         for slot in first..slot {
@@ -408,7 +408,7 @@ impl<'r, T: Count> Sweep<'r, T> {
     }
 
     /// Checks the last write of each session that a read knows and that stands at or after `start`.
-    fn look_at_last(&mut self, at: At, read: u32, source: OpId, key: KeyId, start: u32) {
+    fn check_last_writes(&mut self, at: At, read: u32, source: OpId, key: KeyId, start: u32) {
         let registers = self.registers;
         for &segment in registers.segments(key) {
             let clock = &self.clocks[at.session as usize * self.width..];
@@ -421,14 +421,14 @@ impl<'r, T: Count> Sweep<'r, T> {
             let Some(&place) = places[..passed].last() else { continue };
             let last = At { session: segment.chain, place };
             if self.swept.placed[self.op(last) as usize].slot >= start {
-                self.say(read, source, last);
+                self.record_conflict(read, source, last);
             }
         }
     }
 
     /// Records the conflict or bad read caused by a write that a read knows and that stands between
     /// its source and the read.
-    fn say(&mut self, read: u32, source: OpId, write: At) {
+    fn record_conflict(&mut self, read: u32, source: OpId, write: At) {
         let op = self.op(write);
         let overwrote = self.registers.history.is_initial(source) || {
             let source = self.at(source);

@@ -128,7 +128,7 @@ impl<'a> Views<'a> {
         if own_reads.is_empty() {
             return forced;
         }
-        self.look(&own_reads, &mut forced.pairs);
+        self.find_causal_pairs(&own_reads, &mut forced.pairs);
         if forced.pairs.is_empty() {
             return forced;
         }
@@ -142,7 +142,7 @@ impl<'a> Views<'a> {
         forced.sinks = forced.pairs.iter().map(sinks).collect();
         if forced.sinks.contains(&true) {
             // A cycle is found again when all views are combined.
-            let _ = self.settle(chain, &own_reads, &mut forced);
+            let _ = self.lower_writes(chain, &own_reads, &mut forced);
         }
         for op in self.leveled.drain(..) {
             self.level[op as usize] = OUTSIDE;
@@ -166,7 +166,7 @@ impl<'a> Views<'a> {
     }
 
     /// Finds the pairs that the causal order forces.
-    fn look(&mut self, own_reads: &[OwnRead], pairs: &mut Vec<OrderEdge>) {
+    fn find_causal_pairs(&mut self, own_reads: &[OwnRead], pairs: &mut Vec<OrderEdge>) {
         let Layer { order, segments, .. } = self.layer;
         let chains = order.chains();
         let mut latest: Vec<u32> = Vec::new();
@@ -213,7 +213,7 @@ impl<'a> Views<'a> {
     }
 
     /// Lowers writes until every pair agrees with the levels.
-    fn settle(
+    fn lower_writes(
         &mut self,
         chain: u32,
         own_reads: &[OwnRead],

@@ -242,7 +242,7 @@ impl<'h> Replay<'h> {
             if self.options.contains_key(&op) {
                 self.source[op.index()] = Source::new(write);
             }
-            self.learn(session, write);
+            self.join_past(session, write);
         }
         self.pasts[session][session] = self.heads[session];
         if let Some((key, _)) = self.history.writes(op)
@@ -258,7 +258,7 @@ impl<'h> Replay<'h> {
     }
 
     /// Joins a write and its past into a session's past.
-    fn learn(&mut self, session: usize, write: OpId) {
+    fn join_past(&mut self, session: usize, write: OpId) {
         let Some(past) = self.past_of.get(&write) else { return };
         if self.memory == Memory::PerSession {
             let mut news: Vec<OpId> = (0..past.len())

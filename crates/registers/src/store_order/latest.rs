@@ -20,7 +20,7 @@ pub(crate) struct Latest {
     cursors: Vec<Cursor>,
     /// The segment to search first, for each key.
     first: Vec<u32>,
-    found: Vec<Found>,
+    found: Vec<LatestWrite>,
     /// The part of each column that is before a write already found.
     covered: Vec<u32>,
     /// The writes that the last search found.
@@ -42,7 +42,7 @@ struct Cursor {
 
 /// A write that may be among the latest.
 #[derive(Clone, Copy)]
-struct Found {
+struct LatestWrite {
     write: u32,
     column: usize,
     place: u32,
@@ -101,7 +101,7 @@ impl Latest {
                 continue;
             }
             let place = from - 1;
-            let new = Found {
+            let new = LatestWrite {
                 write: order.chains().members(cursor.chain)[place as usize],
                 column: cursor.column as usize,
                 place,
@@ -117,7 +117,7 @@ impl Latest {
         }
         writes.clear();
         // A clock contains only earlier operations of its own chain.
-        let is_latest = |found: &&Found| covered[found.column] <= found.place;
+        let is_latest = |found: &&LatestWrite| covered[found.column] <= found.place;
         writes.extend(found.iter().filter(is_latest).map(|found| found.write));
         writes
     }

@@ -190,7 +190,7 @@ impl<'a> Saturation<'a> {
                 budget.check()?;
             }
             let done = match self.agenda.take() {
-                Some((op, at)) => self.look_at(at, op),
+                Some((op, at)) => self.apply_rules(at, op),
                 None => match self.agenda.next() {
                     Some(op) => self.admit(op),
                     None => {
@@ -326,12 +326,12 @@ impl<'a> Saturation<'a> {
         pairs
     }
 
-    fn look_at(&mut self, at: usize, op: u32) -> Result<(), Contradiction> {
+    fn apply_rules(&mut self, at: usize, op: u32) -> Result<(), Contradiction> {
         if let Some(source) = self.registers.source[op as usize].get() {
-            self.look_at_read(at, op, source.0)?;
+            self.apply_cf(at, op, source.0)?;
         }
         match self.registers.written_key(op) {
-            Some(key) => self.look_at_write(at, key, op),
+            Some(key) => self.apply_rw(at, key, op),
             None => Ok(()),
         }
     }
@@ -343,7 +343,7 @@ impl<'a> Saturation<'a> {
     }
 
     /// Adds `cf`: the writes before a read come before its source.
-    fn look_at_read(&mut self, at: usize, read: u32, source: u32) -> Result<(), Contradiction> {
+    fn apply_cf(&mut self, at: usize, read: u32, source: u32) -> Result<(), Contradiction> {
         let recorded = self.registers.history.len() as u32;
         for i in 0..self.find_latest(at, self.registers.read_key(read), read) {
             let write = self.layers[at].latest.writes[i];
@@ -358,7 +358,7 @@ impl<'a> Saturation<'a> {
     }
 
     /// Adds `rw`: the readers of the writes before a write come before it.
-    fn look_at_write(&mut self, at: usize, key: KeyId, write: u32) -> Result<(), Contradiction> {
+    fn apply_rw(&mut self, at: usize, key: KeyId, write: u32) -> Result<(), Contradiction> {
         let found = self.find_latest(at, key, write);
         for i in 0..found {
             let overwritten = self.layers[at].latest.writes[i];

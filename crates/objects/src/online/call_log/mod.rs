@@ -75,7 +75,7 @@ enum Does {
 
 /// The order in which elements are removed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum RemovalOrder {
     Queue,
     Stack,
     Priority(PriorityOrder),
@@ -100,7 +100,7 @@ enum Decision {
 /// The calls of a queue, a stack or a priority queue.
 pub(super) struct CallLog {
     object: Arc<dyn Object>,
-    shape: Shape,
+    shape: RemovalOrder,
     running: FxHashMap<RunningId, Kept>,
     /// The calls that returned, and the indeterminate ones.
     ended: Vec<Kept>,
@@ -126,10 +126,10 @@ impl CallLog {
     /// Starts an empty log, if the object is a supported collection.
     pub(super) fn new(object: &Arc<dyn Object>) -> Option<Self> {
         let shape = match object.family()? {
-            Family::Queue => Shape::Queue,
-            Family::Stack => Shape::Stack,
-            Family::LeastFirst => Shape::Priority(PriorityOrder::LeastFirst),
-            Family::GreatestFirst => Shape::Priority(PriorityOrder::GreatestFirst),
+            Family::Queue => RemovalOrder::Queue,
+            Family::Stack => RemovalOrder::Stack,
+            Family::LeastFirst => RemovalOrder::Priority(PriorityOrder::LeastFirst),
+            Family::GreatestFirst => RemovalOrder::Priority(PriorityOrder::GreatestFirst),
             _ => return None,
         };
         Some(CallLog {
@@ -350,10 +350,10 @@ impl CallLog {
             .collect();
         inside.sort_unstable();
         match self.shape {
-            Shape::Queue => {}
+            RemovalOrder::Queue => {}
             // A stack returns the element inserted last.
-            Shape::Stack => inside.reverse(),
-            Shape::Priority(order) => {
+            RemovalOrder::Stack => inside.reverse(),
+            RemovalOrder::Priority(order) => {
                 inside.sort_by_key(|&(_, element)| self.values.get(&element));
                 if order == PriorityOrder::GreatestFirst {
                     inside.reverse();
@@ -401,13 +401,13 @@ impl CallLog {
 
     fn history(&self, until: i64, instead: Option<(RunningId, Does)>) -> History {
         let (insert, remove) = match self.shape {
-            Shape::Queue => ("enqueue", "dequeue"),
-            Shape::Stack => ("push", "pop"),
-            Shape::Priority(_) => ("insert", "poll"),
+            RemovalOrder::Queue => ("enqueue", "dequeue"),
+            RemovalOrder::Stack => ("push", "pop"),
+            RemovalOrder::Priority(_) => ("insert", "poll"),
         };
         let number = |builder: &mut HistoryBuilder, element: Element| match self.shape {
-            Shape::Queue | Shape::Stack => builder.int(element),
-            Shape::Priority(_) => {
+            RemovalOrder::Queue | RemovalOrder::Stack => builder.int(element),
+            RemovalOrder::Priority(_) => {
                 let priority = self.values.get(&element).cloned().unwrap_or(Value::Null);
                 builder.value(Value::List(vec![priority, Value::Int(element)]))
             }
@@ -442,12 +442,12 @@ impl CallLog {
     /// Forgets calls that can no longer matter.
     fn forget_settled(&mut self) -> Forgotten {
         match self.shape {
-            Shape::Queue => {
+            RemovalOrder::Queue => {
                 self.forget_of_queue();
                 Forgotten::All
             }
-            Shape::Stack => self.forget_of_stack(),
-            Shape::Priority(order) => self.forget_of_priority_queue(order),
+            RemovalOrder::Stack => self.forget_of_stack(),
+            RemovalOrder::Priority(order) => self.forget_of_priority_queue(order),
         }
     }
 
@@ -464,9 +464,9 @@ impl CallLog {
         let Outcome::Linearizable(order) = monitor(&calls, &*self.object) else { return false };
         // By priority, or by time.
         let mut inside: BTreeSet<(Option<&Value>, usize, Element)> = BTreeSet::new();
-        let is_priority = matches!(self.shape, Shape::Priority(_));
+        let is_priority = matches!(self.shape, RemovalOrder::Priority(_));
         let priority = |element| self.values.get(&element).filter(|_| is_priority);
-        let first = self.shape == Shape::Priority(PriorityOrder::LeastFirst);
+        let first = self.shape == RemovalOrder::Priority(PriorityOrder::LeastFirst);
         let mut served: FxHashMap<RunningId, Element> = FxHashMap::default();
         let kept: Vec<Kept> = self.calls().copied().collect();
         for (at, place) in order.into_iter().enumerate() {

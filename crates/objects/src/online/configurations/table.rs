@@ -24,7 +24,7 @@ pub(super) struct ValueId(u32);
 pub(super) struct CallId(u32);
 
 /// The known effects.
-pub(super) struct Table {
+pub(super) struct EffectTable {
     states: Interned<State>,
     values: Interned<Value>,
     calls: Interned<(Box<str>, Vec<Value>)>,
@@ -33,11 +33,11 @@ pub(super) struct Table {
     before: usize,
 }
 
-impl Table {
+impl EffectTable {
     pub(super) fn new(object: &dyn Object) -> Self {
         let mut states = Interned::default();
         states.intern(object.initial());
-        Table {
+        EffectTable {
             states,
             values: Interned::default(),
             calls: Interned::default(),

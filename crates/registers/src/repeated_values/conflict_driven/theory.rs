@@ -40,7 +40,7 @@ pub(super) enum Meaning {
 
 /// Reason of an edge.
 #[derive(Clone, Copy, Debug)]
-enum Why {
+enum TheoryReason {
     Given,
     /// The edge leads from a read's source to the read.
     Source(u32),
@@ -57,7 +57,7 @@ enum Why {
 /// A layer with the reasons of its edges.
 struct Explained {
     layer: Layer,
-    why: Vec<Why>,
+    why: Vec<TheoryReason>,
 }
 
 /// An open read and its candidates.
@@ -134,8 +134,10 @@ impl<'a> Saturated<'a> {
             number[open.read as usize] = i;
         }
         let agenda = Agenda::new(layers.order.clone(), layers.layers.len());
-        let explained =
-            |layer: Layer| Explained { why: vec![Why::Given; layer.order.edges().len()], layer };
+        let explained = |layer: Layer| Explained {
+            why: vec![TheoryReason::Given; layer.order.edges().len()],
+            layer,
+        };
         let mut theory = Saturated {
             registers,
             memory,
@@ -166,13 +168,13 @@ impl<'a> Saturated<'a> {
                 theory.agenda.add(op.0, at);
             }
         }
-        theory.look(&mut |_, _| ()).ok()?;
+        theory.propagate_all(&mut |_, _| ()).ok()?;
         Some(theory)
     }
 
     /// Makes the only candidate the last write of its key. Returns whether that is possible.
     pub(super) fn put_last(&mut self, write: u32) -> bool {
-        self.set_last(write, None).is_ok() && self.look(&mut |_, _| ()).is_ok()
+        self.set_last(write, None).is_ok() && self.propagate_all(&mut |_, _| ()).is_ok()
     }
 
     /// Lists the candidates that the determined sources rule out.
@@ -219,7 +221,7 @@ impl<'a> Saturated<'a> {
                 let segments = self.segments(at);
                 let write = segments.writes(segments.of(key)[i]).last().copied();
                 if let Some(write) = write.filter(|&write| write != last) {
-                    self.insert(at, write, last, Why::Last(lit))?;
+                    self.insert(at, write, last, TheoryReason::Last(lit))?;
                 }
             }
         }
@@ -237,7 +239,7 @@ impl<'a> Saturated<'a> {
         let key = self.registers.read_key(read);
         for at in 0..self.layers.len() {
             if is_before {
-                self.insert(at, write, read, Why::Source(read))?;
+                self.insert(at, write, read, TheoryReason::Source(read))?;
             }
             for i in 0..self.segments(at).of(key).len() {
                 let Layer { order, segments, .. } = &self.layers[at].layer;
@@ -249,7 +251,7 @@ impl<'a> Saturated<'a> {
                 // A read-modify-write does not overwrite its own source, but the next one does.
                 let overwriting = writes[first..].iter().find(|&&other| other != read);
                 if let Some(&overwriting) = overwriting {
-                    self.insert(at, read, overwriting, Why::Overwritten(read))?;
+                    self.insert(at, read, overwriting, TheoryReason::Overwritten(read))?;
                 }
             }
             self.agenda.add(read, at);
@@ -271,26 +273,26 @@ impl<'a> Saturated<'a> {
     }
 
     /// Applies the rules until nothing changes. Propagates the candidates that are ruled out.
-    fn look(&mut self, tell: &mut impl FnMut(Lit, Out)) -> Result<(), Conflict> {
+    fn propagate_all(&mut self, tell: &mut impl FnMut(Lit, Out)) -> Result<(), Conflict> {
         while let Some((op, at)) = self.agenda.take() {
             if self.number[op as usize] != NONE && self.source[op as usize] == NONE {
                 self.find_out(at, op, tell);
             }
-            self.look_at(at, op)?;
+            self.apply_rules(at, op)?;
         }
         Ok(())
     }
 
-    fn look_at(&mut self, at: usize, op: u32) -> Result<(), Conflict> {
+    fn apply_rules(&mut self, at: usize, op: u32) -> Result<(), Conflict> {
         let source = self.source[op as usize];
         if source != NONE {
             self.find_latest(at, self.registers.read_key(op), op);
             for i in 0..self.latest.len() {
                 let write = self.latest[i];
                 if source >= self.registers.history.len() as u32 {
-                    self.insert(at, op, write, Why::Overwritten(op))?;
+                    self.insert(at, op, write, TheoryReason::Overwritten(op))?;
                 } else if write != source {
-                    self.insert(at, write, source, Why::Seen(op))?;
+                    self.insert(at, write, source, TheoryReason::Seen(op))?;
                 }
             }
         }
@@ -301,12 +303,12 @@ impl<'a> Saturated<'a> {
             for reader in 0..self.readers[write as usize].len() {
                 let read = self.readers[write as usize][reader];
                 if read != op {
-                    self.insert(at, read, op, Why::Overwritten(read))?;
+                    self.insert(at, read, op, TheoryReason::Overwritten(read))?;
                 }
             }
             if self.layers.len() > 1 {
                 let edges = self.layers[at].why.len() as u32;
-                self.insert(1 - at, write, op, Why::Other(edges))?;
+                self.insert(1 - at, write, op, TheoryReason::Other(edges))?;
             }
         }
         Ok(())
@@ -349,7 +351,13 @@ impl<'a> Saturated<'a> {
         }
     }
 
-    fn insert(&mut self, at: usize, from: u32, to: u32, reason: Why) -> Result<(), Conflict> {
+    fn insert(
+        &mut self,
+        at: usize,
+        from: u32,
+        to: u32,
+        reason: TheoryReason,
+    ) -> Result<(), Conflict> {
         let Explained { layer: Layer { order, segments, .. }, why } = &mut self.layers[at];
         let (registers, number) = (self.registers, &self.number);
         let agenda = &mut self.agenda;
@@ -413,8 +421,9 @@ impl<'a> Saturated<'a> {
             let lit = solver.model()[self.literals];
             self.literals += 1;
             told.clear();
-            let done =
-                self.assume(lit).and_then(|()| self.look(&mut |lit, out| told.push((lit, out))));
+            let done = self
+                .assume(lit)
+                .and_then(|()| self.propagate_all(&mut |lit, out| told.push((lit, out))));
             if let Err(conflict) = done {
                 self.agenda.clear();
                 self.explain_conflict(conflict);
@@ -514,21 +523,21 @@ impl ChoiceReasons<'_, '_> {
             let Explained { layer, why } = &theory.layers[at];
             let edge = layer.order.edges()[id as usize];
             match why[id as usize] {
-                Why::Given => {}
-                Why::Source(read) => literals.extend(theory.by[read as usize]),
-                Why::Last(lit) => literals.extend(lit),
-                Why::Overwritten(read) => {
+                TheoryReason::Given => {}
+                TheoryReason::Source(read) => literals.extend(theory.by[read as usize]),
+                TheoryReason::Last(lit) => literals.extend(lit),
+                TheoryReason::Overwritten(read) => {
                     literals.extend(theory.by[read as usize]);
                     let source = theory.source[read as usize];
                     if !theory.registers.history.is_initial(OpId(source)) {
                         self.path(at, id, source, edge.to);
                     }
                 }
-                Why::Seen(read) => {
+                TheoryReason::Seen(read) => {
                     literals.extend(theory.by[read as usize]);
                     self.path(at, id, edge.from, read);
                 }
-                Why::Other(edges) => self.path(1 - at, edges, edge.from, edge.to),
+                TheoryReason::Other(edges) => self.path(1 - at, edges, edge.from, edge.to),
             }
         }
         literals.sort_unstable();

@@ -44,15 +44,15 @@ impl Complete for Frontier {
         budget: &Budget,
     ) -> Result<Completed, Stopped> {
         match search(registers, saturation, budget)? {
-            Found::Order(order) => Ok(Completed::Order(order)),
-            Found::Nothing => Split.complete(registers, saturation, budget),
+            FrontierResult::Order(order) => Ok(Completed::Order(order)),
+            FrontierResult::Nothing => Split.complete(registers, saturation, budget),
         }
     }
 }
 
 /// What a search found.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum FrontierResult {
     /// A sequential order of all operations.
     Order(Vec<u32>),
     /// There is none.
@@ -66,7 +66,7 @@ pub(crate) fn search(
     registers: &Registers<'_>,
     saturation: &mut Saturation<'_>,
     budget: &Budget,
-) -> Result<Found, Stopped> {
+) -> Result<FrontierResult, Stopped> {
     FrontierSearch::new(registers, saturation).run(budget)
 }
 
@@ -118,7 +118,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
         }
     }
 
-    fn run(mut self, budget: &Budget) -> Result<Found, Stopped> {
+    fn run(mut self, budget: &Budget) -> Result<FrontierResult, Stopped> {
         let start = self.saturation.mark();
         let mut choices: Vec<FrontierChoice> = Vec::new();
         loop {
@@ -126,7 +126,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
             self.run_what_is_free();
             if self.ran.len() == self.registers.history.len() {
                 self.saturation.undo(start);
-                return Ok(Found::Order(self.ran));
+                return Ok(FrontierResult::Order(self.ran));
             }
             let mut chains: Vec<u32> = Vec::new();
             if !self.failed.contains(self.heads.as_slice()) {
@@ -142,7 +142,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
             let mark = self.saturation.mark();
             choices.push(FrontierChoice { ran: self.ran.len(), mark, chains });
             loop {
-                let Some(choice) = choices.last_mut() else { return Ok(Found::Nothing) };
+                let Some(choice) = choices.last_mut() else { return Ok(FrontierResult::Nothing) };
                 let (ran, mark, next) = (choice.ran, choice.mark, choice.chains.pop());
                 self.undo(ran);
                 self.saturation.undo(mark);
@@ -288,7 +288,8 @@ mod tests {
         let layers = layers(registers, memory, &budget).unwrap().ok()?;
         let mut saturation = Saturation::new(registers, &readers, layers);
         saturation.saturate(&budget).unwrap().ok()?;
-        let found = matches!(search(registers, &mut saturation, &budget), Ok(Found::Order(_)));
+        let found =
+            matches!(search(registers, &mut saturation, &budget), Ok(FrontierResult::Order(_)));
         let cases = Split.complete(registers, &mut saturation, &budget);
         assert_eq!(found, matches!(cases, Ok(Completed::Order(_))), "{memory:?}");
         Some(found)
