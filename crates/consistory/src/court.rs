@@ -1,7 +1,8 @@
-//! The court: which models a history is judged by, how, and that each verdict is certified.
+//! The court: chooses the models and deciders for a history, and has each verdict certified.
 //!
-//! A verdict leaves the court only after the independent checker has accepted its certificate. One
-//! that the checker rejects becomes undecided, and says so ([`Verdict::rejection`]).
+//! A verdict leaves the court only after the independent checker has accepted its certificate. If
+//! the checker rejects the certificate, the verdict becomes undecided, with the reason
+//! ([`Verdict::rejection`]).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -31,12 +32,12 @@ use crate::transactions::{as_transactions, is_of_transactions};
 use crate::verdict::Verdict;
 use crate::{Case, Error, objects, registers, transactions};
 
-/// Time that a court gives each model, unless told otherwise.
+/// Default time per model.
 pub const DEFAULT_BUDGET: Duration = Duration::from_secs(60);
-/// Memory that the tables for one history may take, in bytes, unless told otherwise.
+/// Default limit of the memory for the tables of one history, in bytes.
 pub const DEFAULT_MEMORY: u64 = 4 << 30;
 
-/// The least time that reading a history has.
+/// Smallest time limit for reading a history.
 pub const MIN_READING_TIME: Duration = Duration::from_millis(100);
 
 /// Histories with fewer operations have their certificates checked by one thread.
@@ -49,18 +50,18 @@ const PARALLEL_CERTIFY_OPS: usize = 20_000;
 #[derive(Clone, Debug)]
 pub struct Court {
     subject: Subject,
-    /// Models of registers that were named, then those of a group.
+    /// Models of registers that were named, followed by those of a group.
     registers: Arc<[RegisterModel]>,
-    /// Models of objects that were named, then those of a group.
+    /// Models of objects that were named, followed by those of a group.
     objects: Arc<[ObjectModel]>,
     /// Isolation levels that were named.
     isolation: Arc<[IsolationLevel]>,
-    /// Numbers of models, of registers and of objects, that were named.
+    /// Numbers of named models, of registers and of objects.
     named: [usize; 2],
     levels: Option<MethodLevels>,
     group: Option<Group>,
     settings: Settings,
-    /// Number of histories that are being judged.
+    /// Number of histories being judged.
     at_work: Arc<AtomicUsize>,
 }
 
@@ -73,10 +74,10 @@ struct MethodLevels {
     other: Level,
 }
 
-/// What the histories consist of.
+/// The kind of operations in the histories.
 #[derive(Clone, Debug)]
 enum Subject {
-    /// The models or the history tell.
+    /// Determined by the models or the history.
     Any,
     /// Reads and writes.
     Registers,
@@ -160,13 +161,13 @@ impl Court {
         Court::on(Subject::Registers)
     }
 
-    /// Builds a court for calls of a ready object, such as `queue` or `register(0)`, or of the object
-    /// that a file describes.
+    /// Builds a court for calls of a ready object, such as `queue` or `register(0)`, or of the
+    /// object that a file describes.
     pub fn object(name: &str) -> Result<Self, Error> {
         Ok(Court::on(Subject::Object(NamedObject::load(name)?)))
     }
 
-    /// Builds a court for calls of an object of your own.
+    /// Builds a court for calls of your own object.
     ///
     /// ```
     /// use consistory::spec::{Specification, Value};
@@ -247,9 +248,9 @@ impl Court {
         Ok(self)
     }
 
-    /// Adds a model of registers of your own, in the definition language.
+    /// Adds your own model of registers, in the definition language.
     ///
-    /// `name` is what reports and errors call it. It may include the files of the catalogue.
+    /// `name` is used in reports and errors. The text may include files of the catalogue.
     ///
     /// ```
     /// let court = consistory::Court::registers()
@@ -284,8 +285,8 @@ impl Court {
         Ok(self.method_levels(levels, Level::Complete))
     }
 
-    /// Adds a model in which methods have visibility levels; `other` is the level of those that are
-    /// not listed.
+    /// Adds a model in which methods have visibility levels; `other` is the level of unlisted
+    /// methods.
     #[must_use]
     pub fn method_levels(mut self, levels: Vec<(Box<str>, Level)>, other: Level) -> Self {
         self.levels = Some(MethodLevels { levels: levels.into(), other });
@@ -311,7 +312,7 @@ impl Court {
             return Err(Error::WrongFamily { id: model.id().into(), expected });
         }
         if matches!(self.subject, Subject::Any) && self.asks_only_for_linearizability() {
-            // Next to other models of registers it is one of them.
+            // Next to other models of registers it is treated as one of them.
             self.objects = Arc::default();
             self.named[1] = 0;
             self.add_register_model(RegisterModel::Catalogued(linearizability()))?;
@@ -361,7 +362,7 @@ impl Court {
         Ok(())
     }
 
-    /// Sets the order between transactions that isolation levels have to respect.
+    /// Sets the order between transactions that isolation levels must respect.
     #[must_use]
     pub fn order(mut self, order: ClientOrder) -> Self {
         self.settings.order = order;
@@ -382,14 +383,14 @@ impl Court {
         self
     }
 
-    /// Sets the number of threads; without it there is one per core.
+    /// Sets the number of threads; by default one per core.
     #[must_use]
     pub fn jobs(mut self, threads: usize) -> Self {
         self.settings.jobs = threads.max(1);
         self
     }
 
-    /// Chooses how SC, TSO and PSO are completed where the forced order leaves something open.
+    /// Chooses the engine that completes SC, TSO and PSO if saturation leaves something open.
     #[must_use]
     pub fn engine(mut self, engine: Engine) -> Self {
         self.settings.engine = engine;
@@ -403,16 +404,16 @@ impl Court {
         self
     }
 
-    /// Measures time and memory by a gauge, instead of the clock and what deciders account for.
+    /// Measures time and memory by a gauge, instead of the clock and the deciders' own accounts.
     #[must_use]
     pub fn gauge(mut self, gauge: Gauge) -> Self {
         self.settings.gauge = Some(gauge);
         self
     }
 
-    /// Returns the budget that reading a history has: the time of a model, and half of its memory, since
-    /// what was read is there twice while the history is built from it. Less than
-    /// [`MIN_READING_TIME`] would only say that a file takes time to be opened.
+    /// Returns the budget for reading a history: the time of a model, and half of its memory, since
+    /// the data exists twice while the history is built. The time is at least [`MIN_READING_TIME`],
+    /// because opening a file takes time.
     pub fn reading_budget(&self) -> Budget {
         let Settings { time, memory, .. } = self.settings;
         self.settings.budget().with_time(time.max(MIN_READING_TIME)).with_memory(memory / 2)
@@ -425,7 +426,7 @@ impl Court {
         self
     }
 
-    /// Leaves out the check of certificates: verdicts are then as good as the deciders.
+    /// Skips the check of certificates: verdicts are then as reliable as the deciders.
     #[must_use]
     pub fn without_certification(mut self) -> Self {
         self.settings.certify = Certify::None;
@@ -437,7 +438,7 @@ impl Court {
         self.hear(Held::Borrowed(history), Origin::default())
     }
 
-    /// Judges a history that was read; errors say where it comes from.
+    /// Judges a history that was read; errors name its source.
     pub fn judge_case(&self, case: Case) -> Result<Report<'static>, Error> {
         let Case { source, number, index, history } = case;
         let place = Origin { source: Arc::clone(&source), number, index };
@@ -446,7 +447,7 @@ impl Court {
             .map_err(|error| error.at(&source, index))
     }
 
-    /// Judges many histories on all threads, and reports on them in the order in which they come.
+    /// Judges many histories on all threads, and returns the reports in input order.
     pub fn judge_all<C>(&self, cases: C) -> Reports
     where
         C: IntoIterator<Item = Result<Case, Error>>,
@@ -473,7 +474,7 @@ impl Court {
         Reports { reports, judging: Some(judging) }
     }
 
-    /// Lowers visibility levels of methods until they explain a history of calls too.
+    /// Lowers visibility levels of methods until they also explain a history of calls.
     pub fn infer_levels(
         &self,
         history: &History,
@@ -488,7 +489,7 @@ impl Court {
         Ok(infer_levels(&task, levels, &self.settings.object_options(self.settings.jobs)))
     }
 
-    /// Returns the family that a history is judged by.
+    /// Returns the family by which a history is judged.
     fn family(&self, history: &History) -> Family {
         match &self.subject {
             Subject::Registers => Family::Registers,
@@ -504,7 +505,7 @@ impl Court {
     fn hear<'h>(&self, history: Held<'h>, place: Origin) -> Result<Report<'h>, Error> {
         let turn = Turn::start(&self.at_work);
         let _tenant = self.settings.gauge.as_ref().map(Gauge::enter);
-        // Histories that are judged at the same time share the threads.
+        // Histories judged at the same time share the threads.
         let jobs = (self.settings.jobs / turn.at_work).max(1);
         match self.family(&history) {
             Family::Registers => self.hear_registers(history, place, jobs),
@@ -564,10 +565,10 @@ impl Court {
         is_it && self.levels.is_none() && self.group.is_none()
     }
 
-    /// Judges linearizability of reads and writes that have times, whether they are recorded as such
-    /// or as calls of an object that is a register, or registers by key.
+    /// Judges linearizability of timed reads and writes, recorded as such or as calls of an object
+    /// that consists of registers.
     ///
-    /// It takes half of the time, which does not suffice only if values repeat; the search over calls
+    /// It takes half of the time, which is too little only if values repeat; the search over calls
     /// then has the other half.
     fn hear_in_real_time<'h>(
         &self,
@@ -671,12 +672,12 @@ impl Court {
         Ok(self.report(history, place, None, ruled, group, jobs))
     }
 
-    /// Returns the group that is asked for; without any model that is the strongest.
+    /// Returns the requested group; without any model this is the strongest.
     fn group(&self, named: usize) -> Option<Group> {
         self.group.or((named == 0).then_some(Group::Strongest))
     }
 
-    /// Has the certificates accepted and puts the verdicts together.
+    /// Has the certificates checked and builds the verdicts.
     fn report<'h>(
         &self,
         history: Held<'h>,
@@ -701,10 +702,10 @@ impl Court {
         Report { place, history, object, verdicts, strongest }
     }
 
-    /// Has the certificates checked, those of a large history side by side; returns why one was
-    /// rejected, and how long the check took.
+    /// Has the certificates checked, in parallel for a large history. Returns why one was rejected,
+    /// and how long the check took.
     ///
-    /// A check has what deciding has left of the time for its model.
+    /// A check may use the time that deciding its model has left.
     fn have_checked(
         &self,
         history: &History,
@@ -724,7 +725,7 @@ impl Court {
         };
         let (done, total) = (AtomicUsize::new(0), ruled.len());
         self.settings.observe(Stage::Certifying { done: 0, total });
-        // Certificates of isolation levels have much in common.
+        // Certificates of isolation levels share much of the work.
         let levels: Option<Vec<(IsolationLevel, &Ruling)>> = ruled
             .iter()
             .map(|(model, ruling)| match model {
@@ -755,7 +756,7 @@ impl Court {
         });
         for (i, checked) in checked.iter_mut().enumerate().filter(|_| together > 1) {
             if let (Some(Rejection::Stopped(Stopped::Memory { .. })), spent) = checked {
-                // With all of the memory it may fit.
+                // With all of the memory it may succeed.
                 let (rejection, time) = check(i, &alone);
                 *checked = (rejection, time + *spent);
             }
@@ -764,7 +765,7 @@ impl Court {
     }
 }
 
-/// Returns the satisfied models that no other satisfied one implies.
+/// Returns the satisfied models that no other satisfied model implies.
 fn strongest(verdicts: &[Verdict<'_>]) -> Vec<String> {
     let satisfied = verdicts.iter().filter(|verdict| verdict.is_consistent());
     strongest_of(satisfied.map(|verdict| &verdict.model))
@@ -786,20 +787,20 @@ pub fn strongest_of<'a>(models: impl Iterator<Item = &'a Model>) -> Vec<String> 
     registers.into_iter().chain(objects).chain(levels).map(ToOwned::to_owned).collect()
 }
 
-/// What became of a history that may be one of reads and writes in real time.
+/// Result for a history that may consist of timed reads and writes.
 enum InRealTime<'h> {
-    /// It is one, and this is the report on it.
+    /// It does, and this is the report.
     Judged(Report<'h>),
-    /// It is one, and its share of the time ran out.
+    /// It does, and its share of the time ran out.
     Open,
-    /// It is judged as calls of an object.
+    /// It must be judged as calls of an object.
     OtherQuestion,
 }
 
-/// A history's share of the threads, while it is judged.
+/// A history's share of the threads while it is judged.
 struct Turn<'a> {
     counter: &'a AtomicUsize,
-    /// Number of histories that are being judged, this one included.
+    /// Number of histories being judged, this one included.
     at_work: usize,
 }
 
@@ -829,7 +830,7 @@ impl Iterator for Reports {
         if let Ok(report) = self.reports.recv() {
             return Some(report);
         }
-        // A defect must not look like the end of the input.
+        // A panic must not look like the end of the input.
         if let Err(panic) = self.judging.take()?.join() {
             std::panic::resume_unwind(panic);
         }

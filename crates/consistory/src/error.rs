@@ -1,4 +1,4 @@
-//! Errors, each with its place and a hint.
+//! Errors, each with its position and a hint.
 
 use std::fmt;
 use std::io;
@@ -29,7 +29,7 @@ pub enum Error {
         /// Similar ids, or all ids.
         hint: String,
     },
-    /// A model belongs to another family than the object or the other models that were named.
+    /// A model belongs to another family than the object or the other named models.
     WrongFamily {
         /// The id of the model.
         id: String,
@@ -45,7 +45,7 @@ pub enum Error {
         /// The failure.
         error: io::Error,
     },
-    /// An object's name is not known, or its parameter is wrong.
+    /// An object's name is unknown, or its parameter is wrong.
     UnknownObject {
         /// The reason.
         reason: String,
@@ -73,21 +73,21 @@ pub enum Error {
         /// What to do about it.
         hint: Option<String>,
     },
-    /// A named model says nothing about a history.
+    /// A named model does not apply to a history.
     DoesNotApply {
         /// The id of the model.
         model: String,
         /// The reason.
         reason: DoesNotApply,
     },
-    /// None of a group of models says anything about a history.
+    /// None of a group of models applies to a history.
     NoneApplies {
-        /// Why the last of them does not.
+        /// Why the last of them does not apply.
         reason: DoesNotApply,
     },
     /// Judging a history panicked, which is a defect of Consistory.
     Internal(Panicked),
-    /// Isolation levels say nothing about a history.
+    /// Isolation levels do not apply to a history.
     NoTransactions {
         /// The reason.
         reason: String,
@@ -108,7 +108,7 @@ impl Error {
         Error::File { path: path.to_owned(), error }
     }
 
-    /// Checks whether nothing is wrong but that the budget ended.
+    /// Checks whether the only error is that the budget ran out.
     pub fn is_out_of_budget(&self) -> bool {
         match self {
             Error::Read(ReadError::Stopped { .. }) => true,
@@ -117,12 +117,12 @@ impl Error {
         }
     }
 
-    /// Adds which history of which source the error is about.
+    /// Adds the source and the index of the history.
     pub(crate) fn at(self, source: &str, index: u64) -> Self {
         Error::At { source: source.to_owned(), index, error: Box::new(self) }
     }
 
-    /// Returns what to do about it, if there is something to say.
+    /// Returns a hint, if there is one.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Error::Read(ReadError::Stopped { .. }) => {
@@ -161,9 +161,9 @@ impl Error {
         })
     }
 
-    /// Renders the errors of a text with the lines that they are in, as rustc does.
+    /// Renders the errors of a text with the affected lines, as rustc does.
     ///
-    /// Returns `None` for an error that is not in a text.
+    /// Returns `None` for an error without a position in a text.
     pub fn render(&self, style: Style) -> Option<String> {
         match self {
             Error::Read(ReadError::Malformed(diagnostics)) | Error::Text(diagnostics) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use consistory_history::History;
 
-/// A history that a verdict is about: the caller's, or one that verdicts share.
+/// The history of a verdict: borrowed from the caller, or shared by verdicts.
 #[derive(Clone, Debug)]
 pub(crate) enum Held<'h> {
     Borrowed(&'h History),

@@ -9,7 +9,7 @@ use crate::{Model, Report, Verdict};
 /// The largest certificate that is printed, in operations and edges.
 pub const MAX_PRINTED_CERTIFICATE: usize = 10_000;
 
-/// What goes with a verdict in a report: the places of files, and a shrunk history.
+/// Attachments of a verdict in a report: paths of files, and a shrunk history.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Attachments {
     /// The file that holds a certificate too large to print.
@@ -21,7 +21,7 @@ pub struct Attachments {
 }
 
 impl Attachments {
-    /// Checks whether there are none.
+    /// Checks whether there are no attachments.
     pub fn is_empty(&self) -> bool {
         *self == Attachments::default()
     }

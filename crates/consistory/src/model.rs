@@ -1,7 +1,7 @@
-//! Models of every family, and the rule by which a certificate for each is accepted.
+//! Models of every family, and the rule of the checker for each.
 //!
 //! A family is a variant of [`Model`] and a module that judges, accepts and shrinks for it:
-//! `registers`, `objects`, `transactions`. Everything else in this crate is the same for all of them.
+//! `registers`, `objects`, `transactions`. The rest of this crate is the same for all families.
 
 use std::fmt;
 
@@ -62,7 +62,7 @@ impl Model {
         }
     }
 
-    /// Returns the family that it belongs to.
+    /// Returns the family of the model.
     pub fn family(&self) -> Family {
         match self {
             Model::Register(_) => Family::Registers,
@@ -71,9 +71,10 @@ impl Model {
         }
     }
 
-    /// Has the independent checker accept the proof that a history satisfies or violates this model.
+    /// Checks, with the independent checker, the proof that a history satisfies or violates this
+    /// model.
     ///
-    /// `via` is the other model that the proof is about, if a weaker or stronger one settles this one.
+    /// `via` is the model that the proof is about, if a weaker or stronger one settles this one.
     pub fn accept(
         &self,
         history: &History,
@@ -100,7 +101,7 @@ impl Model {
         }
     }
 
-    /// Has the checker accept the proof of a ruling; an undecided one needs none.
+    /// Checks the proof of a ruling; an undecided one needs none.
     pub(crate) fn accept_ruling(
         &self,
         history: &History,
@@ -114,8 +115,8 @@ impl Model {
         }
     }
 
-    /// Returns the model that a part of a history has to violate when the history is shrunk: for an
-    /// object the model that the proof is about, from which shrinking starts.
+    /// Returns the model that a shrunk history must violate. For an object this is the model of the
+    /// proof, from which shrinking starts.
     pub(crate) fn of_proof(&self, via: Option<&str>) -> Model {
         match (self, via.and_then(ObjectModel::named)) {
             (Model::Object { object, .. }, Some(weaker)) => {
@@ -154,19 +155,19 @@ impl Model {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Minimal {
     Yes,
-    /// The budget ended before that was clear.
+    /// The budget ran out before this was known.
     Unknown,
 }
 
 /// Why a proof was not accepted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rejection {
-    /// The proof does not show what it claims.
+    /// The proof does not show its claim.
     Unproved {
-        /// The part of it that proves nothing, and why.
+        /// The part of the proof that fails, and why.
         reason: String,
     },
-    /// The checker stopped before it was done.
+    /// The checker stopped before it was finished.
     Stopped(Stopped),
 }
 

@@ -24,7 +24,7 @@ pub(crate) use infer::of_history;
 use crate::Error;
 use crate::model::{Minimal, Rejection};
 
-/// Looks at a history as calls of an object.
+/// Builds the task of a history of calls and an object.
 pub(crate) fn task<'h>(history: &'h History, named: &NamedObject) -> Result<Task<'h>, Error> {
     let misfit = |reason: String| Error::Misfit {
         object: named.name().to_owned(),
@@ -41,7 +41,7 @@ pub(crate) fn judge(task: &Task<'_>, models: &[ObjectModel], options: &Options) 
     rulings.map(|ruling| ruling.map(Proof::from)).collect()
 }
 
-/// Has the independent checker accept a certificate.
+/// Checks a certificate with the independent checker.
 pub(crate) fn accept(
     history: &History,
     object: &dyn Object,
@@ -97,7 +97,7 @@ pub(crate) fn shrink(
     Ok((subset(history, &keep), minimal))
 }
 
-/// Computes, for each attempt of an unexplained history, what the unexplained call would return.
+/// Computes the return of the unexplained call in each attempt to explain a history.
 pub(crate) fn instead(
     history: &History,
     named: &NamedObject,
@@ -117,7 +117,7 @@ pub(crate) fn options(budget: Budget, jobs: usize) -> Options {
     Options { budget, jobs, tuning: Tuning::default() }
 }
 
-/// Keeps the named models that no other of them implies.
+/// Returns the named models that no other of them implies.
 pub(crate) fn strongest<'a>(ids: &[&'a str]) -> Vec<&'a str> {
     let is_implied =
         |id: &str| ids.iter().any(|other| *other != id && object_model_implies(other, id));

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use crate::{MAX_PRINTED_CERTIFICATE, Model, Report, Shrunk, Verdict};
 
-/// A longer history is not written out on the page.
+/// Longer histories are not written out on the page.
 const MAX_TEXT_BYTES: usize = 20_000;
-/// A consistent history is drawn up to this size; a violation is drawn whatever its size.
+/// Larger consistent histories are not drawn; a violation always is.
 const MAX_DRAWN_OPS: usize = 60;
 
 impl Report<'_> {
@@ -20,7 +20,7 @@ impl Report<'_> {
     /// with the proof step by step, and certificates.
     ///
     /// `shrunk` holds, for each verdict, the verdict on the shrunk history if there is one; its
-    /// picture then stands for that of the whole.
+    /// picture then replaces that of the whole.
     pub fn page(&self, shrunk: &[Option<Shrunk>]) -> PageCase {
         let history = self.history();
         let mut page = PageCase::new(self.place_name(), ["model", "verdict", "pattern", "time"]);
@@ -88,9 +88,9 @@ impl Verdict<'_> {
         history_scenes(self.history(), self.judgement(), &options)
     }
 
-    /// Returns the object's state after each call of the linearization that the certificate has.
+    /// Returns the object's state after each call of the certificate's linearization.
     ///
-    /// Empty for models in which a call need not see all before it.
+    /// Empty for models in which a call need not see everything before it.
     fn states(&self) -> HashMap<OpId, String> {
         let mut states = HashMap::new();
         let (Model::Object { object, .. }, Some(Proof::Object(certificate))) =
@@ -126,7 +126,7 @@ impl Verdict<'_> {
     }
 }
 
-/// Returns the certificate as JSON, unless it is too large to be of use on a page.
+/// Returns the certificate as JSON, unless it is too large for a page.
 fn certificate(verdict: &Verdict<'_>) -> Value {
     let Some(proof) = verdict.certificate().filter(|proof| proof.size() <= MAX_PRINTED_CERTIFICATE)
     else {
@@ -139,7 +139,7 @@ fn certificate(verdict: &Verdict<'_>) -> Value {
     }
 }
 
-/// Quotes a word for a shell if it needs that.
+/// Quotes a word for a shell if needed.
 pub fn shell_word(word: &str) -> String {
     let is_plain =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | ',' | '+' | ':');

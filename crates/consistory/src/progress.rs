@@ -1,4 +1,4 @@
-//! How far the judgement of a history has come.
+//! Progress of the judgement of a history.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,23 +6,23 @@ use std::sync::Arc;
 /// A stage in the judgement of one history.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// The deciders are at work.
+    /// The deciders are running.
     Judging {
         /// Number of operations of the history.
         operations: usize,
         /// Number of models.
         models: usize,
     },
-    /// The checker goes through the certificates.
+    /// The checker is checking the certificates.
     Certifying {
-        /// Number of certificates that are done.
+        /// Number of checked certificates.
         done: usize,
         /// Number of certificates.
         total: usize,
     },
 }
 
-/// A function that is told about stages, from any thread.
+/// A function that receives the stages, from any thread.
 #[derive(Clone)]
 pub(crate) struct Observer(pub(crate) Arc<dyn Fn(Stage) + Send + Sync>);
 

@@ -9,14 +9,14 @@ use consistory_verdict::Budget;
 
 use crate::Error;
 
-/// A history and where it comes from.
+/// A history and its source.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The name of its source, such as the path of its file.
+    /// Name of the source, such as the path of its file.
     pub source: Arc<str>,
-    /// The number of the source among all sources, counting from 0.
+    /// Number of the source among all sources, counted from 0.
     pub number: usize,
-    /// The index of the history in its source, counting from 0.
+    /// Index of the history in its source, counted from 0.
     pub index: u64,
     /// The history.
     pub history: Arc<History>,
@@ -44,14 +44,14 @@ pub fn parse(text: &str) -> Result<History, Error> {
 /// Reads the histories of a file, of all files in a folder, or of standard input (`-`).
 ///
 /// The format is detected, and so is compression by gzip or zstd. A malformed file yields one error
-/// with all its places and none of its histories.
+/// with all positions, and no history.
 pub fn read(path: impl AsRef<Path>) -> Result<Cases, Error> {
     let path = path.as_ref().to_owned();
     let found = inputs(std::slice::from_ref(&path))?;
     Ok(Cases::new(found.into_iter().map(Ok).collect(), None, Budget::unlimited()))
 }
 
-/// Reads the histories of several paths; a path that cannot be read is an item of its own.
+/// Reads the histories of several paths; a path that cannot be read yields an error as its item.
 pub fn read_all(paths: &[PathBuf], format: Option<Format>) -> Cases {
     read_all_within(paths, format, Budget::unlimited())
 }
@@ -75,7 +75,7 @@ pub struct Cases {
     last: usize,
 }
 
-/// An input that is being read.
+/// The input that is being read.
 struct Source {
     name: Arc<str>,
     number: usize,
@@ -88,21 +88,20 @@ impl Cases {
         Cases { inputs: inputs.into_iter(), format, budget, current: None, last: 0 }
     }
 
-    /// Lists the inputs that are still to be read, with their numbers; one that cannot be read has no
-    /// name.
+    /// Lists the remaining inputs with their numbers; one that cannot be read has no name.
     pub fn inputs(&self) -> impl Iterator<Item = (usize, Option<String>)> + '_ {
         let name = |input: &Result<Input, Error>| input.as_ref().ok().map(ToString::to_string);
         self.inputs.as_slice().iter().map(move |(number, input)| (*number, name(input)))
     }
 
-    /// Leaves out the inputs that a function refuses by their numbers; they are not even opened.
+    /// Skips the inputs whose numbers a function refuses, without opening them.
     #[must_use]
     pub fn only(self, is_kept: impl Fn(usize) -> bool) -> Self {
         let kept: Vec<_> = self.inputs.filter(|(number, _)| is_kept(*number)).collect();
         Cases { inputs: kept.into_iter(), ..self }
     }
 
-    /// Returns the number of the input that the last item came from, an error included.
+    /// Returns the number of the last item's input, errors included.
     pub fn last_input(&self) -> usize {
         self.last
     }

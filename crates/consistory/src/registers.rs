@@ -18,10 +18,10 @@ pub(crate) fn judge(
     rulings.map(|ruling| Ok(ruling?.map(Proof::from))).collect()
 }
 
-/// Has the independent checker accept a certificate.
+/// Checks a certificate with the independent checker.
 ///
-/// The models with deciders have rules of their own. Any other definition is evaluated under what the
-/// certificate says, by an evaluator that only the checker uses.
+/// Models with deciders have their own rules. Any other definition is evaluated for the choices in
+/// the certificate, by an evaluator that only the checker uses.
 pub(crate) fn accept(
     history: &History,
     model: &Model,
@@ -47,7 +47,7 @@ pub(crate) fn accept(
     })
 }
 
-/// Checks whether a verdict about one model is one about another: a violation of a weaker model, or
+/// Checks whether a verdict about one model settles another: a violation of a weaker model, or
 /// consistency with a stronger one.
 fn settles(other: &str, model: &Model, claim: Outcome) -> bool {
     match claim {

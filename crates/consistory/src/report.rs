@@ -19,7 +19,7 @@ pub struct Report<'h> {
     pub(crate) strongest: Option<Vec<String>>,
 }
 
-/// Where a history comes from.
+/// Source of a history.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) source: Arc<str>,
@@ -49,17 +49,18 @@ impl<'h> Report<'h> {
         self.place.index
     }
 
-    /// Returns the history as it was judged: reads and writes judged by an object's model are calls.
+    /// Returns the history as it was judged: reads and writes judged by a model of objects are
+    /// calls.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// Returns the object whose calls the history consists of, if it was judged as calls.
+    /// Returns the object of the calls, if the history was judged as calls.
     pub fn object(&self) -> Option<&NamedObject> {
         self.object.as_ref()
     }
 
-    /// Returns the satisfied models that no other satisfied one implies, if they were asked for.
+    /// Returns the satisfied models that no other satisfied model implies, if they were asked for.
     pub fn strongest(&self) -> Option<&[String]> {
         self.strongest.as_deref()
     }

@@ -1,4 +1,4 @@
-//! Finding the models that ids and paths name.
+//! Finds models by their ids and paths.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ pub(crate) enum Choice {
     Isolation(Level),
     /// Every model that applies to a history.
     All,
-    /// The same, with the strongest satisfied ones reported.
+    /// Every model that applies to a history, with the strongest satisfied ones reported.
     Strongest,
 }
 
-/// Finds what a name stands for.
+/// Finds the model or group of a name.
 pub(crate) fn choose(name: &str) -> Result<Choice, Error> {
     if is_path(name) {
         return register_model(name).map(Choice::Register);
@@ -72,7 +72,7 @@ pub(crate) fn all_object_models() -> impl Iterator<Item = ObjectModel> {
     NAMED.iter().filter_map(|id| ObjectModel::named(id))
 }
 
-/// Tells a path from an id.
+/// Returns whether a name is a path and not an id.
 pub fn is_path(name: &str) -> bool {
     name.contains(['/', '\\']) || name.ends_with(".cat")
 }

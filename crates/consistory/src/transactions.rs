@@ -43,8 +43,8 @@ fn does_not_apply(reason: consistory_transactions::DoesNotApply) -> Error {
     Error::NoTransactions { reason: reason.to_string() }
 }
 
-/// Has the independent checker accept a certificate. A proof for a level that settles this one is a
-/// proof for this one, so `via` only has to name such a level.
+/// Checks a certificate with the independent checker. A proof for a level that settles this one
+/// proves this one too, so `via` only has to name such a level.
 pub(crate) fn accept(
     history: &History,
     level: Level,
@@ -67,8 +67,8 @@ pub(crate) fn accept(
         .map_err(|rejection| Rejection::Unproved { reason: rejection.to_string() })
 }
 
-/// Has the independent checker look at the certificates of several levels of one history; returns why
-/// one was rejected. An undecided ruling needs no certificate.
+/// Checks the certificates of several levels of one history with the independent checker. Returns
+/// why one was rejected. An undecided ruling needs no certificate.
 pub(crate) fn rejections(
     history: &History,
     order: ClientOrder,

@@ -17,7 +17,7 @@ use crate::model::{Minimal, Model, Rejection};
 use crate::report::{Origin, Report};
 use crate::{Court, Error, objects};
 
-/// What the court says about a history and a model.
+/// The verdict of a court on a history and a model.
 #[derive(Clone, Debug)]
 pub struct Verdict<'h> {
     pub(crate) history: Held<'h>,
@@ -64,7 +64,7 @@ impl<'h> Verdict<'h> {
         &self.history
     }
 
-    /// Returns the outcome with what supports it.
+    /// Returns the outcome with its certificate or, if undecided, the reason.
     pub fn judgement(&self) -> &Judgement {
         &self.ruling.judgement
     }
@@ -74,8 +74,8 @@ impl<'h> Verdict<'h> {
         self.ruling.judgement.certificate()
     }
 
-    /// Returns how long judging took, the check of the certificate included; work that models share
-    /// is counted with the first of them.
+    /// Returns how long judging took, including the check of the certificate; work shared by models
+    /// is counted for the first of them.
     pub fn time(&self) -> Duration {
         self.ruling.time
     }
@@ -87,7 +87,7 @@ impl<'h> Verdict<'h> {
         self.rejection.as_deref()
     }
 
-    /// Names what is wrong with the history in a few words, if it violates the model.
+    /// Returns the violated pattern in a few words, if the history violates the model.
     pub fn pattern(&self) -> Option<String> {
         let Judgement::Violation { pattern, certificate } = &self.ruling.judgement else {
             return None;
@@ -109,8 +109,8 @@ impl<'h> Verdict<'h> {
         without_colours(&self.explain_in_colour(&name))
     }
 
-    /// Explains the outcome with escape sequences for the colours of a terminal, under the name that
-    /// the model or the models that share this proof are to have.
+    /// Explains the outcome with the escape sequences of terminal colours, under a given name of
+    /// the model or models that share this proof.
     pub fn explain_in_colour(&self, name: &str) -> String {
         explain(&self.history, name, &self.ruling.judgement, &self.instead())
     }
@@ -120,7 +120,7 @@ impl<'h> Verdict<'h> {
         explain_line(&self.history, self.model.id(), &self.ruling.judgement)
     }
 
-    /// Draws the history and what is wrong with it, as SVG.
+    /// Draws the history and its violation as SVG.
     pub fn draw(&self) -> String {
         let options = DrawOptions { model: self.proved().to_owned(), ..DrawOptions::default() };
         history_svg(&self.history, &self.ruling.judgement, &options)
@@ -135,8 +135,8 @@ impl<'h> Verdict<'h> {
         }
     }
 
-    /// Takes operations away from a violating history as long as it violates the model, and judges
-    /// what is left.
+    /// Removes operations from a violating history as long as it violates the model, and judges the
+    /// rest.
     ///
     /// A history that does not violate the model is left as it is.
     pub fn shrink(&self) -> Result<Shrunk, Error> {
@@ -148,7 +148,7 @@ impl<'h> Verdict<'h> {
         Ok(Shrunk { verdict: report.verdicts.swap_remove(0), minimal })
     }
 
-    /// Has the checker accept the certificate, for a court that leaves that out.
+    /// Checks the certificate, for a court that skips this.
     #[must_use]
     pub fn certified(self) -> Self {
         let Verdict { history, model, ruling, settings, .. } = &self;
@@ -171,7 +171,7 @@ impl<'h> Verdict<'h> {
         self
     }
 
-    /// Makes a report of this verdict alone.
+    /// Builds a report of this verdict alone.
     pub fn into_report(self) -> Report<'h> {
         let object = match &self.model {
             Model::Object { object, .. } => Some(object.clone()),
@@ -181,7 +181,7 @@ impl<'h> Verdict<'h> {
         Report { place, history, object, verdicts: vec![self], strongest: None }
     }
 
-    /// Computes what a call that nothing explains would return, for each attempt to explain it.
+    /// Computes the return of an unexplained call in each attempt to explain it.
     fn instead(&self) -> Vec<Option<Instead>> {
         match self.model.of_proof(self.ruling.via) {
             Model::Object { object, model } => {
@@ -207,7 +207,7 @@ pub struct Shrunk {
 }
 
 impl Shrunk {
-    /// Checks whether it is known that nothing more can be taken away.
+    /// Checks whether no more operations can be removed, as far as this is known.
     pub fn is_minimal(&self) -> bool {
         self.minimal == Minimal::Yes
     }

@@ -2,35 +2,35 @@
 
 use std::ops::Range;
 
-/// Nodes split into chains; a chain is what a session is to a history.
+/// Nodes partitioned into chains; a session of a history is a chain.
 ///
-/// Each node has one chain and one place in it. The chains of a history's program order are
-/// [`Chains::consecutive`]; [`Chains::along`] takes any other split, such as the reads and the writes
-/// of each session.
+/// Each node has one chain and one position in it. The chains of a history's program order are
+/// [`Chains::consecutive`]; [`Chains::along`] accepts any other partition, such as the reads and
+/// the writes of each session.
 #[derive(Clone, Debug)]
 pub struct Chains {
-    /// Index in `members` at which each chain starts, and one more entry for the end of the last.
+    /// Index of each chain's first node in `members`, followed by the number of nodes.
     starts: Vec<u32>,
     members: Vec<u32>,
-    /// Where each node stands; whoever asks for its chain mostly asks for its place too.
+    /// Chain and position of each node; callers usually need both.
     spots: Vec<Spot>,
     /// The column of each chain in a clock.
     columns: Vec<u32>,
     width: usize,
 }
 
-/// Where a node stands.
+/// Chain and position of a node.
 #[derive(Clone, Copy, Debug)]
 struct Spot {
     chain: u32,
     place: u32,
 }
 
-/// A node that no chain has yet.
+/// A node that belongs to no chain yet.
 const NOWHERE: Spot = Spot { chain: u32::MAX, place: 0 };
 
 impl Chains {
-    /// Makes chains of consecutive nodes from their lengths.
+    /// Builds chains of consecutive nodes from their lengths.
     pub fn consecutive(lengths: impl IntoIterator<Item = usize>) -> Self {
         let mut chains =
             Chains { starts: vec![0], members: vec![], spots: vec![], columns: vec![], width: 0 };
@@ -45,8 +45,8 @@ impl Chains {
         chains.with_own_columns()
     }
 
-    /// Makes chains from the chain of each node; its members stand in the order in which `nodes`
-    /// has them, all nodes once.
+    /// Builds chains from the chain of each node. Members of a chain are in the order of `nodes`,
+    /// which holds every node once.
     pub fn along(nodes: impl IntoIterator<Item = u32>, chain_of: &[u32]) -> Self {
         let mut starts = vec![0];
         for &chain in chain_of {
@@ -71,11 +71,11 @@ impl Chains {
         Chains { starts, members, spots, columns: vec![], width: 0 }.with_own_columns()
     }
 
-    /// Returns each chain a column of the clocks.
+    /// Assigns each chain a column of the clocks.
     ///
     /// Chains may share a column if no edge ever relates them, directly or through others: an order
-    /// that falls apart into many small ones, such as one a variable, has narrow clocks that way.
-    /// Such chains must not be compared either.
+    /// that consists of many small independent ones, such as one per variable, then has narrow
+    /// clocks. Chains that share a column must not be compared.
     pub fn in_columns(mut self, columns: Vec<u32>) -> Self {
         assert_eq!(self.len(), columns.len(), "a chain has one column");
         self.width = columns.iter().map(|&column| column as usize + 1).max().unwrap_or(0);
@@ -121,7 +121,7 @@ impl Chains {
         self.spots[node as usize].chain
     }
 
-    /// Returns the place of a node in its chain, counting from 0.
+    /// Returns the position of a node in its chain, counted from 0.
     #[inline]
     pub fn place_of(&self, node: u32) -> u32 {
         self.spots[node as usize].place

@@ -1,8 +1,9 @@
-//! A partial order kept as chains and clocks.
+//! A partial order represented by chains and clocks.
 //!
-//! The order is the transitive closure of chains (sessions) and of edges between them. Instead of
-//! a matrix of n² bits, each node has a clock: for each of the k chains, how many of its nodes come
-//! before. One comparison then answers whether a node is before another (Mattern 1989, Fidge 1988).
+//! The order is the transitive closure of chains (sessions) and of edges between them. Instead of a
+//! matrix of n² bits, each node has a clock: for each of the k chains, the number of its nodes that
+//! come before. One comparison then decides whether a node is before another (Mattern 1989, Fidge
+//! 1988).
 //!
 //! ```text
 //!   chain 0   a0 ── a1 ── a2          clock of b1: 2 nodes of chain 0 (a0, a1), 1 of chain 1
@@ -10,23 +11,24 @@
 //!   chain 1   b0 ────── b1 ── b2      b2 has no edge of its own and shares b1's row
 //! ```
 //!
-//! A node that no edge enters has the clock of its predecessor in the chain but for its own place,
-//! so rows are kept only for the nodes that an edge enters. Building costs nodes plus rows times k.
+//! A node without incoming edges has the clock of its predecessor in the chain, except for its own
+//! position. So rows are stored only for nodes with incoming edges. Building costs the number of
+//! nodes plus k times the number of rows.
 //!
-//! [`ChainOrder::insert`] adds an edge and propagates: rows after the edge's end are joined with
-//! the new clock, along chains and edges, and the wave stops where the edge's start is known. Clocks only
-//! grow, so a saturation that adds edges until a fixpoint pays for each entry at most as often as
-//! it grows.
+//! [`ChainOrder::insert`] adds an edge and propagates it: rows after the edge's end are joined with
+//! the new clock, along chains and edges, until a row already contains the edge's start. Clocks
+//! only grow, so a saturation that adds edges until a fixpoint pays for each entry at most as often
+//! as it grows.
 //!
-//! [`ChainOrder::unadmitted`] makes an order whose nodes come in one by one
-//! ([`ChainOrder::admit`]): an insertion then touches only what has come in, not all that is to come.
+//! [`ChainOrder::unadmitted`] builds an order whose nodes are admitted one by one
+//! ([`ChainOrder::admit`]): an insertion then changes only the clocks of admitted nodes.
 //!
-//! A search marks the order and goes back to the mark ([`ChainOrder::undo`]): from the first mark on,
-//! a trail remembers what insertions change, so that nothing is copied.
+//! A search marks the order and returns to the mark ([`ChainOrder::undo`]): from the first mark on,
+//! a trail records the changes, so that nothing is copied.
 //!
-//! Every edge is kept with its reason, in the order of insertion. A path or a cycle is found in
-//! that list by [`crate::Paths`], which can be limited to the edges older than a given one: that is
-//! what makes an explanation well-founded.
+//! Every edge is stored with its reason, in the order of insertion. [`crate::Paths`] finds a path
+//! or a cycle in that list, and can be limited to the edges older than a given one, which makes an
+//! explanation well-founded.
 
 use crate::chains::Chains;
 use crate::edges::{Adjacency, Edge, visit_in_order};
@@ -34,21 +36,21 @@ use crate::edges::{Adjacency, Edge, visit_in_order};
 const NO_ROW: u32 = u32::MAX;
 const NO_EDGE: u32 = u32::MAX;
 
-/// Columns of two clocks that are compared at once.
+/// Number of columns of two clocks that are compared at once.
 const COLUMNS_AT_ONCE: usize = 8;
 
 /// In debug builds, orders of at most so many nodes check their invariants after each change.
 const MAX_CHECKED_NODES: usize = 24;
 
-/// What became of an edge that was offered to the order.
+/// Result of an insertion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Inserted {
     /// The order grew.
     New,
-    /// It held already; the edge was not kept.
+    /// The edge was implied already and was not stored.
     Implied,
-    /// The edge closes a cycle. It was kept in the list of edges, so that the cycle can be found,
-    /// but the clocks stay as they were.
+    /// The edge closes a cycle. It was stored in the list of edges, so that the cycle can be found,
+    /// but the clocks are unchanged.
     Cycle,
 }
 
@@ -68,26 +70,26 @@ pub struct ChainOrder {
     edges: Vec<Edge>,
     /// The row of the nearest node at or before each node that has one, or `NO_ROW`.
     row_of: Vec<u32>,
-    /// Rows with one entry per chain: how many of that chain's nodes come before the row's node. The
-    /// entry of the node's own chain is not used: the node's place says it.
+    /// Rows with one entry per chain: the number of that chain's nodes before the row's node. The
+    /// entry of the node's own chain is unused, since it equals the node's position.
     rows: Vec<u32>,
     /// Number of admitted nodes of each chain.
     admitted: Vec<u32>,
     /// For an order whose nodes are admitted one by one: index of the first edge that enters each
-    /// node, among the edges sorted by their ends, and one more entry for the end of the list.
+    /// node, among the edges sorted by their ends, followed by the number of edges.
     incoming: Vec<u32>,
-    /// The edges that leave each node as linked lists, made at the first insertion.
+    /// The edges that leave each node as linked lists, built at the first insertion.
     outgoing: Option<Outgoing>,
     /// Changes made by insertions, newest last; `None` before the first mark.
     trail: Option<Vec<Change>>,
-    /// Buffers of an insertion: nodes still to be told, and the columns that grew.
+    /// Buffers of an insertion: the nodes still to be updated, and the columns that grew.
     scratch: (Vec<u32>, Vec<Growth>),
 }
 
-/// A change that can be taken back.
+/// A change that can be undone.
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    /// An entry of the rows grew.
+    /// An entry of a row grew.
     Entry { at: usize, had: u32 },
     /// A node got a row of its own, the last of the rows.
     Row { node: u32, shared: u32 },
@@ -98,13 +100,13 @@ enum Change {
 pub struct Growth {
     /// The column.
     pub column: u32,
-    /// How many nodes there were before.
+    /// The entry before.
     pub had: u32,
-    /// How many there are.
+    /// The entry now.
     pub has: u32,
 }
 
-/// A point that the order can go back to.
+/// A state that the order can be restored to.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     edges: usize,
@@ -118,7 +120,7 @@ struct Outgoing {
 }
 
 impl ChainOrder {
-    /// Builds the order of the chains and edges; if they form a cycle, gives them back.
+    /// Builds the order of the chains and edges. If they form a cycle, returns them.
     pub fn build(chains: Chains, edges: Vec<Edge>) -> Result<Self, Box<Cyclic>> {
         Self::build_with_order(chains, edges).map(|(order, _)| order)
     }
@@ -148,10 +150,10 @@ impl ChainOrder {
         Ok((made, extension))
     }
 
-    /// Builds the order of the chains and edges, its nodes still to be admitted.
+    /// Builds the order of the chains and edges without admitting any node.
     ///
-    /// The chains and edges must not form a cycle. Only nodes that have been admitted may be asked
-    /// about and get further edges.
+    /// The chains and edges must not form a cycle. Only admitted nodes may be queried and get
+    /// further edges.
     pub fn unadmitted(chains: Chains, mut edges: Vec<Edge>) -> Self {
         let row_of = vec![NO_ROW; chains.nodes()];
         let mut incoming = vec![0; chains.nodes() + 1];
@@ -159,7 +161,7 @@ impl ChainOrder {
         for node in 1..incoming.len() {
             incoming[node] += incoming[node - 1];
         }
-        // Mostly they are sorted already, or a few lists of sorted ones, which is soon done.
+        // The edges are usually sorted, or consist of a few sorted runs, which the sort exploits.
         edges.sort_by_key(|edge| edge.to);
         let mut made = Self::without_nodes(chains, edges, row_of, Vec::new());
         made.incoming = incoming;
@@ -183,8 +185,7 @@ impl ChainOrder {
         }
     }
 
-    /// Admits a node whose predecessor in its chain is admitted, and so is where each of its edges
-    /// starts.
+    /// Admits a node. Its predecessor in the chain and the starts of its edges must be admitted.
     pub fn admit(&mut self, node: u32) {
         let ChainOrder { chains, edges, row_of, rows, admitted, incoming, outgoing, .. } = self;
         let entering = incoming[node as usize]..incoming[node as usize + 1];
@@ -241,8 +242,8 @@ impl ChainOrder {
         a != b && self.count_until(b, self.chains.chain_of(a)) > self.chains.place_of(a)
     }
 
-    /// Returns the whole clock of a node by columns, but for its own chain, whose entry means nothing;
-    /// `None` stands for all zero.
+    /// Returns the clock of a node by columns. The entry of its own chain has no meaning; `None`
+    /// stands for all zeros.
     #[inline]
     pub fn row(&self, node: u32) -> Option<&[u32]> {
         match self.row_of[node as usize] {
@@ -259,7 +260,8 @@ impl ChainOrder {
         self.insert_and_tell(edge, |_, _| ())
     }
 
-    /// Adds an edge and tells which nodes' clocks grew, some perhaps more than once, and where.
+    /// Adds an edge and reports the nodes whose clocks grew, possibly more than once, and the
+    /// columns.
     pub fn insert_and_tell(&mut self, edge: Edge, grew: impl FnMut(u32, &[Growth])) -> Inserted {
         if self.before(edge.from, edge.to) {
             return Inserted::Implied;
@@ -278,8 +280,8 @@ impl ChainOrder {
         Inserted::New
     }
 
-    /// Returns the edges that leave a node, newest first, by their places in the list; none before the
-    /// first mark.
+    /// Returns the edges that leave a node, newest first, by their indices in the list; none before
+    /// the first mark.
     pub fn edges_from(&self, node: u32) -> impl Iterator<Item = u32> {
         let outgoing = self.outgoing.as_ref();
         let some = |edge: u32| (edge != NO_EDGE).then_some(edge);
@@ -287,14 +289,14 @@ impl ChainOrder {
         std::iter::successors(first, move |&edge| some(outgoing?.next[edge as usize]))
     }
 
-    /// Marks the order as it is, to go back to by [`ChainOrder::undo`].
+    /// Returns a mark of the current state, for [`ChainOrder::undo`].
     pub fn mark(&mut self) -> Mark {
         self.outgoing.get_or_insert_with(|| Outgoing::new(self.chains.nodes(), &self.edges));
         let changes = self.trail.get_or_insert_default().len();
         Mark { edges: self.edges.len(), changes }
     }
 
-    /// Takes back all that was inserted since a mark; later marks are void.
+    /// Undoes all insertions since a mark; later marks become invalid.
     pub fn undo(&mut self, mark: Mark) {
         let k = self.chains.width();
         while self.edges.len() > mark.edges {
@@ -330,9 +332,9 @@ impl ChainOrder {
 
     /// Panics unless the clocks contain everything that chains and edges imply.
     ///
-    /// Along a chain clocks only grow, and the end of an edge knows its start and all that its start
-    /// knows. Edges that close a cycle are left out. Tests compare the
-    /// clocks with a closure computed otherwise, which shows that they contain nothing else.
+    /// Clocks only grow along a chain, and the end of an edge knows its start and everything that
+    /// the start knows. Edges that close a cycle are left out. Tests compare the clocks with a
+    /// closure computed in another way, which shows that they contain nothing else.
     pub fn check_invariants(&self) {
         let column = |node: u32| self.chains.column_of(self.chains.chain_of(node));
         let knows_as_much = |later: u32, earlier: u32| {
@@ -373,7 +375,7 @@ impl ChainOrder {
         }
     }
 
-    /// Tells `edge.to` and everything after it about `edge.from` and everything before that.
+    /// Propagates `edge.from` and everything before it to `edge.to` and everything after it.
     ///
     /// A node that knows `from` already knows the rest, and so do the nodes after it.
     fn propagate(&mut self, edge: Edge, mut grew: impl FnMut(u32, &[Growth])) {
@@ -405,8 +407,8 @@ impl ChainOrder {
         self.scratch = (told, growth);
     }
 
-    /// Puts a node and its clock into the row of a node of another chain, and lists where the row
-    /// grew.
+    /// Joins a node and its clock into the row of a node of another chain, and lists the columns
+    /// that grew.
     fn join(&mut self, from: u32, node: u32, row: u32, growth: &mut Vec<Growth>) {
         let k = self.chains.width();
         let column_of = |node: u32| self.chains.column_of(self.chains.chain_of(node));
@@ -427,7 +429,7 @@ impl ChainOrder {
             let (joined_pieces, joined_rest) = joined.as_chunks::<COLUMNS_AT_ONCE>();
             let starts = (0u32..).step_by(COLUMNS_AT_ONCE);
             for (start, (into, joined)) in starts.zip(pieces.iter_mut().zip(joined_pieces)) {
-                // Mostly nothing grows in a piece, which is soon seen.
+                // Usually nothing grows in a block, which a quick comparison shows.
                 if (0..COLUMNS_AT_ONCE).fold(false, |some, i| some | (joined[i] > into[i])) {
                     grow(start, into, joined);
                 }
@@ -447,7 +449,7 @@ impl ChainOrder {
         }
     }
 
-    /// Returns the row of a node alone, making one if it shares its predecessor's.
+    /// Returns the row of a node, and creates one if it shares its predecessor's.
     fn own_row(&mut self, node: u32) -> u32 {
         let chain = self.chains.chain_of(node);
         let place = self.chains.place_of(node) as usize;
@@ -493,14 +495,14 @@ impl Outgoing {
         self.next[id as usize] = std::mem::replace(&mut self.head[from as usize], id);
     }
 
-    /// Takes the newest edge back, which leaves `from`.
+    /// Removes the newest edge, which leaves `from`.
     fn pop(&mut self, from: u32) {
         self.head[from as usize] = self.next.pop().expect("there is an edge");
     }
 }
 
-/// Returns a node its clock: that of its predecessor in the chain and those of the nodes whose edges
-/// enter it.
+/// Computes the clock of a node from its predecessor in the chain and from the starts of the edges
+/// that enter it.
 fn admit(
     chains: &Chains,
     row_of: &mut [u32],
@@ -533,7 +535,7 @@ fn admit(
     row_of[node as usize] = row;
 }
 
-/// Appends a copy of a row, or zeros, and gives its number.
+/// Appends a copy of a row, or zeros, and returns its number.
 fn push_row_copy(rows: &mut Vec<u32>, k: usize, row: u32) -> u32 {
     let made = (rows.len() / k) as u32;
     match row {

@@ -6,15 +6,15 @@ use crate::turns::{Awaited, take_turns};
 /// An edge between two nodes, on top of the chains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edge {
-    /// Where it starts.
+    /// Start of the edge.
     pub from: u32,
-    /// Where it ends.
+    /// End of the edge.
     pub to: u32,
-    /// Why it is there; the meaning is the caller's.
+    /// Reason of the edge; its meaning is the caller's.
     pub reason: u32,
 }
 
-/// For each node the edges at one of its ends, as indices into the list of edges.
+/// For each node the edges that start or end there, as indices into the list of edges.
 #[derive(Clone, Debug)]
 pub(crate) struct Adjacency {
     starts: Vec<u32>,
@@ -22,7 +22,7 @@ pub(crate) struct Adjacency {
 }
 
 impl Adjacency {
-    /// Groups edges by the node that `end` gives, in the order of the list.
+    /// Groups edges by the node that `end` returns, in the order of the list.
     pub(crate) fn new(nodes: usize, edges: &[Edge], end: impl Fn(&Edge) -> u32) -> Self {
         let mut starts = vec![0u32; nodes + 1];
         for edge in edges {
@@ -48,16 +48,15 @@ impl Adjacency {
     }
 }
 
-/// Orders the nodes so that chains and edges go forward, or fails if they form a cycle; the cost is
-/// nodes plus edges.
+/// Sorts the nodes along chains and edges, or fails if they form a cycle. Costs nodes plus edges.
 pub fn topological_order(chains: &Chains, edges: &[Edge]) -> Option<Vec<u32>> {
     let incoming = Adjacency::new(chains.nodes(), edges, |edge| edge.to);
     let mut order = Vec::with_capacity(chains.nodes());
     visit_in_order(chains, edges, &incoming, |node| order.push(node)).then_some(order)
 }
 
-/// Calls `visit` on the nodes in an order in which chains and edges go forward, the chains taking
-/// turns, a node each; says whether it reached them all, that is, whether there is no cycle.
+/// Calls `visit` on the nodes in an order that extends chains and edges, one node per chain in
+/// turns. Returns whether it reached all nodes, that is, whether there is no cycle.
 pub(crate) fn visit_in_order(
     chains: &Chains,
     edges: &[Edge],

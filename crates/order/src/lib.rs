@@ -1,9 +1,9 @@
 //! Orders: chains and clocks, paths and cycles.
 //!
-//! The order that a history forces is sparse: a few long chains, one a session, and edges between
+//! The order that a history forces is sparse: a few long chains, one per session, and edges between
 //! them. [`ChainOrder`] keeps its transitive closure as clocks, answers reachability with one
-//! comparison, and grows edge by edge; [`Paths`] finds shortest paths and cycles, each step with
-//! the edge that it takes, so that a verdict can be explained.
+//! comparison, and grows edge by edge. [`Paths`] finds shortest paths and cycles, and returns the
+//! edge of each step, so that a verdict can be explained.
 //!
 //! ```
 //! use consistory_order::{ChainOrder, Chains, Edge, Inserted, Paths, PathStep};
@@ -21,10 +21,11 @@
 //! assert!(cycle.contains(&PathStep::Edge(1)));
 //! ```
 //!
-//! For what is small there is [`Matrix`], a relation as dense bits, with the operators of relational
-//! algebra.
+//! For small relations there is [`Matrix`], a relation as dense bits, with the operators of
+//! relational algebra.
 //!
-//! Nodes and chains are plain `u32` here: this crate knows nothing of histories.
+//! Nodes and chains are plain `u32`: this crate does not depend on histories, and its callers use
+//! their own ids as node numbers without conversion.
 
 mod chains;
 mod clocks;

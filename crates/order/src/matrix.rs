@@ -1,9 +1,9 @@
-//! Sets and relations as bits, for what is small.
+//! Small sets and relations as bits.
 //!
-//! A relation over n elements is a square matrix of n rows of n bits, in `u64` words. Composing
-//! costs a row union for each pair of the left relation, a transitive closure n² row unions
-//! (Warshall), a test for cycles about 2n row scans. This is for a few hundred elements: the
-//! operators of relational algebra, one function each.
+//! A relation over n elements is a square matrix of n rows of n bits, in `u64` words. A composition
+//! costs one row union per pair of the left relation, a transitive closure n² row unions
+//! (Warshall), a test for cycles about 2n row scans. This suits a few hundred elements. There is
+//! one function per operator of relational algebra.
 
 use std::collections::VecDeque;
 
@@ -120,7 +120,7 @@ impl Matrix {
         self.words.iter().all(|&word| word == 0)
     }
 
-    /// Iterates over what `from` is related to.
+    /// Iterates over the elements that `from` is related to.
     pub fn successors(&self, from: usize) -> impl Iterator<Item = usize> + '_ {
         ones(self.row(from))
     }
@@ -145,7 +145,7 @@ impl Matrix {
         combine(&mut self.words, &other.words, |a, b| a & !b);
     }
 
-    /// Returns the pairs that lead through both relations, this one first.
+    /// Returns the composition with another relation, this one first.
     pub fn compose(&self, other: &Matrix) -> Matrix {
         let mut result = Matrix::empty(self.size);
         for i in 0..self.size {
@@ -156,7 +156,7 @@ impl Matrix {
         result
     }
 
-    /// Returns the relation read backwards.
+    /// Returns the inverse relation.
     pub fn inverse(&self) -> Matrix {
         let mut result = Matrix::empty(self.size);
         for (i, j) in self.pairs() {
@@ -165,7 +165,7 @@ impl Matrix {
         result
     }
 
-    /// Closes the relation transitively.
+    /// Replaces the relation by its transitive closure.
     pub fn close(&mut self) {
         for middle in 0..self.size {
             let row = self.row(middle).to_vec();
@@ -188,7 +188,7 @@ impl Matrix {
         }
     }
 
-    /// Returns the elements that are related to some element.
+    /// Returns the domain: the elements that are related to some element.
     pub fn domain(&self) -> Set {
         let mut set = Set::empty(self.size);
         for i in (0..self.size).filter(|&i| self.row(i).iter().any(|&word| word != 0)) {
@@ -197,7 +197,7 @@ impl Matrix {
         set
     }
 
-    /// Returns the elements that some element is related to.
+    /// Returns the range: the elements that some element is related to.
     pub fn range(&self) -> Set {
         let mut set = Set::empty(self.size);
         for i in 0..self.size {
@@ -206,7 +206,7 @@ impl Matrix {
         set
     }
 
-    /// Finds an element that is related with itself.
+    /// Finds an element that is related to itself.
     pub fn reflexive_element(&self) -> Option<usize> {
         (0..self.size).find(|&i| self.contains(i, i))
     }
@@ -330,7 +330,7 @@ fn combine(target: &mut [u64], other: &[u64], operation: impl Fn(u64, u64) -> u6
     }
 }
 
-/// Iterates over the places of the ones.
+/// Iterates over the positions of the ones.
 fn ones(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
     words.iter().enumerate().flat_map(|(w, &word)| {
         std::iter::successors((word != 0).then_some(word), |&rest| {

@@ -1,15 +1,15 @@
 //! Shortest paths and shortest cycles in chains and edges.
 //!
-//! A path alternates edges and runs along a chain; a run counts as one step however far it goes,
-//! which is how people read program order. Breadth-first search over arrivals: an arrival at a node
-//! opens the edges that leave it (one step) and, by a run, the edges that leave later nodes of its
-//! chain (two steps). Of each chain only the part that no earlier arrival opened is looked at, so a
-//! search costs at most the edges, and in practice what lies within the distance found.
+//! A path alternates edges and runs along a chain. A run counts as one step however long it is, as
+//! people read program order. The search is breadth-first over arrivals: an arrival at a node opens
+//! the edges that leave it (one step) and, by a run, the edges that leave later nodes of its chain
+//! (two steps). In each chain only the part that no earlier arrival opened is processed, so a
+//! search costs at most the number of edges, and in practice only those within the distance found.
 //!
-//! Every cycle crosses between chains, so a shortest one starts at the end of some edge. All edge
-//! ends within a strongly connected component are tried, smallest component first, each search
-//! bounded by the best length so far. That is exact, quadratic at worst, and it is given a bound of
-//! steps beyond which the best cycle so far is the answer.
+//! Every cycle crosses between chains, so a shortest one starts at the end of some edge. All ends
+//! of edges within a strongly connected component are tried, smallest component first, each search
+//! bounded by the best length so far. This is exact and quadratic at worst; after a bounded number
+//! of steps the best cycle so far is returned.
 
 use crate::chains::Chains;
 use crate::edges::{Adjacency, Edge};
@@ -19,12 +19,12 @@ use crate::edges::{Adjacency, Edge};
 pub enum PathStep {
     /// A run along a chain.
     Run {
-        /// Where it starts.
+        /// First node.
         from: u32,
-        /// Where it ends.
+        /// Last node.
         to: u32,
     },
-    /// An edge, by its place in the list.
+    /// An edge, by its index in the list.
     Edge(u32),
 }
 
@@ -33,18 +33,18 @@ pub enum PathStep {
 pub struct Paths<'a> {
     chains: &'a Chains,
     edges: &'a [Edge],
-    /// For each chain its outgoing edges by the place that they leave.
+    /// For each chain its outgoing edges by position.
     leaving: Vec<Vec<(u32, u32)>>,
     search: ShortestPathSearch,
 }
 
-/// The scratch space of a search, kept from one to the next.
+/// Scratch space of a search, reused by the next one.
 #[derive(Debug)]
 struct ShortestPathSearch {
     arrivals: Vec<Arrival>,
-    /// Arrivals by distance; a bucket is used up before the next.
+    /// Arrivals by distance, one bucket per distance.
     buckets: Vec<Vec<u32>>,
-    /// For each chain, from which place on its leaving edges are opened by a run.
+    /// For each chain, the position from which its outgoing edges are opened by a run.
     opened: Vec<u32>,
     touched: Vec<u32>,
     seen: Vec<bool>,
@@ -54,7 +54,7 @@ struct ShortestPathSearch {
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     node: u32,
-    /// The edge by which it was reached, and the arrival before; the start has neither.
+    /// The edge that led to it, and the arrival before; none for the start.
     edge: u32,
     parent: u32,
 }
@@ -131,9 +131,9 @@ impl<'a> Paths<'a> {
         best
     }
 
-    /// Searches from a node until an arrival is at the goal: `goal` gives how many steps are left
-    /// from it to the goal, if it is that near. Gives the arrival, with at most `bound` steps in
-    /// all.
+    /// Searches from a node until an arrival is close to the goal: `goal` returns the remaining
+    /// steps, if it can be reached directly. Returns the arrival, with at most `bound` steps in
+    /// total.
     fn run_search(
         &mut self,
         from: u32,
@@ -161,8 +161,8 @@ impl<'a> Paths<'a> {
                 }
                 continue;
             }
-            // An arrival that was reached on a shorter way has been expanded already; the start
-            // may be arrived at once more, which is how a cycle closes.
+            // An arrival that was reached on a shorter path has been expanded already. The start
+            // may be reached once more, which closes a cycle.
             let (chain, place) = (chains.chain_of(arrival.node), chains.place_of(arrival.node));
             if std::mem::replace(&mut search.seen[arrival.node as usize], true) {
                 continue;
@@ -187,7 +187,7 @@ impl<'a> Paths<'a> {
         best.map(|(_, id)| id)
     }
 
-    /// Reads the steps back from an arrival, with a run to `to` at the end if it is elsewhere.
+    /// Reconstructs the steps to an arrival, with a final run to `to` if needed.
     fn trace(&self, arrival: u32, to: Option<u32>) -> Vec<PathStep> {
         let mut steps = Vec::new();
         let arrivals = &self.search.arrivals;
@@ -236,7 +236,7 @@ impl ShortestPathSearch {
     }
 }
 
-/// Returns each node the number of its strongly connected component (Tarjan 1972, iterative).
+/// Returns the number of each node's strongly connected component (Tarjan 1972, iterative).
 fn components(chains: &Chains, edges: &[Edge]) -> Vec<u32> {
     const UNSEEN: u32 = u32::MAX;
     let n = chains.nodes();
@@ -246,8 +246,8 @@ fn components(chains: &Chains, edges: &[Edge]) -> Vec<u32> {
     let mut component = vec![UNSEEN; n];
     let (mut numbered, mut found) = (0u32, 0u32);
     let mut open: Vec<u32> = Vec::new();
-    // A frame is a node and how many of its successors were looked at; successor 0 is the next
-    // node of the chain.
+    // A frame is a node and its number of processed successors; successor 0 is the next node of the
+    // chain.
     let mut frames: Vec<(u32, u32)> = Vec::new();
     for root in 0..n as u32 {
         if number[root as usize] != UNSEEN {

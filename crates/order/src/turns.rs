@@ -1,36 +1,36 @@
-//! Chains that take turns: a linear extension of what is not written down as edges.
+//! A linear extension of chains that take turns, with dependencies computed on demand.
 //!
-//! Every chain takes a few of its members when its turn comes, then goes to the end of the queue, so
-//! that the order is about that in which chains that run side by side would have come along. A
-//! member that needs one of another chain makes its chain wait until that one is taken: a chain
-//! waits for one member at a time, and costs nothing while it does. In all that is a step a member and
-//! a step a wait.
+//! Every chain takes a few of its members in its turn and then goes to the end of the queue, so
+//! that the result resembles the order of chains that run concurrently. A member that depends on
+//! one of another chain makes its chain wait until that one is taken. A chain waits for one member
+//! at a time, and costs nothing while it waits. The total cost is one step per member and one per
+//! wait.
 
 use std::collections::VecDeque;
 
 /// A member that must be taken first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Awaited {
-    /// Its chain.
+    /// Chain of the member.
     pub chain: u32,
-    /// Its place there.
+    /// Position in the chain.
     pub place: u32,
 }
 
 const NOBODY: u32 = u32::MAX;
 
-/// Lets chains of some lengths take turns of up to `turn` members; says whether all were taken,
+/// Visits the members of chains in turns of up to `turn` members. Returns whether all were taken,
 /// that is, whether no chains wait for each other.
 ///
-/// `take` is offered a member, by its chain and place, and what is taken of each chain. It takes the
-/// member, or names one that is not taken and must be before.
+/// `take` receives a member, by its chain and position, and the number of taken members of each
+/// chain. It takes the member, or returns one that must be taken before.
 pub fn take_turns(
     lengths: &[u32],
     turn: u32,
     mut take: impl FnMut(u32, u32, &[u32]) -> Result<(), Awaited>,
 ) -> bool {
     let mut taken = vec![0u32; lengths.len()];
-    // `waiting[c]` heads the list of chains that wait for chain c to pass a place.
+    // `waiting[c]` heads the list of chains that wait for a position in chain c.
     let mut waiting = vec![NOBODY; lengths.len()];
     let mut waiting_next = vec![NOBODY; lengths.len()];
     let mut waits_for_place = vec![0u32; lengths.len()];
@@ -61,7 +61,7 @@ pub fn take_turns(
         if taken[at] == started {
             continue;
         }
-        // Wake the chains that waited for what was taken.
+        // Wake the chains that waited for the taken members.
         let mut waiter = std::mem::replace(&mut waiting[at], NOBODY);
         while waiter != NOBODY {
             let following = waiting_next[waiter as usize];
@@ -81,7 +81,7 @@ pub fn take_turns(
 mod tests {
     use super::*;
 
-    /// Takes chains of these lengths where each pair says that the first member needs the second.
+    /// Takes chains of these lengths, where the first member of each pair depends on the second.
     fn order(lengths: &[u32], turn: u32, needs: &[[(u32, u32); 2]]) -> (Vec<(u32, u32)>, bool) {
         let mut order = Vec::new();
         let all = take_turns(lengths, turn, |chain, place, taken| {

@@ -1,10 +1,10 @@
-//! Consistency models of objects: axioms over `po`, `hb`, `lin` and `vis`, and how they are written.
+//! Consistency models of objects: axioms over `po`, `hb`, `lin` and `vis`, and their syntax.
 //!
 //! An abstract execution of a history adds a total order `lin` and a relation `vis`. A model is a
 //! set of axioms `lin >= rel` and `vis >= rel`, where `rel` composes `po`, `hb`, `lin` and `vis`
 //! (the grammar of Emmi and Enea, "Monitoring Weak Consistency", Figure 2). Every model also has
-//! `Ret` (each return is what the specification gives after the visible operations in `lin`
-//! order), `lin >= vis` and `lin >= hb`.
+//! `Ret` (each return is that of the specification after the visible operations in `lin` order),
+//! `lin >= vis` and `lin >= hb`.
 //!
 //! ```text
 //! axioms ::= axiom { separator axiom }          separator ::= ";" | "," | line break
@@ -13,8 +13,8 @@
 //! rel    ::= atom { ";" atom }                  atom ::= "po" | "hb" | "lin" | "vis"
 //! ```
 //!
-//! A `;` composes unless an axiom follows it. `vis[size] >= po` demands it only of what calls of
-//! `size` see: that is how each method gets a visibility level of its own.
+//! A `;` composes unless an axiom follows it. `vis[size] >= po` applies only to calls of `size`:
+//! this gives each method its own visibility level.
 
 use std::fmt;
 use std::ops::Range;
@@ -57,22 +57,22 @@ pub enum Left {
 /// An axiom `left >= atom ; ... ; atom`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Axiom {
-    /// What is bounded.
+    /// The bounded relation.
     pub left: Left,
-    /// The methods of the operations that it is demanded of, that is into which the pairs lead;
-    /// `None` for all.
+    /// The methods of the operations to which the axiom applies (the targets of its pairs); `None`
+    /// for all.
     pub of: Option<Vec<Box<str>>>,
-    /// What is composed, from the left; never empty.
+    /// The composed relations, from left to right; never empty.
     pub right: Vec<Atom>,
 }
 
 impl Axiom {
-    /// Builds an axiom about all operations.
+    /// Builds an axiom for all operations.
     pub fn all(left: Left, right: &[Atom]) -> Self {
         Axiom { left, of: None, right: right.to_vec() }
     }
 
-    /// Returns whether it is demanded of operations of a method.
+    /// Returns whether the axiom applies to operations of a method.
     pub fn concerns(&self, method: &str) -> bool {
         self.of.as_ref().is_none_or(|methods| methods.iter().any(|m| **m == *method))
     }
@@ -95,7 +95,7 @@ impl fmt::Display for Axiom {
     }
 }
 
-/// Reads axioms; `source` is what diagnostics call the text.
+/// Parses axioms; `source` names the text in diagnostics.
 pub fn parse_axioms(source: &str, text: &str) -> Result<Vec<Axiom>, Diagnostics> {
     let mut parser = Parser {
         source: Source::new(source, text),
@@ -179,7 +179,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads an axiom; `Ret` is one that every model has, and so none to keep.
+    /// Parses an axiom; `Ret`, which every model has, is not stored.
     fn axiom(&mut self) -> Option<Option<Axiom>> {
         let left = match self.word() {
             Some("Ret" | "ret") => {
@@ -252,7 +252,7 @@ impl Parser<'_> {
         Some(atom)
     }
 
-    /// Returns whether what stands after the next `;` begins an axiom, or nothing.
+    /// Returns whether the text after the next `;` is empty or begins an axiom.
     fn axiom_follows(&self) -> bool {
         let token = |ahead: usize| {
             self.tokens.get(self.next + ahead).map_or(Token::End, |(token, _)| *token)

@@ -12,16 +12,16 @@ use crate::specification::Object;
 
 /// A ready object.
 pub struct Entry {
-    /// Its name.
+    /// Name of the object.
     pub name: &'static str,
-    /// What its parameter means, if it takes one.
+    /// Meaning of the parameter, if there is one.
     pub parameter: Option<&'static str>,
-    /// What it is, in a line.
+    /// Description in one line.
     pub about: &'static str,
     make: fn(Option<&str>) -> Option<Arc<dyn Object>>,
 }
 
-/// Why a text names no ready object.
+/// Why a text does not name a ready object.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ObjectError {
     /// There is no object of that name.
@@ -30,14 +30,14 @@ pub enum ObjectError {
         /// The name.
         name: String,
     },
-    /// The parameter is none that the object takes.
+    /// The object does not accept the parameter.
     #[error("`{parameter}` is not a parameter of `{name}`{}", takes(.expected))]
     Parameter {
         /// The object.
         name: String,
         /// The parameter.
         parameter: String,
-        /// What it takes.
+        /// The parameters that it accepts.
         expected: Option<&'static str>,
     },
 }
@@ -161,7 +161,8 @@ pub fn catalogue() -> &'static [Entry] {
     &CATALOGUE
 }
 
-/// Finds a ready object: its name, with a parameter in parentheses if need be, as `register(0)`.
+/// Finds a ready object by its name, with an optional parameter in parentheses, such as
+/// `register(0)`.
 pub fn find(text: &str) -> Result<Arc<dyn Object>, ObjectError> {
     let (name, parameter) = match text.strip_suffix(')').and_then(|t| t.split_once('(')) {
         Some((name, parameter)) => (name.trim(), Some(parameter.trim())),
@@ -182,7 +183,7 @@ fn capacity(parameter: Option<&str>) -> Option<Option<usize>> {
     parameter.map(|text| text.parse().ok()).map_or(Some(None), |capacity| capacity.map(Some))
 }
 
-/// Reads a value as the text notation writes it, without lists.
+/// Parses a value in the text notation, without lists.
 fn value(text: &str) -> Option<Value> {
     Some(match text {
         "null" => Value::Null,

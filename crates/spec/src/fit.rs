@@ -1,8 +1,8 @@
-//! Which ready objects a history of calls may belong to.
+//! The ready objects that fit a history of calls.
 //!
-//! An object fits if it has every method that is called, by one of its names and with as many
-//! arguments, and if every argument and every recorded return value is of the kind that the method
-//! has. Nothing is guessed beyond that: if several objects fit, somebody has to say which it is.
+//! An object fits if it has every called method, by one of its names and with that number of
+//! arguments, and if every argument and every recorded return has the kind of value that the method
+//! has. Nothing else is guessed: if several objects fit, the user must choose.
 
 use consistory_history::{Action, Call, History, KeyId, Value};
 
@@ -12,7 +12,7 @@ use crate::specification::{Object, Returns};
 /// The ready objects that a history of calls fits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fit {
-    /// Only this object, or only objects that treat these calls alike.
+    /// Only this object, or only objects that agree on these calls.
     One(String),
     /// Several objects, which may give different verdicts.
     Several(Vec<String>),
@@ -22,7 +22,7 @@ pub enum Fit {
 
 /// Finds the ready objects that every call of a history fits.
 ///
-/// `register` stands for both registers if only methods that they share are called. A store whose
+/// `register` represents both registers if only methods that they share are called. A store whose
 /// unwritten keys were read as `null` is `kv(null)`.
 pub fn fitting_object(history: &History) -> Fit {
     let mut names: Vec<String> = catalogue()
@@ -33,7 +33,7 @@ pub fn fitting_object(history: &History) -> Fit {
     if names.iter().any(|name| name == "register") {
         names.retain(|name| name != "cas-register");
     }
-    // From one integer on, a counter and a register treat alike the calls that both have.
+    // Starting from an integer, a counter and a register agree on the calls that both have.
     let starts_alike = history.key_count() == 1
         && matches!(history.value(history.initial_value(KeyId(0))), Value::Int(_));
     if starts_alike && names.iter().any(|name| name.ends_with("register")) {
@@ -53,7 +53,7 @@ pub fn fitting_object(history: &History) -> Fit {
     }
 }
 
-/// Checks whether every call of a history is one of an object's, as far as kinds of values go.
+/// Checks whether every call of a history fits an object, by the kinds of values.
 pub fn fits(object: &dyn Object, history: &History) -> bool {
     history.has_calls()
         && history.ops().all(|op| match history.action(op) {
@@ -63,7 +63,7 @@ pub fn fits(object: &dyn Object, history: &History) -> bool {
 }
 
 fn fits_call(object: &dyn Object, history: &History, call: &Call) -> bool {
-    // An object without a list of methods takes any.
+    // An object without a list of methods accepts any.
     let Ok(method) = object.resolve(&call.method, call.args.len()) else { return false };
     let Some(method) = method else { return true };
     let args = method.parameters.iter().zip(&call.args);
@@ -108,7 +108,7 @@ fn is_transfer(value: &Value) -> bool {
     ["from", "to", "amount"].into_iter().all(has)
 }
 
-/// What reads of a store returned for keys that nobody wrote.
+/// The values that reads of a store returned for unwritten keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unwritten {
     Null,

@@ -1,15 +1,15 @@
-//! The memory that states take, so that searches can keep to their memory budgets.
+//! The memory of states, so that searches can respect their memory budgets.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use consistory_history::Value;
 
-/// Something whose bytes on the heap can be counted.
+/// A type whose bytes on the heap can be counted.
 pub(crate) trait Heap {
-    /// Returns the bytes that it holds on the heap, rounded as allocators round them.
+    /// Returns the bytes on the heap, rounded as allocators round them.
     fn heap(&self) -> usize;
 
-    /// Returns all bytes that it takes.
+    /// Returns all bytes.
     fn footprint(&self) -> usize
     where
         Self: Sized,
@@ -23,7 +23,7 @@ pub(crate) fn allocated(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16).max(32) }
 }
 
-/// Returns the bytes that a value takes, with what it holds on the heap.
+/// Returns the bytes of a value, heap included.
 pub fn value_footprint(value: &Value) -> usize {
     value.footprint()
 }
@@ -50,12 +50,12 @@ impl Heap for VecDeque<Value> {
     }
 }
 
-/// The room for entries in a node of the standard library's B-trees, which is half full at least.
+/// Capacity of a node of the standard library's B-trees, which is at least half full.
 const NODE_ENTRIES: usize = 11;
 
 /// Estimates the bytes of the nodes of a B-tree.
 fn nodes(entries: usize, bytes_each: usize) -> usize {
-    // Nodes are about seven tenths full.
+    // Nodes are about 70 % full on average.
     let count = if entries <= NODE_ENTRIES { entries.min(1) } else { entries.div_ceil(7) };
     count * allocated(NODE_ENTRIES * bytes_each + 16)
 }

@@ -1,20 +1,20 @@
-//! Texts, sorted so that those are found fast that another text begins with.
+//! A sorted set of texts that finds the members that are prefixes of a text.
 //!
-//! Whatever stands between a text and one that begins with it, in alphabetical order, begins with
-//! it too. So the beginnings of a text are its last predecessor and what that begins with, which is
-//! noted once for each: a search costs `log n` comparisons and a step for each beginning.
+//! In alphabetical order, every text between a text and one that begins with it also begins with
+//! it. So the prefixes of a text are its last predecessor and the prefixes of that one, which are
+//! stored once for each: a search costs `log n` comparisons and one step per prefix.
 
-/// Texts among which those are found that another text begins with.
+/// Texts that can be searched for the prefixes of another text.
 #[derive(Clone, Debug)]
 pub struct Lexicon<'a> {
     /// The texts in order, each with its number.
     sorted: Vec<(&'a str, usize)>,
-    /// For each of these the longest other one that it begins with.
+    /// For each of these, its longest prefix among the others.
     shorter: Vec<Option<usize>>,
 }
 
 impl<'a> Lexicon<'a> {
-    /// Sorts some texts; they are numbered as they come.
+    /// Builds the set; texts are numbered in the given order.
     pub fn new(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut sorted: Vec<(&str, usize)> =
             texts.into_iter().enumerate().map(|(i, text)| (text, i)).collect();
@@ -30,12 +30,12 @@ impl<'a> Lexicon<'a> {
         Lexicon { sorted, shorter }
     }
 
-    /// Returns whether no text begins with another one, or with an equal one.
+    /// Returns whether no text is a prefix of another one, or equal to it.
     pub fn is_prefix_free(&self) -> bool {
         self.shorter.iter().all(Option::is_none)
     }
 
-    /// Returns the entries that a text begins with, longest first: their numbers and texts.
+    /// Returns the members that are prefixes of a text, longest first: their numbers and texts.
     pub fn beginnings(&self, text: &str) -> impl Iterator<Item = (usize, &'a str)> {
         let last = self.sorted.partition_point(|(known, _)| *known <= text).checked_sub(1);
         std::iter::successors(last, |&at| self.shorter[at])

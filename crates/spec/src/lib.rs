@@ -1,7 +1,7 @@
-//! What a concurrent object should do: sequential specifications, and consistency models.
+//! Concurrent objects: sequential specifications and consistency models.
 //!
-//! A [`Specification`] says what an object does when its methods are called one at a time; what
-//! concurrent calls may do is then a matter of the consistency model. The ready objects, with the
+//! A [`Specification`] describes an object whose methods are called one at a time; a consistency
+//! model then determines which concurrent executions are allowed. The ready objects, with the
 //! method names of common libraries, are in the [`catalogue`]:
 //!
 //! ```
@@ -14,11 +14,12 @@
 //! assert_eq!(queue.invoke(&mut state, "dequeue", &[]), Some(Value::Null));
 //! ```
 //!
-//! [`parse_object`] reads one that a user wrote as a script. An [`ObjectModel`] is a set of axioms; [`parse_axioms`] reads them.
+//! [`parse_object`] parses an object that a user wrote as a script. An [`ObjectModel`] is a set of
+//! axioms; [`parse_axioms`] parses them.
 //!
-//! This crate is apart from `consistory-objects` because the independent checker of certificates
-//! needs the same specifications and axioms and must share nothing else with the searches: they
-//! are the question, not a way to the answer. It decides nothing.
+//! This crate is separate from `consistory-objects` because the independent checker needs the same
+//! specifications and axioms and must share nothing else with the searches: they are the question,
+//! not a way to the answer. This crate decides nothing.
 
 // Objects.
 mod catalogue;

@@ -8,10 +8,10 @@ use consistory_diagnostic::Diagnostics;
 
 use crate::axioms::{Atom, Axiom, Left, parse_axioms};
 
-/// A consistency model of objects: axioms beside those that every model has.
+/// A consistency model of objects: axioms in addition to those of every model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObjectModel {
-    /// What reports call it.
+    /// Id in reports.
     pub id: Cow<'static, str>,
     /// The further axioms.
     pub axioms: Vec<Axiom>,
@@ -27,10 +27,12 @@ pub const NAMED: [&str; 6] = [
     "return-value",
 ];
 
-/// The pairs of named models of which the first implies the second, beside what follows from them.
+/// Pairs of named models such that the first implies the second; further implications follow by
+/// transitivity.
 ///
-/// That linearizability implies all and that all imply return-value consistency is plain; `hb`
-/// holds `po`, and causal convergence holds `vis ; po` because it holds `vis ; vis` and `po`.
+/// Linearizability implies all models and all imply return-value consistency by definition. `hb`
+/// contains `po`, and causal convergence contains `vis ; po` because it contains `vis ; vis` and
+/// `po`.
 const IMPLIES: [(&str, &str); 7] = [
     ("linearizability", "happens-before-visibility"),
     ("linearizability", "causal-convergence"),
@@ -57,15 +59,15 @@ impl ObjectModel {
         Some(ObjectModel { id: Cow::Borrowed(id), axioms })
     }
 
-    /// Builds a model of axioms given on the spot; its name is what they say.
+    /// Builds a model from axioms; its name is their text.
     pub fn of_axioms(axioms: Vec<Axiom>) -> ObjectModel {
         let shown: Vec<String> = axioms.iter().map(ToString::to_string).collect();
         let id = if shown.is_empty() { "Ret".to_owned() } else { shown.join("; ") };
         ObjectModel { id: Cow::Owned(id), axioms }
     }
 
-    /// Builds the model in which each method keeps its level; a method that is not listed keeps
-    /// `other`. `methods` are all methods that occur.
+    /// Builds the model in which each method has its level; unlisted methods have `other`.
+    /// `methods` are all methods that occur.
     pub fn of_levels(levels: &[(Box<str>, Level)], other: Level, methods: &[&str]) -> ObjectModel {
         let mut axioms = Vec::new();
         let level_of = |method: &str| {
@@ -88,7 +90,7 @@ impl ObjectModel {
         ObjectModel { id: Cow::Owned(format!("levels({})", shown.join(","))), axioms }
     }
 
-    /// Reads what [`id`](Self::id) says: a named model, `levels(...)`, or axioms.
+    /// Parses the form that [`id`](Self::id) returns: a named model, `levels(...)`, or axioms.
     pub fn parse(source: &str, text: &str) -> Result<ObjectModel, Diagnostics> {
         let text = text.trim();
         if let Some(model) = ObjectModel::named(text) {
@@ -102,7 +104,7 @@ impl ObjectModel {
         Ok(ObjectModel::of_axioms(parse_axioms(source, text)?))
     }
 
-    /// Returns whether every operation sees all that is linearized before it.
+    /// Returns whether every operation sees everything linearized before it.
     pub fn is_linearizability(&self) -> bool {
         self.axioms.iter().any(|axiom| *axiom == Axiom::all(Left::Vis, &[Atom::Lin]))
     }
@@ -114,7 +116,7 @@ pub fn object_model_implies(stronger: &str, weaker: &str) -> bool {
         || IMPLIES.iter().any(|&(from, to)| from == stronger && object_model_implies(to, weaker))
 }
 
-/// Reads levels, as `size=weak, get=monotonic`.
+/// Parses levels, such as `size=weak, get=monotonic`.
 pub fn parse_levels(source: &str, text: &str) -> Result<Vec<(Box<str>, Level)>, Diagnostics> {
     let mut errors = Diagnostics::default();
     let mut levels: Vec<(Box<str>, Level)> = Vec::new();
@@ -139,22 +141,22 @@ pub fn parse_levels(source: &str, text: &str) -> Result<Vec<(Box<str>, Level)>, 
     if errors.is_empty() { Ok(levels) } else { Err(errors) }
 }
 
-/// How much of what happened before it an operation of a method sees.
+/// How much of the past an operation of a method sees.
 ///
-/// Each level demands what the ones before it demand, and more.
+/// Each level requires everything that the levels before it require.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Level {
-    /// Anything or nothing.
+    /// No requirement.
     Weak,
     /// The past of its own session: `po`.
     Own,
     /// What its session saw before: `vis ; po`.
     Monotonic,
-    /// With an operation, the past of that operation's session: `po ; vis`.
+    /// If it sees an operation, also the past of that operation's session: `po ; vis`.
     Peer,
-    /// With an operation, all that this operation saw: `vis ; vis`.
+    /// If it sees an operation, also everything that this operation saw: `vis ; vis`.
     Causal,
-    /// All that is linearized before it: `lin`.
+    /// Everything linearized before it: `lin`.
     Complete,
 }
 
@@ -168,7 +170,7 @@ impl Level {
         Level::ALL.into_iter().find(|level| level.to_string() == name)
     }
 
-    /// Returns the relation that the level adds to what must be visible.
+    /// Returns the relation that the level adds to the required visibility.
     pub fn demands(self) -> Option<Vec<Atom>> {
         match self {
             Level::Weak => None,

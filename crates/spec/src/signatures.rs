@@ -1,13 +1,13 @@
 //! The methods of the ready objects, written as a table a person can read.
 //!
 //! A line is `[read] name(parameters) [-> result] [as alias, alias]`. Without `->` the method
-//! returns nothing and a recorded return value is ignored; `-> unordered` returns a list whose order
-//! means nothing. Some words say of which kind a value is: `bool`, `count`, `integer`, `delta`,
-//! `index`, `elements`, `unordered`.
+//! returns nothing and a recorded return is ignored; `-> unordered` returns a list whose order has
+//! no meaning. Some words denote the kind of a value: `bool`, `count`, `integer`, `delta`, `index`,
+//! `elements`, `unordered`.
 
 use crate::specification::{Effect, Method, Returns};
 
-/// Reads a table of signatures, which is part of this crate's source and so has no errors.
+/// Parses a table of signatures, which is part of this crate's source and so has no errors.
 pub(crate) fn signatures(table: &str) -> Vec<Method> {
     table.lines().map(str::trim).filter(|line| !line.is_empty()).map(signature).collect()
 }

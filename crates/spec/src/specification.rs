@@ -1,8 +1,8 @@
-//! What a sequential object is: its states, and what each call does and returns.
+//! Sequential objects: their states, and the effect and return of each call.
 //!
-//! [`Specification`] is what an author writes, with a state of any type. [`Object`] is the same
-//! behind a pointer, which is what searches, checkers and the command line hold; every
-//! specification is one.
+//! [`Specification`] is the trait that an author implements, with a state of any type. [`Object`]
+//! is its type-erased form, which searches, checkers and the command line use; every specification
+//! implements it.
 
 use std::any::Any;
 use std::fmt;
@@ -10,10 +10,10 @@ use std::hash::{Hash, Hasher};
 
 use consistory_history::Value;
 
-/// A sequential specification: what an object does when its methods are called one at a time.
+/// A sequential specification: the behaviour of an object whose methods are called one at a time.
 ///
-/// Two methods are required. `invoke` is a function of the state and the call alone, so a search
-/// may remember what it gave; states are kept and compared, so there is nothing to undo.
+/// Two methods are required. `invoke` must depend on the state and the call only, so a search may
+/// cache its results. States are stored and compared, so nothing has to be undone.
 ///
 /// ```
 /// use consistory_history::Value;
@@ -39,17 +39,17 @@ use consistory_history::Value;
 /// }
 /// ```
 pub trait Specification: Send + Sync + 'static {
-    /// What the object remembers.
+    /// The state of the object.
     type State: Clone + Eq + Hash + Send + Sync + 'static;
 
     /// Returns the state before the first call.
     fn initial(&self) -> Self::State;
 
-    /// Performs a call and gives what it returns; `None` if the call is not possible in this
-    /// state, as locking a lock that is held: then the state no longer matters.
+    /// Performs a call and returns its result; `None` if the call is not possible in this state,
+    /// such as locking a held lock. The state is then discarded.
     ///
     /// `method` is a name of [`methods`](Self::methods), never an alias, and the number of
-    /// arguments is one that the method takes.
+    /// arguments is one that the method accepts.
     fn invoke(&self, state: &mut Self::State, method: &str, args: &[Value]) -> Option<Value>;
 
     /// Lists the methods; an empty list stands for any, with any arguments.
@@ -57,33 +57,34 @@ pub trait Specification: Send + Sync + 'static {
         &[]
     }
 
-    /// Returns the part of the object that a call is confined to, as the key of a map's `put`.
+    /// Returns the part of the object that a call is confined to, such as the key of a map's `put`.
     ///
-    /// If every call of a history has a part, the parts are objects of their own: a call neither
-    /// changes nor looks at another part. `None` if the call may concern all of the object.
+    /// If every call of a history has a part, the parts are independent objects: a call neither
+    /// changes nor observes another part. `None` if the call may concern the whole object.
     fn part(&self, _method: &str, _args: &[Value]) -> Option<Value> {
         None
     }
 
-    /// Returns whether [`can_reach`](Self::can_reach) ever says no, so that it is worth asking.
+    /// Returns whether [`can_reach`](Self::can_reach) ever returns `false`, so that it is worth
+    /// calling.
     fn looks_ahead(&self) -> bool {
         false
     }
 
     /// Returns whether some of the calls `by`, in some order, may lead from a state to one in which
-    /// the goal, a call that changes no state, returns what it did.
+    /// the goal, a call that changes no state, returns its recorded value.
     ///
-    /// It may say `true` where that is not so. A search that asks sees at once that it appended
-    /// in the wrong order, instead of at the next read.
+    /// May over-approximate: `true` is always right. With it a search notices at once, and not at
+    /// the next read, that it appended in the wrong order.
     fn can_reach(&self, _state: &Self::State, _goal: &Goal<'_>, _by: &[CallRef<'_>]) -> bool {
         true
     }
 
-    /// Returns whether a call of the method that returned `returns` changes no state that it is
-    /// possible in, as a failed compare-and-set; it may say `false` where that is so.
+    /// Returns whether a call of the method that returned `returns` changes no state in which it is
+    /// possible, such as a failed compare-and-set. May under-approximate: `false` is always right.
     ///
-    /// `returns` is `None` if what it returned is not known; a method that changes nothing then
-    /// leaves a state alone even where it is not possible.
+    /// `returns` is `None` if the return is unknown; a method that changes nothing then also leaves
+    /// a state unchanged in which it is not possible.
     fn is_read_only(&self, method: &str, _returns: Option<&Value>) -> bool {
         self.methods().iter().any(|m| *m.name == *method && m.effect == Effect::Reads)
     }
@@ -115,28 +116,28 @@ pub trait Specification: Send + Sync + 'static {
         part(op).is_none_or(|one| part(other).is_none_or(|another| one == another))
     }
 
-    /// Names the family of objects that it belongs to, if to one with theorems of its own.
+    /// Returns the family of the object, if there are theorems about it.
     fn family(&self) -> Option<Family> {
         None
     }
 
-    /// Returns the bytes that a state takes, with what it holds on the heap.
+    /// Returns the bytes of a state, heap included.
     ///
-    /// Searches hold many states and count them against their memory budget by this. The default
-    /// counts nothing on the heap: a specification whose states grow should override it, or a
-    /// search may take more memory than it was allowed.
+    /// Searches hold many states and count them against their memory budget. The default counts no
+    /// bytes on the heap: a specification whose states grow should override it, or a search may
+    /// exceed its memory limit.
     fn footprint(&self, _state: &Self::State) -> usize {
         size_of::<Self::State>()
     }
 
-    /// Writes a state for people, such as `[1, 2]` for a queue; `None` if there is no notation.
+    /// Formats a state for people, such as `[1, 2]` for a queue; `None` if there is no notation.
     fn show(&self, _state: &Self::State) -> Option<String> {
         None
     }
 }
 
-/// Objects of which more is known than their specifications say: what can be left out of a
-/// linearization, and how to find one in polynomial time.
+/// Families of objects with known theorems: which calls can be left out of a linearization, and how
+/// to find one in polynomial time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Family {
     /// A register with this initial value.
@@ -147,9 +148,9 @@ pub enum Family {
     Queue,
     /// An unbounded stack.
     Stack,
-    /// A priority queue that gives the least element first.
+    /// A priority queue that removes the least element first.
     LeastFirst,
-    /// A priority queue that gives the greatest element first.
+    /// A priority queue that removes the greatest element first.
     GreatestFirst,
     /// A store of texts, lists or other values by key, with this initial value: `put`, `append` and
     /// `get`.
@@ -163,25 +164,25 @@ pub enum Family {
 /// A call: its method and its arguments.
 pub type CallRef<'a> = (&'a str, &'a [Value]);
 
-/// A call and what it returned.
+/// A call with its return.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operation<'a> {
     /// The method.
     pub method: &'a str,
     /// The arguments.
     pub args: &'a [Value],
-    /// What it returned; `None` if anything will do.
+    /// The return; `None` if any value is allowed.
     pub returns: Option<&'a Value>,
 }
 
-/// A call that changes no state, and what it returned.
+/// A call that changes no state, with its return.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Goal<'a> {
     /// The method.
     pub method: &'a str,
     /// The arguments.
     pub args: &'a [Value],
-    /// What it returned.
+    /// The return.
     pub returns: &'a Value,
 }
 
@@ -194,35 +195,35 @@ pub enum Effect {
     Writes,
 }
 
-/// What a method returns.
+/// The return of a method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Returns {
     /// A value that the specification determines.
     Value,
-    /// A list whose order means nothing; what is recorded is sorted before it is compared.
+    /// A list whose order has no meaning; recorded lists are sorted before they are compared.
     Unordered,
-    /// Nothing: whatever is recorded is ignored.
+    /// Nothing: a recorded value is ignored.
     Nothing,
 }
 
 /// A method of an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Method {
-    /// Its name, as the specification knows it.
+    /// Name in the specification.
     pub name: Box<str>,
     /// The names of its parameters.
     pub parameters: Vec<Box<str>>,
-    /// Other names that it goes by.
+    /// Other names.
     pub aliases: Vec<Box<str>>,
     /// Whether it may change the state.
     pub effect: Effect,
-    /// What it returns.
+    /// The return.
     pub returns: Returns,
-    /// The word for its result, such as `bool`, `count` or `elements`; empty if it has none.
+    /// The word for the result, such as `bool`, `count` or `elements`; empty if there is none.
     pub result: Box<str>,
 }
 
-/// Why a call is none that an object has.
+/// Why an object does not have a call.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallError {
     /// There is no such method.
@@ -230,7 +231,7 @@ pub enum CallError {
     Method {
         /// The name.
         method: String,
-        /// The names that there are.
+        /// The known names.
         known: Vec<String>,
     },
     /// The method takes another number of arguments.
@@ -238,20 +239,20 @@ pub enum CallError {
     Arguments {
         /// The method's name.
         method: String,
-        /// The numbers of arguments that it takes.
+        /// The accepted numbers of arguments.
         expected: Vec<usize>,
-        /// How many there are.
+        /// The given number.
         found: usize,
     },
 }
 
-/// Says how many arguments are taken.
+/// Describes the accepted numbers of arguments.
 fn arguments(numbers: &[usize]) -> String {
     let shown = numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
     format!("{shown} argument{}", if numbers == [1] { "" } else { "s" })
 }
 
-/// A specification whose type of state is hidden.
+/// A specification with an erased state type.
 pub trait Object: Send + Sync {
     /// Returns the state before the first call.
     fn initial(&self) -> State;
@@ -265,7 +266,7 @@ pub trait Object: Send + Sync {
     /// Returns the part of the object that a call is confined to; see [`Specification::part`].
     fn part(&self, method: &str, args: &[Value]) -> Option<Value>;
 
-    /// Returns whether [`can_reach`](Self::can_reach) is worth asking.
+    /// Returns whether [`can_reach`](Self::can_reach) is worth calling.
     fn looks_ahead(&self) -> bool;
 
     /// Returns whether some calls may lead to a goal; see [`Specification::can_reach`].
@@ -274,30 +275,30 @@ pub trait Object: Send + Sync {
     /// Returns whether a call changes no state; see [`Specification::is_read_only`].
     fn is_read_only(&self, method: &str, returns: Option<&Value>) -> bool;
 
-    /// Returns whether a call wipes out what was before; see [`Specification::overwrites`].
+    /// Returns whether a call overwrites the whole state; see [`Specification::overwrites`].
     fn overwrites(&self, method: &str, args: &[Value]) -> bool;
 
-    /// Returns whether one operation may matter to another; see [`Specification::depends`].
+    /// Returns whether one operation may affect another; see [`Specification::depends`].
     fn depends(&self, state: &State, op: &Operation<'_>, other: &Operation<'_>) -> bool;
 
-    /// Names the family of objects that it belongs to; see [`Specification::family`].
+    /// Returns the family of the object; see [`Specification::family`].
     fn family(&self) -> Option<Family>;
 
-    /// Returns the specification itself, so that its type can be asked for.
+    /// Returns the specification itself, so that its type can be tested.
     ///
-    /// The checker of certificates believes no hint of a specification that it does not know; the
-    /// ready objects it knows by their types.
+    /// The checker of certificates trusts hints only of the ready objects, which it recognises by
+    /// their types.
     fn as_any(&self) -> &dyn Any;
 
-    /// Returns the bytes that a state takes; see [`Specification::footprint`].
+    /// Returns the bytes of a state; see [`Specification::footprint`].
     fn footprint(&self, state: &State) -> usize;
 
-    /// Writes a state for people; see [`Specification::show`].
+    /// Formats a state for people; see [`Specification::show`].
     fn show(&self, state: &State) -> Option<String>;
 
-    /// Finds the method that a call by any of its names means.
+    /// Finds the method of a call by any of its names.
     ///
-    /// `None` for an object that lists no methods and so takes any.
+    /// Returns `None` for an object that lists no methods and so accepts any.
     fn resolve(&self, name: &str, arguments: usize) -> Result<Option<&Method>, CallError> {
         let methods = self.methods();
         if methods.is_empty() {
@@ -423,7 +424,7 @@ impl fmt::Debug for State {
     }
 }
 
-/// What is asked of a state of a hidden type.
+/// The operations on a state of an erased type.
 trait AnyState: Any + Send + Sync {
     fn boxed(&self) -> Box<dyn AnyState>;
     fn copy(&mut self, other: &dyn AnyState);

@@ -1,4 +1,4 @@
-//! How an object starts that a history gives initial values for.
+//! Initial values: how an object starts in a history that states them.
 //!
 //! `init: x=5` in a history of calls names a key and its value. A register or counter has one value,
 //! so one key is its value; a store, transactions and a bank have keys of their own. Any other object
@@ -15,7 +15,7 @@ use crate::specification::Object;
 /// Why an object cannot start with a history's initial values.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StartError {
-    /// The object has no values to start with.
+    /// The object has no initial values.
     #[error("the history gives the initial value of {key}, and `{object}` has none")]
     NoValues {
         /// The object.
@@ -23,12 +23,12 @@ pub enum StartError {
         /// A key that the history gives.
         key: String,
     },
-    /// The object has one value, and the history gives several.
+    /// The object has one value, and the history states several.
     #[error("the history gives initial values of {keys} keys, and `{object}` has one value")]
     SeveralValues {
         /// The object.
         object: String,
-        /// How many keys the history gives.
+        /// Number of keys in the history.
         keys: usize,
     },
     /// The value is not of the object's kind.
@@ -41,7 +41,7 @@ pub enum StartError {
         /// The value.
         value: String,
     },
-    /// The object's name says how it starts, and so does the history.
+    /// Both the object's name and the history state an initial value.
     #[error("`{object}` says how it starts, and the history says how {key} starts")]
     Twice {
         /// The object, with its parameter.
@@ -49,7 +49,7 @@ pub enum StartError {
         /// A key that the history gives.
         key: String,
     },
-    /// Nothing says how the object starts, and there is no default.
+    /// No initial value is stated, and there is no default.
     #[error("nothing says how `{object}` starts")]
     Unknown {
         /// The object.
@@ -57,11 +57,11 @@ pub enum StartError {
     },
 }
 
-/// Returns the object that a history's initial values make of a ready object: the same object if
-/// the history gives none.
+/// Returns a ready object with a history's initial values, or the same object if the history states
+/// none.
 ///
-/// `name` is what the object is called, with its parameter. A history of reads and writes gives the
-/// initial values of all its keys, a history of calls those of its `init:` lines.
+/// `name` is the object's name with its parameter. A history of reads and writes states the initial
+/// values of all its keys, a history of calls those of its `init:` lines.
 pub fn started(
     name: &str,
     object: &Arc<dyn Object>,
@@ -83,7 +83,7 @@ pub fn started(
         };
     };
     if parameter {
-        // Keys that are read and written start with 0 if nobody gave them a value.
+        // Keys that are read and written start with 0 by default.
         let said = given.iter().find(|(_, v)| history.has_calls() || **v != Value::Int(0));
         return match said {
             Some((key, _)) => Err(StartError::Twice { object: owned(), key: (*key).to_owned() }),
@@ -138,7 +138,7 @@ pub fn started(
 }
 
 /// Returns the values that a key of this name may have in calls: the text, and the number if it is
-/// one; `init: 1=5` is about the key that calls write as `1` and as `"1"`.
+/// one; `init: 1=5` applies to the key that calls write as `1` and as `"1"`.
 fn by_name(key: &str, value: &Value, is_text: bool) -> Vec<(Value, Value)> {
     let mut found = vec![(Value::Str(key.into()), value.clone())];
     if let Ok(number) = key.parse::<i64>()

@@ -1,31 +1,32 @@
-//! Calls that are reads and writes of registers, as such.
+//! Converts calls of registers to reads and writes.
 
 use consistory_history::{Action, Details, History, HistoryBuilder, Status, Value};
 use consistory_spec::Family;
 
 use super::NamedObject;
 
-/// What the registers are.
+/// The methods of an object that consists of registers.
 struct Registers {
-    /// Name of the method that reads.
+    /// Name of the reading method.
     read: &'static str,
-    /// Name of the method that writes.
+    /// Name of the writing method.
     write: &'static str,
     /// Whether the first argument is a key.
     is_keyed: bool,
-    /// Whether a write that returns something returns what it overwrites.
+    /// Whether a write returns the value that it overwrites, if it returns one.
     returns_old: bool,
     initial: Value,
 }
 
 impl NamedObject {
-    /// Makes reads and writes of a history that consists of nothing but reads and writes of one
-    /// register, or of registers by key: calls of `register`, and `get` and `put` of `kv` and `map`.
+    /// Converts a history of calls to reads and writes, if it consists of nothing but reads and
+    /// writes of one register, or of registers by key: calls of `register`, and `get` and `put` of
+    /// `kv` and `map`.
     ///
-    /// Returns `None` for any other history. A call that never returned has an unknown status, and so
-    /// has a read whose result was not recorded.
+    /// Returns `None` for any other history. A call that never returned gets an unknown status, and
+    /// so does a read whose result was not recorded.
     pub fn as_registers(&self, history: &History) -> Option<History> {
-        // The object as it starts in this history, which may give it other initial values.
+        // The object with the initial values of this history.
         let (None, started) = self.clone().as_calls(history).ok()? else { return None };
         let registers = started.registers()?;
         if !history.finals().is_empty() || history.first_long_transaction().is_some() {
@@ -55,7 +56,7 @@ impl NamedObject {
                     status = Status::Unknown;
                 }
                 let returns = call.returns.map(|returns| history.value(returns));
-                // Methods have other names too, such as `read` for `get`.
+                // Methods have other names, such as `read` for `get`.
                 let method = self.known_method(&call.method).ok()?;
                 let action = match (&*method, rest) {
                     (method, []) if method == registers.read => {
@@ -71,7 +72,7 @@ impl NamedObject {
                             Some(Value::Null) => !registers.returns_old,
                             Some(_) => false,
                         };
-                        // A write of unknown status may have returned anything.
+                        // A write of unknown status may have returned any value.
                         if !is_plain && status == Status::Ok {
                             return None;
                         }
@@ -86,7 +87,7 @@ impl NamedObject {
         b.finish().ok()
     }
 
-    /// Says which registers the object is, if it is some.
+    /// Returns the registers that the object consists of, if it does.
     fn registers(&self) -> Option<Registers> {
         let keyed = |returns_old, initial| Registers {
             read: "get",

@@ -1,4 +1,4 @@
-//! The object that a history of calls belongs to: its file names it, or no other object fits.
+//! Infers the object of a history of calls: its file names it, or only one object fits.
 
 use std::io::{self, BufRead, Read};
 use std::path::Path;
@@ -31,7 +31,7 @@ pub(crate) fn of_history(source: &str, history: &History) -> Result<NamedObject,
     }
 }
 
-/// Returns the object that a comment at the start of a file names; a path counts from the file.
+/// Returns the object that a comment at the start of a file names; paths are relative to the file.
 fn object_in_comment(path: &Path) -> Option<String> {
     let file = std::fs::File::open(path).ok().filter(|_| path.is_file())?;
     let lines = io::BufReader::new(file.take(1 << 16)).lines();
@@ -42,7 +42,7 @@ fn object_in_comment(path: &Path) -> Option<String> {
     let named = comments.filter_map(|line| {
         let comment = line.trim_start_matches('#').trim();
         let name = comment.strip_prefix("object:").map(|name| name.trim().to_owned());
-        // As recorders of other formats write it: `@object atomic-stack`, or the bare name.
+        // Recorders of other formats write `@object atomic-stack`, or the bare name.
         let atomic = || comment.strip_prefix("@object")?.trim().strip_prefix("atomic-");
         let is_ready = |name: &&str| catalogue().iter().any(|entry| entry.name == *name);
         name.or_else(|| atomic().or(Some(comment)).filter(is_ready).map(ToOwned::to_owned))

@@ -1,4 +1,4 @@
-//! Objects by name, and reads and writes as calls of one.
+//! Objects by name, and conversion of reads and writes to calls.
 
 use std::fmt;
 use std::path::Path;
@@ -10,12 +10,12 @@ use consistory_spec::{Method, Object, StartError, find, started};
 
 use crate::Error;
 
-/// An object and the name that reports use for it.
+/// An object and its name in reports.
 #[derive(Clone)]
 pub struct NamedObject {
     name: Arc<str>,
     object: Arc<dyn Object>,
-    /// Whether it is one of the objects that come with Consistory.
+    /// Whether the object comes with Consistory.
     is_ready: bool,
 }
 
@@ -45,7 +45,7 @@ impl NamedObject {
         Ok(NamedObject { is_ready: true, ..NamedObject::new(name, object) })
     }
 
-    /// Checks whether it is one of the objects that come with Consistory.
+    /// Checks whether the object comes with Consistory.
     pub(crate) fn is_ready(&self) -> bool {
         self.is_ready
     }
@@ -60,7 +60,7 @@ impl NamedObject {
         &self.object
     }
 
-    /// Returns the name that the specification knows a method by.
+    /// Returns the name of a method in the specification.
     pub fn known_method(&self, name: &str) -> Result<Box<str>, Error> {
         let methods = self.object.methods();
         let is_it =
@@ -77,8 +77,8 @@ impl NamedObject {
         }
     }
 
-    /// Makes calls of a history of reads, writes and transactions, and lets the object start with the
-    /// history's initial values.
+    /// Converts a history of reads, writes and transactions to calls, and initialises the object
+    /// with the history's initial values.
     ///
     /// Returns `None` for the history if it consists of calls already.
     pub fn as_calls(self, history: &History) -> Result<(Option<History>, NamedObject), Error> {

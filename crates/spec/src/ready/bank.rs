@@ -21,8 +21,9 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
 /// Accounts with balances. A transfer takes an amount from one account and adds it to another,
 /// whatever their balances are; a read returns the pairs `[account,balance]` of all accounts.
 ///
-/// Which transfers a bank refuses is its own business: a refused transfer is a failed call. So only
-/// what reads return is checked, which includes that no money is lost or made.
+/// A refused transfer is a failed call, and the specification does not say which transfers a bank
+/// must refuse. So only the returns of reads are checked, which includes that the total amount is
+/// preserved.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Bank {
     /// The balances before the first transfer.

@@ -34,7 +34,7 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
 /// A counter of 64 bits that wraps around.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Counter {
-    /// Where it starts.
+    /// Initial value.
     pub initial: i64,
 }
 

@@ -26,16 +26,16 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
 /// A key-value store; a key that was never written holds `initial`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyValue {
-    /// What an unwritten key holds.
+    /// Value of an unwritten key.
     pub initial: Value,
 }
 
-/// What a store holds: the keys whose content is not the initial one, sorted, so that equal
-/// contents are equal states.
+/// Content of a store: the keys whose value is not the initial one, sorted, so that equal contents
+/// are equal states.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Contents(Vec<(Value, Content)>);
 
-/// What a key holds; texts share what they have in common with others.
+/// Value of a key; texts share their common prefixes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Content {
     Text(Text),
@@ -57,7 +57,7 @@ impl Content {
         }
     }
 
-    /// Appends to it; says whether that is possible.
+    /// Appends a value. Returns whether that is possible.
     fn append(&mut self, more: &Value) -> bool {
         match (&mut *self, more) {
             (Content::Text(text), Value::Str(more)) => text.push(more),
@@ -142,8 +142,8 @@ impl Specification for KeyValue {
         true
     }
 
-    /// What a `get` returns is what is there now, or what a `put` wrote, and then what was
-    /// appended: each by an `append` that is still to come.
+    /// The return of a `get` is the current value, or the value of a `put`, followed by appended
+    /// values, each from an `append` that is still to come.
     fn can_reach(&self, store: &Contents, goal: &Goal<'_>, by: &[CallRef<'_>]) -> bool {
         let ("get", [key]) = (goal.method, goal.args) else { return true };
         let of_key = || by.iter().filter(|(_, args)| args.first() == Some(key));
@@ -234,14 +234,14 @@ impl Specification for KeyValue {
     }
 }
 
-/// Returns whether one of some ends of a text of the given length is made of some other texts.
+/// Returns whether one of some suffixes of a text is composed of some other texts.
 fn is_made_of<'a>(
     rests: impl Iterator<Item = &'a str>,
     texts: impl Iterator<Item = &'a str>,
     length: usize,
 ) -> bool {
     let lexicon = Lexicon::new(texts);
-    // Every step takes a text away, and where it leads is looked at once.
+    // Every step removes a text, and each result is processed once.
     let mut rests: Vec<&str> = rests.collect();
     let mut is_seen = vec![false; length + 1];
     while let Some(rest) = rests.pop() {

@@ -32,8 +32,8 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     )
 });
 
-/// A list; `get`, `set` and `removeAt` beyond its end give `null`, `indexOf` gives -1 for what is
-/// not there.
+/// A list. `get`, `set` and `removeAt` beyond its end return `null`, `indexOf` returns -1 for a
+/// missing element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct List;
 

@@ -23,13 +23,13 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
 
 /// A mutual-exclusion lock that is not reentrant, with or without owners.
 ///
-/// Locking a held lock waits, unlocking one that is free or another's is an error: neither is
-/// possible.
+/// Locking a held lock waits; unlocking a lock that is free or held by another owner is an error.
+/// Neither call is possible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lock;
 
 impl Specification for Lock {
-    /// Who holds it; `Some(Null)` if nobody said.
+    /// Owner; `Some(Null)` if the call named none.
     type State = Option<Value>;
 
     fn show(&self, state: &Option<Value>) -> Option<String> {

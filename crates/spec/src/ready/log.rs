@@ -21,7 +21,7 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     )
 });
 
-/// A log: `append` returns the entry's index, counting from 0; `read` beyond the end gives `null`.
+/// A log: `append` returns the entry's index, counted from 0; `read` beyond the end returns `null`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Log;
 

@@ -29,7 +29,7 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     )
 });
 
-/// Which element comes out first.
+/// The element that is removed first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum PriorityOrder {
     /// The least, as in the JDK.
@@ -39,15 +39,15 @@ pub enum PriorityOrder {
     GreatestFirst,
 }
 
-/// A priority queue; equal elements may be in it several times, an empty one gives `null`.
+/// A priority queue; it may contain equal elements, and an empty one returns `null`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PriorityQueue {
-    /// Which element comes out first.
+    /// The element that is removed first.
     pub order: PriorityOrder,
 }
 
 impl Specification for PriorityQueue {
-    /// How often each element is in it.
+    /// Multiplicity of each element.
     type State = BTreeMap<Value, usize>;
 
     fn show(&self, state: &BTreeMap<Value, usize>) -> Option<String> {
@@ -136,7 +136,7 @@ impl Specification for PriorityQueue {
                 *y == Value::Null || precedes(x, y)
             }
             (Some(Role::Takes(Some(x))), Some(other)) => match (first, other) {
-                // What is first has to stay there, or has to go.
+                // The first element must stay, or must be removed.
                 (Some(first), Role::Takes(y)) => {
                     let has_to_come = precedes(x, first) && *x != Value::Null;
                     !has_to_come && y.is_none_or(|y| y == first)
@@ -158,11 +158,11 @@ impl Specification for PriorityQueue {
     }
 }
 
-/// What an operation does to a priority queue.
+/// Effect of an operation on a priority queue.
 enum Role<'a> {
-    /// Puts an element in.
+    /// Inserts an element.
     Gives(&'a Value),
-    /// Takes the first element out, or finds none; `None` if that is not known.
+    /// Removes the first element, or finds none; `None` if the return is unknown.
     Takes(Option<&'a Value>),
 }
 

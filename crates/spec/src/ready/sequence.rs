@@ -1,4 +1,4 @@
-//! Queue, stack and deque: a sequence with different ends open.
+//! Queue, stack and deque: a sequence with different ends in use.
 
 use std::collections::VecDeque;
 use std::sync::LazyLock;
@@ -71,7 +71,7 @@ static DEQUE: LazyLock<Vec<Method>> = LazyLock::new(|| {
 
 type Elements = VecDeque<Value>;
 
-/// Puts an element in if there is room: at the back, or at the front.
+/// Inserts an element at the back or at the front, if there is room.
 fn put(elements: &mut Elements, capacity: Option<usize>, element: &Value, front: bool) -> bool {
     let has_room = capacity.is_none_or(|capacity| elements.len() < capacity);
     if has_room && front {
@@ -82,7 +82,7 @@ fn put(elements: &mut Elements, capacity: Option<usize>, element: &Value, front:
     has_room
 }
 
-/// What all three can be asked, and what empties them.
+/// Methods that all three share: queries, and clearing.
 fn ask(elements: &mut Elements, method: &str, args: &[Value]) -> Option<Value> {
     Some(match (method, args) {
         ("contains", [x]) => Value::Bool(elements.contains(x)),
@@ -98,7 +98,7 @@ fn ask(elements: &mut Elements, method: &str, args: &[Value]) -> Option<Value> {
     })
 }
 
-/// Takes an element out that was found, and says whether one was.
+/// Removes an element. Returns whether it was found.
 fn take_out(elements: &mut Elements, found: Option<usize>) -> Value {
     Value::Bool(found.and_then(|at| elements.remove(at)).is_some())
 }
@@ -107,11 +107,11 @@ fn or_null(element: Option<Value>) -> Value {
     element.unwrap_or(Value::Null)
 }
 
-/// What an operation does to one end of a sequence without limits.
+/// Effect of an operation on one end of an unbounded sequence.
 enum Role<'a> {
-    /// Puts an element in.
+    /// Inserts an element.
     Gives { front: bool, element: &'a Value },
-    /// Takes an element out, or finds none; `None` if that is not known.
+    /// Removes an element, or finds none; `None` if the return is unknown.
     Takes { front: bool, element: Option<&'a Value> },
 }
 
@@ -127,7 +127,7 @@ impl<'a> Role<'a> {
     }
 }
 
-/// Returns whether one operation may matter to another, by what they do to the ends.
+/// Returns whether one operation may affect another, by their effects on the ends.
 fn depends(elements: &Elements, op: &Role<'_>, other: &Role<'_>) -> bool {
     match (op, other) {
         (Role::Gives { front: a, element: x }, Role::Gives { front: b, element: y }) => {
@@ -140,9 +140,9 @@ fn depends(elements: &Elements, op: &Role<'_>, other: &Role<'_>) -> bool {
         (Role::Takes { front, element: Some(x) }, other) => {
             let first = if *front { elements.front() } else { elements.back() };
             match (first, other) {
-                // What is first has to stay there, or has to go.
+                // The first element must stay, or must be removed.
                 (Some(first), Role::Takes { element, .. }) => element.is_none_or(|y| y == first),
-                // And what comes before it is in the way, or is what was missing.
+                // And an element before it is in the way, or is the missing one.
                 (Some(first), Role::Gives { front: b, element: y }) => {
                     front == b && (x == y) != (*x == first)
                 }
@@ -153,13 +153,13 @@ fn depends(elements: &Elements, op: &Role<'_>, other: &Role<'_>) -> bool {
     }
 }
 
-/// A first-in, first-out queue; an empty one gives `null`.
+/// A first-in, first-out queue; an empty one returns `null`.
 ///
-/// With a capacity, `offer` says `false` when it is full, and `enqueue` waits; `take` waits for an
-/// element. To wait is not to be possible.
+/// In a bounded queue that is full, `offer` returns `false` and `enqueue` waits; `take` waits for
+/// an element. A call that waits is not possible in that state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Queue {
-    /// How many elements it holds at most.
+    /// Capacity.
     pub capacity: Option<usize>,
 }
 
@@ -216,10 +216,10 @@ impl Specification for Queue {
     }
 }
 
-/// A last-in, first-out stack; an empty one gives `null`. `toArray` starts at the top.
+/// A last-in, first-out stack; an empty one returns `null`. `toArray` starts at the top.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stack {
-    /// How many elements it holds at most; `push` waits when it is full.
+    /// Capacity; `push` waits when the stack is full.
     pub capacity: Option<usize>,
 }
 
@@ -256,10 +256,10 @@ impl Specification for Stack {
     }
 }
 
-/// A queue open at both ends; an empty one gives `null`, and `takeFirst` and `takeLast` wait.
+/// A queue with two ends; an empty one returns `null`, and `takeFirst` and `takeLast` wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Deque {
-    /// How many elements it holds at most.
+    /// Capacity.
     pub capacity: Option<usize>,
 }
 

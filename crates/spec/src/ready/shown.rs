@@ -1,8 +1,8 @@
-//! States for people.
+//! States as text for people.
 
 use consistory_history::Value;
 
-/// Most elements of a state that are written.
+/// Largest number of elements of a state that are written.
 const MAX_ELEMENTS: usize = 24;
 
 /// Writes elements in their order, as `[1, 2]`.
@@ -15,7 +15,7 @@ pub(crate) fn set(elements: impl IntoIterator<Item = String>) -> Option<String> 
     Some(format!("{{{}}}", joined(elements.into_iter())))
 }
 
-/// Writes keys and what they hold, as `{x: 1, y: 2}`.
+/// Writes keys with their values, such as `{x: 1, y: 2}`.
 pub(crate) fn map<'a, V: ToString>(
     entries: impl IntoIterator<Item = (&'a Value, V)>,
 ) -> Option<String> {

@@ -1,4 +1,4 @@
-//! A key-value store whose keys start with different values.
+//! A key-value store whose keys have different initial values.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::specification::{CallRef, Goal, Method, Specification};
 /// A key-value store in which some keys hold values of their own before the first call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StartedKeyValue {
-    /// The store, and what every other key holds.
+    /// The store, with the initial value of every other key.
     pub store: KeyValue,
-    /// What these keys hold at first.
+    /// Initial values of these keys.
     pub starts: BTreeMap<Value, Value>,
 }
 

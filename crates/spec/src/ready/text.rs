@@ -1,16 +1,16 @@
-//! Texts that grow at the end and share what they have in common.
+//! Texts that grow at the end and share common prefixes.
 //!
-//! A search holds a state for every order of appends that it tries, and most of each is the same.
-//! So a text is a chain of full chunks, shared by all texts that begin with them, and a tail. Where
-//! a chunk ends depends on nothing but the text, so equal texts have equal chunks; and the hash is
-//! continued from byte to byte, so to append costs what is appended, and a chunk at most.
+//! A search holds a state for every order of appends that it tries, and these states have much in
+//! common. So a text is a chain of full chunks, shared by all texts that begin with them, and a
+//! tail. The chunk boundaries depend on the text only, so equal texts have equal chunks. The hash
+//! is computed incrementally, so an append costs the appended bytes plus at most one chunk.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::footprint::{Heap, allocated};
 
-/// How many bytes a chunk has.
+/// Bytes per chunk.
 const CHUNK: usize = 512;
 
 /// A text that is cheap to copy and to extend.
@@ -52,7 +52,7 @@ impl Text {
         self.tail.extend(bytes);
     }
 
-    /// Returns what follows in another text, if that begins with this one.
+    /// Returns the rest of another text, if that begins with this one.
     pub(super) fn rest_of<'a>(&self, other: &'a str) -> Option<&'a str> {
         let rest = other.get(self.length..)?;
         let mut bytes = &other.as_bytes()[..self.length];
@@ -67,7 +67,8 @@ impl Text {
 }
 
 impl Heap for Text {
-    /// Full chunks are shared with the text that this one was made from; one is counted here.
+    /// Full chunks are shared with the text that this one was made from; one of them is counted
+    /// here.
     fn heap(&self) -> usize {
         let chunk = if self.full.is_some() { allocated(CHUNK) / 2 } else { 0 };
         chunk + allocated(self.tail.capacity())
@@ -120,7 +121,7 @@ impl Hash for Text {
 }
 
 impl Drop for Chunk {
-    /// Drops the chain in a loop: it may be longer than a stack is deep.
+    /// Drops the chain in a loop: it may be longer than the stack is deep.
     fn drop(&mut self) {
         let mut before = self.before.take();
         while let Some(mut chunk) = before.and_then(Arc::into_inner) {

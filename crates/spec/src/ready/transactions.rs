@@ -17,14 +17,14 @@ static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     )
 });
 
-/// A store on which a call performs several steps at once.
+/// A store on which a call performs several steps atomically.
 ///
 /// The argument lists the steps: `[r,key,null]` reads, `[w,key,value]` writes, `[append,key,value]`
-/// appends to the key's list. It returns the same list with each `null` of a read replaced by what
-/// was found; a key that was never written and has no initial value holds `null`.
+/// appends to the key's list. The call returns the same list with each `null` of a read replaced by
+/// the value found; a key that was never written and has no initial value holds `null`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Transactions {
-    /// What keys hold before the first call.
+    /// Initial values of keys.
     pub initial: BTreeMap<Value, Value>,
 }
 

@@ -1,4 +1,4 @@
-//! Objects that a user writes in a file, without compiling anything.
+//! Objects that a user defines in a file, without compilation.
 //!
 //! ```text
 //! # A buffer with room for two.
@@ -18,12 +18,12 @@
 //! read size() { return len(items); }
 //! ```
 //!
-//! The state is some variables. A `method` may change them, a `read` may not, and need not: that
-//! it changes nothing is checked, and lets searches prune. After the parameters may stand `as` and
-//! other names, and `in` and a parameter: the part of the object that the call is confined to.
-//! `require` says when a call is possible; an expression that makes no sense (a number added to a
-//! truth value) makes it impossible too. A method that ends without `return` returns `null`.
-//! Without any `return` it returns nothing, and what is recorded is ignored.
+//! The state consists of variables. A `method` may change them, a `read` may not: this is checked,
+//! and lets searches prune. The parameters may be followed by `as` and other names, and by `in` and
+//! a parameter: the part of the object that the call is confined to. `require` states when a call
+//! is possible; an ill-typed expression (a number added to a truth value) also makes it impossible.
+//! A method that ends without `return` returns `null`. A method without any `return` returns
+//! nothing, and a recorded return is ignored.
 //!
 //! Statements: `x = e;`, `let x = e;`, `if e { } else { }`, `for x in e { }` over a list,
 //! `require e;`, `return e;`. Expressions: numbers, texts, `true`, `false`, `null`, lists,
@@ -38,7 +38,7 @@ pub use run::ScriptObject;
 
 use consistory_diagnostic::Diagnostics;
 
-/// Reads an object file; `source` is what diagnostics call it.
+/// Parses an object file; `source` names it in diagnostics.
 pub fn parse_object(source: &str, text: &str) -> Result<ScriptObject, Diagnostics> {
     parse::parse(source, text).map(ScriptObject::new)
 }

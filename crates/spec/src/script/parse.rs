@@ -1,14 +1,14 @@
-//! From the text of an object file to its program.
+//! Parses an object file.
 
 use std::ops::Range;
 
 use consistory_diagnostic::{Cursor, Diagnostics, Escapes, Source};
 use consistory_history::Value;
 
-/// An object as its file has it.
+/// An object as defined in its file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
-    /// The state's variables and their first values.
+    /// The variables of the state with their initial values.
     pub(crate) state: Vec<(Box<str>, Expression)>,
     pub(crate) methods: Vec<Definition>,
 }
@@ -18,10 +18,10 @@ pub(crate) struct Definition {
     pub(crate) name: Box<str>,
     pub(crate) parameters: Vec<Box<str>>,
     pub(crate) aliases: Vec<Box<str>>,
-    /// Which parameter is the part.
+    /// Index of the parameter that names the part.
     pub(crate) part: Option<usize>,
     pub(crate) body: Vec<Statement>,
-    /// How many parameters and local variables there are.
+    /// Number of parameters and local variables.
     pub(crate) locals: usize,
     pub(crate) changes_state: bool,
     pub(crate) returns: bool,
@@ -76,7 +76,7 @@ macro_rules! functions {
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Function { $($variant),* }
 
-        /// Finds a function and says whether it takes so many arguments, or how many it takes.
+        /// Finds a function, and checks its number of arguments.
         fn function(name: &str, arguments: usize) -> Option<Result<Function, &'static str>> {
             match name {
                 $($name => Some(match arguments {
@@ -109,7 +109,7 @@ functions! {
     "values" Values 1 => "1 argument",
 }
 
-/// How deep expressions and blocks may be nested.
+/// Largest nesting depth of expressions and blocks.
 const MAX_NESTING: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -186,7 +186,7 @@ fn tokens(text: &str) -> Vec<Token> {
     found
 }
 
-/// What is found out about the method that is being read.
+/// State of parsing the current method.
 #[derive(Default)]
 struct Current {
     locals: usize,
@@ -202,7 +202,7 @@ struct Parser<'a> {
     depth: usize,
     errors: Diagnostics,
     program: Program,
-    /// The local variables in sight, innermost last.
+    /// The local variables in scope, innermost last.
     scopes: Vec<(Box<str>, usize)>,
     current: Current,
 }
@@ -377,7 +377,7 @@ impl<'a> Parser<'a> {
                 let value = self.expression()?;
                 self.expect(";")?;
                 self.current.changes_state |= matches!(variable, Some(Variable::State(_)));
-                // Without such a variable there is an error, and the program is not used.
+                // An unknown variable is an error, and the program is not used.
                 Some(Statement::Set(variable.unwrap_or(Variable::Local(0)), value))
             }
             None => self.fail("a statement"),
@@ -410,7 +410,7 @@ impl<'a> Parser<'a> {
         self.deeper(|parser| parser.binary(0))
     }
 
-    /// Reads operators that bind at least so strongly.
+    /// Parses operators of at least a given precedence.
     fn binary(&mut self, least: u8) -> Option<Expression> {
         let mut left = self.unary()?;
         while let Some((operator, strength)) = self.operator().filter(|&(_, s)| s >= least) {
@@ -558,7 +558,7 @@ impl<'a> Parser<'a> {
             }
         }
         if self.shown() == "{" {
-            // A block whose head was wrong is skipped as a whole.
+            // A block with an invalid head is skipped as a whole.
             let mut open = 0;
             while self.kind() != Kind::End {
                 match self.shown() {

@@ -1,4 +1,4 @@
-//! Running an object's program.
+//! Executes an object's program.
 
 use consistory_history::Value;
 
@@ -80,13 +80,13 @@ impl Specification for ScriptObject {
     }
 
     fn is_read_only(&self, method: &str, _returns: Option<&Value>) -> bool {
-        // Methods of one name and other numbers of parameters must all be reads.
+        // All methods of this name, with any number of parameters, must be reads.
         let mut named = self.methods.iter().filter(|m| *m.name == *method).peekable();
         named.peek().is_some() && named.all(|m| m.effect == Effect::Reads)
     }
 }
 
-/// How a statement ends.
+/// The end of a statement.
 enum ScriptStep {
     Done,
     Returned(Value),
@@ -110,7 +110,7 @@ impl ScriptMachine {
         ScriptStep::Done
     }
 
-    /// Performs a statement; `None` if an expression makes no sense.
+    /// Executes a statement; `None` if an expression is ill-typed.
     fn step(&mut self, statement: &Statement) -> Option<ScriptStep> {
         match statement {
             Statement::Set(variable, expression) => {
