@@ -12,13 +12,29 @@ const TOOL_SECONDS: &str = "60";
 
 /// Runs a program and returns its output; `input` is its standard input.
 pub(crate) fn run<A: AsRef<OsStr>>(program: &[A], input: &str) -> Result<String, DriveError> {
+    let [name, args @ ..] = program else {
+        return Err(DriveError::setup("there is no program to run"));
+    };
+    let mut command = Command::new(name);
+    run_command(command.args(args), input)
+}
+
+/// Runs a command, with the environment that was given to it, and returns its output.
+pub(crate) fn run_command(command: &Command, input: &str) -> Result<String, DriveError> {
+    let words: Vec<&OsStr> = [command.get_program()].into_iter().chain(command.get_args()).collect();
     let shown = || {
-        let words: Vec<_> = program.iter().map(|word| word.as_ref().to_string_lossy()).collect();
+        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
         words.join(" ")
     };
-    let mut child = Command::new("timeout")
-        .args(["--signal=KILL", TOOL_SECONDS])
-        .args(program)
+    let mut limited = Command::new("timeout");
+    limited.args(["--signal=KILL", TOOL_SECONDS]).args(&words);
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    let mut child = limited
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -32,9 +48,24 @@ pub(crate) fn run<A: AsRef<OsStr>>(program: &[A], input: &str) -> Result<String,
     }
     let said = [output.stderr, output.stdout].concat();
     let said = String::from_utf8_lossy(&said);
-    let tail: Vec<&str> = said.lines().rev().take(8).collect();
-    let tail: Vec<&str> = tail.into_iter().rev().collect();
-    Err(DriveError::setup(format!("`{}` failed ({}): {}", shown(), output.status, tail.join("; "))))
+    let reason = reason(&said).join("; ");
+    Err(DriveError::setup(format!("`{}` failed ({}): {reason}", shown(), output.status)))
+}
+
+/// The lines of a program's output that an error shows at most.
+const REASON_LINES: usize = 8;
+
+/// Returns the lines that say why a program failed: those that speak of an error, or else the last ones.
+fn reason(said: &str) -> Vec<&str> {
+    let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_error = |line: &&str| line.to_ascii_lowercase().contains("error");
+    let errors: Vec<&str> = lines().filter(is_error).take(REASON_LINES).collect();
+    if !errors.is_empty() {
+        return errors;
+    }
+    let mut last: Vec<&str> = lines().rev().take(REASON_LINES).collect();
+    last.reverse();
+    last
 }
 
 /// The folders where programs are.
@@ -64,4 +95,25 @@ pub(crate) fn is_program(path: &Path) -> bool {
 pub(crate) fn version(program: &Path, argument: &str) -> Result<String, DriveError> {
     let output = run(&[program.as_os_str(), OsStr::new(argument)], "")?;
     Ok(output.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_keeps_its_environment() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $TMPDIR"]).env("TMPDIR", "/somewhere");
+        assert_eq!(run_command(&command, "").unwrap(), "/somewhere\n");
+    }
+
+    #[test]
+    fn a_failure_says_why() {
+        let script = "echo starting; echo '[ERROR] no space left' >&2; echo 'read the manual'; exit 1";
+        let message = run(&["sh", "-c", script], "").unwrap_err().to_string();
+        assert!(message.ends_with("failed (exit status: 1): [ERROR] no space left"), "{message}");
+        let message = run(&["sh", "-c", "echo one; echo two; exit 3"], "").unwrap_err().to_string();
+        assert!(message.ends_with("(exit status: 3): one; two"), "{message}");
+    }
 }

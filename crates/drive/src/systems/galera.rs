@@ -140,10 +140,7 @@ impl System for Galera {
             let report = cluster.folder(node).join("recovery.log");
             command.arg("--wsrep-recover").arg(format!("--log-error={}", report.display()));
             let _ = std::fs::remove_file(&report);
-            let inside = cluster.enter(node, &command);
-            let words: Vec<_> =
-                [inside.get_program()].into_iter().chain(inside.get_args()).collect();
-            tool::run(&words, "")?;
+            tool::run_command(&cluster.enter(node, &command), "")?;
             let text = std::fs::read_to_string(&report).unwrap_or_default();
             let _ = std::fs::remove_file(&report);
             let position = text.lines().rev().find_map(|line| {

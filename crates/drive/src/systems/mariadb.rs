@@ -48,7 +48,8 @@ pub(crate) fn server_version() -> Result<String, DriveError> {
 pub(crate) fn install(cluster: &Cluster, node: NodeId) -> Result<(), DriveError> {
     give(&cluster.folder(node), USER)?;
     let mut command = as_user(USER, &tool::require("mariadb-install-db", "mariadb-server")?);
-    command.args([
+    // The temporary folder of whoever started this program may be closed to the server's user.
+    command.env("TMPDIR", cluster.folder(node)).args([
         "--no-defaults".to_owned(),
         format!("--datadir={}", cluster.folder(node).join("data").display()),
         "--auth-root-authentication-method=normal".to_owned(),
@@ -56,8 +57,7 @@ pub(crate) fn install(cluster: &Cluster, node: NodeId) -> Result<(), DriveError>
         "--innodb-log-file-size=16M".to_owned(),
         "--innodb-buffer-pool-size=32M".to_owned(),
     ]);
-    let words: Vec<_> = [command.get_program()].into_iter().chain(command.get_args()).collect();
-    tool::run(&words, "").map(drop)
+    tool::run_command(&command, "").map(drop)
 }
 
 /// Returns the command of a server, without what a cluster adds.
@@ -65,7 +65,7 @@ pub(crate) fn server_command(cluster: &Cluster, node: NodeId) -> Result<Command,
     let folder = cluster.folder(node);
     let mut command = as_user(USER, &server()?);
     let file = |name: &str| folder.join(name).display().to_string();
-    command.args([
+    command.env("TMPDIR", &folder).args([
         "--no-defaults".to_owned(),
         format!("--datadir={}", file("data")),
         format!("--socket={}", file("socket")),

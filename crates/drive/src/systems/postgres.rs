@@ -81,9 +81,7 @@ impl Postgres {
     }
 
     fn run(cluster: &Cluster, node: NodeId, command: &Command) -> Result<(), DriveError> {
-        let inside = cluster.enter(node, command);
-        let words: Vec<_> = [inside.get_program()].into_iter().chain(inside.get_args()).collect();
-        tool::run(&words, "").map(drop)
+        tool::run_command(&cluster.enter(node, command), "").map(drop)
     }
 
     /// Copies the primary's data to a node, which becomes a standby.
