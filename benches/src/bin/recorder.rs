@@ -261,7 +261,8 @@ fn cost_on_path() -> f64 {
             let outcome = Outcome::Ok(Vec::new());
             let end = clock.now();
             let node = NodeId(0);
-            let row = Row { session: 0, generation: 0, node, request, outcome, start, end };
+            let row =
+                Row { session: 0, generation: 0, node, server: node, request, outcome, start, end };
             recorder.end(0, Some(row));
         }
         times.push(begun.elapsed().as_nanos() as f64 / f64::from(BATCH));

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -190,9 +190,25 @@ impl Cluster {
 
     /// Says how a node's server ended, if it did, with the end of its log.
     pub fn exited(&self, node: NodeId) -> Option<String> {
+        self.ended(node, |_| true)
+    }
+
+    /// Fails if a node's server ended with an error, so that nobody waits for it.
+    ///
+    /// A server may also start another process and end without one.
+    pub fn check_alive(&self, node: NodeId) -> Result<(), DriveError> {
+        match self.ended(node, |status| !status.success()) {
+            Some(reason) => Err(DriveError::Ended { node: self.name(node), reason }),
+            None => Ok(()),
+        }
+    }
+
+    fn ended(&self, node: NodeId, counts: impl Fn(&ExitStatus) -> bool) -> Option<String> {
         let status = {
             let mut processes = self.processes(node);
-            let ended = processes.iter_mut().find_map(|child| child.try_wait().ok().flatten());
+            let mut statuses =
+                processes.iter_mut().filter_map(|child| child.try_wait().ok().flatten());
+            let ended = statuses.find(counts);
             ended?
         };
         let log = std::fs::read(self.log(node)).unwrap_or_default();

@@ -33,6 +33,14 @@ pub enum DriveError {
         /// The last answer.
         reason: String,
     },
+    /// A node's server ended although nobody killed it.
+    #[error("{node} does not run: {reason}")]
+    Ended {
+        /// The node.
+        node: String,
+        /// How it ended, and the end of its log.
+        reason: String,
+    },
     /// A step of the set-up failed.
     #[error("{0}")]
     Setup(String),

@@ -88,7 +88,7 @@ impl Findings {
     pub fn new(run: &Run, nodes: &[String], mut judged: Judged) -> Self {
         for operation in &mut judged.core {
             let row = run.rows.iter().find(|row: &&Row| row.start == operation.start);
-            operation.node = row.and_then(|row| nodes.get(row.node.0)).cloned();
+            operation.node = row.and_then(|row| nodes.get(row.server.0)).cloned();
         }
         Findings {
             judged,

@@ -251,6 +251,7 @@ mod tests {
                 session: 0,
                 generation: at as u32,
                 node: NodeId(0),
+                server: NodeId(0),
                 request: request.clone(),
                 outcome: outcome.clone(),
                 start: 10 * at as u64 + 1,

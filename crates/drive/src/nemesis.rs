@@ -269,8 +269,9 @@ pub(crate) fn carry_out(
                 Target::Node(node) => node,
                 Target::Leader => site.system.leader(site.cluster).unwrap_or(NodeId(0)),
             };
-            let text = fault.kind.begin(site, node)?;
+            // What clients see from now on may come of it: beginning takes time.
             let begin = clock.now();
+            let text = fault.kind.begin(site, node)?;
             let name = fault.kind.name(own);
             let plan = next - together.len() + offset;
             note(log, begin, "begin", plan, &name, &text)?;

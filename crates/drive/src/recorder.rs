@@ -21,8 +21,10 @@ pub struct Row {
     pub session: u32,
     /// How many sessions the same client had before, if sessions end with their connections.
     pub generation: u32,
-    /// The node that was asked.
+    /// The node that the session is at.
     pub node: NodeId,
+    /// The node that the request was sent to.
+    pub server: NodeId,
     /// The request.
     pub request: Request,
     /// The outcome.
@@ -116,7 +118,16 @@ mod tests {
 
     fn row(session: u32, request: Request, start: u64, end: u64) -> Row {
         let outcome = Outcome::Ok(vec![Reply::Done]);
-        Row { session, generation: 0, node: NodeId(0), request, outcome, start, end }
+        Row {
+            session,
+            generation: 0,
+            node: NodeId(0),
+            server: NodeId(0),
+            request,
+            outcome,
+            start,
+            end,
+        }
     }
 
     #[test]

@@ -307,7 +307,8 @@ impl Session<'_> {
             Outcome::Ok(replies) => Sent::Answered(replies.first().cloned()),
             _ => Sent::Refused,
         };
-        let row = Row { session, generation, node, request, outcome, start, end };
+        let server = client.sent_to().unwrap_or(node);
+        let row = Row { session, generation, node, server, request, outcome, start, end };
         recorder.end(session, Some(row));
         ((!is_broken).then_some(client), sent)
     }

@@ -18,6 +18,12 @@ pub trait Client: Send {
     /// A client reports [`Outcome::Failed`] only if the system's answer proves that the request
     /// had no effect and never will; everything else is indeterminate.
     fn run(&mut self, request: &Request, deadline: Instant) -> Outcome;
+
+    /// Returns the node that the last request was sent to, if it was not the one that the session is
+    /// at: many systems lead a client to their leader.
+    fn sent_to(&self) -> Option<NodeId> {
+        None
+    }
 }
 
 /// A system under test: how its nodes are started, reached and repaired.
@@ -156,9 +162,7 @@ pub fn write_through<S: System + ?Sized>(
             },
             Err(error) => last = error.to_string(),
         }
-        if let Some(exited) = cluster.exited(node) {
-            last = exited;
-        }
+        cluster.check_alive(node)?;
         std::thread::sleep(Duration::from_millis(50));
     }
     Err(DriveError::NotReady { node: cluster.name(node), reason: last })

@@ -21,7 +21,8 @@ pub(crate) fn run<A: AsRef<OsStr>>(program: &[A], input: &str) -> Result<String,
 
 /// Runs a command, with the environment that was given to it, and returns its output.
 pub(crate) fn run_command(command: &Command, input: &str) -> Result<String, DriveError> {
-    let words: Vec<&OsStr> = [command.get_program()].into_iter().chain(command.get_args()).collect();
+    let words: Vec<&OsStr> =
+        [command.get_program()].into_iter().chain(command.get_args()).collect();
     let shown = || {
         let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
         words.join(" ")
@@ -110,7 +111,8 @@ mod tests {
 
     #[test]
     fn a_failure_says_why() {
-        let script = "echo starting; echo '[ERROR] no space left' >&2; echo 'read the manual'; exit 1";
+        let script =
+            "echo starting; echo '[ERROR] no space left' >&2; echo 'read the manual'; exit 1";
         let message = run(&["sh", "-c", script], "").unwrap_err().to_string();
         assert!(message.ends_with("failed (exit status: 1): [ERROR] no space left"), "{message}");
         let message = run(&["sh", "-c", "echo one; echo two; exit 3"], "").unwrap_err().to_string();

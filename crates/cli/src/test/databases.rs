@@ -53,6 +53,8 @@ pub(super) fn test(args: &TestArgs) -> Result<u8, CliError> {
         let message = format!("{} cannot run the workload {}", system.name(), workload.name());
         return Err(CliError::usage(message));
     }
+    let judge = Judge::new(workload.family(), system.promise(workload), args.model.as_deref());
+    judge.check()?;
     let schedule = schedule(args, &*system)?;
     let folder = match &own.output {
         Some(folder) => folder.clone(),
@@ -97,12 +99,15 @@ pub(super) fn test(args: &TestArgs) -> Result<u8, CliError> {
         keeps_going: own.keep_going,
         folder: folder.clone(),
     };
-    let judge = Judge::new(workload.family(), system.promise(workload), args.model.as_deref());
     let watcher = Watcher { judge: &judge, bar: progress(), interrupted };
     let found = run(&*system, &cluster, &schedule, &options, &watcher);
     watcher.bar.finish_and_clear();
     drop(sweeper);
-    let found = found?;
+    let found = found.inspect_err(|_| {
+        if !cluster.is_empty() {
+            eprintln!("The servers' logs are in {}.", folder.join("logs").display());
+        }
+    })?;
     // What was recorded stays, whatever judging it comes to.
     let verdicts = judge.judge(&found.history).inspect_err(|_| {
         let history = folder.join("history.jsonl");
@@ -408,7 +413,10 @@ impl Tested<'_> {
         for word in without(given, &hidden[1..]) {
             let text = word.to_string_lossy().into_owned();
             let is_plain = text.chars().all(|c| c.is_alphanumeric() || "-_=.,:/+".contains(c));
-            words.push(if is_plain { text } else { format!("'{text}'") });
+            words.push(match is_plain && !text.is_empty() {
+                true => text,
+                false => format!("'{}'", text.replace('\'', "'\\''")),
+            });
         }
         let seed = match words.iter().any(|word| word.starts_with("--seed")) {
             true => String::new(),
@@ -541,7 +549,8 @@ impl Tested<'_> {
             page += "\n";
             page += &coloured(&table(&["model", "verdict", "pattern", "time"], &rows));
         }
-        if !verdicts.strongest.is_empty() {
+        // Without a violation the first lines say so.
+        if verdicts.core.is_some() && !verdicts.strongest.is_empty() {
             page += &format!("\nThe strongest that held: {}\n", verdicts.strongest.join(", "));
         }
         page += &format!(
@@ -609,15 +618,21 @@ impl Tested<'_> {
     }
 }
 
-/// Says what a fault did, as part of a sentence.
+/// Says what a fault did, as part of a sentence: `n1 cut off` becomes `n1 was cut off`.
 fn past(fault: &FaultEvent) -> String {
-    match &fault.node {
-        Some(_) => match fault.text.split_once(' ') {
-            Some((node, what)) if node.starts_with('n') => format!("{node} was {what}"),
-            _ => fault.text.clone(),
-        },
-        None => fault.text.clone(),
-    }
+    let is_state = |word: &str| {
+        ["cut", "not", "paused", "killed", "down", "slow", "lost", "full"].contains(&word)
+    };
+    let words: Vec<&str> = fault.text.split_whitespace().collect();
+    let Some(at) = words.iter().position(|word| is_state(word)) else { return fault.text.clone() };
+    let (subject, rest) = words.split_at(at);
+    let is_node = |word: &&&str| word.starts_with('n') && word[1..].parse::<u32>().is_ok();
+    let several = subject.contains(&"nodes")
+        || subject.contains(&"packets")
+        || subject.iter().filter(is_node).count() > 1;
+    let verb = if several { "were" } else { "was" };
+    let article = if ["link", "disk"].contains(&subject[0]) { "the " } else { "" };
+    format!("{article}{} {verb} {}", subject.join(" "), rest.join(" "))
 }
 
 fn counted(number: usize, thing: &str) -> String {
@@ -668,4 +683,38 @@ fn progress() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_told_in_the_past() {
+        let told = |text: &str| {
+            past(&FaultEvent {
+                name: String::new(),
+                text: text.to_owned(),
+                measured: None,
+                node: None,
+                begin: 0,
+                end: None,
+                ready: None,
+            })
+        };
+        for (text, expected) in [
+            ("n1 cut off", "n1 was cut off"),
+            ("n1 n2 cut off from n3", "n1 n2 were cut off from n3"),
+            ("n2 not heard by the others", "n2 was not heard by the others"),
+            ("each node cut off from all but two", "each node was cut off from all but two"),
+            ("all nodes killed", "all nodes were killed"),
+            ("link of n3 down", "the link of n3 was down"),
+            ("disk of n1 full", "the disk of n1 was full"),
+            ("30 % of packets lost", "30 % of packets were lost"),
+            ("n1 killed, n2 promoted", "n1 was killed, n2 promoted"),
+            ("struck by lightning", "struck by lightning"),
+        ] {
+            assert_eq!(told(text), expected);
+        }
+    }
 }

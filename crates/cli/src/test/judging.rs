@@ -38,6 +38,7 @@ pub(super) struct Verdicts {
 pub(super) struct Summary {
     pub(super) model: String,
     pub(super) outcome: Outcome,
+    /// The pattern of a violation, or why there is no verdict.
     pub(super) pattern: String,
     pub(super) json: String,
     pub(super) time: Duration,
@@ -67,6 +68,12 @@ impl Judge {
     /// Returns the models that must hold.
     pub(super) fn promised(&self) -> &[String] {
         &self.promised
+    }
+
+    /// Checks that the models exist and are about what is recorded.
+    pub(super) fn check(&self) -> Result<(), CliError> {
+        let models: Vec<&str> = self.promised.iter().map(String::as_str).collect();
+        self.courts(&models, FINAL_BUDGET).map(drop)
     }
 
     fn courts(&self, models: &[&str], budget: Duration) -> Result<Vec<Court>, CliError> {
@@ -135,7 +142,10 @@ impl Judge {
                 verdicts.all.push(Summary {
                     model: verdict.model().id().to_owned(),
                     outcome: verdict.outcome(),
-                    pattern: verdict.pattern().unwrap_or_default(),
+                    pattern: match verdict.outcome() {
+                        Outcome::Undecided => reason(verdict),
+                        _ => verdict.pattern().unwrap_or_default(),
+                    },
                     json: verdict.json(),
                     time: verdict.time(),
                 });
@@ -151,6 +161,12 @@ impl Judge {
         }
         Ok(verdicts)
     }
+}
+
+/// Returns why a verdict is undecided.
+fn reason(verdict: &Verdict<'_>) -> String {
+    let line = verdict.explain_line();
+    line.strip_prefix("undecided: ").unwrap_or(&line).to_owned()
 }
 
 fn core(verdict: &Verdict<'_>) -> Result<Core, CliError> {

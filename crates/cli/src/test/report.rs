@@ -79,6 +79,9 @@ fn case(findings: &Findings, scenes: &[Scene]) -> Case {
     if !judged.strongest.is_empty() {
         case.facts.push(("strongest that held".to_owned(), judged.strongest.join(", ")));
     }
+    for fault in &findings.faults {
+        case.facts.push((fault.name.clone(), told(findings, fault)));
+    }
     if let Some(trouble) = &findings.trouble {
         case.facts.push(("did not recover".to_owned(), trouble.clone()));
     }
@@ -112,7 +115,16 @@ fn timeline(findings: &Findings) -> Scene {
     let mut sessions: Vec<&str> = core.iter().map(|operation| &*operation.session).collect();
     sessions.sort_unstable();
     sessions.dedup();
+    let first = core.iter().map(|operation| operation.start).min().unwrap_or(0);
+    let last = core.iter().filter_map(|operation| operation.end).max().unwrap_or(u64::MAX);
+    let is_near = |fault: &&FaultEvent| fault.begin <= last && end(findings, fault) >= first;
+    let near: Vec<&FaultEvent> = findings.faults.iter().filter(is_near).collect();
+    let mut hit: Vec<String> =
+        near.iter().filter_map(|fault| fault.node).map(|node| node.to_string()).collect();
+    hit.sort_unstable();
+    hit.dedup();
     scene.lanes = sessions.iter().map(|&session| Lane::new(session)).collect();
+    scene.lanes.extend(hit.iter().map(Lane::new));
     let node = |(row, operation): (usize, &CoreOperation)| {
         let lane = sessions.iter().position(|session| *session == operation.session).unwrap_or(0);
         let mut label = operation.text.clone();
@@ -129,13 +141,20 @@ fn timeline(findings: &Findings) -> Scene {
         }
     };
     scene.nodes = core.iter().enumerate().map(node).collect();
-    let first = core.iter().map(|operation| operation.start).min().unwrap_or(0);
-    let last = core.iter().filter_map(|operation| operation.end).max().unwrap_or(u64::MAX);
-    let is_near = |fault: &&FaultEvent| fault.begin <= last && end(findings, fault) >= first;
-    scene.bands = findings
-        .faults
+    // A node that a fault happened to has a lane of its own.
+    for (row, fault) in (core.len()..).zip(&near) {
+        let Some(node) = fault.node.map(|node| node.to_string()) else { continue };
+        let lane = sessions.len() + hit.iter().position(|other| *other == node).unwrap_or(0);
+        let label = fault.text.strip_prefix(&format!("{node} ")).unwrap_or(&fault.text);
+        scene.nodes.push(Node {
+            start: Some(fault.begin as i64),
+            end: Some(end(findings, fault) as i64),
+            detail: told(findings, fault),
+            ..Node::new(format!("{node} {row}"), lane, row, label)
+        });
+    }
+    scene.bands = near
         .iter()
-        .filter(is_near)
         .map(|fault| Band {
             label: label(fault),
             start: fault.begin as i64,
@@ -158,7 +177,9 @@ fn charts(findings: &Findings) -> Vec<Chart> {
         .map(|fault| (label(fault), seconds(fault.begin), seconds(end(findings, fault))))
         .collect();
     let rate = |count: u64| Some(count as f64 / interval);
-    let spans = &findings.spans;
+    // The last span is cut short: its rate would look like a fall.
+    let whole = (findings.time_ns / findings.span_ns.max(1)) as usize;
+    let spans = &findings.spans[..findings.spans.len().min(whole.max(1))];
     let known = |value: f64| (value.is_finite() && value > 0.0).then_some(value);
     let rates = Chart {
         title: "Requests".to_owned(),
@@ -182,6 +203,22 @@ fn charts(findings: &Findings) -> Vec<Chart> {
         bands,
     };
     vec![rates, latencies]
+}
+
+/// Says what a fault did, when, and what was measured meanwhile.
+fn told(findings: &Findings, fault: &FaultEvent) -> String {
+    let mut text = format!("{}, from {:.1} s", fault.text, seconds(fault.begin));
+    text += &match fault.end {
+        Some(end) => format!(" to {:.1} s", seconds(end.max(fault.begin))),
+        None => format!(" to the end after {:.1} s", seconds(findings.time_ns)),
+    };
+    if let Some(ready) = fault.ready {
+        text += &format!(", every node writable after {:.1} s", seconds(ready));
+    }
+    if let Some(measured) = &fault.measured {
+        text += &format!("; {measured}");
+    }
+    text
 }
 
 fn label(fault: &FaultEvent) -> String {

@@ -114,11 +114,12 @@ pub(crate) fn create_tables(
         ) {
             Ok(connection) => break connection,
             Err(error) if Instant::now() > until => {
-                let reason = cluster.exited(node).unwrap_or_else(|| error.to_string());
+                let reason = error.to_string();
                 return Err(DriveError::NotReady { node: node.to_string(), reason });
             }
             Err(_) => std::thread::sleep(Duration::from_millis(50)),
         }
+        cluster.check_alive(node)?;
     };
     let statements = ["create database test".to_owned(), "use test".to_owned()];
     for sql in statements.into_iter().chain(Dialect::MariaDb.tables()) {

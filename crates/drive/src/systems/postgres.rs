@@ -229,8 +229,9 @@ impl System for Postgres {
         write_through(self, cluster, self.primary(), until)?;
         for node in cluster.ids().filter(|&node| node != self.primary()) {
             while let Err(error) = self.query(cluster, node, "select 1") {
+                cluster.check_alive(node)?;
                 if Instant::now() > until {
-                    let reason = cluster.exited(node).unwrap_or_else(|| error.to_string());
+                    let reason = error.to_string();
                     return Err(DriveError::NotReady { node: node.to_string(), reason });
                 }
                 std::thread::sleep(Duration::from_millis(50));
@@ -280,26 +281,41 @@ impl System for Postgres {
         deadline: Instant,
     ) -> Result<Box<dyn Client>, DriveError> {
         let explain = |error: SqlError| DriveError::setup(error.to_string());
-        let primary = self.client(cluster, self.primary(), deadline).map_err(explain)?;
+        let first = self.primary();
+        let primary = self.client(cluster, first, deadline).map_err(explain)?;
         let reads_own = self.settings.get("reads") == "node" && node != self.primary();
         let own = match reads_own {
             true => Some(self.client(cluster, node, deadline).map_err(explain)?),
             false => None,
         };
-        Ok(Box::new(PostgresClient { primary, own }))
+        Ok(Box::new(PostgresClient { primary, own, homes: (first, node), sent_to: first }))
     }
 }
 
 struct PostgresClient {
     primary: SqlClient<Connection>,
     own: Option<SqlClient<Connection>>,
+    /// The nodes of the two.
+    homes: (NodeId, NodeId),
+    /// The node of the last request.
+    sent_to: NodeId,
 }
 
 impl Client for PostgresClient {
     fn run(&mut self, request: &Request, deadline: Instant) -> Outcome {
         match &mut self.own {
-            Some(own) if request.is_read() => own.run(request, deadline),
-            _ => self.primary.run(request, deadline),
+            Some(own) if request.is_read() => {
+                self.sent_to = self.homes.1;
+                own.run(request, deadline)
+            }
+            _ => {
+                self.sent_to = self.homes.0;
+                self.primary.run(request, deadline)
+            }
         }
+    }
+
+    fn sent_to(&self) -> Option<NodeId> {
+        Some(self.sent_to)
     }
 }

@@ -116,6 +116,7 @@ impl System for Redis {
         }
         let until = Instant::now() + Duration::from_secs(30);
         while let Err(reason) = replication(cluster) {
+            cluster.ids().try_for_each(|node| cluster.check_alive(node))?;
             if Instant::now() > until {
                 return Err(DriveError::NotReady { node: "redis".to_owned(), reason });
             }
@@ -139,6 +140,7 @@ impl System for Redis {
                 }
                 Err(_) => std::thread::sleep(Duration::from_millis(50)),
             }
+            cluster.ids().try_for_each(|node| cluster.check_alive(node))?;
         }
         for node in cluster.ids() {
             write_through(self, cluster, node, until)?;
@@ -164,6 +166,8 @@ impl System for Redis {
         let mut client = RedisClient {
             sentinel: cluster.socket(node, SENTINEL_PORT),
             own: cluster.socket(node, PORT),
+            nodes: cluster.ids().map(|node| cluster.socket(node, PORT)).collect(),
+            sent_to: None,
             reads_own: self.settings.get("reads") == "node",
             wait: self.settings.get("wait"),
             primary: None,
@@ -231,6 +235,10 @@ fn sentinels(cluster: &Cluster) -> Result<(), String> {
 struct RedisClient {
     sentinel: SocketAddr,
     own: SocketAddr,
+    /// The addresses of all nodes.
+    nodes: Vec<SocketAddr>,
+    /// The server of the last request.
+    sent_to: Option<SocketAddr>,
     reads_own: bool,
     wait: &'static str,
     primary: Option<(SocketAddr, Connection)>,
@@ -266,6 +274,7 @@ impl RedisClient {
                     Connection::connect(self.own, deadline).map_err(|error| error.to_string())?
                 }
             };
+            self.sent_to = Some(self.own);
             return Ok(self.replica.insert(replica));
         }
         let is_due = self.resolved.is_none_or(|last| last.elapsed() > RESOLVE_EVERY);
@@ -277,7 +286,9 @@ impl RedisClient {
                 _ => self.resolved = Some(Instant::now()),
             }
         }
-        Ok(&mut self.primary.as_mut().expect("it is connected").1)
+        let (address, connection) = self.primary.as_mut().expect("it is connected");
+        self.sent_to = Some(*address);
+        Ok(connection)
     }
 
     fn ask(&mut self, request: &Request, deadline: Instant) -> Result<Outcome, Outcome> {
@@ -342,6 +353,11 @@ impl Client for RedisClient {
             self.primary = None;
         }
         outcome
+    }
+
+    fn sent_to(&self) -> Option<NodeId> {
+        let address = self.sent_to?;
+        self.nodes.iter().position(|node| *node == address).map(NodeId)
     }
 }
 
