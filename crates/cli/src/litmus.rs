@@ -4,6 +4,7 @@ mod contrast;
 mod generate;
 mod isa;
 mod machines;
+mod mapped;
 mod outcomes;
 mod run;
 mod select;

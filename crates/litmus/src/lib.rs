@@ -61,6 +61,7 @@ mod languages;
 mod contrast;
 mod enumerate;
 mod generate;
+mod mapped;
 
 pub use brute::brute_force;
 pub use candidates::try_candidates;
@@ -75,6 +76,11 @@ pub use executions::{
 pub use file::{Arch, ArchError, Test, read_test, write_table, write_test};
 pub use generate::{Side, tests_of};
 pub use languages::{isa_language, read_isa_test};
+pub use mapped::{
+    Allowing, Alphabet, MappedContrast, MappedDifference, MappedError, MappedOptions, MappedSide,
+    Mapping, RenderedTest, Runner, Sketch, contrast_mapped, find_mapping, mapping_ids,
+    read_mapping,
+};
 pub use notation::{NotationError, parse_notation};
 pub use program::{
     Address, Expression, Fence, Instruction, Location, LocationId, Observable, Operator, Outcome,

@@ -58,6 +58,9 @@ Examples:
   consistory litmus contrast --left tso --right pso --bound 6
   consistory litmus contrast --left tso --right tso --right-style operational --bound 5
   consistory litmus contrast --left ibm370 --right tso --all --explain
+  consistory litmus contrast --left x86tso --right aarch64 --dependencies
+  consistory litmus contrast --left rc11 --right power --only right
+  consistory litmus contrast --left aarch64 --right my.cat --bound 4
 
 Exit code: 0 no difference, 1 some difference, 2 bad usage, 3 undecided.";
 
@@ -198,9 +201,32 @@ pub(crate) struct LitmusContrastArgs {
     /// How the right model is specified.
     #[arg(long, value_enum, default_value_t = Style::Axiomatic)]
     pub(crate) right_style: Style,
-    /// How many reads and writes a program may have; fences do not count.
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = bound)]
-    pub(crate) bound: usize,
+    /// A table that says how programs are written for both models: x86, aarch64, riscv, power, c11,
+    /// lkmm, c11-x86, c11-aarch64, c11-riscv, c11-power, c11-lkmm, or a file.
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) mapping: Option<String>,
+    /// The table for the left model.
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) left_mapping: Option<String>,
+    /// The table for the right model.
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) right_mapping: Option<String>,
+    /// Only look for what this side allows and the other forbids.
+    #[arg(long, value_enum, value_name = "SIDE")]
+    pub(crate) only: Option<OnlySide>,
+    /// Folders where .cat files that a model includes are looked for.
+    #[arg(long, short = 'I', value_name = "DIR")]
+    pub(crate) include: Vec<PathBuf>,
+    /// The bell file that a model goes with [default: the one of its name beside it].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) bell: Option<PathBuf>,
+    /// Variants that a model asks about, such as lkmmv2.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) variant: Vec<String>,
+    /// How many reads and writes a program may have; fences do not count [default: 6, and 4 with a
+    /// table].
+    #[arg(long, value_name = "N", value_parser = bound)]
+    pub(crate) bound: Option<usize>,
     /// How many threads a program may have [default: any number].
     #[arg(long, value_name = "N", value_parser = bound)]
     pub(crate) threads: Option<usize>,
@@ -233,6 +259,15 @@ pub(crate) struct LitmusContrastArgs {
     pub(crate) budget: Duration,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
+}
+
+/// A side of a contrast.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum OnlySide {
+    /// The left model.
+    Left,
+    /// The right model.
+    Right,
 }
 
 #[derive(Debug, Args)]

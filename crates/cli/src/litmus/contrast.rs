@@ -17,13 +17,23 @@ use crate::limits;
 
 /// Prints the first difference between two models, or all minimal ones.
 pub(crate) fn contrast_models(args: &LitmusContrastArgs) -> Result<u8, CliError> {
+    if super::mapped::is_mapped(args) {
+        return super::mapped::contrast(args);
+    }
+    if args.only.is_some() {
+        return Err(CliError::with_hint(
+            "--only is for models of instruction sets and C".to_owned(),
+            "--mapping x86 runs these models on tests of x86".to_owned(),
+        ));
+    }
+    let accesses = args.bound.unwrap_or(6);
     let left = find(&args.left, args.left_style)?;
     let right = find(&args.right, args.right_style)?;
     let knows_dependencies = |model: &Model| model.table().is_some_and(|t| t.knows_dependencies());
     let bound = Bound {
-        accesses: args.bound,
-        threads: args.threads.unwrap_or(args.bound),
-        per_thread: args.per_thread.unwrap_or(args.bound),
+        accesses,
+        threads: args.threads.unwrap_or(accesses),
+        per_thread: args.per_thread.unwrap_or(accesses),
         locations: args.locations,
         fences: !args.no_fences,
         dependencies: args.dependencies

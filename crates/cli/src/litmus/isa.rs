@@ -25,8 +25,27 @@ pub(super) struct IsaModel {
     model: Arc<CatModel>,
 }
 
+impl IsaModel {
+    pub(super) fn model(&self) -> &Arc<CatModel> {
+        &self.model
+    }
+}
+
+/// Where a model in cat finds what goes with it.
+pub(super) struct CatArgs<'a> {
+    pub(super) include: &'a [PathBuf],
+    pub(super) bell: Option<&'a Path>,
+    pub(super) variant: &'a [String],
+}
+
+impl<'a> From<&'a OutcomesArgs> for CatArgs<'a> {
+    fn from(args: &'a OutcomesArgs) -> Self {
+        CatArgs { include: &args.include, bell: args.bell.as_deref(), variant: &args.variant }
+    }
+}
+
 /// Finds a model by its id or path; `None` if no model of that id runs on executions.
-pub(super) fn find(name: &str, args: &OutcomesArgs) -> Result<Option<IsaModel>, CliError> {
+pub(super) fn find(name: &str, args: &CatArgs<'_>) -> Result<Option<IsaModel>, CliError> {
     if !is_path(name) {
         let id = name.to_lowercase();
         return Ok(find_isa_model(&id).map(|model| IsaModel { id, model }));
@@ -39,17 +58,17 @@ pub(super) fn find(name: &str, args: &OutcomesArgs) -> Result<Option<IsaModel>, 
     };
     // The kernel's model has a bell file of the same name beside it.
     let beside = path.with_extension("bell");
-    let bell = match &args.bell {
+    let bell = match args.bell {
         Some(bell) => Some(source(bell)?),
         None if beside.is_file() => Some(source(&beside)?),
         None => None,
     };
     let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
     let load = |name: &str| {
-        let folders = std::iter::once(&folder).chain(&args.include);
+        let folders = std::iter::once(&folder).chain(args.include);
         folders.into_iter().find_map(|folder| std::fs::read_to_string(folder.join(name)).ok())
     };
-    let model = CatModel::read(source(path)?, bell, &args.variant, &load)?;
+    let model = CatModel::read(source(path)?, bell, args.variant, &load)?;
     Ok(Some(IsaModel { id: name.to_owned(), model: Arc::new(model) }))
 }
 

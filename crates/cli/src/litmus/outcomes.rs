@@ -196,7 +196,7 @@ impl Chosen {
         let mut executions = Vec::new();
         let (mut missing, mut broken) = (None, None);
         for name in &args.model {
-            match isa::find(name, args) {
+            match isa::find(name, &args.into()) {
                 Ok(Some(model)) => executions.push(model),
                 Ok(None) => missing = Some(name.clone()),
                 Err(error) => {

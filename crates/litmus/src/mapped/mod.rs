@@ -1,0 +1,17 @@
+//! Contrast of models in cat, over programs that a table of instructions describes.
+//!
+//! A [`Mapping`] says how loads, stores, fences and dependencies of some names are written in a
+//! language. A [`Sketch`] is a program in terms of such names; with a mapping it becomes a litmus
+//! test. Two mappings that share names write one sketch in two languages, so that models of
+//! different architectures can be compared, and a compilation scheme can be checked.
+
+mod contrast;
+mod mapping;
+mod sketch;
+
+pub use contrast::{
+    Allowing, MappedContrast, MappedDifference, MappedError, MappedOptions, MappedSide, Runner,
+    contrast_mapped,
+};
+pub use mapping::{Mapping, find_mapping, mapping_ids, read_mapping};
+pub use sketch::{Alphabet, RenderedTest, Sketch};

@@ -1,0 +1,540 @@
+//! Programs in terms of the names of a mapping, all small ones, and their texts.
+
+use std::fmt::Write as _;
+
+use super::mapping::{Dependency, Entry, Mapping, Through};
+use crate::enumerate::{Bound, Redundant, Shape, shapes};
+use crate::executions::Language;
+
+/// The names that programs are made of: those that two mappings share.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Alphabet {
+    loads: Vec<String>,
+    stores: Vec<String>,
+    fences: Vec<String>,
+    dependencies: Vec<(Through, String)>,
+    /// For each dependency whether a read can have it in both languages.
+    of_reads: Vec<bool>,
+}
+
+impl Alphabet {
+    /// Returns the names that both mappings have, in the order of the left one.
+    pub fn shared(left: &Mapping, right: &Mapping) -> Alphabet {
+        let both = |a: &[Entry], b: &[Entry]| -> Vec<String> {
+            let shared = a.iter().filter(|entry| b.iter().any(|other| other.name == entry.name));
+            shared.map(|entry| entry.name.clone()).collect()
+        };
+        let mut dependencies = Vec::new();
+        let mut of_reads = Vec::new();
+        for dependency in &left.dependencies {
+            let Some(other) = find_dependency(right, dependency.through, &dependency.name) else {
+                continue;
+            };
+            dependencies.push((dependency.through, dependency.name.clone()));
+            of_reads.push(dependency.applies_to(true) && other.applies_to(true));
+        }
+        Alphabet {
+            loads: both(&left.loads, &right.loads),
+            stores: both(&left.stores, &right.stores),
+            fences: both(&left.fences, &right.fences),
+            dependencies,
+            of_reads,
+        }
+    }
+
+    /// Drops the fences.
+    pub fn without_fences(self) -> Self {
+        Alphabet { fences: Vec::new(), ..self }
+    }
+
+    /// Drops the dependencies.
+    pub fn without_dependencies(self) -> Self {
+        Alphabet { dependencies: Vec::new(), of_reads: Vec::new(), ..self }
+    }
+
+    /// Returns whether there is a load and a store.
+    pub fn is_usable(&self) -> bool {
+        !self.loads.is_empty() && !self.stores.is_empty()
+    }
+
+    /// Describes the alphabet in a line.
+    pub fn summary(&self) -> String {
+        let mut text =
+            format!("loads {}; stores {}", self.loads.join(", "), self.stores.join(", "));
+        if !self.fences.is_empty() {
+            let _ = write!(text, "; fences {}", self.fences.join(", "));
+        }
+        if !self.dependencies.is_empty() {
+            let names: Vec<&str> =
+                self.dependencies.iter().map(|(_, name)| name.as_str()).collect();
+            let _ = write!(text, "; dependencies {}", names.join(", "));
+        }
+        text
+    }
+}
+
+fn find_dependency<'m>(
+    mapping: &'m Mapping,
+    through: Through,
+    name: &str,
+) -> Option<&'m Dependency> {
+    mapping.dependencies.iter().find(|known| known.through == through && known.name == name)
+}
+
+/// What stands between an access and the one before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+enum Link {
+    None,
+    Fence(u8),
+    /// A dependency on an earlier read of the thread.
+    Dependency {
+        source: u8,
+        kind: u8,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+struct Access {
+    is_read: bool,
+    address: u8,
+    /// Which load or store; 0 is the first of the alphabet.
+    mark: u8,
+    link: Link,
+}
+
+impl Access {
+    fn weight(&self) -> usize {
+        usize::from(self.mark > 0) + usize::from(self.link != Link::None)
+    }
+}
+
+/// A program in terms of an alphabet.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Sketch {
+    threads: Vec<Vec<Access>>,
+}
+
+/// A sketch as a litmus test.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RenderedTest {
+    /// The text, without a condition; it lists what is observed.
+    pub text: String,
+    /// Names of what is observed: the register of each read, then locations with two writes or more.
+    pub observed: Vec<String>,
+}
+
+/// A shape of accesses, and what leaves it as it is when threads change places.
+pub(crate) struct Core {
+    threads: Vec<Vec<Access>>,
+    symmetries: Vec<Vec<usize>>,
+}
+
+/// Returns the shapes of so many accesses.
+pub(crate) fn cores(bound: &Bound, accesses: usize, redundant: Redundant) -> Vec<Core> {
+    let plain = Bound { fences: false, dependencies: false, ..*bound };
+    shapes(&plain, accesses, redundant).iter().map(Core::new).collect()
+}
+
+impl Core {
+    fn new(shape: &Shape) -> Core {
+        let threads: Vec<Vec<Access>> = shape
+            .threads
+            .iter()
+            .map(|thread| {
+                let plain = |access: &crate::enumerate::Access| Access {
+                    is_read: access.is_read,
+                    address: access.address,
+                    mark: 0,
+                    link: Link::None,
+                };
+                thread.iter().map(plain).collect()
+            })
+            .collect();
+        let mut symmetries = Vec::new();
+        let mut order: Vec<usize> = (0..threads.len()).collect();
+        each_order(&mut order, 0, &mut |order| {
+            let moved: Vec<Vec<Access>> = order.iter().map(|&at| threads[at].clone()).collect();
+            if renamed(&moved) == threads {
+                symmetries.push(order.to_vec());
+            }
+        });
+        Core { threads, symmetries }
+    }
+
+    /// Adds all sketches of the shape with so many marks, fences and dependencies, one for each
+    /// symmetry class.
+    pub(crate) fn sketches(&self, alphabet: &Alphabet, weight: usize, into: &mut Vec<Sketch>) {
+        let mut threads = self.threads.clone();
+        self.decorate(alphabet, &mut threads, 0, 0, weight, into);
+    }
+
+    fn decorate(
+        &self,
+        alphabet: &Alphabet,
+        threads: &mut Vec<Vec<Access>>,
+        thread: usize,
+        at: usize,
+        left: usize,
+        into: &mut Vec<Sketch>,
+    ) {
+        if thread == threads.len() {
+            let is_least = left == 0
+                && self.symmetries.iter().all(|order| {
+                    let moved: Vec<&Vec<Access>> = order.iter().map(|&at| &threads[at]).collect();
+                    // Addresses are renamed as they appear, which leaves the marks to compare.
+                    let key = |threads: &mut dyn Iterator<Item = &Vec<Access>>| {
+                        let all = threads.flatten();
+                        all.map(|access| (access.mark, access.link)).collect::<Vec<_>>()
+                    };
+                    key(&mut threads.iter()) <= key(&mut moved.into_iter())
+                });
+            if is_least {
+                into.push(Sketch { threads: threads.clone() });
+            }
+            return;
+        }
+        if at == threads[thread].len() {
+            return self.decorate(alphabet, threads, thread + 1, 0, left, into);
+        }
+        // Each access takes at most two of what is left.
+        let rest = threads[thread..].iter().map(Vec::len).sum::<usize>() - at;
+        if left > 2 * rest {
+            return;
+        }
+        let access = threads[thread][at];
+        let marks = if access.is_read { alphabet.loads.len() } else { alphabet.stores.len() };
+        let mut links = vec![Link::None];
+        if at > 0 && left > 0 {
+            links.extend((0..alphabet.fences.len()).map(|fence| Link::Fence(fence as u8)));
+            for (kind, (through, _)) in alphabet.dependencies.iter().enumerate() {
+                let applies = if access.is_read {
+                    alphabet.of_reads[kind] && *through != Through::Data
+                } else {
+                    true
+                };
+                if applies {
+                    for source in (0..at).filter(|&source| threads[thread][source].is_read) {
+                        links.push(Link::Dependency { source: source as u8, kind: kind as u8 });
+                    }
+                }
+            }
+        }
+        for mark in 0..marks as u8 {
+            for &link in &links {
+                let new = Access { mark, link, ..access };
+                if new.weight() <= left {
+                    threads[thread][at] = new;
+                    self.decorate(alphabet, threads, thread, at + 1, left - new.weight(), into);
+                }
+            }
+        }
+        threads[thread][at] = access;
+    }
+}
+
+fn each_order(order: &mut Vec<usize>, from: usize, visit: &mut dyn FnMut(&[usize])) {
+    if from >= order.len() {
+        visit(order);
+        return;
+    }
+    for at in from..order.len() {
+        order.swap(from, at);
+        each_order(order, from + 1, visit);
+        order.swap(from, at);
+    }
+}
+
+/// Numbers the addresses as they appear.
+fn renamed(threads: &[Vec<Access>]) -> Vec<Vec<Access>> {
+    let mut names: Vec<u8> = Vec::new();
+    let mut rename = |access: &Access| {
+        let at = names.iter().position(|&name| name == access.address).unwrap_or_else(|| {
+            names.push(access.address);
+            names.len() - 1
+        });
+        Access { address: at as u8, ..*access }
+    };
+    threads.iter().map(|thread| thread.iter().map(&mut rename).collect()).collect()
+}
+
+const LOCATIONS: [&str; 6] = ["x", "y", "z", "a", "b", "c"];
+
+impl Sketch {
+    /// Counts the reads and writes.
+    pub fn accesses(&self) -> usize {
+        self.threads.iter().map(Vec::len).sum()
+    }
+
+    /// Counts the marks other than the first of the alphabet, fences and dependencies.
+    pub fn decorations(&self) -> usize {
+        self.threads.iter().flatten().map(Access::weight).sum()
+    }
+
+    /// Returns the sketches with one mark, fence, dependency or access less.
+    pub(crate) fn smaller(&self) -> Vec<Sketch> {
+        let mut all = Vec::new();
+        for (thread, accesses) in self.threads.iter().enumerate() {
+            for (at, access) in accesses.iter().enumerate() {
+                if access.mark > 0 {
+                    let mut sketch = self.clone();
+                    sketch.threads[thread][at].mark = 0;
+                    all.push(sketch);
+                }
+                if access.link != Link::None {
+                    let mut sketch = self.clone();
+                    sketch.threads[thread][at].link = Link::None;
+                    all.push(sketch);
+                }
+                let mut sketch = self.clone();
+                let rest = &mut sketch.threads[thread];
+                rest.remove(at);
+                for later in &mut rest[at..] {
+                    if let Link::Dependency { source, kind } = later.link {
+                        later.link = match usize::from(source).cmp(&at) {
+                            std::cmp::Ordering::Less => later.link,
+                            std::cmp::Ordering::Equal => Link::None,
+                            std::cmp::Ordering::Greater => {
+                                Link::Dependency { source: source - 1, kind }
+                            }
+                        };
+                    }
+                }
+                // A fence before what is gone is still between its neighbours.
+                if let (Link::Fence(_), Some(next)) = (access.link, rest.get_mut(at))
+                    && next.link == Link::None
+                {
+                    next.link = access.link;
+                }
+                if let Some(first) = rest.first_mut() {
+                    first.link = Link::None;
+                } else {
+                    sketch.threads.remove(thread);
+                }
+                if !sketch.threads.is_empty() {
+                    all.push(sketch);
+                }
+            }
+        }
+        all
+    }
+
+    /// Writes the sketch as a test; `None` if the mapping has too few registers or names.
+    pub fn render(
+        &self,
+        alphabet: &Alphabet,
+        mapping: &Mapping,
+        name: &str,
+    ) -> Option<RenderedTest> {
+        let mut writer = Writer { sketch: self, alphabet, mapping, value: 0, observed: Vec::new() };
+        writer.write(name)
+    }
+}
+
+struct Writer<'w> {
+    sketch: &'w Sketch,
+    alphabet: &'w Alphabet,
+    mapping: &'w Mapping,
+    /// The last number that was written.
+    value: u32,
+    observed: Vec<String>,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, name: &str) -> Option<RenderedTest> {
+        let is_c = matches!(self.mapping.language, Language::C | Language::LinuxC);
+        let mut initial = String::new();
+        let mut columns = Vec::new();
+        for thread in 0..self.sketch.threads.len() {
+            columns.push(self.thread(thread, &mut initial)?);
+        }
+        let accesses = self.sketch.threads.iter().flatten();
+        let locations = accesses.clone().map(|access| access.address + 1).max().unwrap_or(0);
+        for address in 0..locations {
+            let writes = accesses.clone().filter(|a| !a.is_read && a.address == address).count();
+            if writes > 1 {
+                self.observed.push((*LOCATIONS.get(usize::from(address))?).to_owned());
+            }
+        }
+        let mut text = format!("{} {name}\n", self.mapping.language.as_str());
+        let names = LOCATIONS.get(..usize::from(locations))?;
+        if is_c {
+            text += "{ }\n";
+            let parameters: Vec<String> =
+                names.iter().map(|name| self.mapping.parameter.replace("{x}", name)).collect();
+            for (thread, lines) in columns.iter().enumerate() {
+                let _ = writeln!(text, "\nP{thread}({}) {{", parameters.join(", "));
+                for line in lines {
+                    let _ = writeln!(text, "  {line}");
+                }
+                text += "}\n";
+            }
+            text.push('\n');
+        } else {
+            if self.mapping.pointer.is_some() {
+                let _ = write!(text, "{{\n{initial}}}\n");
+            } else {
+                let all: Vec<String> = names.iter().map(|name| format!("{name}=0;")).collect();
+                let _ = writeln!(text, "{{ {} }}", all.join(" "));
+            }
+            text += &table(&columns);
+        }
+        let listed: Vec<String> = self.observed.iter().map(|name| format!("{name};")).collect();
+        let _ = writeln!(text, "locations [{}]", listed.join(" "));
+        Some(RenderedTest { text, observed: std::mem::take(&mut self.observed) })
+    }
+
+    /// Writes the instructions of a thread, and the registers that hold addresses.
+    fn thread(&mut self, thread: usize, initial: &mut String) -> Option<Vec<String>> {
+        let mapping = self.mapping;
+        let is_c = matches!(mapping.language, Language::C | Language::LinuxC);
+        let accesses = &self.sketch.threads[thread];
+        let mut registers = mapping.registers.iter();
+        let mut pointers: [Option<String>; LOCATIONS.len()] = Default::default();
+        if let Some(pointer) = &mapping.pointer {
+            for access in accesses {
+                let slot = pointers.get_mut(usize::from(access.address))?;
+                if slot.is_none() {
+                    let register = registers.next()?;
+                    let location = LOCATIONS[usize::from(access.address)];
+                    let named = mapping.register.replace("{r}", register);
+                    let _ = write!(initial, "{thread}:{named}={location}; ");
+                    *slot = Some(pointer.replace("{t}", register));
+                }
+            }
+            if initial.ends_with(' ') {
+                initial.pop();
+                initial.push('\n');
+            }
+        }
+        let mut results: Vec<Option<&str>> = Vec::new();
+        for access in accesses {
+            let register = if access.is_read { Some(registers.next()?.as_str()) } else { None };
+            results.push(register);
+        }
+        let scratch: Vec<&str> = registers.map(String::as_str).collect();
+        let mut lines = Vec::new();
+        for (at, access) in accesses.iter().enumerate() {
+            let location = LOCATIONS.get(usize::from(access.address))?;
+            let mut operand =
+                pointers[usize::from(access.address)].as_deref().unwrap_or(location).to_owned();
+            let source = match access.link {
+                Link::Dependency { source, .. } => results[usize::from(source)].unwrap_or(""),
+                _ => "",
+            };
+            let (mut used, mut labels) = (0, 0);
+            let mut fill = |text: &str, x: &str, v: &str, n: u32| -> Option<String> {
+                let mut text = text.replace("{d}", source).replace("{x}", x).replace("{v}", v);
+                text = text.replace("{n}", &n.to_string());
+                if text.contains("{l}") {
+                    text = text.replace("{l}", &format!("L{thread}{at}{labels}"));
+                    labels += 1;
+                }
+                text = text.replace("{r}", results[at].unwrap_or(""));
+                for name in ["{t}", "{u}"] {
+                    if text.contains(name) {
+                        text = text.replace(name, scratch.get(used)?);
+                        used += 1;
+                    }
+                }
+                Some(text)
+            };
+            let mut value = String::new();
+            let mut wrapped = None;
+            let mut has_value = access.is_read;
+            if !access.is_read {
+                self.value += 1;
+            }
+            let number = self.value;
+            let mut push = |text: &str| {
+                if is_c {
+                    if !text.is_empty() {
+                        lines.push(text.to_owned());
+                    }
+                } else {
+                    let cells = text.split(';').map(str::trim).filter(|cell| !cell.is_empty());
+                    lines.extend(cells.map(str::to_owned));
+                }
+            };
+            // Code and operand are filled in together, so that scratch registers agree.
+            let split = |text: String| -> (String, String) {
+                let (code, operand) = text.split_once("=>").unwrap_or(("", &text));
+                (code.trim().to_owned(), operand.trim().to_owned())
+            };
+            match access.link {
+                Link::None => {}
+                Link::Fence(fence) => {
+                    let name = &self.alphabet.fences[usize::from(fence)];
+                    push(&mapping.fences.iter().find(|entry| entry.name == *name)?.code);
+                }
+                Link::Dependency { kind, .. } => {
+                    let (through, name) = &self.alphabet.dependencies[usize::from(kind)];
+                    let text = &find_dependency(mapping, *through, name)?.text;
+                    match through {
+                        Through::Data => {
+                            let all = format!("{} => {}", text.code, text.operand);
+                            let (code, operand) = split(fill(&all, &operand, "", number)?);
+                            push(&code);
+                            value = operand;
+                            has_value = true;
+                        }
+                        Through::Address => {
+                            let all = format!("{} => {}", text.code, text.operand);
+                            let (code, new) = split(fill(&all, &operand, "", number)?);
+                            push(&code);
+                            operand = new;
+                        }
+                        Through::Control if text.code.contains("{access}") => {
+                            wrapped = Some(fill(&text.code, &operand, "", number)?);
+                        }
+                        Through::Control => push(&fill(&text.code, &operand, "", number)?),
+                    }
+                }
+            }
+            if !has_value {
+                let all = format!("{} => {}", mapping.value.code, mapping.value.operand);
+                let (code, operand) = split(fill(&all, "", "", number)?);
+                push(&code);
+                value = operand;
+            }
+            let (entries, names) = if access.is_read {
+                (&mapping.loads, &self.alphabet.loads)
+            } else {
+                (&mapping.stores, &self.alphabet.stores)
+            };
+            let name = &names[usize::from(access.mark)];
+            let code = &entries.iter().find(|entry| entry.name == *name)?.code;
+            let code = fill(code, &operand, &value, number)?;
+            push(&match wrapped {
+                Some(outer) => outer.replace("{access}", &code),
+                None => code,
+            });
+            if let Some(register) = results[at] {
+                let named = mapping.register.replace("{r}", register);
+                self.observed.push(format!("{thread}:{named}"));
+            }
+        }
+        Some(lines)
+    }
+}
+
+/// Lays out the threads of a test side by side.
+fn table(columns: &[Vec<String>]) -> String {
+    let widths: Vec<usize> = columns
+        .iter()
+        .map(|lines| lines.iter().map(String::len).max().unwrap_or(0).max(2))
+        .collect();
+    let mut text = String::new();
+    let rows = columns.iter().map(Vec::len).max().unwrap_or(0);
+    for row in 0..=rows {
+        for (thread, lines) in columns.iter().enumerate() {
+            let cell = match row {
+                0 => format!("P{thread}"),
+                row => lines.get(row - 1).cloned().unwrap_or_default(),
+            };
+            let sign = if thread == 0 { "" } else { "|" };
+            let _ = write!(text, "{sign} {cell:<width$} ", width = widths[thread]);
+        }
+        text += ";\n";
+    }
+    text
+}
