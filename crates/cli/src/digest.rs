@@ -136,9 +136,15 @@ fn headed(report: &Report<'_>) -> String {
     line
 }
 
+/// Checks whether no model was decided.
+fn is_undecided(report: &Report<'_>) -> bool {
+    report.iter().all(|verdict| matches!(verdict.judgement(), Judgement::Undecided(_)))
+}
+
 fn short(report: &Report<'_>) -> String {
     let mut line = headed(report);
     line += &match report.strongest() {
+        Some([]) if is_undecided(report) => ", nothing decided".to_owned(),
         Some([]) => ", no model satisfied".to_owned(),
         Some(ids) => format!(", strongest {}", ids.join(", ")),
         None if report.iter().any(Verdict::is_consistent) => {
@@ -161,6 +167,7 @@ fn full(report: &Report<'_>, attached: &[Attachments], detail: Detail) -> String
     page += &coloured(&table(&["model", "verdict", "pattern", "time"], &rows));
     if let Some(strongest) = report.strongest() {
         page += &match strongest {
+            [] if is_undecided(report) => "\nNothing was decided.\n".to_owned(),
             [] => "\nNo model that was decided is satisfied.\n".to_owned(),
             ids => format!("\nStrongest satisfied: {}\n", ids.join(", ")),
         };

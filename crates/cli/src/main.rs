@@ -43,6 +43,7 @@ use crate::args::{Cli, Command};
 use crate::error::{CLOSED, CliError, OK, UNREADABLE, report};
 
 fn main() -> ExitCode {
+    limits::tame_allocator();
     let cli = Cli::parse();
     // What the program itself takes is not charged to any history.
     limits::gauge();

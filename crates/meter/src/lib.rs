@@ -18,22 +18,57 @@
 mod allocator;
 mod processor;
 
-use std::time::Duration;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use consistory_verdict::Meter;
 
-pub use allocator::{CountingAllocator, allocated};
+pub use allocator::{CountingAllocator, allocated, tame};
 
 /// Measures this process, from the bytes that were allocated when it was made.
+///
+/// When it is asked for the bytes and finds many more pages in memory than are in use, it returns the
+/// free ones to the system: what one history has freed is not left over while the next one is judged.
 #[derive(Debug)]
 pub struct ProcessMeter {
     baseline: u64,
+    /// Anonymous memory when the meter was made.
+    resident_baseline: u64,
+    /// When the pages in memory are looked at next.
+    next_look: Mutex<Instant>,
 }
+
+/// Time between two looks at the pages in memory.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// Returning pages may take one in so many parts of the time.
+const MAX_RELEASE_SHARE: u32 = 20;
+/// Bytes in memory beyond those in use that are not worth returning.
+const MAX_LEFT_OVER: u64 = 4 << 20;
 
 impl ProcessMeter {
     /// Makes a meter; what is allocated already does not count.
     pub fn new() -> Self {
-        ProcessMeter { baseline: allocated() }
+        ProcessMeter {
+            baseline: allocated(),
+            resident_baseline: processor::resident().unwrap_or(0),
+            next_look: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// Returns free pages to the system if there are many, unless that was done a moment ago.
+    fn release_pages(&self, in_use: u64) {
+        // Another thread that is here already does the same.
+        let Ok(mut next_look) = self.next_look.try_lock() else { return };
+        let now = Instant::now();
+        if now < *next_look {
+            return;
+        }
+        *next_look = now + LOOK_EVERY;
+        let resident = processor::resident().unwrap_or(0).saturating_sub(self.resident_baseline);
+        if resident > in_use + in_use / 16 + MAX_LEFT_OVER {
+            allocator::release();
+            *next_look = Instant::now() + LOOK_EVERY.max(now.elapsed() * MAX_RELEASE_SHARE);
+        }
     }
 }
 
@@ -53,6 +88,8 @@ impl Meter for ProcessMeter {
     }
 
     fn allocated(&self) -> u64 {
-        allocated().saturating_sub(self.baseline)
+        let in_use = allocated().saturating_sub(self.baseline);
+        self.release_pages(in_use);
+        in_use
     }
 }

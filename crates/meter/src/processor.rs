@@ -1,4 +1,4 @@
-//! Processor time, as Linux tells it in `/proc`.
+//! Processor time and memory, as Linux tells them in `/proc`.
 
 use std::fs;
 use std::time::Duration;
@@ -21,6 +21,16 @@ pub(crate) fn of_thread() -> Option<Duration> {
     text.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
+/// Returns the bytes of anonymous memory that are resident.
+pub(crate) fn resident() -> Option<u64> {
+    /// Size of a page on most machines; where pages are larger, less is found than there is.
+    const PAGE_BYTES: u64 = 4096;
+    let text = fs::read_to_string("/proc/self/statm").ok()?;
+    let mut fields = text.split_ascii_whitespace().skip(1).map(str::parse);
+    let (resident, shared): (u64, u64) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    Some(resident.saturating_sub(shared) * PAGE_BYTES)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,5 +44,13 @@ mod tests {
             sum = (0..100_000).fold(sum, |sum, i| std::hint::black_box(sum ^ i));
         }
         assert!(of_thread().is_none_or(|own| own > Duration::from_millis(5)), "{sum}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn resident_memory_grows_with_what_is_written_to() {
+        let before = resident().expect("Linux tells it");
+        let table = std::hint::black_box(vec![1_u8; 64 << 20]);
+        assert!(resident().expect("Linux tells it") >= before + table.len() as u64 / 2);
     }
 }

@@ -220,7 +220,7 @@ struct VisibilitySearch<'a, 'h, const W: usize> {
     before: Vec<SmallSet<W>>,
     /// For each linearized operation (by place) what it sees.
     vis: Vec<SmallSet<W>>,
-    seen: FxHashSet<Vec<u64>>,
+    seen: FxHashSet<Box<[u64]>>,
     seen_words: u64,
     /// Bytes of the sets under construction, and of those on the stack.
     growing_bytes: u64,
@@ -348,13 +348,18 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         self.steps = self.steps.wrapping_add(1);
         if self.steps.is_multiple_of(STEPS_PER_CHECK) {
             self.budget.check()?;
-            let relations = (4 * self.task.len() * size_of::<SmallSet<W>>()) as u64;
-            let keys = self.seen.len() as u64 * BYTES_PER_ALLOCATION + 8 * self.seen_words;
-            let sets = self.growing_bytes + self.stack_bytes + relations;
-            let tables = self.seen.table_bytes() + keys + self.machine.memory();
-            self.budget.reserve(tables + sets)?;
+            self.check_memory()?;
         }
         Ok(())
+    }
+
+    /// Asks the budget for what the tables and sets take now.
+    fn check_memory(&self) -> Result<(), Stopped> {
+        let relations = (4 * self.task.len() * size_of::<SmallSet<W>>()) as u64;
+        let keys = self.seen.len() as u64 * BYTES_PER_ALLOCATION + 8 * self.seen_words;
+        let sets = self.growing_bytes + self.stack_bytes + relations;
+        let tables = self.seen.table_bytes() + keys + self.machine.memory();
+        self.budget.reserve(tables + sets)
     }
 
     /// Checks whether all completed operations are linearized.
@@ -437,8 +442,11 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         if !self.is_independent {
             key.extend(self.linearized.iter().flat_map(|p| *self.vis[p].words()));
         }
-        self.seen_words += key.len() as u64 + 4;
-        self.seen.insert(key)
+        if self.seen.contains(key.as_slice()) {
+            return false;
+        }
+        self.seen_words += key.len() as u64;
+        self.seen.insert(key.into_boxed_slice())
     }
 
     /// Returns everything that reaches some operations by a composition of relations.
@@ -601,10 +609,13 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
             self.tick()?;
             let mut next: Vec<(StateId, SmallSet<W>)> = Vec::new();
             index.clear();
-            for &(state, sees) in reached.iter().filter(|_| !is_forced) {
-                if index.insert(state) {
-                    next.push((state, sees));
-                }
+            if !is_forced {
+                // All of these stay, and their states differ.
+                let entry = size_of::<(StateId, SmallSet<W>)>() + 2 * size_of::<StateId>();
+                self.growing_bytes = reached.table_bytes() + (reached.len() * entry) as u64;
+                self.check_memory()?;
+                next.extend_from_slice(&reached);
+                index.extend(reached.iter().map(|&(state, _)| state));
             }
             for &(state, sees) in &reached {
                 self.tick()?;
@@ -613,7 +624,8 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
                 {
                     next.push((after, sees.with(seen.index())));
                 }
-                if self.steps.is_multiple_of(STEPS_PER_CHECK - 1) {
+                // The next step checks the budget.
+                if self.steps.wrapping_add(1).is_multiple_of(STEPS_PER_CHECK) {
                     self.growing_bytes =
                         reached.table_bytes() + next.table_bytes() + index.table_bytes();
                 }

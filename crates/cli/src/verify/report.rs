@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::{ProtocolVerdict, Report};
 use crate::error::CliError;
+use crate::report::counted;
 use crate::run;
 
 /// Reports that the ordinary checks found nothing wrong.
@@ -51,10 +52,10 @@ pub(super) fn proved(exploration: &Exploration, shape: Shape, json: Value) -> Re
     }
     let notes = notes(exploration);
     let text = format!(
-        "sequentially consistent in every run\n  {} processors, {} blocks, {} locations; {}\n{notes}",
-        shape.procs,
-        shape.blocks,
-        shape.locations,
+        "sequentially consistent in every run\n  {}, {}, {}; {}\n{notes}",
+        counted(shape.procs as usize, "processor"),
+        counted(shape.blocks as usize, "block"),
+        counted(shape.locations as usize, "location"),
         size(progress)
     );
     let headline = "sequentially consistent".to_owned();
@@ -242,10 +243,7 @@ fn failing_run(
 }
 
 fn runs(count: u32) -> String {
-    match count {
-        1 => "1 run".to_owned(),
-        count => format!("{count} runs"),
-    }
+    counted(count as usize, "run")
 }
 
 /// Reports why a search ended early, and from which checkpoint it can go on.
@@ -257,7 +255,9 @@ pub(super) fn undecided(reason: &Unfinished, mut json: Value, kept: Option<&Path
         Unfinished::Budget(_) | Unfinished::States { .. } => "nothing wrong in ",
         _ => "",
     };
-    text += &format!("  {so_far}{} states, depth {}\n", json["states"], json["depth"]);
+    let number = |key: &str| json[key].as_u64().unwrap_or(0);
+    let size = states_and_depth(number("states"), number("depth"));
+    text += &format!("  {so_far}{size}\n");
     if let Some(path) = kept {
         text += &format!("  go on from here with --resume {}\n", path.display());
         json["checkpoint"] = path.display().to_string().into();
@@ -299,13 +299,13 @@ pub(super) fn wrong(
 /// Lists the locations, and what is left out.
 pub(super) fn tracking(system: &System) -> Report {
     let (locations, ghosts) = (system.location_names(), system.ghost_names());
-    let mut text = format!("{} locations\n", locations.len());
+    let headline = counted(locations.len(), "location");
+    let mut text = format!("{headline}\n");
     locations.iter().for_each(|name| text += &format!("  {name}\n"));
     if !ghosts.is_empty() {
         text += "left out, since only checks look at it:\n";
         ghosts.iter().for_each(|name| text += &format!("  {name}\n"));
     }
-    let headline = format!("{} locations", locations.len());
     let json = json!({ "locations": locations, "ghosts": ghosts });
     Report { verdict: ProtocolVerdict::Holds, headline, text, json, case: None }
 }
@@ -338,7 +338,11 @@ fn operations(run: &Run) -> impl Iterator<Item = String> + '_ {
 }
 
 fn size(progress: &Progress) -> String {
-    format!("{} states, depth {}", progress.states, progress.depth)
+    states_and_depth(progress.states, u64::from(progress.depth))
+}
+
+fn states_and_depth(states: u64, depth: u64) -> String {
+    format!("{}, depth {depth}", counted(states as usize, "state"))
 }
 
 /// Says what a state cost.
