@@ -22,7 +22,7 @@ pub(crate) const SHAPE: usize = 0;
 pub(crate) const READS: usize = 1;
 /// The block of what depends on `ww`.
 pub(crate) const ORDER: usize = 2;
-/// How many outermost blocks there are.
+/// Number of outermost blocks.
 pub(crate) const BLOCKS: usize = 3;
 
 /// A register, of sets or of relations.
@@ -77,7 +77,7 @@ pub(crate) enum Computation {
 }
 
 impl Computation {
-    /// Says what the result is.
+    /// Returns the kind of the result.
     fn kind(&self) -> Kind {
         match self {
             Computation::UnionS(..)
@@ -242,7 +242,7 @@ struct Compiler<'a> {
     variables: Vec<Option<Value>>,
     /// The outermost group that binds a variable; it is compiled when it is first used.
     globals: FxHashMap<VariableId, usize>,
-    /// How many registers there are, of sets and of relations.
+    /// Number of registers, of sets and of relations.
     counts: [Register; 2],
     /// How the choices occur in the checks.
     signs: Signs,

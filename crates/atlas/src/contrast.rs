@@ -15,7 +15,7 @@ pub struct Contrast {
     pub sides: [Side; 2],
     /// Where the history of each side was found, to put the shares of a scan together.
     pub places: [Option<ScanIndex>; 2],
-    /// How many histories were decided.
+    /// Number of histories that were decided.
     pub histories: u64,
 }
 

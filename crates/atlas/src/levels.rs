@@ -127,7 +127,7 @@ impl LevelSearch<'_> {
     }
 }
 
-/// Looks at the histories of one shape under every bracketing.
+/// Examines the histories of one shape under every bracketing.
 struct Brackets<'a, 'b> {
     search: &'a mut LevelSearch<'b>,
     shape: &'a Shape<'a>,

@@ -3,7 +3,7 @@
 //! Every loop runs over all sixteen rows without a branch, so that the compiler turns it into a
 //! few vector instructions; a composition or a closure takes some dozens of nanoseconds.
 
-/// How many operations there can be, initial writes included.
+/// Largest number of operations, initial writes included.
 pub(crate) const LIMIT: usize = 16;
 
 /// A set of operations, a bit each.

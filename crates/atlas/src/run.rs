@@ -15,7 +15,7 @@ pub(crate) struct Machine<'a> {
     registers: Registers,
     /// Whether the shape alone violates the definition.
     is_violated: bool,
-    /// How many variables there are.
+    /// Number of variables.
     variables: usize,
     /// The writes of each variable.
     writes: [Set; LIMIT],
@@ -34,7 +34,7 @@ pub(crate) enum Standing {
 
 #[derive(Clone)]
 struct Registers {
-    /// How many operations there are.
+    /// Number of operations.
     size: usize,
     sets: Vec<Set>,
     relations: Vec<Relation>,
@@ -60,7 +60,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Takes a shape; says whether every history of it violates the definition.
+    /// Takes a shape. Returns whether every history of it violates the definition.
     pub(crate) fn load(&mut self, shape: &Shape) -> Standing {
         let size = shape.len() + shape.variables();
         let registers = &mut self.registers;
@@ -130,7 +130,7 @@ impl<'a> Machine<'a> {
         self.code.prunes_reads
     }
 
-    /// Looks at the sources of some of the reads; says whether some check fails already.
+    /// Examines the sources of some of the reads. Returns whether some check fails already.
     pub(crate) fn look(&mut self, sources: &[Source]) -> Standing {
         self.read(sources);
         match self.settle() {

@@ -41,7 +41,7 @@ pub struct Question {
 pub struct ScanOptions {
     /// What all of it may take.
     pub budget: Budget,
-    /// How many threads work.
+    /// Number of threads.
     pub jobs: usize,
     /// The share of the space that is looked at.
     pub share: Share,
@@ -55,7 +55,7 @@ pub struct ScanOptions {
 pub struct Share {
     /// The number of the share, from 0.
     pub index: usize,
-    /// How many shares there are.
+    /// Number of shares.
     pub of: usize,
 }
 
@@ -89,7 +89,7 @@ pub struct Scan {
     /// The largest number of operations up to which every history was considered, for the
     /// questions without an answer.
     pub complete: usize,
-    /// How many histories were decided, up to symmetry and without those left out early.
+    /// Number of histories that were decided, up to symmetry and without those left out early.
     pub histories: u64,
     /// Why the scan stopped before the space was exhausted.
     pub stopped: Option<Stopped>,
@@ -333,7 +333,7 @@ struct Worker<'a> {
     open: Vec<usize>,
     /// The models that may allow a history, a bit each, for each number of chosen sources.
     alive: Vec<u32>,
-    /// How many histories of the skeleton were decided.
+    /// Number of histories of the skeleton that were decided.
     histories: u64,
     looks: usize,
 }
@@ -352,7 +352,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Goes through the histories of a skeleton for some questions; says whether to go on.
+    /// Visits the histories of a skeleton for some questions. Returns whether to go on.
     fn look_at(&mut self, skeleton: usize, open: Vec<usize>) -> bool {
         (self.skeleton, self.open, self.histories) = (skeleton, open, 0);
         let Group { skeletons, variables, reduction, .. } = self.group;

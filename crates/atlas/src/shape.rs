@@ -27,11 +27,11 @@ pub(crate) enum Kind {
 /// Which histories are looked at.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Space {
-    /// How many operations at most.
+    /// Largest number of operations.
     pub operations: usize,
-    /// How many sessions at most.
+    /// Largest number of sessions.
     pub sessions: usize,
-    /// How many variables at most.
+    /// Largest number of variables.
     pub variables: usize,
     /// Whether there are fences.
     pub fences: bool,
@@ -102,7 +102,7 @@ impl Skeleton {
     }
 
     /// Calls `each` for every shape with that many variables and the permutations that leave it as
-    /// it is, until it says to stop; says whether it did not.
+    /// it is, until it says to stop. Returns whether it did not.
     pub(crate) fn shapes(
         &self,
         variables: usize,

@@ -20,13 +20,13 @@ pub(crate) enum Next {
 
 /// Who is asked about sources.
 pub(crate) trait Visitor {
-    /// Looks at sources of some of the reads.
+    /// Examines sources of some of the reads.
     fn partial(&mut self, sources: &[Source]) -> Next;
-    /// Looks at sources of all reads; says whether to go on.
+    /// Examines sources of all reads. Returns whether to go on.
     fn complete(&mut self, sources: &[Source]) -> bool;
 }
 
-/// Goes through the choices of sources; says whether it went through all.
+/// Visits the choices of sources. Returns whether it went through all.
 pub(crate) fn choose(
     shape: &Shape<'_>,
     automorphisms: &[&[u8]],

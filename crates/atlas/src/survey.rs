@@ -30,7 +30,7 @@ pub struct Survey {
     pub bounds: Bounds,
     /// The pairs, the stronger model of a pair in the order of the catalogue.
     pub pairs: Vec<Pair>,
-    /// How many histories were decided.
+    /// Number of histories that were decided.
     pub histories: u64,
 }
 

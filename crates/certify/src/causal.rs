@@ -195,7 +195,7 @@ struct Writes {
 }
 
 impl Writes {
-    /// Makes room for the writes of each key.
+    /// Allocates space for the writes of each key.
     fn new(wr: &ReadsFrom<'_>) -> Self {
         let mut starts = vec![0; wr.history.key_count() + 1];
         for key in wr.history.ops().filter_map(|op| wr.writes(op)) {

@@ -353,7 +353,7 @@ impl<'a> Closing<'_, 'a> {
             && history.session_of(a) == history.session_of(b)
     }
 
-    /// Says whether, for CCM and wCCM, the session of a read shows a path to it; notes that session.
+    /// Returns whether, for CCM and wCCM, the session of a read shows a path to it; notes that session.
     fn sees(
         &self,
         edge: &Edge,
@@ -375,7 +375,7 @@ impl<'a> Closing<'_, 'a> {
             .all(|step| inside.shown.contains(&(step.from, step.to, &step.relation, session)))
     }
 
-    /// Says whether, for CCM and wCCM, all orders of writes in a path are of the key of its end.
+    /// Returns whether, for CCM and wCCM, all orders of writes in a path are of the key of its end.
     fn agrees(&self, path: &[Edge], end: OpId) -> bool {
         !matches!(self.proof.model, Model::Ccm | Model::Wccm)
             || path

@@ -221,9 +221,9 @@ pub enum Rejection {
         "the history has {operations} operations, a definition is evaluated for at most {limit}"
     )]
     TooLarge {
-        /// How many it has, initial writes included.
+        /// Number of operations, initial writes included.
         operations: usize,
-        /// How many are the most.
+        /// Largest supported number.
         limit: usize,
     },
     /// Evaluating the definition takes more steps than there may be.

@@ -174,7 +174,7 @@ pub(crate) fn key(wr: &ReadsFrom<'_>, op: OpId) -> Option<KeyId> {
 }
 
 /// Visits the pairs of a relation over `size` operations, those that end at an operation before those
-/// that start there; says whether it reached all, that is, whether there is no cycle.
+/// that start there. Returns whether it reached all, that is, whether there is no cycle.
 pub(crate) fn sorted(
     size: usize,
     parts: &[&[(OpId, OpId)]],

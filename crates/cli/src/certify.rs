@@ -24,7 +24,7 @@ struct Tally {
 
 /// The stack that nested certificates are read on; only what is used of it takes memory.
 const STACK_BYTES: usize = 512 << 20;
-/// How deep JSON may be nested: twice what a certificate may be, and what is around it.
+/// Largest nesting of JSON: twice that of a certificate, plus the enclosing objects.
 const MAX_NESTING: usize = 2 * MAX_DEPTH + 32;
 
 /// Checks every verdict of every file; says how many were accepted.
@@ -261,7 +261,7 @@ fn pattern_fits(pattern: Option<&str>, claim: Outcome, json: &Value) -> Result<(
     if fits { Ok(()) } else { Err(format!("the certificate does not show {pattern}")) }
 }
 
-/// What became of a verdict.
+/// Result of checking a verdict.
 enum Checked {
     Accepted(Model, Outcome),
     Rejected { model: String, why: String },
@@ -374,7 +374,7 @@ fn parse(text: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// JSON in which no object has a key twice: which of the two counts would depend on the reader.
+/// JSON in which no object has a duplicate key, which readers would interpret differently.
 struct Unambiguous(Value);
 
 impl<'de> Deserialize<'de> for Unambiguous {

@@ -3,14 +3,13 @@
 use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use consistory::{
     Attachments, Budget, Case, Cases, Court, Error, MAX_PRINTED_CERTIFICATE, Outcome, Report,
-    Shrunk, Stage, Verdict, pipeline, read_all_within,
+    Shrunk, Verdict, pipeline, read_all_within,
 };
 use consistory_report::Case as PageCase;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use crate::args::{CheckArgs, InputArgs, OutputFormat};
 use crate::digest::{Detail, Digest, Page, page};
@@ -18,11 +17,11 @@ use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::output::{StandardOutput, write_file};
 use crate::pages::Pages;
 use crate::part::{InputShare, Part, PartEnd, placed, run_id};
-use crate::report::counted;
+use crate::progress::{progress_bar, show_stages};
 use crate::resume::{Resumed, resume};
 use crate::{anomalies, infer, limits};
 
-/// What to print of an item.
+/// The output for an item.
 struct Done {
     text: Text,
     code: u8,
@@ -39,7 +38,7 @@ struct PageEntry {
 }
 
 enum Text {
-    /// For programs.
+    /// A line for programs.
     Line(String),
     /// For people: a page, whose form depends on whether there are others.
     Page(Page),
@@ -59,7 +58,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
         false => progress_bar(),
     };
     let part = args.part.of(args.format)?;
-    let court = court(args)?.on_progress(shown_stage(&progress));
+    let court = court(args)?.on_progress(show_stages(&progress, args.budget));
     refuse_terminal(&args.input)?;
     create_folders(args)?;
     let (mut out, judged, mut code) = match &args.resume {
@@ -169,7 +168,7 @@ fn done(args: &CheckArgs, report: &Report<'_>) -> Done {
             let model = verdict.model().id();
             complaints.push(CliError::with_hint(
                 format!("{place}: the certificate for {model} was rejected: {rejection}"),
-                "this is a defect of consistory, not of your history; the verdict is withheld",
+                "this is a bug in Consistory, not of your history; the verdict is withheld",
             ));
         }
         let mut files = Attachments::default();
@@ -262,7 +261,7 @@ fn file_name(report: &Report<'_>, model: &str, extension: &str) -> String {
     format!("{:04}-{source}.{}.{model}.{extension}", report.number(), report.index())
 }
 
-/// Refuses to wait for somebody to type a history.
+/// Refuses to read a history from a terminal.
 pub(crate) fn refuse_terminal(input: &InputArgs) -> Result<(), CliError> {
     if input.paths.iter().any(|path| path.as_os_str() == "-") && io::stdin().is_terminal() {
         return Err(CliError::with_hint(
@@ -355,42 +354,4 @@ pub(crate) fn worse(a: u8, b: u8) -> u8 {
         _ => 0,
     };
     if rank(b) > rank(a) { b } else { a }
-}
-
-/// Builds a progress bar on a terminal, and a hidden one elsewhere.
-pub(crate) fn progress_bar() -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{spinner} {pos} judged, {per_sec}, {elapsed}{msg}")
-        .expect("the template is well-formed");
-    let bar = ProgressBar::new_spinner().with_style(style);
-    bar.enable_steady_tick(std::time::Duration::from_millis(200));
-    bar
-}
-
-/// Number of operations from which on a history takes long enough to show its stage.
-const LONG_HISTORY_OPS: usize = 10_000;
-
-/// Shows the stage of the judgement of a long history after the counts.
-fn shown_stage(progress: &ProgressBar) -> impl Fn(Stage) + Send + Sync + 'static {
-    let progress = progress.clone();
-    progress.set_message("; reading");
-    let (is_long, is_reading) = (AtomicBool::new(false), AtomicBool::new(true));
-    move |stage| match stage {
-        Stage::Judging { operations, models } => {
-            if is_reading.swap(false, Ordering::Relaxed) {
-                progress.set_message("");
-            }
-            is_long.store(operations >= LONG_HISTORY_OPS, Ordering::Relaxed);
-            if is_long.load(Ordering::Relaxed) {
-                let models = counted(models, "model");
-                progress.set_message(format!("; judging {operations} operations by {models}"));
-            }
-        }
-        Stage::Certifying { done, total } if is_long.load(Ordering::Relaxed) => {
-            progress.set_message(format!("; certificates checked: {done} of {total}"));
-        }
-        Stage::Certifying { .. } => {}
-    }
 }

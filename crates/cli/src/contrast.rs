@@ -19,7 +19,7 @@ use crate::pages::Pages;
 use crate::part::{Part, PartEnd, run_id};
 use crate::report::{counted, quoted};
 
-/// Looks for histories that one of two models allows and the other forbids.
+/// Searches for histories that one of two models allows and the other forbids.
 pub(crate) fn contrast(args: &ContrastArgs) -> Result<u8, CliError> {
     if let Some(code) = level_contrast::contrast(args)? {
         return Ok(code);
@@ -128,7 +128,7 @@ struct Shown<'a> {
     forbids: &'a Model,
     side: Side,
     separation: Option<Separation>,
-    /// Where in the order of the scan the history was found, in the output of a part.
+    /// Index of the history in the scan, in the output of a part.
     place: Option<ScanIndex>,
 }
 
@@ -165,7 +165,7 @@ fn separation(
         let defect = |what: String| {
             CliError::with_hint(
                 format!("{what} for {}, of\n{}", verdict.model().id(), shown(history)),
-                "this is a defect of consistory; nothing is claimed",
+                "this is a bug in Consistory; the result is withheld",
             )
         };
         if let Some(rejection) = verdict.rejection() {
@@ -197,7 +197,7 @@ pub(crate) fn shown(history: &History) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Says what was gone through.
+/// Describes the histories that were examined.
 fn extent(space: &Space, operations: usize) -> String {
     let mut words = format!("up to {}", counted(operations, "operation"));
     let limits = [
@@ -214,7 +214,7 @@ fn extent(space: &Space, operations: usize) -> String {
     words
 }
 
-/// Says what was found in one direction.
+/// Describes what was found in one direction.
 fn sentence(shown: &Shown<'_>, space: &Space) -> String {
     let (a, b) = (shown.allows.id(), shown.forbids.id());
     match &shown.side {

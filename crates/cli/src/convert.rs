@@ -1,4 +1,4 @@
-//! `consistory convert`: histories from one format to another.
+//! `consistory convert`: converts histories between formats.
 
 use std::path::PathBuf;
 

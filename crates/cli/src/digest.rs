@@ -8,9 +8,9 @@ use consistory_history::escaped;
 use crate::report::{coloured, heading};
 use crate::units::shown_duration;
 
-/// What people may read of a history.
+/// The page of a history for people.
 pub(crate) struct Page {
-    /// All about it.
+    /// The whole page.
     full: String,
     /// A line, if that is enough where there are many.
     short: Option<String>,
@@ -28,7 +28,7 @@ pub(crate) enum Detail {
     Everything,
 }
 
-/// Pages, as they come.
+/// The pages of a batch.
 #[derive(Default)]
 pub(crate) struct Digest {
     histories: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Digest {
 }
 
 impl Digest {
-    /// Takes a page; gives what is to be printed now.
+    /// Adds a page. Returns the text to print now.
     pub(crate) fn add(&mut self, page: Page) -> Vec<u8> {
         self.histories += 1;
         for (model, verdict) in &page.verdicts {

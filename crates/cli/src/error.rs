@@ -14,16 +14,16 @@ pub(crate) const VIOLATION: u8 = 1;
 pub(crate) const UNREADABLE: u8 = 2;
 /// Something is undecided and nothing is a violation.
 pub(crate) const UNDECIDED: u8 = 3;
-/// Nothing was proved, because there is nothing to prove anything of.
+/// Nothing was proved, because there was nothing to prove.
 pub(crate) const UNPROVED: u8 = 4;
 
-/// Whoever read the output has gone: what a shell says of a program that the signal for it ended.
+/// The reader of the output closed it: the code that a shell reports for a program ended by that signal.
 pub(crate) const CLOSED: u8 = 141;
 
-/// What went wrong, and what to do about it.
+/// An error with its hint.
 #[derive(Debug)]
 pub(crate) enum CliError {
-    /// Something is wrong with how the command was called.
+    /// The arguments are wrong.
     Usage { message: String, hint: Option<String> },
     /// A history could not be read or judged.
     Judge(consistory::Error),
@@ -33,7 +33,7 @@ pub(crate) enum CliError {
     Write(WriteError),
     /// A file or a stream failed.
     Io { what: String, error: io::Error },
-    /// Whoever read the output has gone.
+    /// The reader of the output closed it.
     Closed,
 }
 
@@ -126,7 +126,7 @@ impl From<WriteError> for CliError {
     }
 }
 
-/// Tells the person at the terminal.
+/// Prints an error to the terminal.
 pub(crate) fn report(error: &CliError) {
     use std::io::Write;
     // Nobody is left to tell when standard error is gone.

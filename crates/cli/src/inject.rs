@@ -17,7 +17,7 @@ pub(crate) fn arm() {
     }
 }
 
-/// Says on standard error whether the point was reached, so that a test knows when it has tried all.
+/// Reports on standard error whether the point was reached, so that a test knows when it has tried all.
 pub(crate) fn tell() {
     if has_failed() {
         let _ = writeln!(std::io::stderr(), "injected");

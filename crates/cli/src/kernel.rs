@@ -1,4 +1,5 @@
-//! `consistory kernel`: what all witnesses of sequential consistency agree on, and who finds it.
+//! `consistory kernel`: the pairs that all witnesses of sequential consistency order alike, and the
+//! weakest model that finds each.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -10,13 +11,14 @@ use consistory_registers::{Finder, Kernel, NoKernel, Options, Tuning, kernel};
 use consistory_verdict::Judgement;
 
 use crate::args::{KernelArgs, OutputFormat};
-use crate::check::{produce, progress_bar, refuse_terminal, worse};
+use crate::check::{produce, refuse_terminal, worse};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::limits;
 use crate::output::StandardOutput;
+use crate::progress::progress_bar;
 use crate::report::{heading, quoted};
 
-/// What to print of an item, and what it adds to the totals.
+/// The output for an item, and its contribution to the totals.
 enum Done {
     Kernel {
         text: String,
@@ -32,7 +34,7 @@ enum Done {
 struct Counts {
     pairs: u64,
     kernel: u64,
-    /// What ccv, ccm and wsc find.
+    /// Numbers of pairs that ccv, ccm and wsc find.
     found: [u64; 3],
 }
 
@@ -255,7 +257,7 @@ fn name(finder: Finder) -> &'static str {
     }
 }
 
-/// What all histories come to; averages are over those that have pairs and whose kernel is known.
+/// Totals of all histories; averages are over those that have pairs and a known kernel.
 #[derive(Default)]
 struct Totals {
     violations: u64,

@@ -22,12 +22,12 @@ pub(crate) fn gauge() -> Gauge {
     GAUGE.get_or_init(|| Gauge::new(Arc::new(ProcessMeter::new()))).clone()
 }
 
-/// Makes a budget of time, counted from now.
+/// Builds a budget of time, counted from now.
 pub(crate) fn budget(time: Duration) -> Budget {
     Budget::unlimited().with_gauge(gauge()).with_time(time)
 }
 
-/// Makes the budget of reading one history: the time of a model, and half of its memory.
+/// Builds the budget of reading one history: the time of a model, and half of its memory.
 pub(crate) fn reading_budget(time: Duration, memory: u64) -> Budget {
     budget(time.max(MIN_READING_TIME)).with_memory(memory / 2)
 }

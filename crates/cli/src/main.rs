@@ -23,6 +23,7 @@ mod models;
 mod output;
 mod pages;
 mod part;
+mod progress;
 mod record;
 mod report;
 mod resume;

@@ -1,4 +1,4 @@
-//! `consistory merge`: the outputs of parts, put together and added up.
+//! `consistory merge`: merges the outputs of parts and their totals.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -38,7 +38,7 @@ struct Whole {
     errors: u64,
 }
 
-/// Puts parts together.
+/// Merges the outputs of parts.
 pub(crate) fn merge(args: &MergeArgs) -> Result<u8, CliError> {
     let mut parts = Vec::new();
     for path in &args.parts {
@@ -148,7 +148,7 @@ fn complete(mut parts: Vec<PartOutput>) -> Result<Vec<PartOutput>, CliError> {
     Ok(parts)
 }
 
-/// Puts lines into the order of the whole run.
+/// Sorts lines into the order of the whole run.
 fn merge_lines(parts: Vec<PartOutput>) -> Result<Whole, CliError> {
     let code = parts.iter().fold(OK, |code, part| worse(code, part.code));
     let errors = parts.iter().map(|part| part.errors).sum();
@@ -170,7 +170,7 @@ fn answer(value: &Value) -> &str {
     value.get("answer").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Chooses among the answers of the parts: a history at the least place, then what is not settled.
+/// Chooses among the answers of the parts: the first history of the scan, then an undecided answer.
 fn choose<'a>(answers: &[&'a Value], found: &str) -> &'a Value {
     let first = answers.iter().filter(|value| answer(value) == found);
     if let Some(best) = first.min_by_key(|value| place_of(value)) {

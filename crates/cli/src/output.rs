@@ -79,8 +79,8 @@ impl Write for Output {
     }
 }
 
-/// Standard output in blocks of whole lines: whatever ends the process or fills the disk, what is there
-/// ends with a line.
+/// Standard output in blocks of whole lines: the output ends with a complete line even if the process
+/// is stopped or the disk is full.
 pub(crate) struct Lines {
     out: StandardOutput,
     buffer: Vec<u8>,
@@ -88,7 +88,7 @@ pub(crate) struct Lines {
     is_broken: bool,
 }
 
-/// How much is gathered before it is written, in bytes.
+/// Size of the buffer in bytes.
 const BLOCK: usize = 1 << 16;
 
 impl Lines {
@@ -141,8 +141,8 @@ pub(crate) fn write_file(
     out.finish()
 }
 
-/// Standard output without a buffer: what is printed is printed line by complete line, whatever
-/// ends the process.
+/// Standard output without a buffer: the output consists of complete lines even if the process is
+/// stopped.
 pub(crate) struct StandardOutput {
     file: File,
     is_terminal: bool,

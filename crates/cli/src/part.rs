@@ -20,7 +20,7 @@ use consistory_atlas::Share;
 use crate::args::{OutputFormat, PartArgs};
 use crate::error::CliError;
 
-/// From so many input files per part on, whole files are dealt out.
+/// Number of input files per part from which whole files are distributed.
 const FILES_PER_PART: usize = 4;
 /// The cost of an input besides its bytes, in bytes.
 const FILE_COST: u64 = 4096;
@@ -28,9 +28,9 @@ const FILE_COST: u64 = 4096;
 /// One of several equal shares of the work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Part {
-    /// Its number, from 0; people count from 1.
+    /// Number of the part, from 0; the command line counts from 1.
     pub(crate) index: u64,
-    /// How many there are.
+    /// Number of parts.
     pub(crate) of: u64,
 }
 
@@ -117,7 +117,7 @@ impl InputShare {
     }
 }
 
-/// Deals things of some sizes out: the largest first, each to whoever has least.
+/// Distributes items of some sizes: the largest first, each to the part with the least so far.
 fn deal(sizes: &[u64], parts: usize) -> Vec<u64> {
     let mut largest_first: Vec<usize> = (0..sizes.len()).collect();
     largest_first.sort_by_key(|&at| (std::cmp::Reverse(sizes[at]), at));

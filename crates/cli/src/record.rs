@@ -1,4 +1,4 @@
-//! `consistory record`: what a real system does.
+//! `consistory record`: records histories of real systems.
 
 use consistory_formats::{Format, Writer};
 use consistory_live::{CpuOptions, record_cpu};

@@ -1,4 +1,4 @@
-//! `consistory check --resume OUT`: goes on with a batch that was interrupted.
+//! `consistory check --resume OUT`: continues an interrupted batch.
 //!
 //! OUT holds the lines of `check --format json`, one per history. A last line that was cut off is
 //! removed, the histories of the others are not judged again, and new lines are appended.

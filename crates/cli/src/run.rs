@@ -1,4 +1,4 @@
-//! Runs of protocols: what changes at each step, as text and as a picture.
+//! Runs of protocols: the changes of each step, as text and as a picture.
 
 use std::path::{Path, PathBuf};
 

@@ -11,7 +11,7 @@ use crate::error::{CliError, OK};
 use crate::output::Output;
 use crate::verify::read_model;
 
-/// Makes runs with consecutive seeds, one after the other.
+/// Builds runs with consecutive seeds, one after the other.
 pub(crate) fn simulate(args: &SimulateArgs) -> Result<u8, CliError> {
     let model = read_model(&args.path, &args.constants)?;
     let system = model.tracked().map_err(CliError::from)?;

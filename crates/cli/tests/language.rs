@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 /// A phrase, and what to write instead.
-const REFUSED: [(&str, &str); 22] = [
+const REFUSED: [(&str, &str); 34] = [
     ("/// Gives ", "`Returns`, or another ordinary verb"),
     ("//! Gives ", "`Returns`, or another ordinary verb"),
     ("/// Says whether ", "`Returns whether` or `Checks whether`"),
@@ -29,6 +29,18 @@ const REFUSED: [(&str, &str); 22] = [
     ("is none of this object", "`does not fit this object`"),
     ("has no place there", "`does not belong there`"),
     ("text behind the ", "`text after the`"),
+    ("/// Looks at every", "`Checks every`, or what is done with it"),
+    ("whoever starts", "a noun"),
+    ("in nobody's way", "`affects no other call`"),
+    ("spur of the moment", "the technique"),
+    ("further ado", "`at once`"),
+    ("one a session", "`one per session`"),
+    ("a step a ", "`one step per`"),
+    ("what came of it", "`its return`, `its outcome`"),
+    ("file a kind", "`one file per kind`"),
+    ("once a view", "`once per view`"),
+    ("nobody knew", "`indeterminate`"),
+    ("is none that", "`is unknown`, `is not supported`"),
 ];
 
 /// Adds the sources and pages below a folder that people read.

@@ -85,7 +85,7 @@ pub enum Error {
         /// Why the last of them does not apply.
         reason: DoesNotApply,
     },
-    /// Judging a history panicked, which is a defect of Consistory.
+    /// Judging a history panicked, which is a bug in Consistory.
     Internal(Panicked),
     /// Isolation levels do not apply to a history.
     NoTransactions {
@@ -149,7 +149,7 @@ impl Error {
             }
             Error::Misfit { hint, .. } => return hint.clone(),
             Error::Internal(_) => {
-                "this is a defect of consistory, not of your history; please report it".to_owned()
+                "this is a bug in Consistory, not of your history; please report it".to_owned()
             }
             Error::At { error, .. } => return error.hint(),
             Error::Read(_)
@@ -193,7 +193,7 @@ impl fmt::Display for Error {
             Error::UnknownMethod { method, .. } => {
                 write!(f, "the object has no method `{method}`")
             }
-            Error::NoObject => f.write_str("no ready object has all the methods that are called"),
+            Error::NoObject => f.write_str("no built-in object has all the called methods"),
             Error::AmbiguousObject { candidates } => {
                 write!(f, "these may be calls of {}", candidates.join(" or "))
             }

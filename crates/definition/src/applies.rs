@@ -56,7 +56,7 @@ pub enum DoesNotApply {
     LongTransaction {
         /// The reference of its first operation.
         first: String,
-        /// How many operations it holds.
+        /// Number of its operations.
         operations: usize,
     },
     /// The history says what a key holds in the end, and the model has no store order.

@@ -309,7 +309,7 @@ pub struct Function {
     pub parameters: Vec<VariableId>,
     /// What a call stands for.
     pub body: TermId,
-    /// How many outermost groups are bound before it.
+    /// Number of outermost groups that are bound before it.
     pub globals_before: usize,
 }
 

@@ -68,7 +68,7 @@ pub struct Diagnostic {
     pub line: u64,
     /// The column where the place starts, in characters, counting from 1.
     pub column: u64,
-    /// How many characters the place has; 0 for a place after the last character.
+    /// Number of characters of the place; 0 for a place after the last character.
     pub length: usize,
     /// The line, or a window of it if it is long.
     pub text: String,

@@ -106,7 +106,7 @@ struct Clients {
     left: u32,
     /// The greatest value written to each variable.
     written: Vec<u32>,
-    /// How many values there are for each variable, or 0 if every value is new.
+    /// Number of values for each variable, or 0 if every value is new.
     values: u32,
 }
 

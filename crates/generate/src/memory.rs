@@ -52,7 +52,7 @@ impl Memory {
         }
     }
 
-    /// Says in one sentence how the memory works.
+    /// Describes in one sentence how the memory works.
     pub fn description(self) -> &'static str {
         match self {
             Memory::Sc => "One memory on which the sessions act one at a time, in a random order.",

@@ -111,15 +111,15 @@ impl FromStr for SharedObject {
 pub struct ObjectWorkload {
     /// What they call.
     pub object: SharedObject,
-    /// How many sessions there are; at least one.
+    /// Number of sessions; at least one.
     pub sessions: u32,
-    /// How many calls they make together.
+    /// Total number of calls.
     pub operations: u32,
     /// The share of calls that only look or take something out.
     pub read_share: f64,
     /// The share of calls that never return.
     pub pending_share: f64,
-    /// How many pairs of calls exchange what they returned.
+    /// Number of pairs of calls that exchange their returns.
     pub plants: usize,
     /// How far apart the calls of such a pair are at most, in calls.
     pub distance: u32,
@@ -381,7 +381,7 @@ fn plant(calls: &mut [Called], workload: &ObjectWorkload) {
     }
 }
 
-/// How many keys a store has.
+/// Number of keys of a store.
 const KEYS: u32 = 10;
 
 /// An object, and the values that were used.

@@ -103,7 +103,7 @@ struct Others<'a> {
     range: Range<u32>,
     /// What the read found, and what its operation writes itself.
     excluded: [Option<ValueId>; 2],
-    /// How many there are, at least one.
+    /// The number, at least one.
     count: u32,
 }
 

@@ -24,11 +24,11 @@ pub enum Recording {
 pub struct RecordingWorkload {
     /// What is recorded.
     pub recording: Recording,
-    /// How many clients call at a time.
+    /// Number of concurrent clients.
     pub clients: u32,
-    /// How many calls there are.
+    /// Number of calls.
     pub calls: u32,
-    /// How many keys a store has.
+    /// Number of keys of a store.
     pub keys: u32,
     /// The share of calls that never return; half of them take effect.
     pub lost: f64,

@@ -55,14 +55,14 @@ pub(crate) struct Replicated {
     variables: usize,
     /// What replica r holds of variable v, at `r * variables + v`.
     cells: Vec<Cell>,
-    /// How many writes of session s replica r has applied, at `r * sessions + s`.
+    /// Number of writes of session s that replica r has applied, at `r * sessions + s`.
     applied: Vec<u32>,
     /// Message n of session s, at `s * ring + n % ring`.
     messages: Vec<Message>,
     /// The vectors of the messages, `sessions` words each, in the order of `messages`.
     vectors: Vec<u32>,
     ring: usize,
-    /// How many writes each replica has yet to apply.
+    /// Number of writes that each replica has yet to apply.
     waiting: Vec<u32>,
     /// The Lamport clock of each replica.
     clocks: Vec<u32>,

@@ -26,9 +26,9 @@ use crate::random::{Chooser, choices_of};
 /// How to tangle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tangle {
-    /// How many cells there are.
+    /// Number of cells.
     pub cells: u32,
-    /// How many cycles there may be.
+    /// Largest number of cycles.
     pub cycles: u32,
     /// What decides every random choice.
     pub seed: u64,

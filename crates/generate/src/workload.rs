@@ -10,12 +10,12 @@
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Workload {
-    /// How many sessions there are; 4 by default.
+    /// Number of sessions; 4 by default.
     pub sessions: u32,
     /// How many operations all sessions execute together, each as many as the others but for one;
     /// 100 by default.
     pub operations: u32,
-    /// How many variables there are; 10 by default.
+    /// Number of variables; 10 by default.
     pub variables: u32,
     /// The share of reads among all operations; a half by default.
     ///

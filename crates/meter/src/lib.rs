@@ -46,7 +46,7 @@ const MAX_RELEASE_SHARE: u32 = 20;
 const MAX_LEFT_OVER: u64 = 4 << 20;
 
 impl ProcessMeter {
-    /// Makes a meter; what is allocated already does not count.
+    /// Builds a meter; what is allocated already does not count.
     pub fn new() -> Self {
         ProcessMeter {
             baseline: allocated(),

@@ -161,7 +161,7 @@ impl<'a> Interpreter<'a> {
         Interpreter { definition, program: definition.program(), budget, work: Cell::new(0) }
     }
 
-    /// Looks at the budget if enough was done since the last time.
+    /// Checks the budget if enough was done since the last time.
     pub(crate) fn spend(&self, work: usize) -> Result<(), Stopped> {
         let total = self.work.get().saturating_add(work);
         if total < WORK_UNIT {

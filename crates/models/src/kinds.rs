@@ -54,7 +54,7 @@ impl Kinds {
         }
     }
 
-    /// Makes two kinds one, or says which two differ.
+    /// Unifies two kinds, or returns the two that differ.
     pub(crate) fn unify(&mut self, expected: KindId, found: KindId) -> Result<(), (Kind, Kind)> {
         let (a, b) = (self.root(expected), self.root(found));
         match (self.table[a.0], self.table[b.0]) {

@@ -44,7 +44,7 @@ struct Parser<'a> {
     text: &'a str,
     lexemes: &'a [Lexeme],
     at: usize,
-    /// How many expressions are being parsed inside each other.
+    /// Number of expressions that are being parsed inside each other.
     open: usize,
     problems: &'a mut Vec<(Range<usize>, Problem)>,
 }

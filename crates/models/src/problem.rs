@@ -57,9 +57,9 @@ pub(crate) enum Problem {
     WrongArity {
         /// The function.
         name: String,
-        /// How many it takes.
+        /// The expected number.
         expected: usize,
-        /// How many it was given.
+        /// The given number.
         found: usize,
     },
     /// A set where a relation is needed, or the other way round.

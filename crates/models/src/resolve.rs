@@ -17,7 +17,7 @@ use crate::syntax::{self, Binding, Expr, ExprKind, Ident, Statement};
 /// How long a file may be, in bytes.
 pub(crate) const LENGTH_LIMIT: usize = 1 << 18;
 
-/// How many files a definition may include.
+/// Largest number of files that a definition may include.
 const FILE_LIMIT: usize = 64;
 
 /// What resolving a definition gives.

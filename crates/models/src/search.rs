@@ -50,7 +50,7 @@ use consistory_order::Matrix;
 pub struct EvaluateOptions {
     /// How much time and memory it may take.
     pub budget: Budget,
-    /// How many operations a history may have, initial writes not counted.
+    /// Largest number of operations of a history, initial writes not counted.
     pub max_operations: usize,
     /// The order between transactions that `so` stands for in definitions about transactions.
     pub order: ClientOrder,
@@ -597,5 +597,5 @@ impl<'a> ChoiceSearch<'a> {
     }
 }
 
-/// How many matrices are alive at once besides those of the choices made.
+/// Number of matrices that are alive at once besides those of the choices made.
 const MATRICES_ALIVE: usize = 64;

@@ -210,7 +210,7 @@ impl View<'_> {
         if found.is_empty() { Err(self.why_nobody(txn, key, value)) } else { Ok(found) }
     }
 
-    /// Says why nobody can have written a value that was read.
+    /// Explains why no transaction can have written a value that was read.
     fn why_nobody(&self, txn: usize, key: KeyId, value: ValueId) -> &'static str {
         let writes = |other: &usize| self.values(*other, key).any(|written| written == value);
         if self.others(txn).any(|other| writes(&other)) {

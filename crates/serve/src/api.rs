@@ -194,7 +194,7 @@ impl Api {
             }
             Err(panicked) => json!({
                 "message": panicked.to_string(),
-                "hint": "this is a defect of consistory, not of your input; please report it",
+                "hint": "this is a bug in Consistory, not of your input; please report it",
             }),
         }
     }

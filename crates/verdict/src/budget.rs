@@ -2,19 +2,19 @@
 //!
 //! # Which clock
 //!
-//! A budget of time is meant as work: on a loaded machine, a question that takes one second of a
-//! processor must not become undecided because the processor was elsewhere. So a budget that has a
-//! [`Meter`] ends when the time has passed on the clock *and* the process has used as much processor
-//! time; at the latest when [`MAX_STRETCH`] times the time has passed on the clock, so that somebody who
-//! waits is not kept for ever. On an idle machine both are the same. Without a meter only the clock
-//! counts. [`Budget::of_thread`] counts the processor time of one thread alone, for work that also waits
-//! for others, such as reading from a pipe.
+//! A budget of time limits work: on a loaded machine, a question that takes one second of processor
+//! time must not become undecided because the processor was busy elsewhere. So a budget with a
+//! [`Meter`] ends when the time has passed on the clock *and* the process has used as much
+//! processor time; at the latest when [`MAX_STRETCH`] times the limit has passed on the clock, so
+//! that a waiting user gets an answer. On an idle machine both are the same. Without a meter only
+//! the clock counts. [`Budget::of_thread`] counts the processor time of one thread alone, for work
+//! that also waits for others, such as reading from a pipe.
 //!
 //! # Which memory
 //!
-//! [`Budget::reserve`] is asked before a large table is allocated, so that it is not allocated at all.
-//! [`Budget::check`] compares what the process has allocated with the limit, if there is a meter; it
-//! finds what nobody accounted for.
+//! [`Budget::reserve`] is called before a large table is allocated, so that a table that is too
+//! large is not allocated at all. [`Budget::check`] compares the allocated bytes of the process
+//! with the limit, if there is a meter; this also covers memory that was not reserved.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,50 +23,50 @@ use std::time::{Duration, Instant};
 
 use consistory_faults::{Point, fails};
 
-/// How many times as long as its limit a budget may last on the clock while the process is not given
-/// a processor.
+/// Largest factor between the clock time and the limit of a budget, if the process is not given a
+/// processor.
 pub const MAX_STRETCH: u32 = 4;
 
-/// Measures what this process uses.
+/// Measures the resources that this process uses.
 pub trait Meter: fmt::Debug + Send + Sync {
-    /// Returns the processor time of the process, if the system tells it.
+    /// Returns the processor time of the process, if the system provides it.
     fn processor_time(&self) -> Option<Duration>;
 
-    /// Returns the processor time of the calling thread, if the system tells it.
+    /// Returns the processor time of the calling thread, if the system provides it.
     fn thread_time(&self) -> Option<Duration>;
 
-    /// Returns how many bytes are allocated.
+    /// Returns the number of allocated bytes.
     fn allocated(&self) -> u64;
 }
 
-/// A meter, and the number of histories that share what it measures.
+/// A meter, and the number of histories that share its measurements.
 #[derive(Clone, Debug)]
 pub struct Gauge(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     meter: Arc<dyn Meter>,
-    /// Number of histories that are at work.
+    /// Number of histories being processed.
     tenants: AtomicUsize,
     /// The origin of the times of samples.
     origin: Instant,
-    /// When the processor time was read last, counted from the origin, and what it was.
+    /// Time of the last reading of the processor time, counted from the origin, and the reading.
     sample: Mutex<Option<(Duration, Option<Duration>)>>,
 }
 
-/// How old a sample of the processor time may be: reading it takes some microseconds, and a batch of
-/// small histories starts very many budgets.
+/// Largest age of a sample of the processor time: reading it takes some microseconds, and a batch
+/// of small histories starts very many budgets.
 const MAX_SAMPLE_AGE: Duration = Duration::from_millis(5);
 
 impl Gauge {
-    /// Makes a gauge; every history may use the whole limit, so the process may use it once for each
-    /// that is at work.
+    /// Builds a gauge. Every history may use the whole limit, so the process may use it once per
+    /// history in progress.
     pub fn new(meter: Arc<dyn Meter>) -> Self {
         let (tenants, sample) = Default::default();
         Gauge(Arc::new(Shared { meter, tenants, origin: Instant::now(), sample }))
     }
 
-    /// Counts one more history as long as the result lives.
+    /// Counts one more history until the result is dropped.
     #[must_use]
     pub fn enter(&self) -> Tenant {
         self.0.tenants.fetch_add(1, Ordering::Relaxed);
@@ -88,7 +88,7 @@ impl Gauge {
         }
     }
 
-    /// Fails when more is allocated than the histories at work may use together.
+    /// Fails if more is allocated than the histories in progress may use together.
     fn check(&self, limit: u64) -> Result<(), Stopped> {
         let tenants = self.0.tenants.load(Ordering::Relaxed).max(1) as u64;
         match self.0.meter.allocated() / tenants {
@@ -98,7 +98,7 @@ impl Gauge {
     }
 }
 
-/// A history that is at work.
+/// A history in progress.
 #[derive(Debug)]
 pub struct Tenant(Gauge);
 
@@ -113,21 +113,21 @@ impl Drop for Tenant {
 pub enum Stopped {
     /// The time ran out.
     Time {
-        /// How much there was.
+        /// The limit.
         limit: Duration,
     },
     /// The next step would have taken more memory than allowed.
     Memory {
-        /// How much is allowed, in bytes.
+        /// The limit in bytes.
         limit: u64,
-        /// How much the next step needs, in bytes.
+        /// The bytes that the next step needs.
         needed: u64,
     },
-    /// The history is larger than this way of deciding can take.
+    /// The history is larger than this decider supports.
     Size {
-        /// How many operations it has.
+        /// Number of operations.
         operations: usize,
-        /// How many are the most.
+        /// Largest supported number of operations.
         limit: usize,
     },
     /// The definition of a model expands to more steps than can be compiled.
@@ -135,7 +135,7 @@ pub enum Stopped {
         /// The largest number of steps.
         limit: usize,
     },
-    /// Somebody asked to stop.
+    /// The caller asked to stop.
     Interrupted,
     /// The independent checker did not accept the certificate.
     Rejected,
@@ -161,19 +161,19 @@ impl fmt::Display for Stopped {
     }
 }
 
-/// How much time and memory a search may take; the default is without bounds.
+/// Limits of time and memory for a search; unlimited by default.
 #[derive(Clone, Debug, Default)]
 pub struct Budget {
     deadline: Option<Deadline>,
     memory: Option<u64>,
-    /// Limit of what the process may have allocated for each history.
+    /// Limit of the bytes that the process may allocate per history.
     measured: Option<u64>,
     gauge: Option<Gauge>,
     scope: Scope,
     interrupts: Vec<Arc<AtomicBool>>,
 }
 
-/// Whose processor time counts.
+/// The processor time that counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Scope {
     #[default]
@@ -181,35 +181,35 @@ enum Scope {
     Thread,
 }
 
-/// When the time is over.
+/// The end of the time.
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
     limit: Duration,
-    /// When the time is over on the clock.
+    /// The end on the clock.
     at: Instant,
-    /// The processor time at which it is over, if it is measured.
+    /// The end in processor time, if it is measured.
     processor: Option<Duration>,
 }
 
 impl Budget {
-    /// Builds a budget without bounds.
+    /// Builds an unlimited budget.
     pub fn unlimited() -> Self {
         Self::default()
     }
 
-    /// Measures time and memory by a gauge; call it before the limits are set.
+    /// Measures time and memory by a gauge; must be called before the limits are set.
     #[must_use]
     pub fn with_gauge(mut self, gauge: Gauge) -> Self {
         self.gauge = Some(gauge);
         self
     }
 
-    /// Counts one more history at work as long as the result lives, if there is a gauge.
+    /// Counts one more history in progress until the result is dropped, if there is a gauge.
     pub fn enter(&self) -> Option<Tenant> {
         self.gauge.as_ref().map(Gauge::enter)
     }
 
-    /// Counts the processor time of the calling thread alone, from now; without a gauge the clock.
+    /// Counts the processor time of the calling thread only, from now; without a gauge, the clock.
     ///
     /// The budget must then be checked on this thread.
     #[must_use]
@@ -227,7 +227,7 @@ impl Budget {
         }
     }
 
-    /// Bounds the time, counted from now.
+    /// Limits the time, counted from now.
     #[must_use]
     pub fn with_time(mut self, limit: Duration) -> Self {
         let processor = self.processor_time().and_then(|now| now.checked_add(limit));
@@ -245,7 +245,7 @@ impl Budget {
         }
     }
 
-    /// Returns the same budget with a part of its time, counted from now.
+    /// Returns the same budget with a share of its time, counted from now.
     #[must_use]
     pub fn share(&self, one_in: u32) -> Self {
         match self.deadline {
@@ -254,8 +254,7 @@ impl Budget {
         }
     }
 
-    /// Returns the same budget with its deadline later by a part of its time: for work that brings a
-    /// result home when the time is over.
+    /// Returns the same budget with its end extended by a share of its time, to complete a result.
     #[must_use]
     pub fn extended(&self, one_in: u32) -> Self {
         let deadline = self.deadline.map(|Deadline { limit, at, processor }| {
@@ -266,8 +265,8 @@ impl Budget {
         Budget { deadline, ..self.clone() }
     }
 
-    /// Returns the same budget with its time counted from now, less what was spent already. A tenth of
-    /// the time is left in any case: for work that brings a result home.
+    /// Returns the same budget with its time counted from now, minus the time already spent. At
+    /// least a tenth of the time remains, to complete a result.
     #[must_use]
     pub fn after(&self, spent: Duration) -> Self {
         let Some(Deadline { limit, .. }) = self.deadline else { return self.clone() };
@@ -279,7 +278,7 @@ impl Budget {
         budget
     }
 
-    /// Bounds the memory that tables may take, in bytes; with a gauge, that of the whole process too.
+    /// Limits the memory of tables in bytes; with a gauge, also that of the whole process.
     #[must_use]
     pub fn with_memory(mut self, limit: u64) -> Self {
         self.memory = Some(limit);
@@ -287,22 +286,22 @@ impl Budget {
         self
     }
 
-    /// Returns the same budget with a part of its memory: for one of several that take some at a time.
+    /// Returns the same budget with a share of its memory, for one of several parallel tasks.
     #[must_use]
     pub fn with_part_of_memory(&self, one_in: usize) -> Self {
         let memory = self.memory.map(|limit| limit / one_in.max(1) as u64);
         Budget { memory, ..self.clone() }
     }
 
-    /// Stops as soon as the flag is set, or one that was given before.
+    /// Stops as soon as the flag, or one that was given before, is set.
     #[must_use]
     pub fn with_interrupt(mut self, flag: Arc<AtomicBool>) -> Self {
         self.interrupts.push(flag);
         self
     }
 
-    /// Fails when the time or the memory is over or a stop was asked for. It reads the clock: call it
-    /// every few thousand steps.
+    /// Fails if the time or the memory is used up or a stop was requested. It reads the clock: call
+    /// it every few thousand steps.
     pub fn check(&self) -> Result<(), Stopped> {
         if self.interrupts.iter().any(|flag| flag.load(Ordering::Relaxed)) {
             return Err(Stopped::Interrupted);
@@ -318,7 +317,7 @@ impl Budget {
         }
     }
 
-    /// Checks whether the time is over: see the module's documentation for which time.
+    /// Checks whether the time is over: the module's documentation says which time.
     fn is_over(&self, deadline: &Deadline) -> bool {
         let now = Instant::now();
         if now < deadline.at {
@@ -330,7 +329,7 @@ impl Budget {
         used >= end || !is_kept_waiting
     }
 
-    /// Fails when a table of `needed` bytes is more than the budget allows.
+    /// Fails if a table of `needed` bytes exceeds the budget.
     pub fn reserve(&self, needed: u64) -> Result<(), Stopped> {
         match self.memory {
             Some(limit) if needed > limit || fails(Point::Memory) => {

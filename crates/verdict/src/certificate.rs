@@ -1,21 +1,21 @@
-//! Certificates: what proves a verdict.
+//! Certificates: the proofs of verdicts.
 
 use consistory_history::{KeyId, OpId, SessionId};
 
 use crate::Relation;
 
-/// What proves a verdict.
+/// The proof of a verdict.
 ///
-/// `wr` lists, for a history that is not differentiated, which write each ambiguous read reads
-/// from; a read with one candidate is not listed. Operations that count for nothing (aborted, or
-/// writes of unknown status that nothing reads) are left out of orders, and so are initial writes.
+/// `wr` lists, for a history that is not differentiated, the source of each ambiguous read; a read
+/// with one candidate is not listed. Operations that do not count (aborted ones, and writes of
+/// unknown status that are never read) are left out of orders, and so are initial writes.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Certificate {
     /// Consistent: one total order of all operations.
     ///
-    /// For CC it extends `po` and `wr`; for CCv it is also the arbitration order, by which each
-    /// read takes the last of the writes in its causal past; for SC each read takes the last write
-    /// before it.
+    /// For CC it extends `po` and `wr`. For CCv it is also the arbitration order, by which each
+    /// read returns the last of the writes in its causal past. For SC each read returns the last
+    /// write before it.
     Order {
         /// The order, first operation first.
         order: Vec<OpId>,
@@ -23,16 +23,16 @@ pub enum Certificate {
         wr: Vec<(OpId, OpId)>,
     },
     /// Consistent, CM: for each session, a total order of the causal past of its last operation,
-    /// that operation included, which extends `po` and `wr` and in which each read of the session
-    /// takes the last write before it.
+    /// including that operation. It extends `po` and `wr`, and each read of the session returns the
+    /// last write before it.
     SessionOrders {
-        /// One order a session; a session without operations has none.
+        /// One order per session; a session without operations has none.
         orders: Vec<(SessionId, Vec<OpId>)>,
         /// The choices of `wr`.
         wr: Vec<(OpId, OpId)>,
     },
-    /// Consistent: what a definition existentially quantifies; every check of the definition holds
-    /// under it.
+    /// Consistent: the existentially quantified relations of a definition, for which every check of
+    /// the definition holds.
     Witness {
         /// For each key its writes in store order, initial write first; empty if the definition
         /// has no store order.
@@ -40,69 +40,68 @@ pub enum Certificate {
         /// The choices of `wr`.
         wr: Vec<(OpId, OpId)>,
     },
-    /// Consistent: pairs of operations that, together with program order and `wr`, have no cycle
-    /// and from which the rules of the model derive nothing more.
+    /// Consistent: pairs of operations that, together with program order and `wr`, are acyclic and
+    /// closed under the rules of the model.
     Closure {
         /// The pairs, each the earlier operation first.
         pairs: Vec<(OpId, OpId)>,
         /// The choices of `wr`.
         wr: Vec<(OpId, OpId)>,
     },
-    /// Consistent, CCM and wCCM: what the reads of each session force of the order of writes.
+    /// Consistent, CCM and wCCM: the order of writes that the reads of each session force.
     ///
-    /// With program order and `wr` the pairs of all views are the least `hb`, and those of one view
-    /// are what sessions need to be asked about separately.
+    /// With program order and `wr`, the pairs of all views form the least `hb`; the pairs of one
+    /// view are those for which sessions are considered separately.
     Views {
         /// The views, each of one session.
         views: Vec<View>,
         /// The choices of `wr`.
         wr: Vec<(OpId, OpId)>,
     },
-    /// Violation: a read of a value that nobody wrote.
+    /// Violation: a read of a value that was never written.
     ThinAirRead {
         /// The read.
         read: OpId,
     },
-    /// Violation: a cycle of a relation that must have none.
+    /// Violation: a cycle of a relation that must be acyclic.
     Cycle {
-        /// The edges, each starting where the one before ends, the last ending where the first
-        /// starts.
+        /// The edges; each starts at the end of the previous one, and the last ends at the start of
+        /// the first.
         edges: Vec<Edge>,
         /// For CM the operation o whose `hb_o` is cyclic.
         observer: Option<OpId>,
-        /// For a definition, the check that fails, counting from 0.
+        /// For a definition, the check that fails, counted from 0.
         check: Option<u32>,
     },
-    /// Violation: whichever of two writes of one key comes first in the store order, there is a
-    /// violation.
+    /// Violation in both orders of two writes of one key.
     SplitOrder {
         /// The two writes.
         writes: [OpId; 2],
-        /// What proves it when the first comes first, and when the second does.
+        /// The proof if the first write comes first, and the proof if the second does.
         branches: Box<[Certificate; 2]>,
     },
-    /// Violation: whichever write a read takes its value from, there is a violation.
+    /// Violation for every source of a read.
     SplitRead {
         /// The read.
         read: OpId,
-        /// Each candidate and what rules it out.
+        /// Each candidate with its refutation.
         branches: Vec<(OpId, Certificate)>,
     },
-    /// Violation: whichever write of a key with a final value is the last, there is a violation.
+    /// Violation for every last write of a key with a final value.
     SplitLast {
         /// The key.
         key: KeyId,
-        /// Each write that may be the last and what rules it out; none if no write has the value.
+        /// Each write that may be the last, with its refutation; empty if no write has the value.
         branches: Vec<(OpId, Certificate)>,
     },
 }
 
-/// What the reads of one session force.
+/// The order that the reads of one session force.
 #[derive(Clone, PartialEq, Debug)]
 pub struct View {
     /// The session.
     pub session: SessionId,
-    /// The program order that the session goes by: `po`, `ppo` or `poloc`.
+    /// The program order of the view: `po`, `ppo` or `poloc`.
     pub relation: Relation,
     /// Pairs of writes of one key, each the earlier write first.
     pub pairs: Vec<(OpId, OpId)>,
@@ -111,16 +110,16 @@ pub struct View {
 /// An edge of a cycle, or a premise of one.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Edge {
-    /// Where it starts.
+    /// Start of the edge.
     pub from: OpId,
-    /// Where it ends.
+    /// End of the edge.
     pub to: OpId,
-    /// The relation that it belongs to.
+    /// Relation of the edge.
     pub relation: Relation,
     /// The premises of the rule that derives it, empty for `po`, `wr` and assumed `ww`.
     ///
-    /// A derivation is written out where it is first used, reading from the left and premises
-    /// before conclusions; a later use of the same edge has no premises.
+    /// A derivation is written out at its first use, reading from the left and premises before
+    /// conclusions; later uses of the same edge have no premises.
     pub because: Vec<Edge>,
 }
 
@@ -130,7 +129,7 @@ impl Edge {
         Edge { from, to, relation: relation.into(), because: Vec::new() }
     }
 
-    /// Builds an edge that a rule derives.
+    /// Builds a derived edge.
     pub fn derived(
         from: OpId,
         to: OpId,
@@ -142,7 +141,7 @@ impl Edge {
 }
 
 impl Certificate {
-    /// Iterates over the edges of its cycle, or of those of all its cases, and what they rest on.
+    /// Iterates over the edges of the cycle, or of the cycles of all cases, with their premises.
     pub fn edges(&self) -> impl Iterator<Item = &Edge> {
         let mut certificates = vec![self];
         let mut edges: Vec<&Edge> = Vec::new();
@@ -164,7 +163,7 @@ impl Certificate {
         })
     }
 
-    /// Returns the name of its kind.
+    /// Returns the name of the kind of certificate.
     pub fn kind(&self) -> &'static str {
         match self {
             Certificate::Order { .. } => "order",

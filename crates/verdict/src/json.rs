@@ -18,9 +18,9 @@
 //!
 //! The first five may have `"wr":{"t1:0":"t0:0"}`: the choices for ambiguous reads.
 //!
-//! Writing streams and does not recurse: an order may list tens of millions of operations, and a
-//! derivation may be deeper than a thread's stack. Reading takes a parsed value, whose maps have no
-//! order of their own: orders, store orders and choices come back sorted by id.
+//! Writing is streamed and not recursive: an order may list tens of millions of operations, and a
+//! derivation may be deeper than a thread's stack. Reading takes a parsed value, whose maps are
+//! unordered: orders, store orders and choices are returned sorted by id.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -32,12 +32,12 @@ use serde_json::{Map, Value};
 use crate::Relation;
 use crate::certificate::{Certificate, Edge, View};
 
-/// How deep cases and premises that are read may be nested.
+/// Largest nesting depth of cases and premises when reading.
 ///
-/// Reading takes about a kilobyte of stack a level.
+/// Reading takes about one kilobyte of stack per level.
 pub const MAX_DEPTH: usize = 10_000;
 
-/// How much is gathered before it is passed on, in bytes.
+/// Size of the output buffer in bytes.
 const CHUNK: usize = 1 << 16;
 
 /// Why a JSON value is not a certificate of a history.
@@ -54,10 +54,10 @@ pub enum CertificateError {
     Type {
         /// Where in the certificate.
         path: String,
-        /// What should be there.
+        /// The expected type.
         expected: &'static str,
     },
-    /// The kind is none that there is.
+    /// The kind is unknown.
     #[error("`{path}`: there is no kind `{kind}`")]
     Kind {
         /// Where in the certificate.
@@ -70,9 +70,9 @@ pub enum CertificateError {
     Unknown {
         /// Where in the certificate.
         path: String,
-        /// What is referred to.
+        /// The kind of the referenced item.
         what: &'static str,
-        /// Its name.
+        /// The name of the referenced item.
         name: String,
     },
     /// A list has the wrong length.
@@ -80,9 +80,9 @@ pub enum CertificateError {
     Length {
         /// Where in the certificate.
         path: String,
-        /// How many there should be.
+        /// The expected length.
         expected: usize,
-        /// How many there are.
+        /// The actual length.
         found: usize,
     },
     /// Cases or premises are nested too deep.
@@ -102,7 +102,7 @@ pub fn write_certificate(
     Writer::new(history, out).write(certificate)
 }
 
-/// What is left to write.
+/// The work that is left.
 enum Task<'a> {
     Text(&'static str),
     Certificate(&'a Certificate),
@@ -115,7 +115,7 @@ struct Writer<'a, W> {
     history: &'a History,
     out: &'a mut W,
     buffer: String,
-    /// For each session the opening quote, its name escaped, and the colon.
+    /// For each session the opening quote, its escaped name, and the colon.
     prefixes: Vec<String>,
 }
 
@@ -174,7 +174,8 @@ impl<'a, W: io::Write> Writer<'a, W> {
         self.pass_on(0)
     }
 
-    /// Writes a certificate's head and all that is not nested; the rest becomes tasks, last first.
+    /// Writes the head of a certificate and everything that is not nested; the rest becomes tasks,
+    /// last first.
     fn certificate(
         &mut self,
         certificate: &'a Certificate,
@@ -309,7 +310,7 @@ impl<'a, W: io::Write> Writer<'a, W> {
         Ok(())
     }
 
-    /// Writes all of an edge but its premises and the closing brace.
+    /// Writes an edge without its premises and the closing brace.
     fn edge(&mut self, edge: &Edge) {
         self.buffer.push_str(r#"{"from":"#);
         self.op(edge.from);
@@ -344,7 +345,7 @@ impl<'a, W: io::Write> Writer<'a, W> {
         write!(self.buffer, "{number}").expect("a string takes everything");
     }
 
-    /// Passes on what is gathered if it is more than `limit`.
+    /// Flushes the buffer if it holds more than `limit` bytes.
     fn pass_on(&mut self, limit: usize) -> io::Result<()> {
         if self.buffer.len() > limit {
             self.out.write_all(self.buffer.as_bytes())?;
@@ -363,11 +364,12 @@ pub fn read_certificate(history: &History, json: &Value) -> Result<Certificate, 
     Reader { history }.certificate(json, &Path::ROOT)
 }
 
-/// Where a value is: a list that grows backwards on the stack, spelt out only for an error.
+/// The path of a value: a list that grows backwards on the stack, and becomes text only for an
+/// error.
 struct Path<'a> {
     parent: Option<&'a Path<'a>>,
     step: Step<'a>,
-    /// How many certificates and edges are around the value.
+    /// Number of enclosing certificates and edges.
     depth: usize,
 }
 
@@ -389,7 +391,7 @@ impl Path<'_> {
         Path { parent: Some(self), step: Step::Index(index), depth: self.depth }
     }
 
-    /// Enters one of a list of certificates or edges.
+    /// Enters an element of a list of certificates or edges.
     fn nested(&self, index: usize) -> Result<Path<'_>, CertificateError> {
         if self.depth == MAX_DEPTH {
             return Err(CertificateError::Depth { path: self.to_string() });
@@ -571,7 +573,8 @@ impl Reader<'_> {
         Ok(choices)
     }
 
-    /// Reads an object whose fields are lists of operations, sorted by what `find` makes of the names.
+    /// Reads an object whose fields are lists of operations, sorted by the result of `find` for the
+    /// names.
     fn lists<Id: Copy + Ord>(
         &self,
         json: &Value,
@@ -672,7 +675,7 @@ mod tests {
         read_certificate(&history(), &serde_json::from_str(text).unwrap())
     }
 
-    /// What is written is exactly the text, and reading it gives the certificate again.
+    /// The written text is exact, and reading it returns the same certificate.
     #[track_caller]
     fn check(certificate: Certificate, text: &str) {
         assert_eq!(written(&history(), &certificate), text);

@@ -1,4 +1,4 @@
-//! Judgements: a verdict with what supports it.
+//! Judgements: a verdict with its certificate.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub enum Judgement<C = Proof> {
     Consistent(C),
     /// The history violates the model.
     Violation {
-        /// What is wrong with the history.
+        /// The pattern of the violation.
         pattern: Pattern,
         /// The proof.
         certificate: C,
@@ -71,9 +71,9 @@ pub struct Ruling<C = Proof> {
     /// The judgement.
     pub judgement: Judgement<C>,
     /// The other model whose judgement settled this one: a weaker model that is violated, or a
-    /// stronger one that is satisfied. The certificate is then one for that model.
+    /// stronger one that is satisfied. The certificate is then for that model.
     pub via: Option<&'static str>,
-    /// How long it took; work that several models share is counted with the first of them.
+    /// The time it took; work shared by several models is counted for the first of them.
     pub time: Duration,
 }
 

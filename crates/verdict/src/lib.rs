@@ -1,12 +1,12 @@
-//! Verdicts on histories, with what supports them.
+//! Verdicts on histories with their certificates.
 //!
 //! A [`Judgement`] is consistent or a violation, with the certificate that proves it, or undecided,
 //! with the reason why the search [`Stopped`]. A verdict without a certificate cannot be expressed.
 //!
 //! The types are the same for every family of models. A decider works with the certificates of its
 //! own family ([`Certificate`] for registers, [`ObjectCertificate`] for an object's calls,
-//! [`TransactionCertificate`] for isolation levels); a [`Proof`] is a certificate of any family. [`Options`] bound a search, and a [`Ruling`] is a
-//! judgement with its time.
+//! [`TransactionCertificate`] for isolation levels); a [`Proof`] is a certificate of any family.
+//! [`Options`] limit a search, and a [`Ruling`] is a judgement with its time.
 //!
 //! This crate holds types, and the JSON form of certificates. Deciders produce certificates
 //! (`consistory-registers`, `consistory-objects`, `consistory-models`), and `consistory-certify`, which
@@ -55,9 +55,9 @@ impl fmt::Display for Verdict {
 /// Whether a history satisfies a model.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Verdict {
-    /// It does.
+    /// The history satisfies the model.
     Consistent,
-    /// It does not.
+    /// The history violates the model.
     Violation,
     /// The search stopped before either was proved.
     Undecided,

@@ -1,13 +1,13 @@
-//! The bytes that the tables of a search take, to be compared with a memory budget.
+//! The bytes of a search's tables, to be compared with a memory budget.
 //!
-//! A table that is nearly full counts with the larger one that is about to replace it: while entries
-//! are moved both are there, and that is the moment at which a search would exceed its budget.
+//! A table that is nearly full counts together with the larger one that is about to replace it:
+//! while entries are moved both exist, and at that moment a search would exceed its budget.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// A table whose bytes can be counted.
 pub trait Bytes {
-    /// Estimates the bytes that the entries take in the table, not what they own.
+    /// Estimates the bytes of the entries in the table, without the data that they own.
     fn table_bytes(&self) -> u64;
 }
 
@@ -35,19 +35,19 @@ impl<T> Bytes for VecDeque<T> {
     }
 }
 
-/// Estimates the bytes of a hash table with room for `capacity` entries: there is a byte beside each
+/// Estimates the bytes of a hash table with room for `capacity` entries: it has one extra byte per
 /// entry, and an eighth of the table stays free.
 fn hash_table_bytes(len: usize, capacity: usize, entry: usize) -> u64 {
     growing(len, capacity, (capacity * (entry + 1) / 7 * 8) as u64)
 }
 
-/// Adds the table of twice the size that replaces one which is nearly full.
+/// Adds the table of twice the size that replaces a nearly full one.
 fn growing(len: usize, capacity: usize, bytes: u64) -> u64 {
     let is_nearly_full = len > 64 && len + len / 32 + 16 > capacity;
     if is_nearly_full { 3 * bytes } else { bytes }
 }
 
-/// The bytes that an allocation of a few bytes takes beside them.
+/// The overhead of a small allocation in bytes.
 pub const BYTES_PER_ALLOCATION: u64 = 16;
 
 #[cfg(test)]

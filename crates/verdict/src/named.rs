@@ -1,4 +1,4 @@
-//! Enums whose variants have names, with one variant for names that a user gives.
+//! Enums whose variants have names, with one variant for names defined by a user.
 
 /// Defines an enum from rows `Variant = "name",` and its conversions from and to those names.
 ///

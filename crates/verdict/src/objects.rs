@@ -11,8 +11,8 @@
 //!   "last":"t1:1","before":{"order":["t0:0","t0:1","t1:0"]}}
 //! ```
 //!
-//! Without `vis` each operation sees all that comes before it in the order. `last` and `before` may
-//! be missing.
+//! Without `vis`, each operation sees everything before it in the order. `last` and `before` are
+//! optional.
 
 use std::io;
 
@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use crate::json::CertificateError;
 use crate::{Judgement, Pattern, Verdict, json::quote};
 
-/// What proves a verdict on a history of an object's calls.
+/// The proof of a verdict on a history of an object's calls.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ObjectCertificate {
     /// Consistent.
@@ -34,7 +34,7 @@ pub enum ObjectCertificate {
 }
 
 impl ObjectCertificate {
-    /// Returns the verdict that it proves.
+    /// Returns the proved verdict.
     pub fn verdict(&self) -> Verdict {
         match self {
             ObjectCertificate::Linearization(_) => Verdict::Consistent,
@@ -84,14 +84,15 @@ impl From<Core> for Judgement<ObjectCertificate> {
     }
 }
 
-/// The operations that took effect, in an order, and what each of them sees.
+/// The operations that took effect, in an order, and the operations that each of them sees.
 ///
-/// Every completed operation is in it; a pending one is if it took effect.
+/// It contains every completed operation, and the pending ones that took effect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Linearization {
     /// The order, first operation first.
     pub order: Vec<OpId>,
-    /// For each operation of the order those that it sees; `None` if each sees all before it.
+    /// For each operation of the order, the operations that it sees; `None` if each sees everything
+    /// before it.
     pub vis: Option<Vec<Vec<OpId>>>,
 }
 
@@ -103,60 +104,61 @@ impl Linearization {
 
 /// A part of a history that no abstract execution explains.
 ///
-/// Only the returns of `returned` are looked at: every other operation counts as pending, so it
-/// may have taken effect or not. If that much cannot be explained, the history cannot.
+/// Only the returns of `returned` count: every other operation is pending, so it may have taken
+/// effect or not. If this part cannot be explained, neither can the history.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unexplained {
-    /// The operations that returned, by return: the shortest prefix that fails. The last one is
-    /// the one that cannot be explained.
+    /// The operations that returned, by return: the shortest failing prefix. The last one cannot be
+    /// explained.
     pub returned: Vec<OpId>,
-    /// Some attempts that came as far as possible.
+    /// The furthest attempts.
     pub attempts: Vec<Attempt>,
-    /// What explains all that returned before the last of these, in the whole history: so no
-    /// shorter prefix fails. `None` if that was not found out.
+    /// An explanation of everything that returned before the last of these in the whole history,
+    /// which shows that no shorter prefix fails. `None` if that is unknown.
     pub before: Option<Linearization>,
 }
 
 /// A linearization that cannot be extended to an operation that should come next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Attempt {
-    /// How far it came.
+    /// The linearization.
     pub linearization: Linearization,
     /// The operation whose return it does not explain.
     pub unexplained: OpId,
 }
 
-/// What the specification returns for the operation that an [`Attempt`] does not explain.
+/// The returns of the specification for the operation that an [`Attempt`] does not explain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Instead {
-    /// What it returns if it sees only what the axioms demand; `None` if it is not possible then.
+    /// The return if the operation sees only what the axioms require; `None` if it is not possible
+    /// then.
     pub least: Option<ReturnValue>,
-    /// What it returns if it sees everything; `None` if it is not possible then.
+    /// The return if the operation sees everything; `None` if it is not possible then.
     pub most: Option<ReturnValue>,
 }
 
 /// A few operations that are not linearizable by themselves.
 ///
-/// They are closed: if the history had a linearization, leaving all other operations out of it
-/// would leave one of these. When that is so depends on the object; the checker knows.
+/// They are closed: if the history had a linearization, removing all other operations from it would
+/// leave a linearization of these. The condition for this depends on the object, and the checker
+/// verifies it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Core {
-    /// What is wrong with them, by name.
+    /// The pattern.
     pub pattern: Pattern,
     /// The operations.
     pub operations: Vec<OpId>,
-    /// The shortest prefix of the history that they refute; `None` if that was not found out, and
-    /// they refute the history.
+    /// The shortest prefix of the history that they refute; `None` if it is unknown.
     pub prefix: Option<Prefix>,
 }
 
-/// The shortest prefix of a history that is not linearizable: what returned later counts as
+/// The shortest prefix of a history that is not linearizable: operations that returned later are
 /// pending.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Prefix {
-    /// The operation whose return is its end.
+    /// The operation whose return ends the prefix.
     pub last: OpId,
-    /// What explains all that returned before.
+    /// An explanation of everything that returned before.
     pub before: Linearization,
 }
 

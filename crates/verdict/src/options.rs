@@ -4,8 +4,8 @@ use crate::Budget;
 
 /// How to decide.
 ///
-/// `T` holds what only one family of deciders can be told, such as the engine that completes a store
-/// order; no choice of it changes a verdict.
+/// `T` holds the settings of one family of deciders, such as the engine that completes a store
+/// order. They never change a verdict.
 #[derive(Clone, Debug)]
 pub struct Options<T = ()> {
     /// Time and memory for each model.
@@ -23,7 +23,7 @@ impl<T: Default> Default for Options<T> {
 }
 
 impl<T> Options<T> {
-    /// Makes options without a budget, for one thread.
+    /// Builds options without a budget, for one thread.
     pub fn tuned(tuning: T) -> Self {
         Options { budget: Budget::unlimited(), jobs: 1, tuning }
     }

@@ -1,14 +1,14 @@
-//! Bad patterns: what is wrong with a history, by the names of the literature.
+//! Bad patterns: the kinds of violations, by the names of the literature.
 
 use crate::named::named_enum;
 
 named_enum! {
-    /// What is wrong with a history that violates a model.
+    /// The pattern of a violation.
     ///
     /// Make one from its name with `From`: a name that is listed here never becomes
     /// [`Named`](Pattern::Named).
     pub enum Pattern {
-        /// A read returned a value that nobody wrote.
+        /// A read returned a value that was never written.
         ThinAirRead = "ThinAirRead",
         /// A read returned the value of a write that follows it in its own session.
         FutureRead = "FutureRead",
@@ -22,11 +22,11 @@ named_enum! {
         CyclicCf = "CyclicCF",
         /// A read returned the initial value after its session could tell that it was overwritten.
         WriteHbInitRead = "WriteHBInitRead",
-        /// What the reads of a session force has a cycle.
+        /// The order that the reads of a session force has a cycle.
         CyclicHb = "CyclicHB",
         /// The orders of writes that sessions agree on have a cycle.
         CyclicPww = "CyclicPWW",
-        /// What is forced for sequential consistency has a cycle.
+        /// The order that sequential consistency forces has a cycle.
         CyclicWsc = "CyclicWSC",
         /// Every order of all operations has a cycle.
         CyclicSc = "CyclicSC",

@@ -11,7 +11,7 @@ use crate::objects::{read_object_certificate, write_object_certificate};
 use crate::transactions_json::{read_transaction_certificate, write_transaction_certificate};
 use crate::{Certificate, ObjectCertificate, TransactionCertificate};
 
-/// A family of models: what their histories consist of.
+/// A family of models, by the kind of operations in their histories.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Family {
     /// Reads and writes of registers.

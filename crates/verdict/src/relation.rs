@@ -3,14 +3,15 @@
 use crate::named::named_enum;
 
 named_enum! {
-    /// A relation that an edge of a certificate belongs to.
+    /// The relation of an edge in a certificate.
     ///
     /// Make one from its name with `From`: a name that is listed here never becomes
     /// [`Named`](Relation::Named).
     pub enum Relation {
         /// `po`: program order.
         Po = "po",
-        /// `ppo`: preserved program order, what a memory with store buffers keeps of it.
+        /// `ppo`: preserved program order, the part of it that a memory with store buffers
+        /// preserves.
         Ppo = "ppo",
         /// `poloc`: program order of one key.
         Poloc = "poloc",
@@ -20,11 +21,11 @@ named_enum! {
         Wre = "wre",
         /// `ww`: store order, of two writes of one key.
         Ww = "ww",
-        /// `rw`: a read comes before a write that overwrites what it read.
+        /// `rw`: a read comes before a write that overwrites its source.
         Rw = "rw",
-        /// `cf`: conflict, a write that a read's past holds comes before the one that it reads from.
+        /// `cf`: conflict, a write in a read's past comes before the read's source.
         Cf = "cf",
-        /// `hb`: what the reads of a session, or of all sessions, force.
+        /// `hb`: the order that the reads of a session, or of all sessions, force.
         Hb = "hb",
         /// `hb-ppo`: the same by preserved program order.
         HbPpo = "hb-ppo",

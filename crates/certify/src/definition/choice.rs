@@ -12,7 +12,7 @@ use crate::reads_from::{Candidates, ReadsFrom};
 
 /// Choices of `wr` and `ww`, all of them or a part.
 pub(super) struct Choice {
-    /// How many operations there are, initial writes among them.
+    /// Number of operations, initial writes among them.
     pub(super) size: usize,
     /// The operations that count, in the order of their ids.
     pub(super) counting: Vec<usize>,

@@ -35,7 +35,7 @@ use super::project::Projection;
 use crate::Rejection;
 use crate::real_time::returned_before;
 
-/// How many words may be looked at to check one certificate; that takes some ten seconds.
+/// Number of words that may be looked at to check one certificate; that takes some ten seconds.
 const MAX_WORDS_VISITED: u64 = 1 << 34;
 
 /// What an expression stands for under a choice.

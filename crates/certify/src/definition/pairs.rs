@@ -9,9 +9,9 @@ const BITS: usize = u64::BITS as usize;
 /// A set of pairs of operations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Pairs {
-    /// How many operations there are.
+    /// Number of operations.
     size: usize,
-    /// How many words the pairs of one operation take.
+    /// Number of words for the pairs of one operation.
     width: usize,
     /// The pairs, by their first operation.
     words: Vec<u64>,

@@ -197,7 +197,7 @@ struct BreadthSearch<'a, 'v, const W: usize> {
     slots: Slots,
     /// The operations that were called and have not returned; without times all of them.
     running: Vec<usize>,
-    /// How many operations were called.
+    /// Number of operations that were called.
     called: usize,
     /// Readers of an object that the checker does not know, by kind.
     watched: FxHashMap<u32, Watched>,
@@ -206,7 +206,7 @@ struct BreadthSearch<'a, 'v, const W: usize> {
     configurations_seen: u64,
 }
 
-/// How many configurations are looked at between two looks at the budget.
+/// Number of configurations between two checks of the budget.
 const CONFIGURATIONS_PER_CHECK: u64 = 256;
 
 impl<'a, 'v, const W: usize> BreadthSearch<'a, 'v, W> {
@@ -554,7 +554,7 @@ struct ReadAhead<'a> {
     before: Vec<(Option<usize>, Called<'a>)>,
 }
 
-/// How many reads that are not open yet are looked at.
+/// Number of reads that are examined before they are open.
 const READS_AHEAD: usize = 8;
 /// Among how many that return next these reads are.
 const RETURNS_AHEAD: usize = 64;

@@ -89,7 +89,7 @@ pub(crate) fn refuted(
     }
 }
 
-/// Tells of an operation whether it can be left out.
+/// Returns whether an operation can be left out.
 type CanGo<'a> = Box<dyn Fn(&Event) -> bool + 'a>;
 
 fn register<'a>(view: &'a View<'_>, kept: &[usize]) -> CanGo<'a> {

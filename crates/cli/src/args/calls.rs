@@ -1,4 +1,4 @@
-//! What the commands that judge an object's calls as they happen take.
+//! Arguments of `consistory watch` and `consistory test`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) struct WatchArgs {
     /// The file to read, or - for standard input.
     #[arg(value_name = "PATH", default_value = "-")]
     pub(crate) path: PathBuf,
-    /// The object that is called, as for `check`.
+    /// The object whose methods are called, as for `check`.
     #[arg(long, value_name = "OBJECT")]
     pub(crate) object: String,
     /// Wait for more at the end of the file.
@@ -34,27 +34,26 @@ pub(crate) struct WatchArgs {
     /// Take lines from connections to HOST:PORT, or to a Unix socket at a path with a slash.
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["path", "follow"])]
     pub(crate) listen: Option<String>,
-    /// Stop following or listening when nothing has come for so long, such as 30s.
+    /// Stop following or listening after this time without input, such as 30s.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub(crate) until_idle: Option<Duration>,
-    /// How many possible configurations are kept at most.
+    /// Largest number of configurations kept.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub(crate) configurations: usize,
-    /// How many different indeterminate calls are kept for each key, or for the whole object; beyond
-    /// that the first ones are given up: they have taken effect by then, or never do.
+    /// Largest number of different indeterminate calls kept for each key, or for the whole object.
+    /// Beyond it the first ones are given up: they are assumed to have taken effect by then, or never to.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) pending: usize,
-    /// How many other calls may return while a call is running before it counts as indeterminate.
+    /// Number of other calls that may return while a call is running before it counts as indeterminate.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) overdue: u64,
     /// Judge the object as a whole, for methods that concern more than one key.
     #[arg(long)]
     pub(crate) whole: bool,
-    /// How many calls that have a start and an end wait for one that ends later but started
-    /// before.
+    /// Number of completed calls that wait for a call that started earlier and ends later.
     #[arg(long, value_name = "CALLS", default_value_t = 1000)]
     pub(crate) window: usize,
-    /// How to print what was found.
+    /// How to print the result.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
 }
@@ -106,41 +105,41 @@ pub(crate) struct TestArgs {
     /// Judge by visibility levels, such as "size=weak,keySet=monotonic"; other methods see all.
     #[arg(long, value_name = "LEVELS", conflicts_with = "model")]
     pub(crate) levels: Option<String>,
-    /// How many threads.
+    /// Number of threads.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) threads: u8,
-    /// How many calls each thread makes.
+    /// Number of calls per thread.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=32))]
     pub(crate) calls: u8,
     /// How many different keys at a time [default: 3, for collections 2].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) keys: Option<u32>,
-    /// How many times each program is run.
+    /// Number of runs of each program.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rounds: u64,
-    /// How long to look; shrinking what was found comes on top.
+    /// Time to look for failures; shrinking takes additional time.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::duration)]
     pub(crate) time: Duration,
-    /// How many runs at most.
+    /// Largest number of runs.
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<u64>,
     /// Stop after so many different violations.
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) failures: usize,
-    /// The seed of the programs and of the faults; what the threads and nodes do it does not decide.
+    /// The seed of the programs and of the faults; it does not determine the timing of threads and nodes.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// How to tell which calls came before which.
+    /// How the order of calls is recorded.
     #[arg(long, value_enum, default_value_t = TestClock::Counters)]
     pub(crate) clock: TestClock,
-    /// Draw what is wrong as SVG files in this folder.
+    /// Draw failures as SVG files in this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) draw: Option<PathBuf>,
     /// Write an interactive report to this file, for a browser; of a database, DIR/report.html
     /// otherwise.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
-    /// How to print what was found.
+    /// How to print the result.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
 }
@@ -162,7 +161,7 @@ pub(crate) struct DatabaseArgs {
     /// A setting of the database; may be given more than once.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub(crate) settings: Vec<String>,
-    /// How many clients.
+    /// Number of clients.
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) clients: u32,
     /// How many requests per second all clients send together; 0 for as many as they can.
@@ -202,7 +201,7 @@ pub(crate) struct DatabaseArgs {
     /// The nodes of your own system.
     #[arg(long, value_name = "NODES", value_delimiter = ',', requires = "command")]
     pub(crate) nodes: Vec<String>,
-    /// Says that the namespaces are there; the program starts itself with this.
+    /// Reports that the namespaces are there; the program starts itself with this.
     #[arg(long, hide = true)]
     pub(crate) isolated: bool,
 }

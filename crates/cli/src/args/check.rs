@@ -1,4 +1,4 @@
-//! What the commands that judge recorded histories take.
+//! Arguments of the commands that judge recorded histories.
 
 use std::path::PathBuf;
 use std::time::Duration;

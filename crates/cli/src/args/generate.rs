@@ -44,13 +44,13 @@ pub(crate) struct GenerateArgs {
     pub(crate) unannounced: f64,
     #[command(flatten)]
     pub(crate) transactions: TransactionArgs,
-    /// How many sessions.
+    /// Number of sessions.
     #[arg(long, short, default_value_t = 4)]
     pub(crate) sessions: u32,
-    /// How many operations in all.
+    /// Total number of operations.
     #[arg(long, short = 'n', default_value_t = 100)]
     pub(crate) operations: u32,
-    /// How many variables or keys.
+    /// Number of variables or keys.
     #[arg(long, short, default_value_t = 10)]
     pub(crate) variables: u32,
     /// The share of reads.
@@ -65,7 +65,7 @@ pub(crate) struct GenerateArgs {
     /// How unevenly variables are chosen: 0 alike, 1 by Zipf's law.
     #[arg(long, default_value_t = 0.0)]
     pub(crate) skew: f64,
-    /// How many values are written to a variable, again and again; 0 if every value is new.
+    /// Number of different values written to a variable; 0 makes every value new.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) values: u32,
     /// How many writes a store buffer holds, or how far a replica or store may lag behind a session,
@@ -108,7 +108,7 @@ pub(crate) struct TransactionArgs {
     /// The order that the store respects besides: none, session or realtime.
     #[arg(long, default_value = "session", requires = "transactions")]
     pub(crate) order: ClientOrder,
-    /// How many operations a transaction has: a number or a range such as 2..6.
+    /// Number of operations per transaction: a number or a range such as 2..6.
     #[arg(
         long,
         value_name = "RANGE",

@@ -1,4 +1,4 @@
-//! What the commands that write histories take.
+//! Arguments of the commands that write histories.
 
 use std::path::PathBuf;
 
@@ -49,13 +49,13 @@ Exit code: 0 recorded, 2 bad usage.";
 
 #[derive(Debug, Args)]
 pub(crate) struct RecordCpuArgs {
-    /// How many threads, each kept on a core if there are enough.
+    /// Number of threads, each pinned to a core if there are enough.
     #[arg(long, short, value_name = "N", default_value_t = 2)]
     pub(crate) threads: u32,
-    /// How many operations each thread does in a round.
+    /// Number of operations per thread and round.
     #[arg(long, short = 'n', value_name = "N", default_value_t = 16)]
     pub(crate) operations: u32,
-    /// How many variables.
+    /// Number of variables.
     #[arg(long, short, value_name = "N", default_value_t = 4)]
     pub(crate) variables: u32,
     /// Let variables share cache lines, instead of having one each.

@@ -1,4 +1,4 @@
-//! The command line, as clap reads it.
+//! The arguments of the command line, parsed by clap.
 
 mod calls;
 mod check;

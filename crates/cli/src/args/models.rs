@@ -1,4 +1,4 @@
-//! What the commands about the models themselves take.
+//! Arguments of the commands about models.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,10 +30,10 @@ pub(crate) struct ContrastArgs {
     /// Another.
     #[arg(value_name = "B")]
     pub(crate) second: String,
-    /// How many operations a history has at most.
+    /// Largest number of operations of a history.
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=12))]
     pub(crate) bound: u16,
-    /// How many sessions at most.
+    /// Largest number of sessions.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) sessions: Option<u16>,
     /// How many variables at most; operations and variables together are at most 16.

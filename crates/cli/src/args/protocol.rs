@@ -1,4 +1,4 @@
-//! What the commands about coherence protocols take.
+//! Arguments of the commands about coherence protocols.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -63,7 +63,7 @@ pub(crate) struct VerifyArgs {
     /// How much memory the visited states may take, such as 512MiB.
     #[arg(long, value_name = "SIZE", default_value = "8GiB", value_parser = units::size)]
     pub(crate) memory: u64,
-    /// How many states may be visited.
+    /// Largest number of states to visit.
     #[arg(long, value_name = "N")]
     pub(crate) states: Option<u64>,
     #[command(flatten)]
@@ -104,10 +104,10 @@ pub(crate) struct SimulateArgs {
     /// Give a constant of the description another value, such as -D N=4.
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE", value_parser = constant)]
     pub(crate) constants: Vec<(String, ConstantValue)>,
-    /// How many loads and stores a run performs.
+    /// Number of loads and stores per run.
     #[arg(long, short = 'n', default_value_t = 50)]
     pub(crate) operations: usize,
-    /// How many runs.
+    /// Number of runs.
     #[arg(long, short, default_value_t = 1)]
     pub(crate) count: u64,
     /// The seed of the first run; the next one has the next seed.

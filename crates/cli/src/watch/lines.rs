@@ -1,4 +1,4 @@
-//! Lines as they come: from standard input, a file that may grow, or sockets.
+//! Input lines of `watch`: from standard input, a growing file, or sockets.
 //!
 //! Whoever writes to a socket gets a line back for each line that was taken, `ok`. A client that
 //! waits for it before it makes the call that it announced can be sure that the call comes later
@@ -20,7 +20,7 @@ use consistory_work::spawn;
 use crate::args::WatchArgs;
 use crate::error::{CliError, report};
 
-/// What comes in.
+/// An item of the input.
 pub(crate) enum Incoming {
     /// A line, where it came from and its number there.
     Line { source: Arc<str>, number: u64, text: String },
@@ -28,9 +28,9 @@ pub(crate) enum Incoming {
     Closed { source: Arc<str> },
 }
 
-/// How often a file is looked at again.
+/// Interval between two reads of a growing file.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How many lines wait at most.
+/// Largest number of waiting lines.
 const MAX_WAITING_LINES: usize = 1024;
 /// The longest line, which keeps an endless one from taking all memory.
 const MAX_LINE_BYTES: u64 = 1 << 26;
@@ -59,9 +59,9 @@ struct Growing<R> {
     input: R,
     source: Arc<str>,
     number: u64,
-    /// What has come of the next line.
+    /// The part of the next line that was read.
     partial: Vec<u8>,
-    /// How many bytes were read.
+    /// Number of bytes that were read.
     taken: u64,
     /// The file that may grow.
     follow: Option<PathBuf>,
@@ -199,13 +199,13 @@ fn listen_unix(_: &Path, _: Sender) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Says where it listens, so that who started it knows when to connect.
+/// Prints the address, so that the caller knows when to connect.
 fn announce(address: &str) {
     // Nobody is left to tell when standard error is gone.
     let _ = writeln!(io::stderr(), "listening at {address}");
 }
 
-/// Takes the lines of a connection, in a thread of its own.
+/// Reads the lines of a connection, in a thread of its own.
 fn serve(
     connection: usize,
     lines: impl Read + Send + 'static,
@@ -277,7 +277,7 @@ impl Drop for Socket {
     }
 }
 
-/// Lines from all connections, in the order in which they were taken.
+/// Lines from all connections, in the order of their arrival.
 struct Received {
     receiver: Receiver<Result<Incoming, CliError>>,
     until_idle: Option<Duration>,

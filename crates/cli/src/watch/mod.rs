@@ -70,11 +70,12 @@ fn page(finding: Option<&Finding>, summary: &Summary) -> String {
             let mut text = format!("consistent: {seen}, at most {most} at a time\n");
             if *overdue > 0 {
                 let calls = plural(overdue, "call");
-                text += &format!("{calls} ran so long that what came of it was not looked at\n");
+                text +=
+                    &format!("{calls} overdue, with returns that were ignored: see --overdue\n");
             }
             if *given_up > 0 {
                 let calls = plural(given_up, "call");
-                text += &format!("{calls} whose end nobody knew, given up: see --pending\n");
+                text += &format!("{calls} indeterminate and given up: see --pending\n");
             }
             text
         }

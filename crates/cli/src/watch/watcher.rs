@@ -1,4 +1,4 @@
-//! From lines to a verdict.
+//! Judges the calls of a stream of lines.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::CliError;
 
-/// What ends the watch.
+/// Why the watch ended.
 pub(crate) enum Finding {
     /// A return that nothing explains.
     Violation {
@@ -21,11 +21,11 @@ pub(crate) enum Finding {
         call: String,
         /// The line of its return.
         line: u64,
-        /// What it could have returned.
+        /// Values that it could have returned.
         possible: Vec<Value>,
-        /// What else was running.
+        /// The other running calls.
         running: Vec<String>,
-        /// How many configurations there were before.
+        /// Number of configurations before.
         explained: usize,
     },
     /// There are too many explanations to keep.
@@ -37,7 +37,7 @@ pub(crate) enum Finding {
     },
 }
 
-/// What has been seen.
+/// Totals of the input.
 pub(crate) struct Summary {
     pub(crate) operations: u64,
     pub(crate) lines: u64,
@@ -54,17 +54,17 @@ pub(crate) struct Summary {
 /// A call that is running.
 struct Running {
     id: RunningId,
-    /// Its reference, and what it calls.
+    /// Reference of the operation, and its call.
     operation: String,
     call: String,
-    /// Where the line of its invocation came from.
+    /// Source of the line of its invocation.
     source: Arc<str>,
 }
 
-/// What comes next of calls that were recorded whole: a time, what happens, and which call.
+/// The next event of a completely recorded call: its time, its kind, and the call.
 type Due = Reverse<(i64, Happens, u64)>;
 
-/// What happens to a call; at one time calls come before returns.
+/// The kind of an event; calls precede returns with the same time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Happens {
     Start,
@@ -82,7 +82,7 @@ struct Waiting {
     running: Option<Running>,
 }
 
-/// How many sessions are known at most, unless more are running calls.
+/// Largest number of known sessions, unless more are running calls.
 const MAX_KNOWN_SESSIONS: usize = 1 << 16;
 
 /// Judges lines as they come.
@@ -100,7 +100,7 @@ pub(crate) struct Watcher {
     waiting: FxHashMap<u64, Waiting>,
     /// The ends of the last lines, as many as the window has.
     ends: VecDeque<i64>,
-    /// Up to when everything is judged.
+    /// Time up to which all events are judged.
     judged: Option<i64>,
     /// The last calls that returned and are not judged yet: what each is, and the line.
     unjudged: VecDeque<Returned>,
@@ -132,7 +132,7 @@ impl Watcher {
         }
     }
 
-    /// Takes a line; gives what ends the watch, if it does.
+    /// Processes a line. Returns the finding that ends the watch, if there is one.
     pub(crate) fn line(
         &mut self,
         text: &str,
@@ -207,7 +207,7 @@ impl Watcher {
         }
     }
 
-    /// Takes the end of the input.
+    /// Processes the end of the input.
     pub(crate) fn end(&mut self) -> Result<Option<Finding>, CliError> {
         let finding = self.judge_until(Some(i64::MAX), &Arc::from(""))?;
         if finding.is_some() {
@@ -299,8 +299,8 @@ impl Watcher {
         Ok(Running { id, operation, call, source: "".into() })
     }
 
-    /// Takes note that a connection is closed: nobody will say what became of the calls that were
-    /// announced there.
+    /// Records that a connection is closed: the calls that were announced there and have not returned
+    /// become indeterminate.
     pub(crate) fn closed(&mut self, source: &str) -> Result<(), CliError> {
         for (slot, _) in self.sessions.values_mut() {
             if let Some(running) = slot.take_if(|running| *running.source == *source) {
@@ -341,7 +341,7 @@ impl Watcher {
         Ok(finding)
     }
 
-    /// Says what was found after the return of `last`.
+    /// Describes what was found after the return of `last`.
     fn finding(
         &self,
         found: Result<Option<Inexplicable>, OnlineError>,
@@ -384,5 +384,5 @@ impl Watcher {
 
 /// An error that only a defect causes: every call that ends here was taken before.
 fn broken(place: &str, error: &OnlineError) -> CliError {
-    CliError::with_hint(format!("{place}: {error}"), "this is a defect of consistory")
+    CliError::with_hint(format!("{place}: {error}"), "this is a bug in Consistory")
 }

@@ -18,7 +18,7 @@ use crate::random::Random;
 
 /// Positions in the commit order, which both stores keep alike.
 struct Positions {
-    /// How many commits ago everything is visible.
+    /// Number of commits after which everything is visible.
     window: u32,
     /// Number of commits so far.
     now: u32,

@@ -18,7 +18,7 @@ use crate::random::Random;
 pub(super) struct Snapshots {
     store: Store,
     is_realtime: bool,
-    /// How many commits a snapshot may be old.
+    /// Largest age of a snapshot, in commits.
     window: u32,
     /// Number of commits so far.
     now: u32,

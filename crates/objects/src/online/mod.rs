@@ -546,7 +546,7 @@ impl Online {
         Ok(())
     }
 
-    /// Takes that a call is indeterminate: nobody will know whether it had an effect.
+    /// Records that a call is indeterminate.
     pub fn abandon(&mut self, id: RunningId) -> Result<(), OnlineError> {
         if self.overdue.remove(&id) {
             return Ok(());
