@@ -112,6 +112,9 @@ fn wrong_usage_is_explained() {
         ("test sqlite --set level=none", "has no setting `level`"),
         ("test sqlite --set journal=none", "is one of wal, delete"),
         ("test sqlite --faults kill", "has no nodes"),
+        ("test sqlite --model chess", "no model is called `chess`"),
+        ("test sqlite --model ser", "ser"),
+        ("test etcd --workload queue", "it can run register, "),
         ("test redis --faults earthquake", "there is no fault `earthquake`"),
         ("test redis --isolated", "--isolated is for the program itself"),
     ] {
@@ -122,6 +125,7 @@ fn wrong_usage_is_explained() {
         assert_eq!(ran.code, 2, "{args}: {}", ran.err);
         assert!(ran.err.contains(said), "{args}: {}", ran.err);
     }
+    assert!(!folder.path().join("runs").exists(), "nothing was run");
     let list = folder.run("test --list");
     assert_eq!(list.code, 0);
     for name in ["sqlite", "redis", "etcd", "postgres", "mariadb", "galera"] {
@@ -167,6 +171,27 @@ fn a_broken_store_is_found_out() {
 }
 
 #[test]
+fn a_server_that_does_not_start_is_reported_at_once() {
+    let folder = Folder::new();
+    let script = folder.path().join("cluster.sh");
+    folder.write(
+        "cluster.sh",
+        "#!/bin/sh\n[ $1 = start ] && echo 'no port is free' && exit 1\nexit 0\n",
+    );
+    let made = Command::new("chmod").arg("755").arg(&script).status().unwrap();
+    assert!(made.success());
+    let script = script.display();
+    let ended = test(&folder, &format!("--command {script} --system {script} --nodes n1,n2"));
+    if is_missing(&ended) {
+        return;
+    }
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
+    for said in ["n1 does not run", "exit status: 1", "no port is free", "run/logs"] {
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn redis_loses_writes_when_its_primary_is_cut_off() {
     let folder = Folder::new();
     let ended = test(&folder, "redis --faults partition --time 15s");
@@ -174,6 +199,8 @@ fn redis_loses_writes_when_its_primary_is_cut_off() {
         return;
     }
     check_run(&folder, &ended, "cc,sc");
+    let report = folder.read_report("run/report.html");
+    assert!(report.contains("n1 cut off, from "), "the report lists the faults: {report}");
     if ended.code == 1 {
         let core = ended.last["violation"]["operations"].as_u64().unwrap();
         assert!(core <= 6, "{}", ended.last);

@@ -51,7 +51,9 @@ pub(super) fn test(args: &TestArgs) -> Result<u8, CliError> {
     let version = system.version()?;
     if !system.supports(workload) {
         let message = format!("{} cannot run the workload {}", system.name(), workload.name());
-        return Err(CliError::usage(message));
+        let others = WorkloadKind::ALL.iter().filter(|(other, ..)| system.supports(*other));
+        let names: Vec<&str> = others.map(|(_, name, _)| *name).collect();
+        return Err(CliError::with_hint(message, format!("it can run {}", names.join(", "))));
     }
     let judge = Judge::new(workload.family(), system.promise(workload), args.model.as_deref());
     judge.check()?;
@@ -62,6 +64,9 @@ pub(super) fn test(args: &TestArgs) -> Result<u8, CliError> {
     };
     if system.nodes() > 0 && !own.isolated {
         return outside(args, &folder);
+    }
+    if own.isolated && !is_inside() {
+        return Err(CliError::usage("--isolated is for the program itself"));
     }
     let interrupted = interrupt::flag();
     if own.isolated {
@@ -75,11 +80,10 @@ pub(super) fn test(args: &TestArgs) -> Result<u8, CliError> {
     };
     let cluster = match system.nodes() {
         0 => embedded(&folder)?,
-        nodes if is_inside() => {
+        nodes => {
             let links = schedule.links(args.seed);
             Cluster::isolated(nodes, links, &folder.join("logs"), &needed(own))?
         }
-        _ => return Err(CliError::usage("--isolated is for the program itself")),
     };
     let options = RunOptions {
         workload,
