@@ -624,9 +624,8 @@ impl Tested<'_> {
 
 /// Says what a fault did, as part of a sentence: `n1 cut off` becomes `n1 was cut off`.
 fn past(fault: &FaultEvent) -> String {
-    let is_state = |word: &str| {
-        ["cut", "not", "paused", "killed", "down", "slow", "lost", "full"].contains(&word)
-    };
+    const STATES: [&str; 8] = ["cut", "not", "paused", "killed", "down", "slow", "lost", "full"];
+    let is_state = |word: &str| STATES.contains(&word.trim_end_matches(','));
     let words: Vec<&str> = fault.text.split_whitespace().collect();
     let Some(at) = words.iter().position(|word| is_state(word)) else { return fault.text.clone() };
     let (subject, rest) = words.split_at(at);
@@ -716,6 +715,7 @@ mod tests {
             ("disk of n1 full", "the disk of n1 was full"),
             ("30 % of packets lost", "30 % of packets were lost"),
             ("n1 killed, n2 promoted", "n1 was killed, n2 promoted"),
+            ("n2 cut off, n1 killed, n2 promoted", "n2 was cut off, n1 killed, n2 promoted"),
             ("struck by lightning", "struck by lightning"),
         ] {
             assert_eq!(told(text), expected);

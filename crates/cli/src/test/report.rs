@@ -103,6 +103,11 @@ fn case(findings: &Findings, scenes: &[Scene]) -> Case {
         }
         case.rows.push(row);
     }
+    // Without a violation there is only this to be seen.
+    if let (Some(scene), Some(row), false) = (faults(findings), case.rows.first_mut(), is_shown) {
+        row.scenes.push(case.scenes.len());
+        case.scenes.push(scene.into());
+    }
     case.charts = charts(findings);
     case.recheck = judged.command.clone();
     case
@@ -166,6 +171,36 @@ fn timeline(findings: &Findings) -> Scene {
             .to_owned(),
     );
     scene
+}
+
+/// Builds the faults in time, one lane per node; `None` if there were none.
+fn faults(findings: &Findings) -> Option<Scene> {
+    if findings.faults.is_empty() || findings.nodes.is_empty() {
+        return None;
+    }
+    let mut scene = Scene::new("The faults");
+    scene.lanes = findings.nodes.iter().map(Lane::new).collect();
+    for fault in &findings.faults {
+        let hit = fault.node.map(|node| node.to_string());
+        for (lane, node) in findings.nodes.iter().enumerate() {
+            if hit.as_ref().is_some_and(|hit| hit != node) {
+                continue;
+            }
+            let row = scene.nodes.len();
+            let label = fault.text.strip_prefix(&format!("{node} ")).unwrap_or(&fault.text);
+            scene.nodes.push(Node {
+                start: Some(fault.begin as i64),
+                end: Some(end(findings, fault) as i64),
+                detail: told(findings, fault),
+                ..Node::new(format!("{node} {row}"), lane, row, label)
+            });
+        }
+    }
+    scene.notes.push(
+        "Times are ranks, not to scale. A bar ends when a write through every node worked again."
+            .to_owned(),
+    );
+    Some(scene)
 }
 
 /// Builds the lines of rates and latencies, with the faults as bands.

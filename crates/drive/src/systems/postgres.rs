@@ -271,7 +271,7 @@ impl System for Postgres {
             self.copy(cluster, node)?;
             cluster.start(self.commands(cluster, node)?, node)?;
         }
-        Ok(format!("{old} killed, {new} promoted"))
+        Ok(format!("{new} cut off, {old} killed, {new} promoted"))
     }
 
     fn connect(
