@@ -12,7 +12,7 @@
 //! What is added is the median, over all rounds, of the ratio of a turn's median latency to that of the
 //! bare turn of the same round, with the interval that holds it with 95 % confidence. A second bare turn in
 //! each round is compared in the same way: its ratio is 1 but for what else the machine does. On a busy
-//! machine, run it as root with `nice -n -15`.
+//! machine, run it as root with `chrt -r 10`, before everything else.
 //!
 //! The recorded latency is the time between the stamps of the rows, and to it is added what announcing
 //! and handing over a row costs the session outside of the stamps, measured in the same process. The
