@@ -6,13 +6,13 @@ mod isa;
 mod machines;
 mod mapped;
 mod outcomes;
+mod protocol;
 mod run;
 mod select;
 
 use std::path::{Path, PathBuf};
 
 use consistory_formats::files_below;
-use consistory_litmus::{Test, read_test};
 
 use crate::args::{LitmusArgs, LitmusCommand};
 use crate::error::CliError;
@@ -51,10 +51,4 @@ fn find_tests(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
 fn load_text(path: &Path) -> Result<String, CliError> {
     let text = if path == Path::new("-") { text_of(std::io::stdin()) } else { read_text(path) };
     text.map_err(|error| CliError::file("read", path, error))
-}
-
-/// Reads a test, from standard input if the path is `-`.
-fn load_test(path: &Path) -> Result<Test, CliError> {
-    let text = load_text(path)?;
-    read_test(&path.display().to_string(), &text).map_err(CliError::from)
 }

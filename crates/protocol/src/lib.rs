@@ -26,8 +26,10 @@ mod lanes;
 
 mod explore;
 
+mod clients;
 mod simulate;
 
+pub use clients::{ClientAccess, ClientAnswers, ClientError, Loaded, client_answers};
 pub use explore::{
     Checkpoint, CheckpointError, Exploration, ExploreError, Explorer, GivenUp, Mismatch, Options,
     Outcome, Progress, Run, RunStep, Snapshot, Stop, Unexplained, Unfinished, Violation,

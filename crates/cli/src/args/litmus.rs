@@ -61,6 +61,7 @@ Examples:
   consistory litmus contrast --left x86tso --right aarch64 --dependencies
   consistory litmus contrast --left rc11 --right power --only right
   consistory litmus contrast --left aarch64 --right my.cat --bound 4
+  consistory litmus contrast --left tso --right protocol.m --bound 5
 
 Exit code: 0 no difference, 1 some difference, 2 bad usage, 3 undecided.";
 
@@ -99,12 +100,12 @@ pub(crate) struct OutcomesArgs {
     pub(crate) paths: Vec<PathBuf>,
     /// Memory models: sc, ibm370, tso, pso, pslo, rmo, ntso, npso, nrmo, sober, four digits for x86
     /// and LISA; sc, x86tso, aarch64, riscv, riscv-tso, power, rc11, lkmm for tests of these; paths
-    /// to definition files, or all.
+    /// to definition files and to protocols (.m), with --style operational to machines, or all.
     #[arg(long, short, value_name = "MODEL", value_delimiter = ',', required = true)]
     pub(crate) model: Vec<String>,
-    /// How the models are specified.
-    #[arg(long, value_enum, default_value_t = Style::Axiomatic)]
-    pub(crate) style: Style,
+    /// How the models are specified [default: axiomatic, and the style that a file has].
+    #[arg(long, value_enum)]
+    pub(crate) style: Option<Style>,
     /// How to print outcomes.
     #[arg(long, value_enum, default_value_t = OutcomesFormat::Text)]
     pub(crate) format: OutcomesFormat,
@@ -171,7 +172,7 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct MachinesArgs {
-    /// The machine to draw; without one, all are listed.
+    /// The machine to draw, or a file with one; without it, all are listed.
     #[arg(value_name = "MACHINE")]
     pub(crate) machine: Option<String>,
     /// How to draw it.
@@ -189,18 +190,18 @@ pub(crate) enum DiagramFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct LitmusContrastArgs {
-    /// A memory model.
+    /// A memory model: an id as for outcomes, or the path of a definition, protocol or machine.
     #[arg(long, value_name = "MODEL")]
     pub(crate) left: String,
     /// Another memory model.
     #[arg(long, value_name = "MODEL")]
     pub(crate) right: String,
-    /// How the left model is specified.
-    #[arg(long, value_enum, default_value_t = Style::Axiomatic)]
-    pub(crate) left_style: Style,
-    /// How the right model is specified.
-    #[arg(long, value_enum, default_value_t = Style::Axiomatic)]
-    pub(crate) right_style: Style,
+    /// How the left model is specified [default: axiomatic, and the style that a file has].
+    #[arg(long, value_enum)]
+    pub(crate) left_style: Option<Style>,
+    /// How the right model is specified [default: axiomatic, and the style that a file has].
+    #[arg(long, value_enum)]
+    pub(crate) right_style: Option<Style>,
     /// A table that says how programs are written for both models: x86, aarch64, riscv, power, c11,
     /// lkmm, c11-x86, c11-aarch64, c11-riscv, c11-power, c11-lkmm, or a file.
     #[arg(long, value_name = "TABLE")]

@@ -30,12 +30,16 @@ pub(crate) fn contrast_models(args: &LitmusContrastArgs) -> Result<u8, CliError>
     let left = find(&args.left, args.left_style)?;
     let right = find(&args.right, args.right_style)?;
     let knows_dependencies = |model: &Model| model.table().is_some_and(|t| t.knows_dependencies());
+    // A protocol knows no fences, and has so many processors and blocks.
+    let protocols = || [&left, &right].into_iter().filter_map(|model| model.protocol());
+    let threads = protocols().map(|protocol| protocol.size().0).min().unwrap_or(accesses);
+    let locations = protocols().map(|protocol| protocol.size().1).min().unwrap_or(usize::MAX);
     let bound = Bound {
         accesses,
-        threads: args.threads.unwrap_or(accesses),
+        threads: args.threads.unwrap_or(accesses).min(threads),
         per_thread: args.per_thread.unwrap_or(accesses),
-        locations: args.locations,
-        fences: !args.no_fences,
+        locations: args.locations.min(locations),
+        fences: !args.no_fences && protocols().next().is_none(),
         dependencies: args.dependencies
             && (knows_dependencies(&left) || knows_dependencies(&right)),
     };

@@ -7,14 +7,14 @@ use consistory_litmus::{
 };
 
 use super::select::find;
-use crate::args::{Style, SuiteArgs, TestLanguage};
+use crate::args::{SuiteArgs, TestLanguage};
 use crate::error::{CliError, OK, UNDECIDED, report};
 use crate::limits;
 
 /// Writes each minimal test that the model allows and the other forbids into a folder.
 pub(crate) fn generate(args: &SuiteArgs) -> Result<u8, CliError> {
-    let model = find(&args.model, Style::Axiomatic)?;
-    let against = find(&args.against, Style::Axiomatic)?;
+    let model = find(&args.model, None)?;
+    let against = find(&args.against, None)?;
     let options = ContrastOptions {
         bound: Bound::accesses(args.bound),
         redundant: Redundant::Drop,

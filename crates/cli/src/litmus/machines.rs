@@ -1,9 +1,12 @@
 //! `consistory litmus machines`: the operational models, and their diagrams.
 
 use std::io::Write;
+use std::path::Path;
 
+use consistory::is_path;
 use consistory_draw::table;
-use consistory_litmus::operational::{Machine, diagram, svg_diagram};
+use consistory_formats::read_text;
+use consistory_litmus::operational::{Machine, diagram, read_machine, svg_diagram};
 
 use crate::args::{DiagramFormat, MachinesArgs};
 use crate::error::{CliError, OK};
@@ -12,12 +15,8 @@ use crate::error::{CliError, OK};
 pub(crate) fn machines(args: &MachinesArgs) -> Result<u8, CliError> {
     let text = match &args.machine {
         None => list(),
-        Some(id) => {
-            let machine = Machine::by_id(&id.to_lowercase()).ok_or_else(|| {
-                let known: Vec<&str> = Machine::ALL.iter().map(|machine| machine.id).collect();
-                let hint = format!("there are {}", known.join(", "));
-                CliError::with_hint(format!("no machine is called `{id}`"), hint)
-            })?;
+        Some(name) => {
+            let machine = find(name)?;
             match args.format {
                 DiagramFormat::Text => diagram(&machine),
                 DiagramFormat::Svg => svg_diagram(&machine),
@@ -26,6 +25,20 @@ pub(crate) fn machines(args: &MachinesArgs) -> Result<u8, CliError> {
     };
     std::io::stdout().write_all(text.as_bytes()).map_err(CliError::output)?;
     Ok(OK)
+}
+
+/// Finds a machine by its id, or reads it.
+fn find(name: &str) -> Result<Machine, CliError> {
+    if is_path(name) {
+        let path = Path::new(name);
+        let text = read_text(path).map_err(|error| CliError::file("read", path, error))?;
+        return read_machine(name, &text).map_err(CliError::from);
+    }
+    Machine::by_id(&name.to_lowercase()).ok_or_else(|| {
+        let known: Vec<&str> = Machine::ALL.iter().map(|machine| machine.id).collect();
+        let hint = format!("there are {}, and paths", known.join(", "));
+        CliError::with_hint(format!("no machine is called `{name}`"), hint)
+    })
 }
 
 fn list() -> String {

@@ -39,7 +39,7 @@ fn native(name: &str) -> Option<&'static str> {
 pub(super) fn is_mapped(args: &LitmusContrastArgs) -> bool {
     let has_table =
         args.mapping.is_some() || args.left_mapping.is_some() || args.right_mapping.is_some();
-    let is_plain = |style| style == Style::Axiomatic;
+    let is_plain = |style: Option<Style>| style.is_none_or(|style| style == Style::Axiomatic);
     has_table
         || (native(&args.left).is_some() && is_plain(args.left_style))
         || (native(&args.right).is_some() && is_plain(args.right_style))
@@ -168,16 +168,15 @@ fn load_table(name: &str) -> Result<Mapping, CliError> {
 
 fn side(
     name: &str,
-    style: Style,
+    style: Option<Style>,
     table: &str,
     args: &LitmusContrastArgs,
 ) -> Result<Side, CliError> {
     let mapping = load_table(table)?;
     let cat =
         CatArgs { include: &args.include, bell: args.bell.as_deref(), variant: &args.variant };
-    if style == Style::Axiomatic
-        && let Some(model) = find_cat(name, &cat)?
-    {
+    let is_cat = !name.ends_with(".m") && style.is_none_or(|style| style == Style::Axiomatic);
+    if is_cat && let Some(model) = find_cat(name, &cat)? {
         return Ok(Side { title: name.to_owned(), model: SideModel::Cat(model), mapping });
     }
     let model = find_program_model(name, style)?;

@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use consistory::is_path;
 use consistory_draw::table;
 use consistory_litmus::operational::Explorer;
 use consistory_litmus::{
@@ -196,6 +197,11 @@ impl Chosen {
         let mut executions = Vec::new();
         let (mut missing, mut broken) = (None, None);
         for name in &args.model {
+            // Protocols and machines are not in cat.
+            if is_path(name) && (name.ends_with(".m") || args.style == Some(Style::Operational)) {
+                missing = Some(name.clone());
+                continue;
+            }
             match isa::find(name, &args.into()) {
                 Ok(Some(model)) => executions.push(model),
                 Ok(None) => missing = Some(name.clone()),
@@ -232,7 +238,7 @@ fn run(path: &Path, chosen: &Chosen, args: &OutcomesArgs) -> Result<Done, CliErr
     let asks_for_programs = args.witness
         || args.program
         || args.draw.is_some()
-        || args.style != Style::Axiomatic
+        || args.style.is_some_and(|style| style != Style::Axiomatic)
         || chosen.executions.is_none();
     let test = if isa::has_programs(isa_language(&text)) && args.format != OutcomesFormat::Herd {
         Some(read_test(&path.display().to_string(), &text))
@@ -246,6 +252,12 @@ fn run(path: &Path, chosen: &Chosen, args: &OutcomesArgs) -> Result<Done, CliErr
         (Some(Err(diagnostics)), _) if asks_for_programs => Err(diagnostics.into()),
         _ => {
             let models = chosen.isa(path)?;
+            if let Some(style @ (Style::Operational | Style::Definition)) = args.style {
+                return Err(CliError::with_hint(
+                    format!("the {} style does not apply to {}", style.as_str(), path.display()),
+                    "such tests run as candidate executions of models in cat".to_owned(),
+                ));
+            }
             Ok(Done::Isa(Box::new(isa::run(path, &text, models, args)?)))
         }
     }
@@ -285,6 +297,10 @@ fn show(program: &Program, model: &Model, budget: &Budget) -> BTreeMap<Outcome, 
         Kind::Table(table) => executions(witnesses(program, table, budget)),
         Kind::Definition(definition) => {
             executions(definition_witnesses(program, definition, budget))
+        }
+        Kind::Protocol(protocol) => {
+            let runs = protocol.runs(program, budget).unwrap_or_default();
+            runs.into_iter().map(|(outcome, rules)| (outcome, Witness::Run(rules))).collect()
         }
         Kind::Machine(machine) => {
             let runs = Explorer::new().outcomes(program, machine, budget).unwrap_or_default();
@@ -562,7 +578,7 @@ fn witness_text(program: &Program, witness: &Witness) -> String {
 }
 
 impl Style {
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Style::Axiomatic => "axiomatic",
             Style::Operational => "operational",

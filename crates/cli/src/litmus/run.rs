@@ -5,13 +5,16 @@ use std::io::Write as _;
 use std::path::Path;
 
 use consistory_draw::table;
-use consistory_litmus::{Outcome, Outcomes, OutcomesError, Test};
+use consistory_litmus::{
+    Language, Outcome, Outcomes, OutcomesError, Test, isa_language, program_of_isa, read_isa_test,
+    read_test,
+};
 use consistory_native::{Architecture, Histogram, Options, run};
 use serde_json::{Map, Value, json};
 
 use super::select::{Model, find};
-use super::{find_tests, load_test};
-use crate::args::{OutputFormat, RunArgs, Style};
+use super::{find_tests, load_text};
+use crate::args::{OutputFormat, RunArgs};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::limits;
 
@@ -24,7 +27,7 @@ struct Seen {
 
 /// Runs each test on this processor and prints how often each outcome was seen.
 pub(crate) fn run_tests(args: &RunArgs) -> Result<u8, CliError> {
-    let model = find(args.model.as_deref().unwrap_or(promise()), Style::Axiomatic)?;
+    let model = find(args.model.as_deref().unwrap_or(promise()), None)?;
     let mut worst = OK;
     for (at, path) in find_tests(&args.paths)?.iter().enumerate() {
         let seen = match run_test(path, &model, args) {
@@ -59,8 +62,28 @@ fn promise() -> &'static str {
     }
 }
 
+/// Reads a test as this processor can run it.
+fn runnable(path: &Path) -> Result<Test, CliError> {
+    let text = load_text(path)?;
+    let name = path.display().to_string();
+    let language = isa_language(&text);
+    if !matches!(language, Some(Language::X86_64 | Language::AArch64)) {
+        return read_test(&name, &text).map_err(CliError::from);
+    }
+    let is_foreign = (language == Some(Language::AArch64))
+        != (Architecture::host() == Some(Architecture::Aarch64));
+    if is_foreign {
+        let language = language.map_or("", Language::as_str);
+        return Err(CliError::usage(format!(
+            "{name}: this processor does not run tests of {language}"
+        )));
+    }
+    let test = read_isa_test(&name, &text)?;
+    program_of_isa(&test).map_err(|why| CliError::usage(format!("{name}: {why}")))
+}
+
 fn run_test(path: &Path, model: &Model, args: &RunArgs) -> Result<Seen, CliError> {
-    let test = load_test(path)?;
+    let test = runnable(path)?;
     let budget = limits::budget(args.budget);
     let allowed = model.semantics().outcomes(&test.program, &budget);
     let options = Options {

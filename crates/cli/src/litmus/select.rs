@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use consistory::is_path;
-use consistory_litmus::operational::Machine;
+use consistory_litmus::operational::{Machine, read_machine};
 use consistory_litmus::{Semantics, Table};
 use consistory_models::{MemoryModel, find_memory_model, load_memory_model};
 
+use super::protocol::Protocol;
 use crate::args::Style;
 use crate::error::CliError;
 use consistory_formats::read_text;
@@ -23,6 +24,7 @@ pub(super) enum Kind {
     Table(Table),
     Machine(Machine),
     Definition(Box<MemoryModel>),
+    Protocol(Box<Protocol>),
 }
 
 impl Model {
@@ -31,6 +33,7 @@ impl Model {
             Kind::Table(table) => table,
             Kind::Machine(machine) => machine,
             Kind::Definition(model) => &**model,
+            Kind::Protocol(protocol) => &**protocol,
         }
     }
 
@@ -38,6 +41,7 @@ impl Model {
     pub(super) fn title(&self) -> String {
         let name = self.semantics().name();
         match self.style {
+            _ if matches!(self.kind, Kind::Protocol(_)) => name.to_owned(),
             Style::Axiomatic => name.to_owned(),
             Style::Operational => format!("{name} (operational)"),
             Style::Definition => format!("{name} (definition)"),
@@ -49,20 +53,31 @@ impl Model {
         matches!(self.kind, Kind::Definition(_)) && is_path(&self.id)
     }
 
+    /// Returns the protocol, if it is one.
+    pub(super) fn protocol(&self) -> Option<&Protocol> {
+        match &self.kind {
+            Kind::Protocol(protocol) => Some(protocol),
+            _ => None,
+        }
+    }
+
     pub(super) fn table(&self) -> Option<&Table> {
         match &self.kind {
             Kind::Table(table) => Some(table),
-            Kind::Machine(_) | Kind::Definition(_) => None,
+            Kind::Machine(_) | Kind::Definition(_) | Kind::Protocol(_) => None,
         }
     }
 }
 
 /// Finds the models that the command line names; `all` is every one that has a name.
-pub(super) fn select(names: &[String], style: Style) -> Result<Vec<Model>, CliError> {
+pub(super) fn select(names: &[String], style: Option<Style>) -> Result<Vec<Model>, CliError> {
     let mut models: Vec<Model> = Vec::new();
     for name in names {
         let found = match name.as_str() {
-            "all" => all_names(style).iter().map(|id| find(id, style)).collect(),
+            "all" => all_names(style.unwrap_or(Style::Axiomatic))
+                .iter()
+                .map(|id| find(id, style))
+                .collect(),
             name => vec![find(name, style)],
         };
         for model in found {
@@ -75,12 +90,13 @@ pub(super) fn select(names: &[String], style: Style) -> Result<Vec<Model>, CliEr
     Ok(models)
 }
 
-/// Finds a model by its id, or reads its definition.
-pub(super) fn find(name: &str, style: Style) -> Result<Model, CliError> {
+/// Finds a model by its id, or reads it: a definition, a protocol, or with the operational style a
+/// machine. Without a style it is the one that the model has.
+pub(super) fn find(name: &str, style: Option<Style>) -> Result<Model, CliError> {
     if is_path(name) {
-        let kind = Kind::Definition(Box::new(load(Path::new(name))?));
-        return Ok(Model { id: name.to_owned(), style: Style::Definition, kind });
+        return read(name, style);
     }
+    let style = style.unwrap_or(Style::Axiomatic);
     let id = name.to_lowercase();
     let kind = match style {
         Style::Axiomatic => Table::find(&id).map(Kind::Table),
@@ -112,6 +128,34 @@ fn all_names(style: Style) -> Vec<String> {
         }
         Style::Operational => Machine::ALL.iter().map(|machine| machine.id.to_owned()).collect(),
     }
+}
+
+/// Reads a model from a file.
+fn read(name: &str, style: Option<Style>) -> Result<Model, CliError> {
+    let path = Path::new(name);
+    let is_protocol = path.extension().is_some_and(|extension| extension == "m");
+    let does_not_apply = |what: &str, only: &str| {
+        let style = style.map_or("", Style::as_str);
+        Err(CliError::with_hint(
+            format!("the {style} style does not apply to {name}"),
+            format!("{what} has the {only} style only"),
+        ))
+    };
+    let text = || read_text(path).map_err(|error| CliError::file("read", path, error));
+    let (style, kind) = match style {
+        None | Some(Style::Operational) if is_protocol => {
+            (Style::Operational, Kind::Protocol(Box::new(Protocol::read(name, &text()?)?)))
+        }
+        _ if is_protocol => return does_not_apply("a protocol", "operational"),
+        Some(Style::Operational) => {
+            (Style::Operational, Kind::Machine(read_machine(name, &text()?)?))
+        }
+        None | Some(Style::Definition) => {
+            (Style::Definition, Kind::Definition(Box::new(load(path)?)))
+        }
+        Some(Style::Axiomatic) => return does_not_apply("a definition file", "definition"),
+    };
+    Ok(Model { id: name.to_owned(), style, kind })
 }
 
 /// Reads a definition file; what it includes is found beside it, or in the catalogue.

@@ -1,9 +1,11 @@
 //! Programs of real instruction sets, their candidate executions, and which a model allows.
 
 pub(crate) mod code;
+mod program;
 mod search;
 pub(crate) mod test;
 pub(crate) mod unfold;
 
+pub use program::program_of_isa;
 pub use search::{IsaError, IsaOptions, IsaOutcomes, isa_outcomes};
 pub use test::{Asked, FinalState, IsaTest, Language, Shown};

@@ -31,6 +31,7 @@ mod diagram;
 mod explore;
 mod future;
 mod machine;
+mod read;
 mod run;
 mod step;
 #[cfg(test)]
@@ -45,6 +46,7 @@ use crate::semantics::{OutcomesError, Semantics};
 pub use diagram::{diagram, svg_diagram};
 pub use explore::{Effort, Explorer, outcomes};
 pub use machine::{Component, Each, Machine, Part, WiringError};
+pub use read::read_machine;
 pub use run::{Action, Origin, Run, RunStep};
 
 /// Why a program's outcomes on a machine were not found.
