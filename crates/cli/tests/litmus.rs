@@ -139,3 +139,93 @@ fn a_suite_has_the_verdicts_that_it_says() {
         assert_eq!(line["condition"], expected, "{line}");
     }
 }
+
+#[test]
+fn models_of_architectures_are_contrasted() {
+    let folder = Folder::new();
+    let ran =
+        folder.run("litmus contrast --left sc --right x86tso --bound 4 --threads 2 --format json");
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    let found: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(found["relation"], "different");
+    let [difference] = &found["differences"].as_array().unwrap()[..] else { panic!("{found}") };
+    assert_eq!(difference["only_left"], json!([]));
+    assert_eq!(difference["only_right"], json!([{"0:EAX": 0, "1:EAX": 0}]));
+    // What is written is a test.
+    folder.write("found.litmus", difference["left_test"].as_str().unwrap());
+    let ran = folder.run("litmus outcomes found.litmus --model sc,x86tso");
+    assert!(ran.out.contains("x86tso: 4 outcomes"), "{}", ran.out);
+
+    let one_way = "litmus contrast --left sc --right x86tso --threads 2 --only left";
+    assert_eq!(folder.run(one_way).code, 0);
+    let equal = folder.run("litmus contrast --left tso --right x86tso --mapping x86 --bound 3");
+    assert_eq!((equal.code, equal.err.as_str()), (0, ""));
+    let spent = "litmus contrast --left rc11 --right x86tso --bound 6 --budget 20ms --only right";
+    assert_eq!(folder.run(spent).code, 3);
+}
+
+#[test]
+fn tables_of_instructions_are_read_and_their_mistakes_named() {
+    let folder = Folder::new();
+    folder.write(
+        "broken.map",
+        "base aarch64\nload acquire LDR W{r},[{x}]\nstore release STLR {v},[{x}]\n",
+    );
+    let check =
+        "litmus contrast --left rc11 --right aarch64 --left-mapping c11 --only right --threads 2";
+    let ran = folder.run(&format!("{check} --right-mapping broken.map"));
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(ran.out.contains("Only aarch64: 1:X2 = 2; 1:X3 = 0"), "{}", ran.out);
+    folder.write("wrong.map", "base aarch64\nlode acquire LDR\n");
+    let ran = folder.run(&format!("{check} --right-mapping wrong.map"));
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("wrong.map:2"), "{}", ran.err);
+    let ran = folder.run("litmus contrast --left sc --right ./none.cat --mapping nothing");
+    assert_eq!(ran.code, 2);
+    let ran = folder.run("litmus contrast --left tso --right aarch64");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("cannot run tests of AArch64"), "{}", ran.err);
+}
+
+const TWO_QUEUES: &str = "MINE: two of them\nPr[t] Processor for each thread\nWQ[t] WriteQueue for \
+                          each thread\nM[x] SimpleMem for each location\n";
+
+#[test]
+fn machines_and_protocols_are_models() {
+    let folder = Folder::new();
+    folder.write("SB.litmus", SB);
+    folder.write("mine.machine", TWO_QUEUES);
+    let ran = folder.run(
+        "litmus contrast --left tso --right ./mine.machine --right-style operational --bound 3",
+    );
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.out);
+    let ran = folder.run("litmus machines ./mine.machine");
+    assert!(ran.out.starts_with("MINE: two of them"), "{}", ran.out);
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/protocols");
+    let ran = folder.run(&format!("litmus outcomes SB.litmus --model {root}/store-buffers.m"));
+    assert!(ran.out.contains("4 outcomes, allowed"), "{}{}", ran.out, ran.err);
+    let ran = folder.run(&format!("litmus contrast --left sc --right {root}/serial.m --bound 4"));
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.out);
+    let ran =
+        folder.run(&format!("litmus contrast --left sc --right {root}/store-buffers.m --bound 4"));
+    assert_eq!(ran.code, 1, "{}", ran.err);
+}
+
+#[test]
+fn a_style_that_does_not_apply_is_an_error() {
+    let folder = Folder::new();
+    folder.write("SB.litmus", SB);
+    folder.write("my.cat", "acyclic po | rf | co | fr as sc\n");
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus");
+    let protocol = format!("{root}/protocols/serial.m");
+    let arm = format!("{root}/executions/aarch64/MP.litmus");
+    for command in [
+        format!("litmus outcomes SB.litmus --model {protocol} --style definition"),
+        "litmus contrast --left ./my.cat --left-style axiomatic --right sc".to_owned(),
+        format!("litmus outcomes {arm} --model aarch64 --style operational"),
+        "litmus contrast --left ./my.cat --left-style operational --right sc".to_owned(),
+    ] {
+        let ran = folder.run(&command);
+        assert_eq!(ran.code, 2, "{command}: {}", ran.out);
+    }
+}

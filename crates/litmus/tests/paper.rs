@@ -173,3 +173,25 @@ fn four_digits_are_told_apart_by_two_threads() {
         assert_eq!(show(&found), expected, "{left} and {right}");
     }
 }
+
+/// The drafts as people would write them are the drafts of the table.
+#[test]
+fn drafts_in_text_files_are_the_drafts() {
+    let folder =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/litmus/drafts");
+    let load = |name: &str| {
+        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        let include = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+        consistory_models::load_memory_model(name, &text, include).unwrap()
+    };
+    let bound = Bound { per_thread: 2, ..Bound::accesses(4) };
+    for (at, draft) in Table::npso_drafts().iter().enumerate() {
+        let model = load(&format!("npso-{}.cat", at + 1));
+        let found = contrast(draft, &model, &options(bound)).unwrap();
+        assert!(found.differences.is_empty(), "{draft}");
+    }
+    for (name, table) in [("sober.cat", Table::sober()), ("sober-fixed.cat", Table::tso())] {
+        let found = contrast(&table, &load(name), &options(bound)).unwrap();
+        assert!(found.differences.is_empty(), "{name}");
+    }
+}

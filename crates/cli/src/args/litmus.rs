@@ -212,6 +212,10 @@ pub(crate) struct LitmusContrastArgs {
     /// The table for the right model.
     #[arg(long, value_name = "TABLE")]
     pub(crate) right_mapping: Option<String>,
+    /// How many fences, dependencies and accesses other than the first kind of the table a program
+    /// may have [default: any number].
+    #[arg(long, value_name = "N")]
+    pub(crate) decorations: Option<usize>,
     /// Only look for what this side allows and the other forbids.
     #[arg(long, value_enum, value_name = "SIDE")]
     pub(crate) only: Option<OnlySide>,

@@ -20,9 +20,9 @@ pub(crate) fn contrast_models(args: &LitmusContrastArgs) -> Result<u8, CliError>
     if super::mapped::is_mapped(args) {
         return super::mapped::contrast(args);
     }
-    if args.only.is_some() {
+    if args.only.is_some() || args.decorations.is_some() {
         return Err(CliError::with_hint(
-            "--only is for models of instruction sets and C".to_owned(),
+            "--only and --decorations are for models of instruction sets and C".to_owned(),
             "--mapping x86 runs these models on tests of x86".to_owned(),
         ));
     }

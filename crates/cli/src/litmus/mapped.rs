@@ -91,6 +91,7 @@ pub(super) fn contrast(args: &LitmusContrastArgs) -> Result<u8, CliError> {
             Some(crate::args::OnlySide::Left) => Allowing::Left,
             Some(crate::args::OnlySide::Right) => Allowing::Right,
         },
+        decorations: args.decorations.unwrap_or(usize::MAX),
         budget: limits::budget(args.budget),
         jobs: args.jobs.count(),
     };
@@ -234,6 +235,12 @@ impl Shown<'_> {
             "programs of up to {} accesses and {} addresses",
             self.bound.accesses, self.bound.locations
         );
+        let within = match self.args.decorations {
+            Some(count) => {
+                format!("{within} with up to {count} marks, fences and dependencies")
+            }
+            None => within,
+        };
         let wants = |side| self.args.only.is_none() || self.args.only == Some(side);
         if self.found.stopped {
             let sizes = self.found.run.len();
@@ -317,6 +324,7 @@ impl Shown<'_> {
             .iter()
             .map(|difference| {
                 json!({
+                    "program": difference.sketch.describe(self.alphabet),
                     "left_test": difference.left.text,
                     "right_test": difference.right.text,
                     "accesses": difference.sketch.accesses(),

@@ -62,6 +62,8 @@ pub struct MappedOptions {
     pub wanted: Wanted,
     /// Which direction.
     pub allowing: Allowing,
+    /// How many marks other than the first, fences and dependencies a program may have.
+    pub decorations: usize,
     /// How much time it may take.
     pub budget: Budget,
     /// How many threads share the work, at least 1.
@@ -124,7 +126,7 @@ pub fn contrast_mapped(
     'sizes: for accesses in 1..=options.bound.accesses {
         let cores = cores(&options.bound, accesses, options.redundant);
         let mut run = 0;
-        for weight in 0..=2 * accesses {
+        for weight in 0..=options.decorations.min(2 * accesses) {
             let mut level = Vec::new();
             for core in &cores {
                 core.sketches(alphabet, weight, &mut level);

@@ -282,6 +282,34 @@ impl Sketch {
         self.threads.iter().flatten().map(Access::weight).sum()
     }
 
+    /// Writes the program in a line, in terms of the alphabet: `store plain x; load plain y // ...`.
+    pub fn describe(&self, alphabet: &Alphabet) -> String {
+        let access = |access: &Access| {
+            let (kind, names) = if access.is_read {
+                ("load", &alphabet.loads)
+            } else {
+                ("store", &alphabet.stores)
+            };
+            let location = LOCATIONS.get(usize::from(access.address)).copied().unwrap_or("?");
+            let name = &names[usize::from(access.mark)];
+            match access.link {
+                Link::None => format!("{kind} {name} {location}"),
+                Link::Fence(fence) => {
+                    let fence = &alphabet.fences[usize::from(fence)];
+                    format!("fence {fence}; {kind} {name} {location}")
+                }
+                Link::Dependency { source, kind: dependency } => {
+                    let (_, dependency) = &alphabet.dependencies[usize::from(dependency)];
+                    let source = source + 1;
+                    format!("{kind} {name} {location} ({dependency} from access {source})")
+                }
+            }
+        };
+        let thread =
+            |thread: &Vec<Access>| thread.iter().map(access).collect::<Vec<_>>().join("; ");
+        self.threads.iter().map(thread).collect::<Vec<_>>().join(" // ")
+    }
+
     /// Returns the sketches with one mark, fence, dependency or access less.
     pub(crate) fn smaller(&self) -> Vec<Sketch> {
         let mut all = Vec::new();
