@@ -4,16 +4,18 @@
     cargo build --release && dev/storm.py target/release/consistory
     dev/storm.py BINARY --inputs 100000 --forgeries 10000 --kills 1000 --seed 7
 
-Inputs: files of the corpus in every format are damaged (bytes, lines, pieces of other files) and given
-to `check`, `convert`, `watch`, `certify`, `litmus` and `verify`. No run may panic, hang, take more than
-its memory limit allows, end with an undocumented exit code, or print half a line.
+Inputs: files of every kind (histories in all formats, litmus tests of our own language and of instruction
+sets, protocols, definitions of models, objects, descriptors, verdicts) are damaged (bytes, lines, pieces of
+other files) and given to every command that reads such files. No run may panic, hang, take more than a
+fifth beyond its memory limit, end with an undocumented exit code, or print half a line.
 
-Forgeries: lines of `check --format json` are changed so that they claim something else: another verdict,
-another history, other counts, another strongest model, a certificate with another operation. `certify`
-must accept none whose claim is false; where a change may leave a proof valid, `recheck.py` decides.
+Forgeries: lines of `check --format json` about registers, transactions, objects and definitions in files are
+changed so that they claim something else: another verdict, another history, other counts, another strongest
+model, a certificate with another operation. `certify` must accept none whose claim is false; where a change
+may leave a proof valid, `recheck.py` decides, or the verdict that the deciders give to the same question.
 
-Kills: `check` of many histories is interrupted or killed at a random moment. Every line that it wrote
-must be whole.
+Kills: commands that write many lines are interrupted or killed at a random moment. Every line that they
+wrote must be whole, and `check --resume` must complete an interrupted file to what it would have been.
 
 Prints the counts, and exits with 1 if anything was found.
 """
@@ -36,7 +38,9 @@ sys.path.insert(0, HERE)
 import recheck  # noqa: E402
 
 CODES = {0, 1, 2, 3, 4, 141}
-MEMORY = 256 << 20
+MEMORY = 64 << 20
+# What the program takes for nothing, and for reading its arguments.
+IDLE = 20 << 20
 HANG = 120
 FORMATS = ["hist", "jsonl", "axe", "dbcop", "dbcop-json", "plume", "awdit", "edn", "jepsen-json",
            "limo", "fastlin", "fptlin", "dbcop-binary"]
@@ -84,7 +88,7 @@ class Storm:
         out, err = output.read(), errors.read()
         if code not in CODES or b"panicked" in err or b"RUST_BACKTRACE" in err:
             self.report("crash", f"exit {code}: {' '.join(args)}: {err[-300:]!r}", keep)
-        if limit and usage.ru_maxrss * 1024 > 1.2 * limit + (64 << 20):
+        if limit and usage.ru_maxrss * 1024 > 1.2 * limit + IDLE:
             self.report("memory", f"{usage.ru_maxrss >> 10} MiB: {' '.join(args)}", keep)
         return code, out, err
 
@@ -126,33 +130,89 @@ class Storm:
                         [b"0", b"-1", b"99999999999999999999", b"9223372036854775807", b"1e9", b"null"])
         return bytes(data)
 
-    def inputs(self, number):
-        groups = {"histories": [], "litmus": [], "protocols": []}
-        for folder, group in (("formats/valid", "histories"), ("histories", "histories"), ("doors", "histories"),
-                              ("objects", "histories"), ("transactions", "histories"), ("litmus", "litmus"), ("protocols", "protocols")):
-            for base, _, names in os.walk(os.path.join(ROOT, "corpus", folder)):
+    def files(self):
+        """Reads the files to damage, by what they are."""
+        groups = {}
+        for folder, group in (("corpus/formats/valid", "histories"), ("corpus/histories", "histories"),
+                              ("corpus/doors", "histories"), ("corpus/objects", "histories"),
+                              ("corpus/transactions", "histories"), ("corpus/litmus", "litmus"),
+                              ("corpus/executions", "executions"), ("corpus/protocols", "protocols"),
+                              ("crates/protocol/tests", "protocols"), ("models", "definitions")):
+            for base, _, names in os.walk(os.path.join(ROOT, folder)):
                 for name in sorted(names):
                     path = os.path.join(base, name)
-                    if not name.endswith((".expected", ".md", ".patch", ".cat")) and os.path.getsize(path) < 20_000:
+                    kind = {".cat": "memory-models" if "litmus" in base else "definitions",
+                            ".object": "objects"}.get(os.path.splitext(name)[1], group)
+                    is_other = name.endswith((".expected", ".md", ".patch", ".rs"))
+                    if not is_other and os.path.getsize(path) < 20_000:
                         with open(path, "rb") as file:
-                            groups[group].append((name, file.read()))
+                            groups.setdefault(kind, []).append((name, file.read()))
+        for seed in range(8):
+            for name in ("lazy-caching", "msi", "serial-prefetch"):
+                protocol = os.path.join(ROOT, "corpus/protocols", name + ".m")
+                _, out, _ = self.run(["simulate", protocol, "--descriptor", "-n", "12", "--seed", str(seed)])
+                groups.setdefault("descriptors", []).append((f"{name}-{seed}.txt", out))
+        return groups
+
+    SIZES = {"histories": 250, "litmus": 60, "executions": 40, "protocols": 10, "definitions": 12,
+             "memory-models": 6, "objects": 12, "descriptors": 60}
+
+    def inputs(self, number):
+        groups = self.files()
         histories = [data for _, data in groups["histories"]]
+        one = os.path.join(self.folder, "one.hist")
+        with open(one, "w", encoding="utf-8") as file:
+            file.write("a: w(x,1) w(y,1)\nb: r(y,1) r(x,0)\n")
+        calls = os.path.join(ROOT, "corpus/objects/buffer-too-full.hist")
+        test = os.path.join(ROOT, "corpus/executions/x86_64")
+        tests = [os.path.join(base, name) for base, _, names in os.walk(test) for name in names
+                 if name.endswith(".litmus")]
+        kinds = ["histories"] * 14 + [kind for kind in self.SIZES if kind != "histories"]
         done = 0
         while done < number:
             batch = os.path.join(self.folder, "batch")
             shutil.rmtree(batch, ignore_errors=True)
             os.makedirs(batch)
-            group = self.random.choice(["histories"] * 14 + ["litmus", "protocols"])
-            size = {"histories": 250, "litmus": 60, "protocols": 10}[group]
+            group = self.random.choice(kinds)
+            size = self.SIZES[group]
+            others = [data for _, data in groups[group]] + histories
             for i in range(size):
                 name, data = self.random.choice(groups[group])
                 with open(os.path.join(batch, f"{i:03}-{name}"), "wb") as file:
-                    file.write(self.damage(data, histories))
+                    file.write(self.damage(data, others))
             files = [os.path.join(batch, name) for name in sorted(os.listdir(batch))]
+            limits = ["--budget", "100ms", "--memory", "64MiB"]
             if group == "litmus":
                 self.run(["litmus", "outcomes", *files, "--model", "sc,tso", "--budget", "200ms"], [batch])
+                self.run(["litmus", "run", *files[:3], "--runs", "20"], [batch])
+            elif group == "executions":
+                _, out, _ = self.run(["litmus", "outcomes", *files, "--model", "x86tso,aarch64", "--budget",
+                                      "100ms", "--format", "json"], [batch])
+                self.lines_are_whole(out, [batch])
             elif group == "protocols":
-                self.run(["verify", *files, "--budget", "300ms", "--memory", "256MiB"], [batch], MEMORY)
+                plain = self.random.choice([[], ["--plain"], ["--no-symmetry"]])
+                _, out, _ = self.run(["verify", *files, *plain, "--budget", "200ms", "--memory", "64MiB",
+                                      "--format", "json"], [batch], 64 << 20)
+                self.lines_are_whole(out, [batch])
+                self.run(["simulate", files[0], "-n", "20"], [batch])
+            elif group == "definitions":
+                for path in files:
+                    what = self.random.choice(["check", "contrast", "show"])
+                    if what == "check":
+                        self.run(["check", one, "--model", path, *limits], [path], MEMORY)
+                    elif what == "contrast":
+                        self.run(["contrast", path, "sc", "--bound", "3", "--budget", "100ms"], [path])
+                    else:
+                        self.run(["models", "show", path], [path])
+            elif group == "memory-models":
+                for path in files:
+                    self.run(["litmus", "outcomes", self.random.choice(tests), "--model", path, "--budget",
+                              "200ms"], [path])
+            elif group == "objects":
+                for path in files:
+                    self.run(["check", calls, "--object", path, *limits], [path], MEMORY)
+            elif group == "descriptors":
+                self.run(["verify", "--descriptor", *files], [batch], MEMORY)
             else:
                 size = self.batch_of_histories(batch, files)
             done += size
@@ -160,9 +220,9 @@ class Storm:
 
     def batch_of_histories(self, batch, files):
         """Gives damaged files to a command, all at once; returns how many it was given."""
-        kind = self.random.choice(["check", "check", "certify", "text", "convert", "convert", "kernel", "watch"])
+        kind = self.random.choice(["check", "check", "certify", "text", "convert", "convert", "kernel", "watch", "report", "resume"])
         self.count(f"runs of {kind}")
-        limits = ["--budget", "100ms", "--memory", "256MiB"]
+        limits = ["--budget", "100ms", "--memory", "64MiB", "--jobs", "1"]
         if kind in ("check", "certify"):
             model = self.random.choice(["strongest", "cc,ccv,cm,sc,tso", "linearizability", "rc,tcc,si,ser"])
             code, out, _ = self.run(["check", *files, "--model", model, "--format", "json", *limits],
@@ -179,7 +239,18 @@ class Storm:
         elif kind == "text":
             self.run(["check", *files, *limits], [batch], MEMORY)
         elif kind == "kernel":
-            self.run(["kernel", *files, *limits], [batch], MEMORY)
+            self.run(["kernel", *files, *limits[:4]], [batch], MEMORY)
+        elif kind == "report":
+            page = os.path.join(self.folder, "report.html")
+            self.run(["check", *files, *limits, "--report", page], [batch])
+        elif kind == "resume":
+            # A file of verdicts that was damaged is completed or refused.
+            verdicts = os.path.join(self.folder, "resumed.jsonl")
+            args = ["check", *files, "--model", "cc,sc", "--format", "json", *limits]
+            _, out, _ = self.run(args, [batch], MEMORY)
+            with open(verdicts, "wb") as file:
+                file.write(self.damage(out, [out]))
+            self.run([*args, "--resume", verdicts], [batch, verdicts])
         elif kind == "watch":
             files = self.random.sample(files, 5)
             for path in files:
@@ -231,8 +302,27 @@ class Storm:
                 self.run(["generate", "--transactions", "--level", level, "--sessions", "3", "--operations", "12",
                           "--variables", "2", "--size", "1..3", "--count", "20", "--seed", seed(), *extra,
                           "-o", os.path.join(folder, f"{level}-{len(extra)}.hist")])
+        for kind in ("queue", "register", "set", "stack", "counter", "kv"):
+            for plant in (0, 1):
+                self.run(["generate", "--object", kind, "--sessions", "3", "--operations", "9", "--count", "8",
+                          "--plant", str(plant), "--seed", seed(), "--to", "jsonl",
+                          "-o", os.path.join(folder, f"{kind}-{plant}.jsonl")])
         _, out, _ = self.run(["check", folder, "--model", "strongest", "--format", "json"])
-        return [json.loads(line) for line in out.decode().splitlines()]
+        lines = [json.loads(line) for line in out.decode().splitlines()]
+        # Definitions in files, whose certificates are checked against the definition.
+        for model in ("cc", "ccv", "sc", "tso"):
+            definition = os.path.join(folder, f"{model}.cat")
+            shutil.copy(os.path.join(ROOT, "models", f"{model}.cat"), definition)
+            shutil.copy(os.path.join(ROOT, "models", "relations.cat"), folder)
+            _, out, _ = self.run(["check", os.path.join(folder, "sc-1.hist"), os.path.join(folder, "ccv-0.hist"),
+                                  "--model", definition, "--format", "json"])
+            lines += [json.loads(line) for line in out.decode().splitlines()]
+        for line in lines:
+            is_definition = line["results"][0]["model"].endswith(".cat")
+            other = "objects" if "object" in line else "registers and transactions"
+            kind = "definitions" if is_definition else other
+            self.count(f"verdicts on {kind} to forge", len(line["results"]))
+        return lines
 
     def forge(self, lines):
         """Returns a changed line, and whether the change makes its claim false for sure."""
@@ -285,6 +375,8 @@ class Storm:
         done = 0
         while done < number:
             lines, known, false = self.verdicts(), {}, []
+            truth = {(line["digest"], line.get("object"), result["model"]): result["verdict"]
+                     for line in lines for result in line["results"]}
             for _ in range(min(2000, number - done)):
                 line, is_false = self.forge(lines)
                 done += 1
@@ -293,12 +385,22 @@ class Storm:
                     false.append(line)
                     continue
                 # The change may have left a proof: the second checker says which.
-                if line["source"] not in known:
-                    known[line["source"]] = recheck.read_histories(line["source"])
-                history = known[line["source"]][line["index"]]
                 for result in line["results"]:
                     one = {**line, "results": [result]}
                     one.pop("strongest", None)
+                    # A definition in a file is that of the model of the same name.
+                    model = os.path.basename(result["model"]).removesuffix(".cat")
+                    true = truth.get((line["digest"], line.get("object"), model), result["verdict"])
+                    if true != result["verdict"]:
+                        # No proof of it can be right.
+                        false.append(one)
+                        continue
+                    if "object" in line or result["model"].endswith(".cat"):
+                        self.count("changes of objects and definitions whose claim stays true")
+                        continue
+                    if line["source"] not in known:
+                        known[line["source"]] = recheck.read_histories(line["source"])
+                    history = known[line["source"]][line["index"]]
                     try:
                         recheck.check_result(history, result)
                         self.count("changes that left a proof")
@@ -333,12 +435,19 @@ class Storm:
         path = os.path.join(folder, "many.hist")
         self.run(["generate", "--memory", "ccv", "--sessions", "4", "--operations", "60", "--variables", "3",
                   "--count", "3000", "--seed", "1", "-o", path])
-        for _ in range(number):
+        check = ["check", path, "--model", "cc,ccv", "--format", "json"]
+        litmus = os.path.join(ROOT, "corpus/litmus")
+        protocols = os.path.join(ROOT, "corpus/protocols")
+        commands = [check] * 6 + [["convert", path, "--to", "jsonl"],
+                                  ["litmus", "outcomes", litmus, "--model", "sc,tso,pso", "--format", "json"],
+                                  ["verify", protocols, "--budget", "20ms", "--format", "json"]]
+        _, whole, _ = self.run(check)
+        for turn in range(number):
             out_path = os.path.join(self.folder, "out.jsonl")
+            args = self.random.choice(commands)
             with open(out_path, "wb") as out:
-                child = subprocess.Popen([self.binary, "check", path, "--model", "cc,ccv", "--format", "json"],
-                                         stdout=out, stderr=subprocess.DEVNULL)
-                time.sleep(self.random.random() * 0.15)
+                child = subprocess.Popen([self.binary, *args], stdout=out, stderr=subprocess.DEVNULL)
+                time.sleep(self.random.random() * 0.25)
                 child.send_signal(self.random.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
                 try:
                     child.wait(timeout=HANG)
@@ -347,7 +456,23 @@ class Storm:
                     self.report("hang", "after a signal")
             with open(out_path, "rb") as out:
                 self.lines_are_whole(out.read(), [out_path])
-            self.count("kills")
+            self.count(f"kills of {args[0]}")
+            if args is check and turn % 10 == 0:
+                self.run([*check, "--resume", out_path], [out_path])
+                with open(out_path, "rb") as out:
+                    if self.timeless(out.read()) != self.timeless(whole):
+                        self.report("resume", "the resumed file differs", [out_path])
+                self.count("interrupted files completed")
+
+    @staticmethod
+    def timeless(out):
+        """Returns the lines of an output without the times in them."""
+        lines = [json.loads(line) for line in out.splitlines()]
+        for line in lines:
+            for result in line.get("results", []):
+                result.pop("millis", None)
+            line.pop("millis", None)
+        return lines
 
 
 def main():

@@ -1,6 +1,5 @@
 //! `consistory certify`: check saved verdicts again.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
@@ -14,6 +13,7 @@ use serde_json::Value;
 use crate::args::CertifyArgs;
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::output::Output;
+use crate::reading::{self, Reading};
 
 #[derive(Default)]
 struct Tally {
@@ -45,13 +45,12 @@ fn certify_all(args: &CertifyArgs) -> Result<u8, CliError> {
     let mut code = OK;
     for path in &args.verdicts {
         let lines: Box<dyn BufRead> = if path.as_os_str() == "-" {
-            Box::new(io::stdin().lock())
+            Box::new(BufReader::new(Reading(io::stdin().lock())))
         } else {
-            let file = File::open(path).map_err(|error| CliError::file("read", path, error))?;
-            Box::new(BufReader::with_capacity(1 << 16, file))
+            Box::new(BufReader::with_capacity(1 << 16, reading::open(path)?))
         };
         let mut docket = Docket { args, path, current: None };
-        for (number, line) in lines.lines().enumerate() {
+        for (number, line) in reading::lines(lines).enumerate() {
             let line = line.map_err(|error| CliError::file("read", path, error))?;
             if line.trim().is_empty() {
                 continue;
@@ -164,7 +163,8 @@ impl Docket<'_> {
                 Err(found) => problem = problem.and(Err(found)),
             }
         }
-        if let Some(claimed) = line.get("strongest") {
+        // Which models are the strongest is known only if every certificate could be looked at.
+        if let (Some(claimed), Ok(())) = (line.get("strongest"), &problem) {
             let mut found = strongest_of(satisfied.iter());
             let claimed = claimed.as_array().map(|ids| ids.iter().filter_map(Value::as_str));
             let mut claimed: Vec<String> = claimed.into_iter().flatten().map(Into::into).collect();

@@ -6,7 +6,7 @@ use std::path::Path;
 use consistory::{Attachments, Case, Court, Outcome, Report};
 use consistory_atlas::{ScanIndex, ScanOptions, Share, Side, Space, contrast as compare};
 use consistory_formats::{Format, write_history};
-use consistory_history::History;
+use consistory_history::{History, escaped};
 use consistory_pages::{ContrastSide, contrast_case};
 use consistory_registers::Model;
 
@@ -249,7 +249,7 @@ fn page(sides: &[Shown<'_>], space: &Space, histories: u64) -> String {
                 page += &verdict.explain();
             }
             if let Some(drawing) = drawing {
-                page += &format!("\nDrawn in {drawing}\n");
+                page += &format!("\nDrawn in {}\n", escaped(&drawing));
             }
         }
         page += "\n";

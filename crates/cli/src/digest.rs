@@ -189,10 +189,10 @@ fn full(report: &Report<'_>, attached: &[Attachments], detail: Detail) -> String
             }
         }
         if let Some(drawing) = &attached.drawing {
-            page += &format!("\nDrawn in {drawing}\n");
+            page += &format!("\nDrawn in {}\n", escaped(drawing));
         }
         if let Some(file) = &attached.certificate {
-            page += &format!("\nCertificate for {model} in {file}\n");
+            page += &format!("\nCertificate for {model} in {}\n", escaped(file));
         }
     }
     page += "\n";

@@ -24,6 +24,7 @@ mod output;
 mod pages;
 mod part;
 mod progress;
+mod reading;
 mod record;
 mod report;
 mod resume;
@@ -35,7 +36,6 @@ mod units;
 mod verify;
 mod watch;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "consistory", &mut text);
-            std::io::stdout().write_all(&text).map_err(CliError::output).map(|()| OK)
+            output::print(&text).map(|()| OK)
         }
     };
     #[cfg(debug_assertions)]

@@ -1,6 +1,5 @@
 //! `consistory man`: manual pages, made from the same text as `--help`.
 
-use std::io::Write;
 use std::path::Path;
 
 use clap::CommandFactory;
@@ -8,13 +7,14 @@ use clap_mangen::Man;
 
 use crate::args::Cli;
 use crate::error::{CliError, OK};
+use crate::output;
 
 /// Prints the manual page of the whole command line, or writes one page per command into a folder.
 pub(crate) fn man(folder: Option<&Path>) -> Result<u8, CliError> {
     let cli = Cli::command();
     let Some(folder) = folder else {
         let text = rendered(&cli)?;
-        std::io::stdout().write_all(&text).map_err(CliError::output)?;
+        output::print(&text)?;
         return Ok(OK);
     };
     std::fs::create_dir_all(folder).map_err(|error| CliError::file("create", folder, error))?;

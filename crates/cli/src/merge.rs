@@ -12,6 +12,7 @@ use crate::check::worse;
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::output::Output;
 use crate::part::Part;
+use crate::reading;
 
 /// The output of a part.
 struct PartOutput {
@@ -70,7 +71,7 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<u8, CliError> {
 
 /// Reads the output of a part, which ends with the line that says which part it is.
 fn read(path: &Path) -> Result<PartOutput, CliError> {
-    let text = std::fs::read_to_string(path).map_err(|e| CliError::file("read", path, e))?;
+    let text = reading::text(path)?;
     let wrong = |what: &str| {
         CliError::with_hint(
             format!("{}: {what}", path.display()),

@@ -1,6 +1,5 @@
 //! `consistory models`: the catalogue and its lattice.
 
-use std::io::Write;
 use std::path::Path;
 
 use consistory::{Model, is_path, load_definition};
@@ -17,6 +16,7 @@ use consistory_spec::{NAMED, ObjectModel, object_model_implies};
 
 use crate::args::{LatticeFormat, ModelsArgs, ModelsCommand};
 use crate::error::{CliError, OK};
+use crate::output;
 use consistory_formats::read_text;
 
 /// Lists the catalogue, shows a definition, or draws the lattice.
@@ -29,7 +29,7 @@ pub(crate) fn models(args: &ModelsArgs) -> Result<u8, CliError> {
         Some(ModelsCommand::Lattice { format: LatticeFormat::Svg }) => svg(),
         Some(ModelsCommand::Lattice { format: LatticeFormat::Html }) => html()?,
     };
-    std::io::stdout().write_all(text.as_bytes()).map_err(CliError::output)?;
+    output::print(text)?;
     Ok(OK)
 }
 

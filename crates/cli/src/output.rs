@@ -36,15 +36,12 @@ impl Output {
             return Ok(Output::Stdout(Lines::open()?));
         };
         let is_special = std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
-        let mut target = path.to_owned();
-        if !is_special {
-            let mut name = path.file_name().unwrap_or_default().to_owned();
-            name.push(".partial");
-            target.set_file_name(name);
-        }
-        let file = File::create(&target).map_err(|e| CliError::file("create", path, e))?;
+        let opened = match is_special {
+            true => File::create(path).map(|file| (file, None)),
+            false => create_beside(path).map(|(target, file)| (file, Some(Partial(target)))),
+        };
+        let (file, partial) = opened.map_err(|e| CliError::file("create", path, e))?;
         let file = BufWriter::with_capacity(1 << 16, file);
-        let partial = (!is_special).then(|| Partial(target));
         Ok(Output::File { file, partial, path: path.to_owned() })
     }
 
@@ -129,6 +126,31 @@ impl Drop for Lines {
             let _ = self.pass_on(end + 1);
         }
     }
+}
+
+/// Creates a file with a new name in the folder of another one; a file that is there already is
+/// somebody else's.
+pub(crate) fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    let name = path.file_name().unwrap_or_default();
+    for number in 0u32.. {
+        let mut other = name.to_owned();
+        other.push(".partial");
+        if number > 0 {
+            other.push(number.to_string());
+        }
+        let other = path.with_file_name(other);
+        match File::create_new(&other) {
+            Ok(file) => return Ok((other, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::other("there is no free name for a file beside it"))
+}
+
+/// Prints a text at once, so that what is there consists of whole lines.
+pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<(), CliError> {
+    StandardOutput::open()?.write_whole(text.as_ref()).map_err(CliError::output)
 }
 
 /// Writes a whole file.

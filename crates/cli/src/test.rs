@@ -15,6 +15,7 @@ use consistory_draw::table;
 use consistory_harness::{
     Campaign, CampaignError, Failure, Fault, Programs, Promise, Report, Runner, Signature,
 };
+use consistory_history::escaped;
 use consistory_live::{Clock, JDK, Jdk, JdkCollection, JdkError, JdkOptions, UnknownMethod};
 use consistory_objects::{Calls, Options, Task, judge_object};
 use consistory_spec::{Level, Object, ObjectModel, parse_levels};
@@ -304,7 +305,7 @@ fn page(
             page += "\nNo visibility levels explain it.\n";
         }
         if let Some(drawing) = drawing {
-            page += &format!("\nDrawn in {drawing}\n");
+            page += &format!("\nDrawn in {}\n", escaped(&drawing));
         }
     }
     let levels: Vec<Vec<String>> = (report.levels.iter().flat_map(|levels| levels.iter()))

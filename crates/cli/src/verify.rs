@@ -4,7 +4,7 @@ mod checkpoint;
 mod descriptor;
 mod report;
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use consistory::Court;
 use consistory_formats::files_below;
-use consistory_history::History;
+use consistory_history::{History, escaped};
 use consistory_pages::{ProtocolFindings, protocol_case};
 use consistory_protocol::{
     Checkpoint, ConstantValue, Exploration, Explorer, Model, Options, Outcome, Run, Snapshot,
@@ -26,7 +26,8 @@ use crate::args::{OutputFormat, VerifyArgs};
 use crate::error::{CliError, OK, UNDECIDED, UNPROVED, UNREADABLE, VIOLATION, report as tell};
 use crate::limits;
 use crate::pages::Pages;
-use crate::{interrupt, run};
+use crate::reading::{self, Reading};
+use crate::{interrupt, output, run};
 use checkpoint::Keeper;
 use report::{
     Line, counts, holds, proved, refuted, run_json, tracking, undecided, unexplained, unproved,
@@ -44,7 +45,8 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CliError> {
     }
     // Of a folder there may be many: a line each.
     let is_table = args.paths.iter().any(|path| path.is_dir());
-    let width = paths.iter().map(|path| path.display().to_string().chars().count()).max();
+    let shown = |path: &PathBuf| escaped(&path.display().to_string()).chars().count();
+    let width = paths.iter().map(shown).max();
     let open =
         |path: &PathBuf| Pages::open(path, "Protocols").map(|pages| pages.counting("states"));
     let mut pages = args.report.as_ref().map(open).transpose()?;
@@ -76,7 +78,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CliError> {
         }
     }
     if is_table && args.format == OutputFormat::Text {
-        summarize(&codes, paths.len()).map_err(CliError::output)?;
+        summarize(&codes, paths.len())?;
     }
     if let Some(pages) = pages {
         pages.finish()?;
@@ -118,8 +120,8 @@ pub(crate) fn read_model(
 ) -> Result<Model, CliError> {
     let failed = |error| CliError::file("read", path, error);
     let input: Box<dyn Read> = match path == Path::new("-") {
-        true => Box::new(io::stdin().lock()),
-        false => Box::new(std::fs::File::open(path).map_err(failed)?),
+        true => Box::new(Reading(io::stdin().lock())),
+        false => Box::new(reading::open(path)?),
     };
     let mut bytes = Vec::new();
     // One byte more than a description may have: the library then says that it is too long.
@@ -194,17 +196,17 @@ fn print(
 ) -> Result<(), CliError> {
     let Report { verdict, headline, text, json, .. } = report;
     let source = path.display().to_string();
-    let mut out = io::stdout().lock();
-    match (args.format, width) {
-        (OutputFormat::Text, None) => write!(out, "{source}: {text}"),
+    output::print(match (args.format, width) {
+        (OutputFormat::Text, None) => format!("{}: {}", escaped(&source), escaped_lines(text)),
         (OutputFormat::Text, Some(width)) => {
             let number = |key: &str| json[key].as_u64().map_or(String::new(), |n| n.to_string());
-            let seconds = json["millis"].as_f64().map_or(String::new(), |ms| format!("{:.1} s", ms / 1e3));
+            let seconds =
+                json["millis"].as_f64().map_or(String::new(), |ms| format!("{:.1} s", ms / 1e3));
             let (states, depth) = (number("states"), number("depth"));
-            let mark = verdict.sign();
-            writeln!(
-                out,
-                "{mark} {source:<width$} {states:>10} states {depth:>4} deep {seconds:>9}  {headline}"
+            let (mark, source) = (verdict.sign(), escaped(&source));
+            let headline = escaped(headline);
+            format!(
+                "{mark} {source:<width$} {states:>10} states {depth:>4} deep {seconds:>9}  {headline}\n"
             )
         }
         (OutputFormat::Json, _) => {
@@ -212,14 +214,18 @@ fn print(
             if let (Value::Object(line), Value::Object(more)) = (&mut line, json) {
                 line.extend(more.clone());
             }
-            writeln!(out, "{line}")
+            format!("{line}\n")
         }
-    }
-    .map_err(CliError::output)
+    })
+}
+
+/// Escapes what the names of rules and variables may hold, in every line of a text.
+fn escaped_lines(text: &str) -> String {
+    text.lines().map(|line| format!("{}\n", escaped(line))).collect()
 }
 
 /// Counts the verdicts of a table.
-fn summarize(codes: &[u8], files: usize) -> io::Result<()> {
+fn summarize(codes: &[u8], files: usize) -> Result<(), CliError> {
     let mut line = format!("{files} files:");
     let mut separator = " ";
     for (code, name) in [
@@ -238,7 +244,7 @@ fn summarize(codes: &[u8], files: usize) -> io::Result<()> {
     if codes.len() < files {
         line += &format!("{separator}{} not looked at", files - codes.len());
     }
-    writeln!(io::stdout(), "{line}")
+    output::print(format!("{line}\n"))
 }
 
 fn verify_protocol(
@@ -268,7 +274,7 @@ fn verify_protocol(
         compaction: args.compaction,
     };
     let from = args.resume.as_deref().map(checkpoint::read).transpose()?;
-    let keeper = Keeper::new(args.checkpoint.as_deref());
+    let keeper = Keeper::new(args.checkpoint.as_deref())?;
     if args.show_tracking {
         let system = model.tracked().map_err(CliError::from)?;
         return Ok(tracking(&system));

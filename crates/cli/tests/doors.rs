@@ -65,6 +65,9 @@ print(run.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)";
     (numbers[0] as i32, rest.to_owned(), numbers[1], numbers[2])
 }
 
+/// Store buffering on two processors.
+const SB: &str = "X86 sb\n{ x=0; y=0; }\n P0 | P1 ;\n MOV [x],$1 | MOV [y],$1 ;\n MOV EAX,[y] | MOV EAX,[x] ;\nexists (0:EAX=0 /\\ 1:EAX=0)\n";
+
 /// Makes calls of a queue with two values, all of whose sessions overlap, that fits no order.
 fn hard_queue(sessions: u64, rounds: u64) -> String {
     let mut random = consistory_testkit::Random(9);
@@ -92,6 +95,7 @@ fn limits_hold_while_reading_judging_and_certifying() {
     let folder = copied();
     folder.write("small.hist", "a: w(x,1)\n");
     folder.write("queue.hist", hard_queue(40, 8));
+    folder.write("sb.litmus", SB);
     let made = folder.run(
         "generate --operations 80000 --sessions 4 --variables 2 --values 5 --seed 1 -o repeated.hist",
     );
@@ -111,6 +115,7 @@ fn limits_hold_while_reading_judging_and_certifying() {
             2.0,
             32,
         ),
+        ("check queue.hist --object queue --budget 1s --memory 48MiB", 6.0, 48),
         ("check repeated.hist --model sc --budget 300ms --memory 64MiB --jobs 1", 0.6, 64),
         ("check long.jsonl --model cc --budget 50ms --memory 64MiB --jobs 1", 0.1, 64),
         ("check long.jsonl --model cc --memory 12MiB --jobs 1", 60.0, 12),
@@ -120,6 +125,9 @@ fn limits_hold_while_reading_judging_and_certifying() {
         ("check small.hist --object /dev/zero --budget 5s", 5.0, 40),
         ("check small.hist --model /dev/zero --budget 5s", 5.0, 40),
         ("contrast doubling.cat sc --budget 1s", 1.0, 64),
+        ("certify /dev/zero", 5.0, 128),
+        ("verify --descriptor /dev/zero", 5.0, 128),
+        ("litmus outcomes sb.litmus --model /dev/zero", 5.0, 64),
     ] {
         let (code, text, time, memory) = measured(&folder, args);
         assert!(code == 2 || code == 3, "{args}: {code}\n{text}");
@@ -174,12 +182,20 @@ fn every_command_survives_every_failure() {
     folder.write("r.hist", "a: w(x,1) w(y,1)\nb: r(y,1) r(x,0)\n---\na: w(x,1) r(x,1)\n");
     folder.write("v.hist", "a: w(x,1) w(x,1)\nb: r(x,1) w(y,2)\nc: r(y,2) r(x,0)\n");
     folder.write("t.hist", "a: [ w(x,1) r(y,0) ]\nb: [ w(y,1) r(x,0) ]\n");
-    folder.write("sb.litmus", "X86 sb\n{ x=0; y=0; }\n P0 | P1 ;\n MOV [x],$1 | MOV [y],$1 ;\n MOV EAX,[y] | MOV EAX,[x] ;\nexists (0:EAX=0 /\\ 1:EAX=0)\n");
+    folder.write("sb.litmus", SB);
     let serial = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/protocols/serial.m");
     folder.write("serial.m", std::fs::read(serial).unwrap());
     let verdicts = folder.run("check r.hist --model cc,sc --format json").out;
     folder.write("verdicts.json", &verdicts);
-    let any = [0, 1, 2, 3];
+    for part in ["1", "2"] {
+        let args = format!("check r.hist --model cc,sc --format json --part {part}/2");
+        folder.write(&format!("part{part}.json"), folder.run(&args).out);
+    }
+    folder.run("simulate serial.m --descriptor -n 5 --seed 1 -o run.txt");
+    folder.run(
+        "generate --object queue --sessions 2 --operations 6 --seed 1 --events -o events.jsonl",
+    );
+    let any = [0, 1, 2, 3, 141];
     let mut reached = 0;
     for args in [
         "check r.hist --model cc,ccv,cm,sc,tso,pso",
@@ -198,7 +214,20 @@ fn every_command_survives_every_failure() {
         "contrast cc sc --bound 4",
         "verify serial.m --jobs 2",
         "simulate serial.m -n 5 --seed 1",
+        "check r.hist --model cc --report out.html",
+        "check r.hist --model cc --certificates out --draw out --format json",
+        "certify verdicts.json --from hist",
+        "merge part1.json part2.json",
+        "watch events.jsonl --object queue",
+        "litmus run sb.litmus --runs 50",
+        "litmus outcomes sb.litmus --model sc --format json --report out.html",
+        "verify --descriptor run.txt",
+        "verify serial.m --plain --report out.html --draw out",
+        "simulate serial.m --descriptor -n 5 --seed 1",
+        "models show cc",
         "models",
+        "man",
+        "completions bash",
     ] {
         let Ran { code, err, .. } = folder.run(args);
         assert!(code < 2, "{args}: {err}");
@@ -206,8 +235,71 @@ fn every_command_survives_every_failure() {
             reached += survive(&folder, point, args, &any);
         }
     }
-    assert!(reached > 150, "only {reached} points were reached");
+    assert!(reached > 400, "only {reached} points were reached");
     assert!(!folder.path().join("out.edn.partial").exists());
+}
+
+/// The name of a file forges no line and changes no colour, whichever command prints it.
+#[cfg(unix)]
+#[test]
+fn names_of_files_do_nothing_to_a_terminal() {
+    let folder = Folder::new();
+    let serial = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/protocols/serial.m");
+    let serial = std::fs::read_to_string(serial).unwrap();
+    const NAME: &str = "a\u{1b}[31m\nforged: fine\u{202e}\u{9b}";
+    folder.write(&format!("{NAME}.m"), serial.replace("rule \"load", "rule \"\u{1b}[31mload"));
+    folder.write(&format!("{NAME}.hist"), "a: w(x,1) r(x,0)\n");
+    folder.write(&format!("{NAME}.jsonl"), "{\"no\"\n");
+    for (args, end) in [
+        ("check --draw out", ".hist"),
+        ("check", ".jsonl"),
+        ("kernel", ".hist"),
+        ("convert --to jsonl", ".jsonl"),
+        ("certify", ".jsonl"),
+        ("merge", ".hist"),
+        ("watch --object queue", ".hist"),
+        ("verify", ".m"),
+        ("verify --plain", ".m"),
+        ("verify --show-tracking", ".m"),
+        ("verify --descriptor", ".m"),
+        ("verify -D NO=1", ".m"),
+        ("verify", ".hist"),
+        ("simulate -D NO=1", ".m"),
+        ("litmus outcomes --model sc", ".hist"),
+        ("litmus run", ".hist"),
+    ] {
+        let output = folder.command(args).arg(format!("{NAME}{end}")).output().expect("it starts");
+        for bytes in [output.stdout, output.stderr] {
+            let text = String::from_utf8(bytes).unwrap();
+            let acts = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+            assert!(!text.contains(acts) && !text.contains("\nforged"), "{args}: {text:?}");
+        }
+    }
+}
+
+/// What stands beside a place that is written to is somebody else's.
+#[test]
+fn a_file_beside_the_output_stays() {
+    let folder = Folder::new();
+    folder.write("a.hist", "a: w(x,1)\n");
+    folder.write("b.jsonl.partial", "mine");
+    assert_eq!(folder.run("convert a.hist --to jsonl -o b.jsonl").code, 0);
+    assert_eq!(folder.read("b.jsonl.partial"), "mine");
+    assert!(folder.read("b.jsonl").ends_with('\n'));
+    assert!(!folder.path().join("b.jsonl.partial1").exists());
+}
+
+/// A certificate that was left out because it is large says nothing against the rest of its line.
+#[test]
+fn a_line_without_a_large_certificate_is_not_rejected() {
+    let folder = Folder::new();
+    folder.run("generate --operations 30000 --sessions 3 -o long.hist");
+    let verdicts = folder.run("check long.hist --model strongest --format json").out;
+    folder.write("verdicts.json", verdicts);
+    let Ran { code, out, err } = folder.run("certify verdicts.json");
+    assert_eq!(code, 2, "{out}{err}");
+    assert!(err.contains("too large to print") && !out.contains("the strongest"), "{out}{err}");
+    assert!(out.ends_with(" 0 rejected, 0 undecided\n"), "{out}");
 }
 
 /// Tiny readers and writers of every format, in Python, agree with ours about random histories, and

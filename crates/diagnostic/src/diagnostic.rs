@@ -1,7 +1,8 @@
 //! Diagnostics: what is wrong with an input, and where.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
@@ -82,8 +83,9 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     fn render(&self, renderer: &Renderer) -> String {
+        let source = visible(&self.source);
         let snippet = Snippet::source(self.text.as_str())
-            .path(&*self.source)
+            .path(&*source)
             .line_start(self.line as usize)
             .annotation(AnnotationKind::Primary.span(self.marked.clone()));
         let mut group = Level::ERROR.primary_title(self.message.as_str()).element(snippet);
@@ -93,12 +95,37 @@ impl Diagnostic {
         let rendered = renderer.render(&[group]);
         // The renderer counts the column in the text that it sees, which may be a window.
         let shown = self.text[..self.marked.start].chars().count() as u64 + 1;
-        let place = |column| format!("{}:{}:{column}", self.source, self.line);
+        let place = |column| format!("{source}:{}:{column}", self.line);
         if shown == self.column {
             return rendered;
         }
         rendered.replacen(&place(shown), &place(self.column), 1)
     }
+}
+
+/// Escapes what a terminal would act on: the name of a file can hold a line break that forges a line,
+/// a control sequence, or a mark that turns the direction of writing.
+fn visible(name: &str) -> Cow<'_, str> {
+    const MARKS: [RangeInclusive<char>; 6] = [
+        '\u{061C}'..='\u{061C}',
+        '\u{200B}'..='\u{200F}',
+        '\u{2028}'..='\u{202E}',
+        '\u{2060}'..='\u{206F}',
+        '\u{FEFF}'..='\u{FEFF}',
+        '\u{E0000}'..='\u{E007F}',
+    ];
+    let acts = |c: char| c.is_control() || MARKS.iter().any(|marks| marks.contains(&c));
+    if !name.contains(acts) {
+        return Cow::Borrowed(name);
+    }
+    let mut out = String::with_capacity(name.len() + 16);
+    for c in name.chars() {
+        match acts(c) {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out)
 }
 
 impl fmt::Display for Diagnostic {
@@ -157,7 +184,7 @@ impl Diagnostics {
     }
 
     fn summary(&self) -> String {
-        let source = self.kept.first().map_or("", |d| &*d.source);
+        let source = visible(self.kept.first().map_or("", |d| &*d.source));
         let plural = if self.count() == 1 { "" } else { "s" };
         match self.more {
             0 => format!("{source}: {} error{plural}", self.count()),
@@ -302,6 +329,16 @@ mod tests {
         assert_eq!(one("ab", 2..2).marked, 2..2);
         assert_eq!(one("ab", 9..12).marked, 2..2);
         assert_eq!(one("aé", 2..2).marked, 1..3);
+    }
+
+    #[test]
+    fn the_name_of_an_input_forges_no_line() {
+        let mut all = Diagnostics::default();
+        let name = "a\u{1b}[31m\nb.hist: fine\u{202e}\u{9b}";
+        all.push(&name.into(), 1, "x", 0..1, "wrong".into(), None);
+        let text = all.render(Style::Plain);
+        assert!(text.contains(r" --> a\u{1b}[31m\nb.hist: fine\u{202e}\u{9b}:1:1"), "{text}");
+        assert!(text.ends_with("\\u{9b}: 1 error\n"), "{text}");
     }
 
     #[test]

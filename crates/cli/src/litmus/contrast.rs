@@ -1,7 +1,6 @@
 //! `consistory litmus contrast`: the smallest test that tells two models apart.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use consistory_draw::table;
 use consistory_litmus::{
@@ -13,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::select::{Model, find};
 use crate::args::{LitmusContrastArgs, OutputFormat};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION, report};
-use crate::limits;
+use crate::{limits, output};
 
 /// Prints the first difference between two models, or all minimal ones.
 pub(crate) fn contrast_models(args: &LitmusContrastArgs) -> Result<u8, CliError> {
@@ -65,7 +64,7 @@ pub(crate) fn contrast_models(args: &LitmusContrastArgs) -> Result<u8, CliError>
         OutputFormat::Text => text(args, &left, &right, &bound, &found, equality),
         OutputFormat::Json => json_text(&left, &right, &bound, &found, equality),
     };
-    std::io::stdout().write_all(text.as_bytes()).map_err(CliError::output)?;
+    output::print(text)?;
     Ok(if found.differences.is_empty() { OK } else { VIOLATION })
 }
 

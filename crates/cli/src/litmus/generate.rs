@@ -1,7 +1,5 @@
 //! `consistory litmus generate`: a suite of minimal tests.
 
-use std::io::Write;
-
 use consistory_litmus::{
     Arch, Bound, ContrastOptions, Redundant, Side, Test, Wanted, contrast, tests_of, write_test,
 };
@@ -9,7 +7,7 @@ use consistory_litmus::{
 use super::select::find;
 use crate::args::{SuiteArgs, TestLanguage};
 use crate::error::{CliError, OK, UNDECIDED, report};
-use crate::limits;
+use crate::{limits, output};
 
 /// Writes each minimal test that the model allows and the other forbids into a folder.
 pub(crate) fn generate(args: &SuiteArgs) -> Result<u8, CliError> {
@@ -54,6 +52,6 @@ pub(crate) fn generate(args: &SuiteArgs) -> Result<u8, CliError> {
         args.bound,
         args.output.display()
     );
-    std::io::stdout().write_all(line.as_bytes()).map_err(CliError::output)?;
+    output::print(line)?;
     Ok(OK)
 }

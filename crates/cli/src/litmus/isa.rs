@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use consistory::is_path;
 use consistory_draw::table;
+use consistory_formats::read_text;
 use consistory_litmus::{
     Asked, CatModel, CatSource, FinalState, IsaError, IsaOptions, IsaOutcomes, IsaTest, Language,
     Shown, find_isa_model, isa_model_ids, isa_outcomes, read_isa_test,
@@ -52,8 +53,7 @@ pub(super) fn find(name: &str, args: &CatArgs<'_>) -> Result<Option<IsaModel>, C
     }
     let path = Path::new(name);
     let source = |path: &Path| -> Result<CatSource, CliError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|error| CliError::file("read", path, error))?;
+        let text = read_text(path).map_err(|error| CliError::file("read", path, error))?;
         Ok(CatSource { name: path.display().to_string(), text })
     };
     // The kernel's model has a bell file of the same name beside it.
@@ -66,7 +66,7 @@ pub(super) fn find(name: &str, args: &CatArgs<'_>) -> Result<Option<IsaModel>, C
     let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
     let load = |name: &str| {
         let folders = std::iter::once(&folder).chain(args.include);
-        folders.into_iter().find_map(|folder| std::fs::read_to_string(folder.join(name)).ok())
+        folders.into_iter().find_map(|folder| read_text(&folder.join(name)).ok())
     };
     let model = CatModel::read(source(path)?, bell, args.variant, &load)?;
     Ok(Some(IsaModel { id: name.to_owned(), model: Arc::new(model) }))

@@ -1,6 +1,5 @@
 //! `consistory litmus machines`: the operational models, and their diagrams.
 
-use std::io::Write;
 use std::path::Path;
 
 use consistory::is_path;
@@ -10,6 +9,7 @@ use consistory_litmus::operational::{Machine, diagram, read_machine, svg_diagram
 
 use crate::args::{DiagramFormat, MachinesArgs};
 use crate::error::{CliError, OK};
+use crate::output;
 
 /// Lists the machines, or draws one.
 pub(crate) fn machines(args: &MachinesArgs) -> Result<u8, CliError> {
@@ -23,7 +23,7 @@ pub(crate) fn machines(args: &MachinesArgs) -> Result<u8, CliError> {
             }
         }
     };
-    std::io::stdout().write_all(text.as_bytes()).map_err(CliError::output)?;
+    output::print(text)?;
     Ok(OK)
 }
 

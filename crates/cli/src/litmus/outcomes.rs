@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -25,6 +25,7 @@ use super::{find_tests, load_text};
 use crate::args::{OutcomesArgs, OutcomesFormat, OutputFormat, Style};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::limits;
+use crate::output::Output;
 use crate::pages::Pages;
 use crate::part::{PartEnd, placed, run_id};
 
@@ -49,7 +50,7 @@ pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
     let run_name = run_id("outcomes", &settings);
     let tests: Vec<(usize, &PathBuf)> =
         paths.iter().enumerate().filter(|(at, _)| part.is_none_or(|p| p.has(*at as u64))).collect();
-    let mut output = BufWriter::new(io::stdout());
+    let mut output = Output::open(None)?;
     let open = |path| Pages::open(path, "Litmus tests").map(|pages| pages.counting("threads"));
     let mut pages = args.report.as_deref().map(open).transpose()?;
     if let ([path], OutcomesFormat::Text) = (&paths[..], args.format) {

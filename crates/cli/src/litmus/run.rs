@@ -1,7 +1,6 @@
 //! `consistory litmus run`: tests on the processor itself.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
 
 use consistory_draw::table;
@@ -16,7 +15,7 @@ use super::select::{Model, find};
 use super::{find_tests, load_text};
 use crate::args::{OutputFormat, RunArgs};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
-use crate::limits;
+use crate::{limits, output};
 
 /// What was seen of a test, and what the model allows.
 struct Seen {
@@ -43,8 +42,7 @@ pub(crate) fn run_tests(args: &RunArgs) -> Result<u8, CliError> {
             OutputFormat::Text => seen.text(&model),
             OutputFormat::Json => seen.json(&model, path),
         };
-        let mut output = std::io::stdout().lock();
-        write!(output, "{gap}{text}").map_err(CliError::output)?;
+        output::print(format!("{gap}{text}"))?;
         // An unreadable input counts for more than a violation, that for more than no answer.
         let code = seen.code();
         if worst == OK || code == VIOLATION && worst == UNDECIDED {

@@ -6,9 +6,12 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use consistory_faults::{Point, fail};
 use consistory_protocol::{Checkpoint, Snapshot};
 
 use crate::error::{CliError, report};
+use crate::output::create_beside;
+use crate::reading;
 
 /// How long a search goes on between two checkpoints, if writing them is quick.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(60);
@@ -25,9 +28,13 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(path: Option<&Path>) -> Self {
+    /// Makes a keeper; fails at once if the place is one that no checkpoint may be written to.
+    pub(super) fn new(path: Option<&Path>) -> Result<Self, CliError> {
+        if let Some(path) = path {
+            destination(path).map_err(|error| CliError::file("write", path, error))?;
+        }
         let path = path.map(Path::to_path_buf);
-        Keeper { path, last: Instant::now(), pause: CHECKPOINT_INTERVAL, is_kept: false }
+        Ok(Keeper { path, last: Instant::now(), pause: CHECKPOINT_INTERVAL, is_kept: false })
     }
 
     /// Writes a checkpoint if it is time to; a failure is reported, and the search goes on.
@@ -48,22 +55,51 @@ impl Keeper {
     }
 }
 
-/// Writes a checkpoint: to a file beside its place that is moved there, so that the place always has
-/// a whole one. A device, a pipe or a link is written to and never replaced.
-fn write(path: &Path, snapshot: &Snapshot<'_>) -> std::io::Result<()> {
-    match std::fs::symlink_metadata(path) {
-        Ok(found) if !found.file_type().is_file() => {
-            return write_to(
-                std::fs::OpenOptions::new().write(true).truncate(true).open(path)?,
-                snapshot,
-            );
+/// Where a checkpoint is written.
+enum Destination {
+    /// A file that is replaced by a whole new one, or created.
+    File(PathBuf),
+    /// A character device, such as `/dev/null`, which is written to and never replaced.
+    Device,
+}
+
+/// Finds out where a checkpoint is written; fails if something else is there.
+///
+/// A link stays, and the file that it leads to is replaced. A pipe or a socket would let the search
+/// wait for a reader.
+fn destination(path: &Path) -> std::io::Result<Destination> {
+    let refused = |what: &str| Err(std::io::Error::other(what.to_owned()));
+    let place = match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(Destination::File(path.to_owned()));
         }
-        Ok(_) => is_checkpoint(path)?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
+        Ok(_) => std::fs::canonicalize(path)?,
+    };
+    let kind = std::fs::metadata(&place)?.file_type();
+    if kind.is_file() {
+        is_checkpoint(&place)?;
+        return Ok(Destination::File(place));
     }
-    let (partial, file) = create_beside(path)?;
-    let written = write_to(file, snapshot).and_then(|()| std::fs::rename(&partial, path));
+    #[cfg(unix)]
+    if std::os::unix::fs::FileTypeExt::is_char_device(&kind) {
+        return Ok(Destination::Device);
+    }
+    refused(if kind.is_dir() { "it is a folder" } else { "it is neither a file nor a device" })
+}
+
+/// Writes a checkpoint: to a file beside its place that is moved there, so that the place always has
+/// a whole one.
+fn write(path: &Path, snapshot: &Snapshot<'_>) -> std::io::Result<()> {
+    let path = match destination(path)? {
+        Destination::File(place) => place,
+        Destination::Device => {
+            let device = std::fs::OpenOptions::new().write(true).open(path)?;
+            return write_to(device, snapshot);
+        }
+    };
+    let (partial, file) = create_beside(&path)?;
+    let written = write_to(file, snapshot).and_then(|()| std::fs::rename(&partial, &path));
     if written.is_err() {
         let _ = std::fs::remove_file(&partial);
     }
@@ -73,6 +109,7 @@ fn write(path: &Path, snapshot: &Snapshot<'_>) -> std::io::Result<()> {
 fn write_to(file: File, snapshot: &Snapshot<'_>) -> std::io::Result<()> {
     let mut file = BufWriter::with_capacity(1 << 16, file);
     snapshot.write(&mut file)?;
+    fail(Point::Write)?;
     file.flush()?;
     match file.get_ref().metadata()?.is_file() {
         true => file.get_ref().sync_all(),
@@ -90,29 +127,9 @@ fn is_checkpoint(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Creates a file with a new name in the folder of another one.
-fn create_beside(path: &Path) -> std::io::Result<(PathBuf, File)> {
-    let name = path.file_name().unwrap_or_default();
-    for number in 0u32.. {
-        let mut other = name.to_owned();
-        other.push(format!(
-            ".partial{}",
-            if number == 0 { String::new() } else { number.to_string() }
-        ));
-        let other = path.with_file_name(other);
-        match File::create_new(&other) {
-            Ok(file) => return Ok((other, file)),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < 1000 => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Err(std::io::Error::other("there is no free name for a file beside it"))
-}
-
 /// Reads a checkpoint.
 pub(super) fn read(path: &Path) -> Result<Checkpoint, CliError> {
-    let file = File::open(path).map_err(|e| CliError::file("read", path, e))?;
-    let mut reader = BufReader::with_capacity(1 << 16, file);
+    let mut reader = BufReader::with_capacity(1 << 16, reading::open(path)?);
     Checkpoint::read(&mut reader)
         .map_err(|error| CliError::usage(format!("{}: {error}", path.display())))
 }

@@ -1,6 +1,5 @@
 //! Recorded descriptors of constraint graphs, checked symbol by symbol.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
@@ -12,15 +11,15 @@ use serde_json::json;
 
 use super::{ProtocolVerdict, Report};
 use crate::error::CliError;
+use crate::reading::{self, Reading};
 
 /// Checks a descriptor as it is read; memory depends on the nodes in use only.
 pub(super) fn check_descriptor(path: &Path) -> Result<Report, CliError> {
     let is_stream = path == Path::new("-");
     let input: Box<dyn BufRead> = if is_stream {
-        Box::new(io::stdin().lock())
+        Box::new(BufReader::new(Reading(io::stdin().lock())))
     } else {
-        let file = File::open(path).map_err(|e| CliError::file("read", path, e))?;
-        Box::new(BufReader::new(file))
+        Box::new(BufReader::new(reading::open(path)?))
     };
     let source: Arc<str> = path.display().to_string().into();
     let mut errors = Diagnostics::default();
@@ -28,7 +27,7 @@ pub(super) fn check_descriptor(path: &Path) -> Result<Report, CliError> {
     let mut symbols = 0u64;
     let mut last = 0;
     let mut rejection = None;
-    for (number, line) in (1u64..).zip(input.lines()) {
+    for (number, line) in (1u64..).zip(reading::lines(input)) {
         let line = line.map_err(|e| CliError::file("read", path, e))?;
         let symbol = match parse_line(number, &line) {
             Ok(Some(symbol)) => symbol,

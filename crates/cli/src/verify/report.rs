@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use consistory_formats::{Format, write_history};
-use consistory_history::History;
+use consistory_history::{History, escaped};
 use consistory_protocol::tracking::{Operation, Shape, Source};
 use consistory_protocol::{
     Exploration, Failure, GivenUp, Progress, Run, Stop, System, Unexplained, Unfinished, Violation,
@@ -259,7 +259,8 @@ pub(super) fn undecided(reason: &Unfinished, mut json: Value, kept: Option<&Path
     let size = states_and_depth(number("states"), number("depth"));
     text += &format!("  {so_far}{size}\n");
     if let Some(path) = kept {
-        text += &format!("  go on from here with --resume {}\n", path.display());
+        let shown = path.display().to_string();
+        text += &format!("  go on from here with --resume {}\n", escaped(&shown));
         json["checkpoint"] = path.display().to_string().into();
     }
     Report { verdict: ProtocolVerdict::Undecided, headline, text, json, case: None }
@@ -401,7 +402,7 @@ pub(super) struct Line(indicatif::ProgressBar);
 impl Line {
     pub(super) fn new(path: &Path) -> Self {
         let bar = indicatif::ProgressBar::new_spinner();
-        bar.set_prefix(path.display().to_string());
+        bar.set_prefix(escaped(&path.display().to_string()).into_owned());
         Line(bar)
     }
 

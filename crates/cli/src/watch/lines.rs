@@ -5,7 +5,6 @@
 //! than all that was taken before; and what returned was announced before. So the order in which
 //! lines from several connections are taken can be trusted.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 #[cfg(unix)]
@@ -19,6 +18,7 @@ use consistory_work::spawn;
 
 use crate::args::WatchArgs;
 use crate::error::{CliError, report};
+use crate::reading::{self, Reading};
 
 /// An item of the input.
 pub(crate) enum Incoming {
@@ -42,11 +42,11 @@ pub(crate) fn lines(args: &WatchArgs) -> Result<Lines, CliError> {
     match (&args.listen, &args.path) {
         (Some(address), _) => listen(address, args.until_idle),
         (None, path) if path == Path::new("-") => {
-            let input = BufReader::new(io::stdin());
+            let input = BufReader::new(Reading(io::stdin()));
             Ok(Box::new(Growing::new(input, "-".into(), None, args.until_idle)))
         }
         (None, path) => {
-            let file = File::open(path).map_err(|error| CliError::file("read", path, error))?;
+            let file = reading::open(path)?;
             let name = path.display().to_string().into();
             let follow = args.follow.then(|| path.clone());
             Ok(Box::new(Growing::new(BufReader::new(file), name, follow, args.until_idle)))

@@ -4,7 +4,6 @@
 mod lines;
 mod watcher;
 
-use std::io::Write;
 use std::sync::Arc;
 
 use consistory::NamedObject;
@@ -13,6 +12,7 @@ use consistory_objects::{Online, OnlineOptions};
 
 use crate::args::{OutputFormat, WatchArgs};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
+use crate::output;
 use crate::report::quoted;
 use lines::{Incoming, lines};
 use watcher::{Finding, Summary, Watcher};
@@ -47,8 +47,7 @@ pub(crate) fn watch(args: &WatchArgs) -> Result<u8, CliError> {
         OutputFormat::Text => page(finding.as_ref(), &summary),
         OutputFormat::Json => json(finding.as_ref(), &summary),
     };
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::output)?;
+    output::print(text)?;
     Ok(match finding {
         None => OK,
         Some(Finding::Violation { .. }) => VIOLATION,
