@@ -71,7 +71,9 @@ pub use objects::{ObjectRejection, certify_object};
 use reads_from::{Candidates, ReadsFrom};
 pub use rejection::{Flaw, Rejection};
 use store_order::Memory;
-pub use transactions::{LevelClaim, TransactionRejection, certify_levels, certify_transactions};
+pub use transactions::{
+    LevelClaim, TransactionRejection, certify_levels, certify_levels_within, certify_transactions,
+};
 
 /// Accepts a certificate if it proves the claim that a history satisfies or violates a model.
 ///

@@ -28,6 +28,15 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<u8, CliError> {
     if models[0].id() == models[1].id() {
         return Err(CliError::usage("name two different models, by id or by path"));
     }
+    if let Some(timed) = models.iter().find(|m| m.definition().program().mentions_real_time()) {
+        return Err(CliError::with_hint(
+            format!(
+                "{} orders operations by their times, and the small histories have none",
+                timed.id()
+            ),
+            "compare the definition without `rt`",
+        ));
+    }
     let operations = usize::from(args.bound);
     let limited = |limit: Option<u16>, most: usize| limit.map_or(most, usize::from).min(most);
     let space = Space {

@@ -735,7 +735,11 @@ impl Court {
             .collect();
         if let Some(levels) = levels.filter(|levels| !levels.is_empty()) {
             let started = Instant::now();
-            let rejections = transactions::rejections(history, self.settings.order, &levels);
+            // Deciding has used a part of the time of every level; checking has what is left of one.
+            let spent = levels.iter().map(|(_, ruling)| ruling.time).max().unwrap_or_default();
+            let budget = alone.budget.after(spent);
+            let order = self.settings.order;
+            let rejections = transactions::rejections(history, order, &levels, &budget);
             let each = started.elapsed() / u32::try_from(total).unwrap_or(1);
             self.settings.observe(Stage::Certifying { done: total, total });
             return rejections.into_iter().map(|rejection| (rejection, each)).collect();

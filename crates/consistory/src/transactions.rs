@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use consistory_certify::{LevelClaim, certify_levels, certify_transactions};
+use consistory_certify::{
+    LevelClaim, TransactionRejection, certify_levels_within, certify_transactions,
+};
 use consistory_history::{History, is_of_transaction_calls, transactions_of_calls};
 use consistory_transactions::{anomalies as list_anomalies, judge as decide, shrink as reduce};
 use consistory_verdict::{
@@ -73,14 +75,18 @@ pub(crate) fn rejections(
     history: &History,
     order: ClientOrder,
     rulings: &[(Level, &Ruling)],
+    budget: &Budget,
 ) -> Vec<Option<Rejection>> {
     let claims: Vec<Option<LevelClaim<'_>>> =
         rulings.iter().map(|(level, ruling)| claim(*level, ruling)).collect();
     let decided: Vec<LevelClaim<'_>> = claims.iter().copied().flatten().collect();
-    let mut results = certify_levels(history, order, &decided).into_iter();
+    let mut results = certify_levels_within(history, order, &decided, budget).into_iter();
     let rejection = |(claim, (_, ruling)): (&Option<LevelClaim<'_>>, &(Level, &Ruling))| {
         let reason = match claim {
-            Some(_) => results.next().expect("one result per claim").err()?.to_string(),
+            Some(_) => match results.next().expect("one result per claim").err()? {
+                TransactionRejection::Stopped(stopped) => return Some(Rejection::Stopped(stopped)),
+                wrong => wrong.to_string(),
+            },
             None => {
                 let proof = ruling.judgement.certificate()?;
                 format!("a {} does not prove anything about it", proof.kind())

@@ -499,6 +499,12 @@ impl Task<'_> {
         } else {
             let known =
                 find(&against).map_err(|_| not_comparable(&against, "model of registers"))?;
+            let is_timed = |definition: &Definition| definition.program().mentions_real_time();
+            if is_timed(&definition) || is_timed(&known.definition) {
+                let why = "a model that orders operations by their times (`rt`) cannot be compared: the \
+                           small histories have none";
+                return Err(Refusal::Sentence(why.to_owned(), None));
+            }
             let own =
                 RegisterModel::Own { id: "yours".into(), definition: Arc::clone(&definition) };
             let found = contrast(&[own, RegisterModel::Catalogued(known)], &space, &options);

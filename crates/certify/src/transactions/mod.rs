@@ -26,13 +26,16 @@ mod refute;
 mod view;
 
 use consistory_history::{History, KeyKind, OpId};
-use consistory_verdict::{ClientOrder, Level, TransactionCertificate, Verdict};
+use consistory_verdict::{Budget, ClientOrder, Level, Stopped, TransactionCertificate, Verdict};
 
 use view::View;
 
 /// Why a certificate about an isolation level is not accepted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TransactionRejection {
+    /// The time or the memory of the check ran out, which says nothing about the certificate.
+    #[error("{0}")]
+    Stopped(Stopped),
     /// The levels do not apply to the history.
     #[error("isolation levels do not apply to {what}")]
     Unsupported {
@@ -146,7 +149,18 @@ pub fn certify_levels(
     order: ClientOrder,
     claims: &[LevelClaim<'_>],
 ) -> Vec<Result<(), TransactionRejection>> {
-    let view = match applicable(history) {
+    certify_levels_within(history, order, claims, &Budget::unlimited())
+}
+
+/// Checks the certificates of several levels of one history as [`certify_levels`] does, within a budget
+/// for all of them; [`TransactionRejection::Stopped`] says nothing about a certificate.
+pub fn certify_levels_within(
+    history: &History,
+    order: ClientOrder,
+    claims: &[LevelClaim<'_>],
+    budget: &Budget,
+) -> Vec<Result<(), TransactionRejection>> {
+    let view = match applicable(history, budget) {
         Ok(view) => view,
         Err(what) => {
             let unsupported = || Err(TransactionRejection::Unsupported { what });
@@ -162,7 +176,10 @@ pub fn certify_levels(
         let mut accepted =
             claims.iter().zip(&results).filter(|(_, result)| **result == Some(Ok(())));
         let is_settled = accepted.any(|(other, _)| settles(other, claim));
-        results[i] = Some(if is_settled { Ok(()) } else { certify_claim(&view, order, claim) });
+        results[i] = Some(match is_settled {
+            true => Ok(()),
+            false => view.step(0).and_then(|()| certify_claim(&view, order, claim)),
+        });
     }
     results.into_iter().map(|result| result.expect("every claim was looked at")).collect()
 }
@@ -185,7 +202,7 @@ fn settles(accepted: &LevelClaim<'_>, claim: &LevelClaim<'_>) -> bool {
 }
 
 /// Works out the transactions of a history, or says what the levels do not apply to.
-fn applicable(history: &History) -> Result<View<'_>, &'static str> {
+fn applicable<'h>(history: &'h History, budget: &Budget) -> Result<View<'h>, &'static str> {
     if history.has_calls() {
         return Err("objects' calls");
     }
@@ -195,7 +212,7 @@ fn applicable(history: &History) -> Result<View<'_>, &'static str> {
     if history.keys().any(|key| history.key_kind(key) == KeyKind::Mixed) {
         return Err("keys that are both written and appended to");
     }
-    View::new(history).ok_or("lists to which a value is appended twice")
+    View::new(history, budget.clone()).ok_or("lists to which a value is appended twice")
 }
 
 fn certify_claim(

@@ -136,6 +136,7 @@ impl<'v, 'h> Replay<'v, 'h> {
         let mut used = 0;
         let mut failed = None;
         for unit in 0..view.units.len() as u32 {
+            view.step(unit)?;
             view.reads(unit, |op, key, source| {
                 let source = match source {
                     Err(_) => {
@@ -287,6 +288,7 @@ impl<'v, 'h> Replay<'v, 'h> {
             |unit: u32| TransactionRejection::Order { op: name(view.history, view.first_op(unit)) };
         let (mut session, mut last) = (NOWHERE, NOWHERE);
         for (unit, facts) in (0u32..).zip(&view.units) {
+            view.step(unit)?;
             if facts.session != session {
                 (session, last) = (facts.session, NOWHERE);
             }
@@ -336,6 +338,7 @@ impl<'v, 'h> Replay<'v, 'h> {
         self.observed(seen)?;
         let view = self.view;
         for (&unit, (&sees, at)) in self.commits.iter().zip(seen.iter().zip(0u32..)) {
+            view.step(at)?;
             let snapshot =
                 || TransactionRejection::Snapshot { op: name(view.history, view.first_op(unit)) };
             if sees > at {
@@ -379,6 +382,7 @@ impl<'v, 'h> Replay<'v, 'h> {
         };
         let mut known: Vec<u32> = Vec::new();
         for unit in 0..view.units.len() as u32 {
+            view.step(unit)?;
             if self.place[unit as usize] == NOWHERE {
                 continue;
             }
@@ -527,6 +531,7 @@ impl<'r, 'v, 'h> Pass<'r, 'v, 'h> {
         let mut last_of_session = vec![NOWHERE; view.history.session_count()];
         let mut row = vec![0u32; width];
         for (&unit, at) in replay.commits.iter().zip(0u32..) {
+            view.step(at)?;
             row.fill(0);
             let facts = &view.units[unit as usize];
             if replay.order != ClientOrder::None {

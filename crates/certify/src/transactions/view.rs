@@ -3,8 +3,10 @@
 use std::ops::Range;
 
 use consistory_history::{Action, History, KeyId, KeyKind, OpId, Status, Value, ValueId};
-use consistory_verdict::BadRead;
+use consistory_verdict::{BadRead, Budget};
 use rustc_hash::FxHashMap;
+
+use super::TransactionRejection;
 
 /// The initial transaction.
 pub(super) const INITIAL: u32 = u32::MAX;
@@ -97,12 +99,26 @@ pub(super) struct View<'h> {
     /// The last writes of each unit, and where they start.
     last: Vec<(KeyId, OpId)>,
     last_starts: Vec<u32>,
+    /// The budget of the whole check.
+    budget: Budget,
 }
 
+/// Steps between two looks at the budget.
+const STEPS_PER_CHECK: u32 = 4096;
+
 impl<'h> View<'h> {
+    /// Checks the budget at one in so many steps.
+    pub(super) fn step(&self, step: u32) -> Result<(), TransactionRejection> {
+        match step % STEPS_PER_CHECK {
+            0 => self.budget.check().map_err(TransactionRejection::Stopped),
+            _ => Ok(()),
+        }
+    }
+
     /// Builds the view, or finds that a value is appended twice to a list.
-    pub(super) fn new(history: &'h History) -> Option<Self> {
+    pub(super) fn new(history: &'h History, budget: Budget) -> Option<Self> {
         let mut view = View {
+            budget,
             history,
             units: Vec::new(),
             unit_of: Vec::with_capacity(history.len()),
