@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use consistory_draw::{DrawOptions, history_scenes};
 use consistory_history::{Action, OpId};
 use consistory_report::{Case as PageCase, ResultRow};
+use consistory_scene::PictureFormat;
 use consistory_verdict::{ObjectCertificate, Proof};
 use serde_json::Value;
 
@@ -45,7 +46,7 @@ impl Report<'_> {
             ]);
             row.text = verdict.explain();
             row.certificate = certificate(verdict);
-            let is_small = page.scenes.is_empty() && history.len() <= MAX_DRAWN_OPS;
+            let is_small = history.len() <= MAX_DRAWN_OPS;
             if verdict.is_violation() || is_small {
                 let small = shrunk.get(index).and_then(Option::as_ref);
                 let scenes = small.map_or_else(|| verdict.scenes(), |small| small.scenes());
@@ -64,6 +65,9 @@ impl Report<'_> {
             let models: Vec<&str> = self.iter().map(|verdict| verdict.model().id()).collect();
             let source = shell_word(self.source());
             page.recheck = format!("consistory check {source} --model {}", models.join(","));
+            if let Some(object) = self.object() {
+                page.recheck += &format!(" --object {}", shell_word(object.name()));
+            }
         }
         page
     }
@@ -86,6 +90,15 @@ impl Verdict<'_> {
             ..DrawOptions::default()
         };
         history_scenes(self.history(), self.judgement(), &options)
+    }
+
+    /// Draws the history and what is wrong with it in some format.
+    pub fn draw_as(&self, format: PictureFormat) -> String {
+        if format == PictureFormat::Svg {
+            return self.draw();
+        }
+        let drawn: Vec<String> = self.scenes().iter().map(|scene| format.draw(scene)).collect();
+        drawn.join("\n")
     }
 
     /// Returns the object's state after each call of the certificate's linearization.

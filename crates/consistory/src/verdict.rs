@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
-use consistory_draw::{DrawOptions, explain, explain_line, history_svg};
+use consistory_draw::{DrawOptions, explain, explain_line, explain_within, history_svg};
 use consistory_formats::{Format, write_history};
 use consistory_history::History;
 use consistory_verdict::{
@@ -113,6 +113,12 @@ impl<'h> Verdict<'h> {
     /// the model or models that share this proof.
     pub fn explain_in_colour(&self, name: &str) -> String {
         explain(&self.history, name, &self.ruling.judgement, &self.instead())
+    }
+
+    /// Explains the outcome as [`explain_in_colour`](Self::explain_in_colour) does, with diagrams of
+    /// at most `columns` columns.
+    pub fn explain_within(&self, name: &str, columns: usize) -> String {
+        explain_within(&self.history, name, &self.ruling.judgement, &self.instead(), columns)
     }
 
     /// Explains the outcome in one line.

@@ -5,15 +5,16 @@ use consistory_verdict::{
     Attempt, Instead, Linearization, ObjectCertificate, Stopped, Unexplained,
 };
 
-use crate::intervals::{Bar, Diagram, Look, diagram, shown_attempt};
+use crate::intervals::{self, Bar, Diagram, Look, diagram, shown_attempt};
 use crate::text::{clean, counted, notation, quoted, reference, width};
 
 /// How many operations of an order are listed.
 const MAX_LISTED_OPERATIONS: usize = 12;
 /// How many attempts are told.
 const MAX_ATTEMPTS_SHOWN: usize = 3;
-/// How wide the diagram may get, in columns, and how many calls it shows at most.
-const MAX_DIAGRAM_COLUMNS: f64 = 110.0;
+/// Width of the diagram where nothing else is said, in columns.
+pub(crate) const USUAL_COLUMNS: usize = 116;
+/// How many calls the diagram shows at most.
 const MAX_CALLS: usize = 24;
 
 /// The certificate of a verdict on calls, or the reason why there is none.
@@ -27,6 +28,7 @@ pub(crate) fn explain_calls(
     model: &str,
     proof: CallProof<'_>,
     instead: &[Option<Instead>],
+    columns: usize,
 ) -> String {
     let model = clean(model, 80);
     let mut text = String::new();
@@ -36,7 +38,7 @@ pub(crate) fn explain_calls(
         }
         Ok(ObjectCertificate::Unexplained(unexplained)) => {
             text += &format!("{model}: violation. {}.\n\n", culprit(history, unexplained));
-            text += &calls_text(history, proof);
+            text += &calls_text(history, proof, columns);
             text += "\n";
             for (i, attempt) in unexplained.attempts.iter().enumerate().take(MAX_ATTEMPTS_SHOWN) {
                 let instead = instead.get(i).and_then(Option::as_ref);
@@ -54,7 +56,7 @@ pub(crate) fn explain_calls(
                 format!("Nothing explains {last}, but all that returned before it is explained. ")
             });
             text += &format!("{model}: violation, {pattern}. {culprit}These calls show it:\n\n");
-            text += &calls_text(history, proof);
+            text += &calls_text(history, proof, columns);
         }
         Err(stopped) => text += &format!("{model}: undecided, {stopped}.\n"),
     }
@@ -159,21 +161,26 @@ fn tell_attempt(
 /// Draws the calls that matter as bars on a time line, for a terminal.
 ///
 /// A number after a call is its place in the linearization that is shown, `?` marks the call that
-/// cannot be explained, which is also red, and a bar that ends in dots has not returned.
-fn calls_text(history: &History, proof: CallProof<'_>) -> String {
+/// cannot be explained, which is also red, and a bar that ends in dots has not returned. Where three
+/// calls do not fit beside each other, each has a line of its own.
+fn calls_text(history: &History, proof: CallProof<'_>, columns: usize) -> String {
     let needs = |bar: &Bar| (width(&label(history, bar)) + 3) as f64;
     let mut most = MAX_CALLS;
-    let (diagram, places) = loop {
+    let (diagram, places, names, margin) = loop {
         let diagram = diagram(history, proof, most);
         let places = diagram.places(2.0, needs);
-        let is_narrow = places.last().is_none_or(|&end| end <= MAX_DIAGRAM_COLUMNS);
-        if is_narrow || diagram.bars.len() <= 3 {
-            break (diagram, places);
+        let names: Vec<String> = diagram.lanes.iter().map(|name| clean(name, 16)).collect();
+        let margin = names.iter().map(|name| width(name)).max().unwrap_or(0);
+        // A bar's end and the name's margin are not among the places.
+        let room = columns.saturating_sub(margin + 6) as f64;
+        if places.last().is_none_or(|&end| end <= room) {
+            break (diagram, places, names, margin);
+        }
+        if diagram.bars.len() <= 3 {
+            return calls_list(history, &intervals::diagram(history, proof, MAX_CALLS), columns);
         }
         most = diagram.bars.len() - 1;
     };
-    let names: Vec<String> = diagram.lanes.iter().map(|name| clean(name, 16)).collect();
-    let margin = names.iter().map(|name| width(name)).max().unwrap_or(0);
     let mut text = String::new();
     for (lane, name) in names.iter().enumerate() {
         text += &format!("  {name}{} ", " ".repeat(margin - width(name)));
@@ -195,6 +202,24 @@ fn calls_text(history: &History, proof: CallProof<'_>) -> String {
         text.push('\n');
     }
     text + &hidden_note(&diagram)
+}
+
+/// Lists calls in the order of their starts, one per line.
+fn calls_list(history: &History, diagram: &Diagram, columns: usize) -> String {
+    let mut bars: Vec<&Bar> = diagram.bars.iter().collect();
+    bars.sort_by_key(|bar| (bar.from, bar.to));
+    let mut text = String::new();
+    for bar in bars {
+        let open = if bar.look == Look::Open { " ╌" } else { "" };
+        let line = format!("  {} {}{open}", reference(history, bar.op), label(history, bar));
+        let line = clean(&line, columns.max(16));
+        text += &match bar.look {
+            Look::Failing => format!("\u{1b}[31m{line}\u{1b}[0m\n"),
+            Look::Open => format!("\u{1b}[2m{line}\u{1b}[0m\n"),
+            Look::Returned => format!("{line}\n"),
+        };
+    }
+    text + &hidden_note(diagram)
 }
 
 fn hidden_note(diagram: &Diagram) -> String {

@@ -7,7 +7,7 @@ use consistory_verdict::{ObjectCertificate, Verdict};
 use crate::calls::{CallProof, explain_calls_line, label, tell_visibility};
 use crate::intervals::{Bar, Look, diagram};
 use crate::registers_scene::DrawOptions;
-use crate::text::{clean, counted, quoted, reference};
+use crate::text::{clean, counted, described, quoted, reference};
 
 /// How many calls are drawn.
 const MAX_CALLS: usize = 60;
@@ -46,6 +46,7 @@ pub(crate) fn calls_scene(history: &History, options: &DrawOptions, proof: CallP
         scene.nodes.push(Node {
             kind,
             emphasis,
+            detail: described(history, bar.op),
             start: Some(start),
             end,
             place: bar.number,

@@ -4,7 +4,7 @@ use consistory_history::History;
 use consistory_scene::Scene;
 use consistory_verdict::{Certificate, Instead, Judgement, Proof};
 
-use crate::calls::{CallProof, explain_calls, explain_calls_line};
+use crate::calls::{CallProof, USUAL_COLUMNS, explain_calls, explain_calls_line};
 use crate::calls_scene::{calls_scene, calls_svg};
 use crate::narrative::explain_registers;
 use crate::registers_scene::{DrawOptions, registers_scenes, registers_svg};
@@ -56,9 +56,22 @@ pub fn explain(
     judgement: &Judgement,
     instead: &[Option<Instead>],
 ) -> String {
+    explain_within(history, model, judgement, instead, USUAL_COLUMNS)
+}
+
+/// Explains as [`explain`] does, with a diagram of calls that is at most `columns` wide.
+///
+/// Sentences are not broken.
+pub fn explain_within(
+    history: &History,
+    model: &str,
+    judgement: &Judgement,
+    instead: &[Option<Instead>],
+    columns: usize,
+) -> String {
     match by_family(history, judgement) {
         ByFamily::Registers(judgement) => explain_registers(history, model, &judgement),
-        ByFamily::Calls(proof) => explain_calls(history, model, proof, instead),
+        ByFamily::Calls(proof) => explain_calls(history, model, proof, instead, columns),
         ByFamily::Transactions(judgement) => explain_transactions(history, model, &judgement),
     }
 }

@@ -12,7 +12,9 @@ use crate::lanes::{Basis, Emphasis as Importance};
 use crate::narrative::told_steps;
 use crate::proof::{Assumption, leaves};
 use crate::summary::explain_registers_line;
-use crate::text::{clean, counted, grouped, initial, notation, quoted, reference, session_name};
+use crate::text::{
+    clean, counted, described, grouped, initial, notation, quoted, reference, session_name,
+};
 
 /// How a history is drawn.
 #[derive(Clone, PartialEq, Debug)]
@@ -253,6 +255,7 @@ impl Built {
                         let time = history.time(op);
                         let node = Node {
                             emphasis: emphasis(op),
+                            detail: described(history, op),
                             start: time.map(|time| time.start),
                             end: time.and_then(|time| time.end),
                             ..Node::new(reference(history, op), place, row, notation(history, op))
@@ -260,9 +263,7 @@ impl Built {
                         built.add_node(op, node);
                     }
                     Item::Gap(count) => {
-                        let label = format!("… {} operations …", grouped(count));
-                        let node = Node { kind: NodeKind::Gap, ..Node::new("", place, row, label) };
-                        built.scene.nodes.push(node);
+                        built.scene.nodes.push(Node::gap(place, row, count, "operations"));
                     }
                 }
             }

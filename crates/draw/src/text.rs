@@ -12,6 +12,8 @@ use consistory_history::{
 const MAX_NAME_COLUMNS: usize = 24;
 /// How many columns an operation may take.
 const MAX_OPERATION_COLUMNS: usize = 40;
+/// How many columns a name or value may take where it is shown in full.
+const MAX_DETAIL_COLUMNS: usize = 200;
 
 /// Makes `text` one line of at most `longest` columns: control characters and those that turn the
 /// direction of writing are escaped, and what is too long ends in an ellipsis.
@@ -88,9 +90,27 @@ pub(crate) fn notation(history: &History, op: OpId) -> String {
             format!("rmw({},{},{})", key(k), history.value(read), history.value(write))
         }
         Action::Append { key: k, value } => format!("append({},{})", key(k), history.value(value)),
-        Action::Fence | Action::Call(_) => history.show(op).to_string(),
+        Action::Call(_) => return call_notation(&history.show(op).to_string()),
+        Action::Fence => history.show(op).to_string(),
     };
     clean(&shown, MAX_OPERATION_COLUMNS)
+}
+
+/// Shortens a call to [`MAX_OPERATION_COLUMNS`]: its arguments are cut before its result is.
+fn call_notation(shown: &str) -> String {
+    let whole = clean(shown, usize::MAX);
+    if width(&whole) <= MAX_OPERATION_COLUMNS {
+        return whole;
+    }
+    let Some((call, result)) = whole.rsplit_once(" => ") else {
+        return clean(&whole, MAX_OPERATION_COLUMNS);
+    };
+    let (method, _) = call.split_once('(').unwrap_or((call, ""));
+    let least = (width(method) + 3).min(MAX_OPERATION_COLUMNS / 2);
+    let result = clean(result, MAX_OPERATION_COLUMNS - 4 - least);
+    let room = MAX_OPERATION_COLUMNS - 4 - width(&result);
+    let call = if width(call) <= room { call.to_owned() } else { clean(call, room - 1) + ")" };
+    format!("{call} => {result}")
 }
 
 /// Returns an operation with its reference, as `t1:0 r(y,1)`.
@@ -127,6 +147,30 @@ pub(crate) fn deed(history: &History, op: OpId) -> String {
         Action::Fence => "passed a fence".into(),
         Action::Call(_) => format!("called {}", notation(history, op)),
     }
+}
+
+/// Describes an operation in full for a hint: what it did with which values, and its outcome.
+pub(crate) fn described(history: &History, op: OpId) -> String {
+    let long = |id| clean(&history.value(id).to_string(), MAX_DETAIL_COLUMNS);
+    let key = |id: KeyId| clean(history.key_name(id), MAX_DETAIL_COLUMNS);
+    let mut text = match history.action(op) {
+        Action::Read { key: k, value } => format!("read of {}: {}", key(k), long(value)),
+        Action::Write { key: k, value } => format!("write of {}: {}", key(k), long(value)),
+        Action::Rmw { key: k, read, write } => {
+            format!("read-modify-write of {}: {}, then {}", key(k), long(read), long(write))
+        }
+        Action::Append { key: k, value } => format!("append to {}: {}", key(k), long(value)),
+        Action::Fence => "fence".to_owned(),
+        Action::Call(_) => {
+            format!("call {}", clean(&history.show(op).to_string(), 2 * MAX_DETAIL_COLUMNS))
+        }
+    };
+    text += match history.status(op) {
+        Status::Ok => "",
+        Status::Fail => "\nfailed: it did not take effect",
+        Status::Unknown => "\nits outcome is unknown",
+    };
+    text
 }
 
 /// Says what an operation did that found the initial value, as `read x=0 (t0:1), the initial value`,
@@ -213,6 +257,17 @@ fn char_width(c: char) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_call_keeps_its_result() {
+        let put = "put(\"a key that is far too long for a label\",1) => 17";
+        assert_eq!(call_notation(put), "put(\"a key that is far too long f…) => 17");
+        assert_eq!(call_notation("poll() => 3"), "poll() => 3");
+        let long = call_notation(&format!("poll() => {}", "x".repeat(90)));
+        assert!(long.starts_with("poll() => xxxxxxxx") && width(&long) <= 40, "{long}");
+        let list = call_notation(&format!("{}({}) => {}", "m".repeat(60), "a", "x".repeat(90)));
+        assert!(list.contains(" => xxxxxx") && width(&list) <= 40, "{list}");
+    }
 
     #[test]
     fn what_is_shown_is_one_line_of_bounded_width() {

@@ -279,7 +279,13 @@ pub(crate) fn sentence(history: &History, edge: &Dependency) -> String {
     }
 }
 
-fn bad_read(history: &History, kind: BadRead, read: OpId, other: Option<OpId>) -> String {
+/// Says what is wrong with a read that no level allows.
+pub(crate) fn bad_read(
+    history: &History,
+    kind: BadRead,
+    read: OpId,
+    other: Option<OpId>,
+) -> String {
     let read = quoted(history, read);
     match (kind, other.map(|op| quoted(history, op))) {
         (BadRead::Internal, _) => {
@@ -305,7 +311,7 @@ fn bad_read(history: &History, kind: BadRead, read: OpId, other: Option<OpId>) -
 }
 
 /// Writes a cycle as arrows.
-fn round(history: &History, cycle: &[Dependency]) -> String {
+pub(crate) fn round(history: &History, cycle: &[Dependency]) -> String {
     let mut text = String::new();
     for edge in cycle.iter().take(MAX_QUOTED_OPS) {
         let _ = write!(text, "{} -{}-> ", name(history, edge.from), edge.relation.name());

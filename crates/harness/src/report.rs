@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use consistory::Verdict;
 use consistory_history::History;
 use consistory_objects::Levels;
 
@@ -137,6 +138,14 @@ impl Failure {
     pub fn svg(&self) -> Option<String> {
         match &self.fault {
             Fault::Violation(verdict) => Some(verdict.draw()),
+            Fault::Panic { .. } => None,
+        }
+    }
+
+    /// Returns the verdict on what happened; `None` if a call panicked.
+    pub fn verdict(&self) -> Option<&Verdict<'static>> {
+        match &self.fault {
+            Fault::Violation(verdict) => Some(verdict),
             Fault::Panic { .. } => None,
         }
     }

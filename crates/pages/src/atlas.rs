@@ -103,6 +103,10 @@ pub fn atlas_case(lattice: &Lattice, edges: &[AtlasEdge<'_>]) -> Case {
     scene.caption = "Stronger models above. Choose a line to see the smallest history that the \
                      weaker model allows and the stronger forbids."
         .to_owned();
+    if edges.iter().any(|edge| edge.history.is_none()) {
+        let note = "?: no history of the atlas separates the two models.";
+        scene.notes.push(note.to_owned());
+    }
     let rows =
         scene.edges.iter().map(|edge| row_of(&scene.nodes[edge.from].id, &scene.nodes[edge.to].id));
     let links: Vec<Option<usize>> = rows.collect();

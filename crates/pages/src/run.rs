@@ -63,7 +63,8 @@ pub fn run_scene(title: impl Into<String>, caption: &str, system: &System, run: 
             let edge = Edge::new(head, scene.nodes.len(), "");
             scene.edges.push(Edge { why, role: Role::Cycle, ..edge });
             let id = format!("step {} at {}", number + 1, names[lane]);
-            scene.nodes.push(Node { lines, ..Node::new(id, lane, number, "") });
+            let node = Node::new(id, lane, number, "");
+            scene.nodes.push(Node { lines, emphasis: Emphasis::Premise, ..node });
         }
         let mut sentence = step.rule.clone();
         if !step.operations.is_empty() {

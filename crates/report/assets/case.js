@@ -40,7 +40,7 @@ const look = { palette: { "": ["#7a3e9d", "#cf9bef"] }, meanings: {} };
 
 // -------------------------------------------------------------------------------------- case
 
-const shown = { row: 0, step: 0, scene: 0, beside: false, view: "", hidden: new Set(), timer: 0 };
+const shown = { row: 0, step: 0, scene: 0, beside: false, view: "", core: false, hidden: new Set(), timer: 0 };
 
 /** Words that tables print in a colour of their own. */
 const WORDS = new Set(["consistent", "violation", "undecided", "allowed", "forbidden", "separated", "implied", "holds", "fails", "unproved"]);
@@ -71,7 +71,7 @@ function caseParts(data, links, row) {
   shown.row = row ?? firstRow(data);
   shown.hidden = new Set();
   shown.beside = Boolean(data.beside);
-  const facts = el("p", { class: "muted" }, data.facts.map(([name, value]) => `${name}: ${value}`).join(" · "));
+  const facts = el("p", { class: "facts" }, ...data.facts.flatMap(([name, value]) => [el("span", { class: "muted" }, `${name} `), el("span", {}, value), el("span", { class: "muted" }, " · ")]).slice(0, -1));
   const side = el("div", { class: "side" });
   const pictures = el("div", { class: "pictures" });
   const body = el("tbody");
@@ -101,11 +101,24 @@ function caseParts(data, links, row) {
   const picture = el("div", { class: "right" }, mapPanel, pictures, ...(data.charts ?? []).map(chart));
   if (map) {
     showPicture(map, mapPanel);
+    mapPanel.querySelector("svg").setAttribute("role", "group");
     mapPanel.querySelectorAll("[data-edge]").forEach((g) => {
       const row = (data.links ?? [])[Number(g.dataset.edge)];
       if (row === undefined || row === null) return;
+      const lead = () => {
+        choose(row);
+        pictures.scrollIntoView({ block: "nearest" });
+      };
       g.classList.add("choice");
-      g.addEventListener("click", () => choose(row));
+      g.setAttribute("tabindex", 0);
+      g.setAttribute("role", "button");
+      g.setAttribute("aria-label", data.rows[row].cells.slice(0, 3).join(", "));
+      g.addEventListener("click", lead);
+      g.addEventListener("keydown", (e) => {
+        if (e.key !== "Enter" && e.key !== " ") return;
+        e.preventDefault();
+        lead();
+      });
     });
   }
   if (data.rows.length) choose(shown.row);
@@ -262,7 +275,7 @@ function stepper(scene, picture) {
   const go = (step) => {
     shown.step = Math.max(0, Math.min(steps.length, step));
     slider.value = shown.step;
-    where.textContent = shown.step ? `step ${shown.step} of ${steps.length}` : `${steps.length} steps`;
+    where.textContent = shown.step ? `step ${shown.step} of ${steps.length}` : steps.length === 1 ? "1 step" : `${steps.length} steps`;
     items.forEach((item, i) => (i + 1 === shown.step ? item.setAttribute("aria-current", "step") : item.removeAttribute("aria-current")));
     if (shown.step) items[shown.step - 1].scrollIntoView({ block: "nearest" });
     light(scene, picture);
@@ -302,7 +315,8 @@ function stateTable(steps, step) {
 stateTable.isOpen = false;
 
 /** Highlights what the current step is about: its edges, their premises, its nodes. */
-function light(scene, picture) {
+function light(whole, picture) {
+  const scene = displayed(whole);
   const svg = picture.querySelector("svg");
   if (!svg) return;
   const step = scene.scene.steps[shown.step - 1];
@@ -330,7 +344,13 @@ function colour(relation) {
   return isDark.matches ? dark : light;
 }
 
-function showPicture(scene, picture) {
+/** Returns what is drawn of a picture: all of it, or the core of its proof. */
+function displayed(picture) {
+  return shown.core && picture.core ? picture.core : picture;
+}
+
+function showPicture(whole, picture) {
+  const scene = displayed(whole);
   if (!scene.scene.nodes.length) {
     picture.append(el("h2", {}, scene.scene.title), el("p", { class: "muted empty" }, scene.scene.caption));
     return { by() {}, fit() {} };
@@ -354,16 +374,41 @@ function showPicture(scene, picture) {
     const meaning = look.meanings[relation];
     return el("label", { class: "relation", title: meaning || relation }, box, swatch, relation);
   });
-  const zoom = panAndZoom(svg, view);
+  const part = el("span", { class: "muted", role: "status" });
+  const zoom = panAndZoom(svg, view, chosen === "time", (isPart) => (part.textContent = isPart ? "Drag or use the arrow keys to see the rest." : ""));
+  const redraw = () => {
+    picture.replaceChildren();
+    const zoom = showPicture(whole, picture);
+    light(whole, picture);
+    picture.dispatchEvent(new CustomEvent("redrawn", { detail: zoom }));
+  };
+  const names = { time: "time view", order: "order view" };
+  const choice = (name) => el("button", { "aria-pressed": name === chosen, onclick: () => { shown.view = name; redraw(); } }, names[name] ?? name);
   const tools = el("div", { class: "tools", role: "toolbar", "aria-label": "picture" },
-    ...(views.length > 1 ? views.map((name) => el("button", { "aria-pressed": name === chosen, onclick: () => { shown.view = name; picture.replaceChildren(); const zoom = showPicture(scene, picture); light(scene, picture); picture.dispatchEvent(new CustomEvent("redrawn", { detail: zoom })); } }, name === "time" ? "time view" : name === "order" ? "order view" : name)) : []),
+    ...(views.length > 1 ? views.map(choice) : []),
+    whole.core ? el("button", { class: "core", "aria-pressed": scene !== whole, title: "show only what the proof is about", onclick: () => { shown.core = !shown.core; redraw(); picture.querySelector("button.core").focus(); } }, "core only") : null,
     el("button", { onclick: () => zoom.by(1.25), "aria-label": "zoom in", title: "zoom in ( + )" }, "+"),
     el("button", { onclick: () => zoom.by(0.8), "aria-label": "zoom out", title: "zoom out ( - )" }, "−"),
     el("button", { onclick: zoom.fit, title: "fit ( 0 )" }, "fit"),
     ...boxes);
-  picture.append(el("h2", {}, scene.scene.title), scene.scene.caption ? el("p", { class: "muted" }, scene.scene.caption) : "", tools, stage,
-    ...scene.scene.notes.map((note) => el("p", { class: "muted" }, note)));
+  picture.append(el("h2", {}, scene.scene.title), scene.scene.caption ? el("p", { class: "muted" }, scene.scene.caption) : "", tools, stage, part,
+    legend(scene.scene, chosen) ?? "", ...scene.scene.notes.map((note) => el("p", { class: "muted" }, note)));
   return zoom;
+}
+
+/** Builds the line below a picture that says what its lines and boxes mean. */
+function legend(scene, chosen) {
+  const parts = [];
+  if (chosen === "order") {
+    for (const relation of new Set(scene.edges.map((edge) => edge.relation))) {
+      if (look.meanings[relation]) parts.push(`${relation}: ${look.meanings[relation]}`);
+    }
+    if (scene.edges.some((edge) => edge.basis === "derived")) parts.push("dashed line: derived by a rule");
+    if (scene.edges.some((edge) => edge.basis === "assumed")) parts.push("dotted line: assumed in this case");
+  }
+  if (scene.nodes.some((node) => node.kind === "pending")) parts.push("dashed box: no return, or its outcome is unknown");
+  else if (scene.nodes.some((node) => node.kind === "aborted")) parts.push("dashed box: aborted");
+  return parts.length ? el("p", { class: "muted legend" }, parts.join(" · ")) : null;
 }
 
 /** Draws a view; the geometry was computed when the report was written. */
@@ -376,10 +421,17 @@ function draw(scene, view, isTime) {
     label.textContent = scene.bands[i].label;
     svg.append(label);
   });
+  // The names of lanes stay in sight when the picture moves, on a ground of their own.
+  const heads = svgEl("g", { class: "heads" });
+  const firstBar = Math.min(...view.nodes.filter(Boolean).map((node) => node[0]));
   view.names.forEach(([x, y], i) => {
+    const [left, top, width, height] = view.lanes[i] ?? [x, y, 0, 0];
+    heads.append(isTime
+      ? svgEl("rect", { x: left - 12, y: top - 2, width: Math.max(0, firstBar - left + 6), height: height + 4 })
+      : svgEl("rect", { x: left, y: 0, width, height: y + 10 }));
     const name = svgEl("text", { class: "name", x, y, "text-anchor": isTime ? "start" : "middle" });
     name.textContent = scene.lanes[i]?.name ?? "";
-    svg.append(name);
+    heads.append(name);
   });
   const rank = { context: 0, premise: 1, cycle: 2 };
   const order = scene.edges.map((_, i) => i).sort((a, b) => rank[scene.edges[a].role] - rank[scene.edges[b].role] || a - b);
@@ -391,6 +443,7 @@ function draw(scene, view, isTime) {
     const box = view.nodes[i];
     if (box) svg.append(drawNode(node, i, box));
   });
+  svg.append(heads);
   return svg;
 }
 
@@ -433,8 +486,11 @@ function drawNode(node, i, [x, y, width, height]) {
     place.textContent = node.place;
     group.append(place);
   }
-  const time = node.start === undefined ? "" : `\n${node.start} to ${node.end ?? "(no end)"}`;
-  hint(group, `${node.id}  ${node.lines.join("; ")}${node.detail ? `\n${node.detail}` : ""}${time}`);
+  const time = node.start === undefined ? "" : `\nfrom ${node.start} to ${node.end ?? "(no return)"}`;
+  const words = node.kind === "gap" ? node.lines.join("") : `${node.id}  ${node.lines.join("; ")}`;
+  // A detail of several lines has everything that the box shows.
+  const text = node.kind === "transaction" || node.kind === "aborted" ? `${node.id}  ${node.detail}` : `${words}${node.detail ? `\n${node.detail}` : ""}`;
+  hint(group, `${text}${time}${node.place ? `\nplace ${node.place} in the order` : ""}`);
   return group;
 }
 
@@ -464,9 +520,17 @@ function hint(node, text) {
   node.addEventListener("pointerleave", () => (document.getElementById("tip").hidden = true));
 }
 
-function panAndZoom(svg, view) {
+/** Lets one move and zoom a picture; `tell` is told whether only a part of it is in sight. */
+function panAndZoom(svg, view, isTime, tell) {
   let box = { x: 0, y: 0, w: view.width, h: view.height };
-  const apply = () => svg.setAttribute("viewBox", `${box.x} ${box.y} ${box.w} ${box.h}`);
+  const heads = svg.querySelector(".heads");
+  const apply = () => {
+    svg.setAttribute("viewBox", `${box.x} ${box.y} ${box.w} ${box.h}`);
+    const shift = Math.max(0, isTime ? box.x : box.y);
+    heads.setAttribute("transform", isTime ? `translate(${shift} 0)` : `translate(0 ${shift})`);
+    heads.classList.toggle("moved", shift > 0);
+    tell(box.x > 12 || box.y > 12 || box.x + box.w < view.width - 12 || box.y + box.h < view.height - 12);
+  };
   const by = (factor, at = { x: box.x + box.w / 2, y: box.y + box.h / 2 }) => {
     const w = Math.min(Math.max(view.width, view.height) * 4, Math.max(40, box.w / factor));
     const scale = w / box.w;
@@ -491,21 +555,30 @@ function panAndZoom(svg, view) {
     const stage = svg.parentElement;
     const width = stage?.clientWidth;
     if (!width) return;
-    const natural = view.height * Math.min(LARGEST_SCALE, width / view.width);
-    stage.style.height = `${Math.round(Math.max(150, Math.min(natural + 4, innerHeight * 0.72)))}px`;
-    at(Math.max(whole(), Math.min(SMALLEST_SCALE, width / view.width * 1.6)));
+    const below = innerHeight - stage.getBoundingClientRect().top - 60;
+    const room = Math.max(below, innerHeight * 0.6);
+    const [across, down] = [width / view.width, room / view.height];
+    let scale = Math.min(LARGEST_SCALE, across, down);
+    if (scale < SMALLEST_SCALE) {
+      if (across >= SMALLEST_SCALE) scale = Math.min(1, across);
+      else scale = down >= SMALLEST_SCALE ? Math.min(1, down) : 0.85;
+    }
+    stage.style.height = `${Math.round(Math.min(view.height * scale + 4, room))}px`;
+    at(scale);
   };
-  /** Moves the picture so that some nodes are seen. */
+  /** Moves the picture so that some nodes are seen, clear of the names of the lanes. */
   const reveal = (nodes) => {
     const boxes = nodes.map((node) => view.nodes[node]).filter(Boolean);
     if (!boxes.length) return;
-    const range = (from, size, low, high) => {
-      if (low < from) return low - 12;
-      if (high > from + size) return Math.min(low - 12, high - size + 12);
+    const name = view.names.length ? view.names[0] : [0, 0];
+    const range = (from, size, low, high, head) => {
+      if (low - head < from) return Math.max(Math.min(0, from), low - head - 12);
+      if (high > from + size) return Math.min(low - head - 12, high - size + 12);
       return from;
     };
-    box.x = range(box.x, box.w, Math.min(...boxes.map((b) => b[0])), Math.max(...boxes.map((b) => b[0] + b[2])));
-    box.y = range(box.y, box.h, Math.min(...boxes.map((b) => b[1])), Math.max(...boxes.map((b) => b[1] + b[3])));
+    const firstBar = Math.min(...view.nodes.filter(Boolean).map((node) => node[0]));
+    box.x = range(box.x, box.w, Math.min(...boxes.map((b) => b[0])), Math.max(...boxes.map((b) => b[0] + b[2])), isTime ? firstBar : 0);
+    box.y = range(box.y, box.h, Math.min(...boxes.map((b) => b[1])), Math.max(...boxes.map((b) => b[1] + b[3])), isTime ? 0 : name[1] + 10);
     apply();
   };
   let seen = 0;
@@ -559,7 +632,7 @@ function panAndZoom(svg, view) {
 
 /** Pictures are not blown up beyond the first, nor shrunk below the second until one asks for it. */
 const LARGEST_SCALE = 1.35;
-const SMALLEST_SCALE = 0.8;
+const SMALLEST_SCALE = 0.64;
 
 /** Handles the keys that pictures and steps share; returns whether the key was one of them. */
 function pictureKey(e) {

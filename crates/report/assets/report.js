@@ -24,7 +24,7 @@ document.getElementById("about").textContent = overview.about;
 
 // ---------------------------------------------------------------------------------- overview
 
-const list = { filter: "", verdict: "", sort: 0, descending: false, page: 0, cursor: 0 };
+const list = { filter: "", verdict: "", sort: null, descending: false, page: 0, cursor: 0 };
 const PAGE_ROWS = 200;
 
 /** Returns the indices of the cases that the filter lets through, sorted. */
@@ -44,7 +44,7 @@ function chosenCases() {
     const order = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y), "en", { numeric: true });
     return order || a - b;
   };
-  if (list.sort || list.descending) found.sort(compare);
+  if (list.sort !== null) found.sort(compare);
   if (list.descending) found.reverse();
   return found;
 }
@@ -61,6 +61,10 @@ function showOverview() {
     list.page = Math.min(list.page, pages - 1);
     const first = list.page * PAGE_ROWS;
     rows.replaceChildren();
+    heads.forEach((head, column) => {
+      if (column === list.sort) head.setAttribute("aria-sort", list.descending ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
     for (const i of found.slice(first, first + PAGE_ROWS)) {
       const cells = overview.cases[i].map((value, column) => {
         const isVerdict = column >= overview.fixed;

@@ -23,10 +23,13 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use consistory_scene::{Scene, colours, lattice_view, meaning, order_view, time_view};
+use consistory_scene::{
+    NodeKind, Scene, colours, core_of, lattice_view, meaning, order_view, time_view,
+};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
@@ -38,6 +41,13 @@ pub const STYLE: &str = include_str!("../assets/report.css");
 /// Program that shows a case, which reports and the local page share.
 pub const CASE_PROGRAM: &str = include_str!("../assets/case.js");
 const PROGRAM: &str = include_str!("../assets/report.js");
+
+/// Size of a report beyond which further cases keep their pictures only if they hold a violation.
+const PICTURES_OF_ALL_BYTES: u64 = 12 << 20;
+/// Size of a report beyond which further cases have no pictures, and no certificates.
+const PICTURES_BYTES: u64 = 16 << 20;
+/// Size of a report beyond which further cases have their table of results only.
+const TABLES_ONLY_BYTES: u64 = 17 << 20;
 
 /// How many cases are compressed together: a page unpacks one chunk at a time.
 const CASES_PER_CHUNK: usize = 50;
@@ -125,13 +135,16 @@ impl ResultRow {
 pub struct Picture {
     scene: Scene,
     views: BTreeMap<&'static str, consistory_scene::View>,
+    /// The scene without what its proof does not mention, if that is less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    core: Option<Box<Picture>>,
 }
 
 impl Picture {
     /// Lays a scene out as a Hasse diagram.
     pub fn lattice(scene: Scene) -> Self {
         let views = BTreeMap::from([("lattice", lattice_view(&scene))]);
-        Picture { scene, views }
+        Picture { scene, views, core: None }
     }
 
     /// Returns the scene.
@@ -143,9 +156,13 @@ impl Picture {
 impl From<Scene> for Picture {
     /// Lays the scene out: in order, and in time if its nodes have times.
     fn from(scene: Scene) -> Self {
+        let has_transactions = scene.nodes.iter().any(|node| node.kind == NodeKind::Transaction);
+        let things = if has_transactions { "transactions" } else { "operations" };
+        // Bars of time have no gaps, so a picture without edges has no core.
+        let core = if scene.edges.is_empty() { None } else { core_of(&scene, things) };
         let mut views = BTreeMap::from([("order", order_view(&scene))]);
         views.extend(time_view(&scene).map(|view| ("time", view)));
-        Picture { scene, views }
+        Picture { scene, views, core: core.map(|core| Box::new(Picture::from(core))) }
     }
 }
 
@@ -161,6 +178,8 @@ pub struct ReportWriter<W: Write> {
     /// Details of the cases that are not written yet.
     waiting: Vec<Value>,
     chunks: usize,
+    /// Bytes of chunks that are written.
+    written: u64,
     relations: BTreeSet<String>,
 }
 
@@ -185,6 +204,7 @@ impl<W: Write> ReportWriter<W> {
             overview: Vec::new(),
             waiting: Vec::new(),
             chunks: 0,
+            written: 0,
             relations: BTreeSet::new(),
         })
     }
@@ -218,7 +238,7 @@ impl<W: Write> ReportWriter<W> {
                 self.relations.insert(edge.relation.clone());
             }
         }
-        self.waiting.push(serde_json::to_value(case)?);
+        self.waiting.push(serde_json::to_value(self.within_size(case).as_ref())?);
         if self.waiting.len() == CASES_PER_CHUNK { self.write_chunk() } else { Ok(()) }
     }
 
@@ -253,6 +273,37 @@ impl<W: Write> ReportWriter<W> {
         Ok(self.out)
     }
 
+    /// Returns the case, or what a report that is large already still takes of it.
+    fn within_size<'c>(&self, case: &'c Case) -> Cow<'c, Case> {
+        let is_wrong = |row: &ResultRow| {
+            row.cells.iter().any(|cell| cell.as_str().is_some_and(|word| word == "violation"))
+        };
+        let is_kept = self.written < PICTURES_OF_ALL_BYTES
+            || (self.written < PICTURES_BYTES && case.rows.iter().any(is_wrong));
+        if is_kept || case.scenes.is_empty() {
+            return Cow::Borrowed(case);
+        }
+        let mut less = case.clone();
+        less.scenes.clear();
+        (less.map, less.links) = (None, Vec::new());
+        let is_table_only = self.written >= TABLES_ONLY_BYTES;
+        for row in &mut less.rows {
+            row.scenes.clear();
+            if self.written >= PICTURES_BYTES {
+                row.certificate = Value::Null;
+            }
+            if is_table_only {
+                row.text.clear();
+            }
+        }
+        if is_table_only {
+            less.text.clear();
+        }
+        let left_out = "its pictures, because this report is large; a report of its own has them";
+        less.facts.push(("left out".to_owned(), left_out.to_owned()));
+        Cow::Owned(less)
+    }
+
     /// Compresses the waiting cases.
     fn write_chunk(&mut self) -> io::Result<()> {
         let mut packed = GzEncoder::new(Vec::new(), Compression::default());
@@ -264,6 +315,7 @@ impl<W: Write> ReportWriter<W> {
             "<script type=\"application/octet-stream\" id=\"chunk-{number}\">{text}</script>"
         )?;
         self.chunks += 1;
+        self.written += text.len() as u64;
         self.waiting.clear();
         Ok(())
     }
@@ -336,6 +388,34 @@ mod tests {
         {
             assert_eq!(base64(bytes.as_bytes()), text);
         }
+    }
+
+    #[test]
+    fn a_large_report_leaves_out_pictures() {
+        let mut report = ReportWriter::new(Vec::new(), "large").unwrap();
+        let mut scene = Scene::new("");
+        scene.nodes = vec![consistory_scene::Node::new("a", 0, 0, "w(x,1)")];
+        let row = |word: &str| {
+            let row = ResultRow::new(["cc".into(), word.into()]);
+            ResultRow { scenes: vec![0], text: "why".to_owned(), ..row }
+        };
+        let case = |word: &str| Case {
+            rows: vec![row(word)],
+            scenes: vec![scene.clone().into()],
+            ..Case::new("a", ["model", "verdict"])
+        };
+        let [fine, wrong] = ["consistent", "violation"].map(case);
+        let mut pictures = |written| {
+            report.written = written;
+            [&fine, &wrong].map(|case| {
+                let kept = report.within_size(case);
+                (kept.scenes.len() + kept.rows[0].scenes.len(), kept.rows[0].text.len())
+            })
+        };
+        assert_eq!(pictures(0), [(2, 3), (2, 3)]);
+        assert_eq!(pictures(PICTURES_OF_ALL_BYTES), [(0, 3), (2, 3)]);
+        assert_eq!(pictures(PICTURES_BYTES), [(0, 3), (0, 3)]);
+        assert_eq!(pictures(TABLES_ONLY_BYTES), [(0, 0), (0, 0)]);
     }
 
     #[test]

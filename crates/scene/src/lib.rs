@@ -26,6 +26,7 @@
 //! assert!(svg(&scene, &order_view(&scene)).contains("w(x,1)"));
 //! ```
 
+mod core_of;
 mod geometry;
 mod palette;
 
@@ -34,12 +35,15 @@ mod order_layout;
 mod time_layout;
 
 mod dot;
+mod format;
 mod svg;
 mod text;
 
 use serde::Serialize;
 
+pub use core_of::core_of;
 pub use dot::dot;
+pub use format::PictureFormat;
 pub use geometry::{Point, Rect};
 pub use lattice_layout::lattice_view;
 pub use order_layout::order_view;
@@ -117,6 +121,13 @@ pub struct Node {
     /// Position in the order that proves consistency, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<usize>,
+    /// Number of operations or transactions that a gap stands for.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub hidden: usize,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Node {
@@ -124,6 +135,26 @@ impl Node {
     pub fn new(id: impl Into<String>, lane: usize, row: usize, label: impl Into<String>) -> Self {
         Node { id: id.into(), lane, row, lines: vec![label.into()], ..Node::default() }
     }
+
+    /// Builds a gap that stands for `count` things, for example `operations`.
+    pub fn gap(lane: usize, row: usize, count: usize, things: &str) -> Self {
+        let things = if count == 1 { things.trim_end_matches('s') } else { things };
+        let label = format!("… {} {things} …", grouped(count));
+        Node { kind: NodeKind::Gap, hidden: count, ..Node::new("", lane, row, label) }
+    }
+}
+
+/// Writes a number with commas between groups of three digits.
+fn grouped(count: usize) -> String {
+    let digits = count.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
 }
 
 /// How a node is drawn.

@@ -1,7 +1,8 @@
-//! A scene for the terminal: a column per lane as long as they fit, then the steps of the proof.
+//! A scene for the terminal: a column per lane as long as they fit, then its edges and the steps of
+//! the proof.
 
 use crate::geometry::{columns, printable};
-use crate::{Emphasis, Scene};
+use crate::{Emphasis, Role, Scene};
 
 const GAP: usize = 2;
 /// A column is not made narrower than this.
@@ -10,8 +11,55 @@ const NARROWEST_COLUMN: usize = 12;
 /// Writes a scene within `width` columns.
 ///
 /// Lanes that do not fit beside each other continue below. A label that is too long keeps its end,
-/// where the result stands, and loses its middle.
+/// where the result stands, and loses its middle. Sentences are broken at spaces.
 pub fn text(scene: &Scene, width: usize) -> String {
+    let mut out = String::new();
+    for heading in [&scene.title, &scene.caption] {
+        if !heading.is_empty() {
+            out += &wrapped(&printable(heading), width, 0);
+        }
+    }
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out += &lanes(scene, width);
+    let drawn: Vec<String> = scene
+        .edges
+        .iter()
+        .filter(|edge| edge.role != Role::Context && !edge.relation.is_empty())
+        .filter_map(|edge| {
+            let (from, to) = (scene.nodes.get(edge.from)?, scene.nodes.get(edge.to)?);
+            Some(format!("  {} -{}-> {}", from.id, edge.relation, to.id))
+        })
+        .collect();
+    if !drawn.is_empty() {
+        out.push('\n');
+    }
+    for line in drawn {
+        out += &wrapped(&printable(&line), width, 4);
+    }
+    if !scene.steps.is_empty() {
+        out.push('\n');
+    }
+    for (number, step) in scene.steps.iter().enumerate() {
+        let head = format!("{:>3}. ", number + 1);
+        out += &wrapped(&format!("{head}{}", printable(&step.sentence)), width, head.len());
+        if step.state.len() == 1 {
+            let state = format!("     {}: {}", step.state[0].0, step.state[0].1);
+            out += &wrapped(&printable(&state), width, 7);
+        }
+    }
+    if !scene.notes.is_empty() {
+        out.push('\n');
+    }
+    for note in &scene.notes {
+        out += &wrapped(&printable(note), width, 0);
+    }
+    out
+}
+
+/// Writes the lanes of a scene beside each other as far as they fit.
+fn lanes(scene: &Scene, width: usize) -> String {
     let lanes = scene.lanes.len();
     let mut cells: Vec<Vec<(usize, String)>> = vec![Vec::new(); lanes];
     for node in scene.nodes.iter().filter(|node| node.lane < lanes) {
@@ -75,11 +123,43 @@ pub fn text(scene: &Scene, width: usize) -> String {
             out.push('\n');
         }
     }
-    for note in &scene.notes {
-        out += &printable(note);
-        out.push('\n');
-    }
     out
+}
+
+/// Breaks a text into lines of at most `width` columns, at spaces where there are any; lines after
+/// the first are indented.
+fn wrapped(text: &str, width: usize, indent: usize) -> String {
+    let indent = indent.min(width / 2);
+    let mut out = String::new();
+    let mut line = String::new();
+    let mut used = 0;
+    // The spaces at the beginning belong to the first word.
+    let margin = text.len() - text.trim_start().len();
+    let (start, rest) = text.split_at(margin);
+    for (i, word) in rest.split(' ').enumerate() {
+        let word = if i == 0 { format!("{start}{word}") } else { word.to_owned() };
+        if i > 0 && used + 1 + columns(&word) > width {
+            out += line.trim_end();
+            out.push('\n');
+            line = " ".repeat(indent);
+            used = indent;
+        } else if i > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        for c in word.chars() {
+            let w = columns(c.encode_utf8(&mut [0; 4]));
+            if used + w > width {
+                out += line.trim_end();
+                out.push('\n');
+                line = " ".repeat(indent);
+                used = indent;
+            }
+            line.push(c);
+            used += w;
+        }
+    }
+    out + line.trim_end() + "\n"
 }
 
 /// Shortens a label to `width` columns; its end, where the result stands, is kept.
@@ -87,18 +167,31 @@ fn shortened(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
     }
-    let chars: Vec<char> = text.chars().collect();
     let room = width.saturating_sub(1);
-    let tail = room * 2 / 3;
-    let head: String = chars[..room - tail].iter().collect();
-    let tail: String = chars[chars.len() - tail..].iter().collect();
-    format!("{head}…{tail}")
+    let wide = |c: &char| columns(c.encode_utf8(&mut [0; 4]));
+    let mut used = 0;
+    let mut fits = |c: &char, limit: usize| {
+        used += wide(c);
+        used <= limit
+    };
+    let mut tail: Vec<char> = text.chars().rev().take_while(|c| fits(c, room * 2 / 3)).collect();
+    tail.reverse();
+    let rest = room - tail.iter().map(wide).sum::<usize>();
+    used = 0;
+    let head: String = text
+        .chars()
+        .take_while(|c| {
+            used += wide(c);
+            used <= rest
+        })
+        .collect();
+    format!("{head}…{}", tail.into_iter().collect::<String>())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Lane, Node};
+    use crate::{Edge, Lane, Node, Step};
 
     #[test]
     fn lanes_that_do_not_fit_continue_below() {
@@ -110,6 +203,12 @@ mod tests {
         ];
         assert_eq!(text(&scene, 80), "  t0        t1\n  w(x,1)\n          * r(x,1)\n");
         assert_eq!(text(&scene, 12), "  t0\n  w(x,1)\n\n  t1\n* r(x,1)\n");
+        scene.title = "a title of words".to_owned();
+        scene.edges = vec![Edge::new(0, 1, "wr")];
+        scene.steps = vec![Step::new("b reads what a wrote.", vec![1])];
+        let whole = text(&scene, 24);
+        let expected = "a title of words\n\n  t0        t1\n  w(x,1)\n          * r(x,1)\n\n  a -wr-> b\n\n  1. b reads what a\n     wrote.\n";
+        assert_eq!(whole, expected);
     }
 
     #[test]

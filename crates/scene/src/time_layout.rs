@@ -10,8 +10,11 @@ use crate::geometry::{NAME_TEXT, NODE_TEXT, Point, Rect, bold_width, mono_width,
 use crate::{Scene, View};
 
 const MARGIN: f64 = 16.0;
+/// Height of a bar with one line; each further line adds [`LINE_HEIGHT`].
 const BAR_HEIGHT: f64 = 26.0;
-const BAR_PITCH: f64 = 40.0;
+const LINE_HEIGHT: f64 = 17.0;
+/// Room between bars of one lane that overlap in time.
+const BAR_GAP: f64 = 14.0;
 const LANE_GAP: f64 = 10.0;
 const COLUMN_GAP: f64 = 14.0;
 const BAND_LABEL: f64 = 18.0;
@@ -47,6 +50,10 @@ pub fn time_view(scene: &Scene) -> Option<View> {
     for lane in 0..lanes {
         // End of the last bar in each of the lane's levels.
         let mut levels: Vec<i64> = Vec::new();
+        let lines = order.iter().filter(|&&node| scene.nodes[node].lane == lane);
+        let lines = lines.map(|&node| scene.nodes[node].lines.len()).max().unwrap_or(1).max(1);
+        let bar_height = BAR_HEIGHT + (lines - 1) as f64 * LINE_HEIGHT;
+        let pitch = bar_height + BAR_GAP;
         for &node in order.iter().filter(|&&node| scene.nodes[node].lane == lane) {
             let level = levels.iter().position(|&end| end < start(node)).unwrap_or_else(|| {
                 levels.push(0);
@@ -54,12 +61,12 @@ pub fn time_view(scene: &Scene) -> Option<View> {
             });
             levels[level] = end(node);
             let (x, to) = (left + x_of((start(node), 0)), left + x_of((end(node), 1)));
-            let y = y + 7.0 + level as f64 * BAR_PITCH;
-            view.nodes[node] = Some(Rect { x, y, w: to - x, h: BAR_HEIGHT });
+            let y = y + 7.0 + level as f64 * pitch;
+            view.nodes[node] = Some(Rect { x, y, w: to - x, h: bar_height });
         }
-        let h = levels.len().max(1) as f64 * BAR_PITCH;
+        let h = levels.len().max(1) as f64 * pitch;
         view.lanes.push(Rect { x: MARGIN / 2.0, y, w: right - MARGIN / 2.0 + 16.0, h });
-        view.names.push(Point { x: MARGIN, y: y + 7.0 + BAR_HEIGHT / 2.0 + 5.0 });
+        view.names.push(Point { x: MARGIN, y: y + 7.0 + bar_height / 2.0 + 5.0 });
         y += h + LANE_GAP;
     }
     for band in &scene.bands {
@@ -94,8 +101,10 @@ fn columns(
     let mut x = 0.0f64;
     for (&moment, nodes) in &ending {
         for &node in nodes {
-            let label = scene.nodes[node].lines.first().map_or("", String::as_str);
-            let needed = mono_width(&printable(label), NODE_TEXT) + 26.0;
+            let place = scene.nodes[node].place.map_or(0, |place| place.to_string().len());
+            let lines = scene.nodes[node].lines.iter();
+            let widths = lines.map(|line| mono_width(&printable(line), NODE_TEXT));
+            let needed = widths.fold(0.0, f64::max) + 26.0 + 12.0 * place as f64;
             x = x.max(xs.get(&(start(node), 0)).copied().unwrap_or(0.0) + needed);
         }
         xs.insert(moment, x);

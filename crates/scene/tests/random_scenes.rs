@@ -160,13 +160,22 @@ fn nothing_overlaps_in_an_order_view() {
 fn bars_do_not_overlap_in_a_time_view() {
     let mut random = Random(2);
     for _ in 0..200 {
-        let scene = random_scene(&mut random, 2);
+        let mut scene = random_scene(&mut random, 2);
+        for node in &mut scene.nodes {
+            // Transactions have several lines, calls of a linearization have numbers.
+            node.lines.extend((0..random.below(3)).map(|i| format!("append(key{i},{i})")));
+            node.place = (random.below(2) == 0).then_some(1 + random.below(200));
+        }
         let view = time_view(&scene).unwrap();
         let bars: Vec<_> = view.nodes.iter().map(|rect| rect.unwrap()).collect();
         for (i, a) in bars.iter().enumerate() {
             assert!(bars[i + 1..].iter().all(|b| !a.overlaps(b)), "{scene:?}");
-            let label = scene.nodes[i].lines[0].len() as f64 * 13.0 * 0.61;
-            assert!(a.w >= label, "text is cut: {scene:?}");
+            let lines = &scene.nodes[i].lines;
+            let label = lines.iter().map(String::len).max().unwrap() as f64 * 13.0 * 0.61;
+            // A number stands at the left of the text, which is centred.
+            let place = scene.nodes[i].place.map_or(0, |place| place.to_string().len());
+            assert!(a.w >= label + 2.0 * (4.0 + 6.0 * place as f64), "text is cut: {scene:?}");
+            assert!(a.h >= lines.len() as f64 * 17.0, "text is cut: {scene:?}");
             // Bars keep the order of time.
             for (j, b) in bars.iter().enumerate() {
                 let (first, second) = (&scene.nodes[i], &scene.nodes[j]);

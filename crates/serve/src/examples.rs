@@ -64,6 +64,15 @@ static EXAMPLES: &[Example] = &[
         )
     },
     Example {
+        object: "map",
+        ..history(
+            "Objects",
+            "A weak size of a map",
+            &["linearizability", "causal-convergence", "happens-before-visibility"],
+            text!("map-size.hist"),
+        )
+    },
+    Example {
         kind: "litmus",
         ..history("Litmus tests", "SB: store buffering", &["sc", "tso"], text!("sb.litmus"))
     },
@@ -84,6 +93,10 @@ static EXAMPLES: &[Example] = &[
     Example {
         kind: "model",
         ..history("Models", "Causal consistency, by hand", &["cc"], text!("causal.cat"))
+    },
+    Example {
+        kind: "model",
+        ..history("Models", "An isolation level, by hand", &["tcc"], text!("level.cat"))
     },
 ];
 
