@@ -239,10 +239,12 @@ fn attach(
         files.shrunk = Some(format!("{note}{}", shrunk.text()));
         small = Some(shrunk);
     }
-    if let (Some(folder), true) = (&args.draw, verdict.is_violation()) {
-        let path = folder.join(name("svg"));
-        let svg = small.as_ref().map_or_else(|| verdict.draw(), |small| small.draw());
-        write_file(&path, |out| out.write_all(svg.as_bytes()))?;
+    if let (Some(folder), true) = (&args.drawing.draw, verdict.is_violation()) {
+        let format = args.drawing.format();
+        let path = folder.join(name(format.extension()));
+        let drawn =
+            small.as_ref().map_or_else(|| verdict.draw_as(format), |small| small.draw_as(format));
+        write_file(&path, |out| out.write_all(drawn.as_bytes()))?;
         files.drawing = Some(path.display().to_string());
     }
     Ok(small)
@@ -331,7 +333,7 @@ fn shown_settings(args: &CheckArgs) -> String {
 
 /// Builds the folders that are written to.
 fn create_folders(args: &CheckArgs) -> Result<(), CliError> {
-    for folder in [&args.draw, &args.certificates].into_iter().flatten() {
+    for folder in [&args.drawing.draw, &args.certificates].into_iter().flatten() {
         std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
     }
     Ok(())

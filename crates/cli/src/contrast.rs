@@ -14,7 +14,7 @@ use crate::args::{ContrastArgs, OutputFormat};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::level_contrast;
 use crate::limits;
-use crate::output::{Output, write_file};
+use crate::output::{Output, for_terminal, write_file};
 use crate::pages::Pages;
 use crate::part::{Part, PartEnd, run_id};
 use crate::report::{counted, quoted};
@@ -46,7 +46,7 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<u8, CliError> {
         rmws: args.rmws,
         ..Space::of(operations)
     };
-    if let Some(folder) = &args.draw {
+    if let Some(folder) = &args.drawing.draw {
         std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
     }
     let started = std::time::Instant::now();
@@ -77,7 +77,7 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<u8, CliError> {
     }
     let mut out = Output::open(None)?;
     let text = match args.format {
-        OutputFormat::Text => page(&sides, &space, found.histories),
+        OutputFormat::Text => for_terminal(page(&sides, &space, found.histories)),
         OutputFormat::Json => line(&sides, &space, found.histories, millis),
     };
     out.write_all(text.as_bytes()).map_err(CliError::output)?;
@@ -183,15 +183,16 @@ fn separation(
         if verdict.outcome() != expected {
             return Err(defect(format!("the verdict is {}", verdict.outcome())));
         }
-        if let (Some(folder), true) = (&args.draw, verdict.is_violation()) {
+        if let (Some(folder), true) = (&args.drawing.draw, verdict.is_violation()) {
             let plain = |id: &str| Path::new(id).file_stem().unwrap_or_default().to_os_string();
             let mut name = plain(allows.id());
             name.push("-not-");
             name.push(plain(forbids.id()));
-            name.push(".svg");
+            let format = args.drawing.format();
+            name.push(format!(".{}", format.extension()));
             let path = folder.join(name);
-            let svg = verdict.draw();
-            write_file(&path, |out| out.write_all(svg.as_bytes()))?;
+            let drawn = verdict.draw_as(format);
+            write_file(&path, |out| out.write_all(drawn.as_bytes()))?;
             drawing = Some(path.display().to_string());
         }
     }

@@ -5,6 +5,7 @@ use consistory::{Attachments, Judgement, Outcome, Report, Verdict};
 use consistory_draw::table;
 use consistory_history::escaped;
 
+use crate::output::diagram_columns;
 use crate::report::{coloured, heading};
 use crate::units::shown_duration;
 
@@ -179,7 +180,7 @@ fn full(report: &Report<'_>, attached: &[Attachments], detail: Detail) -> String
         if is_told && !explained.contains(&verdict.judgement()) {
             explained.push(verdict.judgement());
             page += "\n";
-            page += &verdict.explain_in_colour(&names(verdict, report));
+            page += &verdict.explain_within(&names(verdict, report), diagram_columns());
         }
         let model = verdict.model().id();
         if let Some(shrunk) = &attached.shrunk {

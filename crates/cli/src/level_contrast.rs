@@ -16,7 +16,7 @@ use crate::args::{ContrastArgs, OutputFormat};
 use crate::contrast::{answer, shown, write_report};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::limits;
-use crate::output::Output;
+use crate::output::{Output, for_terminal};
 use crate::part::{Part, PartEnd, run_id};
 use crate::report::{counted, quoted};
 
@@ -47,7 +47,7 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<Option<u8>, CliError> {
     if first.id == second.id {
         return Err(CliError::usage("name two different levels, by id or by path"));
     }
-    if args.draw.is_some() {
+    if args.drawing.draw.is_some() {
         return Err(CliError::usage("--draw is for models of registers"));
     }
     let bound = usize::from(args.bound).min(LEVEL_BOUND);
@@ -84,7 +84,7 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<Option<u8>, CliError> {
     }
     let pairs = [(&first, &second), (&second, &first)];
     let text = match args.format {
-        OutputFormat::Text => page(&found, pairs, order),
+        OutputFormat::Text => for_terminal(page(&found, pairs, order)),
         OutputFormat::Json => line(&found, pairs, order, millis, part),
     };
     let mut out = Output::open(None)?;

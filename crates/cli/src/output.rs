@@ -168,6 +168,19 @@ pub(crate) fn write_file(
 pub(crate) struct StandardOutput {
     file: File,
     is_terminal: bool,
+    /// Width of the terminal, if there is one.
+    columns: Option<usize>,
+}
+
+/// Returns the width of the terminal that standard output leads to, if it does.
+fn terminal_columns() -> Option<usize> {
+    let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+    (width.0 > 0).then_some(usize::from(width.0))
+}
+
+/// Returns how wide diagrams may be: as wide as the terminal, and 116 columns elsewhere.
+pub(crate) fn diagram_columns() -> usize {
+    terminal_columns().map_or(116, |columns| columns.clamp(24, 200))
 }
 
 impl StandardOutput {
@@ -175,15 +188,21 @@ impl StandardOutput {
         let stdout = io::stdout();
         let file = stdout.as_fd().try_clone_to_owned().map_err(CliError::output)?.into();
         let is_terminal = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
-        Ok(StandardOutput { file, is_terminal })
+        Ok(StandardOutput { file, is_terminal, columns: terminal_columns() })
     }
 
     /// Wraps a file that lines are appended to.
     pub(crate) fn appending(file: File) -> Self {
-        StandardOutput { file, is_terminal: false }
+        StandardOutput { file, is_terminal: false, columns: None }
     }
 
     pub(crate) fn write(&mut self, text: &[u8], format: OutputFormat) -> io::Result<()> {
+        let folded;
+        let mut text = text;
+        if let (OutputFormat::Text, Some(columns)) = (format, self.columns) {
+            folded = folded_lines(&String::from_utf8_lossy(text), columns);
+            text = folded.as_bytes();
+        }
         if format == OutputFormat::Json || self.is_terminal {
             return self.write_whole(text);
         }
@@ -204,5 +223,92 @@ impl StandardOutput {
             let _ = self.file.set_len(length);
         }
         written
+    }
+}
+
+/// Breaks the long lines of a page for people if standard output is a terminal.
+pub(crate) fn for_terminal(text: String) -> String {
+    match terminal_columns() {
+        Some(columns) => folded_lines(&text, columns),
+        None => text,
+    }
+}
+
+fn folded_lines(text: &str, columns: usize) -> String {
+    text.split_inclusive('\n').map(|line| folded_line(line, columns)).collect()
+}
+
+/// Breaks a line at spaces so that it fits the terminal; what follows is indented as its text is.
+///
+/// Lines of tables and diagrams are left as they are, and so is a word that is too long by itself.
+/// Escape sequences take no room.
+fn folded_line(line: &str, columns: usize) -> String {
+    // Two spaces in a row stand between the columns of a table.
+    let is_drawn = line.contains(['├', '─', '╌', '│']) || line.trim().contains("  ");
+    if is_drawn || shown_width(line.trim_end()) <= columns || columns < 20 {
+        return line.to_owned();
+    }
+    let body = line.trim_start();
+    let mut indent = line.len() - body.len();
+    // A list's continuation stands below its text.
+    let marker = body.split(' ').next().unwrap_or_default();
+    let is_numbered = marker.strip_suffix('.').is_some_and(|digits| digits.parse::<u32>().is_ok());
+    if marker == "-" || is_numbered {
+        indent += marker.len() + 1;
+    }
+    let indent = indent.min(columns / 2);
+    let mut out = line[..line.len() - body.len()].to_owned();
+    let mut used = out.len();
+    let mut is_first = true;
+    for word in body.trim_end().split(' ') {
+        let width = shown_width(word);
+        if !is_first && used + 1 + width > columns {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            used = indent;
+        } else if !is_first {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += width;
+        is_first = false;
+    }
+    if line.ends_with('\n') {
+        out.push('\n');
+    }
+    out
+}
+
+/// Counts the characters that a terminal shows, escape sequences left out.
+fn shown_width(text: &str) -> usize {
+    let mut width = 0;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' {
+            chars.by_ref().take_while(|c| !c.is_ascii_alphabetic()).for_each(drop);
+        } else {
+            width += 1;
+        }
+    }
+    width
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_at_the_width_of_the_terminal() {
+        let line = "  1. t0 wrote x=1 \u{1b}[31m(t0:0)\u{1b}[0m, then wrote y=1 (t0:1).\n";
+        let folded = folded_line(line, 30);
+        assert_eq!(
+            folded,
+            "  1. t0 wrote x=1 \u{1b}[31m(t0:0)\u{1b}[0m, then\n     wrote y=1 (t0:1).\n"
+        );
+        assert!(folded.lines().all(|line| shown_width(line) <= 30));
+        assert_eq!(folded_line(line, 80), line);
+        let bar = "  t0 ├ enqueue(1) => null #1 ┤   ├ dequeue() => 1 #2 ┤\n";
+        assert_eq!(folded_line(bar, 30), bar);
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use consistory_pages::{changes, run_scene};
 use consistory_protocol::{Run, System};
-use consistory_scene::{order_view, svg};
+use consistory_scene::PictureFormat;
 
 use crate::error::CliError;
 
@@ -24,6 +24,7 @@ pub(crate) fn with_changes(run: &Run) -> String {
 /// Draws a run as swimlanes into a folder; returns the path of the file.
 pub(crate) fn draw(
     folder: &Path,
+    format: PictureFormat,
     source: &Path,
     system: &System,
     run: &Run,
@@ -32,8 +33,7 @@ pub(crate) fn draw(
     let name = source.file_stem().unwrap_or_default().to_string_lossy();
     let scene = run_scene(format!("{name}: a shortest run"), caption, system, run);
     std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
-    let place = folder.join(format!("{name}.run.svg"));
-    std::fs::write(&place, svg(&scene, &order_view(&scene)))
-        .map_err(|e| CliError::file("write", &place, e))?;
+    let place = folder.join(format!("{name}.run.{}", format.extension()));
+    std::fs::write(&place, format.draw(&scene)).map_err(|e| CliError::file("write", &place, e))?;
     Ok(place)
 }

@@ -24,7 +24,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::{OutputFormat, TestArgs, TestClock};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
-use crate::output::{StandardOutput, write_file};
+use crate::output::{StandardOutput, diagram_columns, write_file};
 use crate::part::{PartEnd, run_id};
 use crate::report::quoted;
 
@@ -178,7 +178,7 @@ fn campaign(args: &TestArgs, subject: &Subject) -> Result<Campaign, CliError> {
             })
         })?),
     };
-    if let Some(folder) = &args.draw {
+    if let Some(folder) = &args.drawing.draw {
         std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
     }
     let mut campaign = Campaign::new(Arc::clone(&subject.object), subject.signatures.clone());
@@ -255,11 +255,14 @@ fn conduct<R: Runner>(
 
 /// Draws a violation, if that was asked for and it can be drawn; gives where it is.
 fn draw(args: &TestArgs, number: usize, failure: &Failure) -> Result<Option<String>, CliError> {
-    let (Some(folder), Some(svg)) = (&args.draw, failure.svg()) else { return Ok(None) };
+    let (Some(folder), Some(verdict)) = (&args.drawing.draw, failure.verdict()) else {
+        return Ok(None);
+    };
+    let format = args.drawing.format();
     let name: String =
         target(args).chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
-    let path = folder.join(format!("{name}.{number}.svg"));
-    write_file(&path, |out| out.write_all(svg.as_bytes()))?;
+    let path = folder.join(format!("{name}.{number}.{}", format.extension()));
+    write_file(&path, |out| out.write_all(verdict.draw_as(format).as_bytes()))?;
     Ok(Some(path.display().to_string()))
 }
 
@@ -298,7 +301,9 @@ fn page(
         }
         page += "\n";
         page += &match &failure.fault {
-            Fault::Violation(verdict) => verdict.explain_in_colour(verdict.proved()),
+            Fault::Violation(verdict) => {
+                verdict.explain_within(verdict.proved(), diagram_columns())
+            }
             Fault::Panic { message } => format!("A call panicked: {message}\n"),
         };
         if !is_explicable(subject, failure) {

@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use crate::args::{OutputFormat, VerifyArgs};
 use crate::error::{CliError, OK, UNDECIDED, UNPROVED, UNREADABLE, VIOLATION, report as tell};
 use crate::limits;
+use crate::output::for_terminal;
 use crate::pages::Pages;
 use crate::reading::{self, Reading};
 use crate::{interrupt, output, run};
@@ -197,7 +198,9 @@ fn print(
     let Report { verdict, headline, text, json, .. } = report;
     let source = path.display().to_string();
     output::print(match (args.format, width) {
-        (OutputFormat::Text, None) => format!("{}: {}", escaped(&source), escaped_lines(text)),
+        (OutputFormat::Text, None) => {
+            for_terminal(format!("{}: {}", escaped(&source), escaped_lines(text)))
+        }
         (OutputFormat::Text, Some(width)) => {
             let number = |key: &str| json[key].as_u64().map_or(String::new(), |n| n.to_string());
             let seconds =
@@ -414,8 +417,11 @@ impl Task<'_> {
 
     /// Draws a run if pictures are wanted.
     fn draw_run(&self, system: &System, run: &Run, caption: &str) -> Result<(), CliError> {
-        match &self.args.draw {
-            Some(folder) => run::draw(folder, self.path, system, run, caption).map(drop),
+        match &self.args.drawing.draw {
+            Some(folder) => {
+                let format = self.args.drawing.format();
+                run::draw(folder, format, self.path, system, run, caption).map(drop)
+            }
             None => Ok(()),
         }
     }
@@ -423,11 +429,12 @@ impl Task<'_> {
     /// Judges the history of a run, and draws it if it is not sequentially consistent.
     fn settle<'h>(&self, history: &'h History) -> Result<consistory::Verdict<'h>, CliError> {
         let verdict = self.judge.judge(history);
-        if let (Some(folder), true) = (&self.args.draw, verdict.is_violation()) {
+        if let (Some(folder), true) = (&self.args.drawing.draw, verdict.is_violation()) {
             std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
-            let name = self.path.with_extension("svg");
+            let format = self.args.drawing.format();
+            let name = self.path.with_extension(format.extension());
             let place = folder.join(name.file_name().unwrap_or(name.as_os_str()));
-            std::fs::write(&place, verdict.draw())
+            std::fs::write(&place, verdict.draw_as(format))
                 .map_err(|e| CliError::file("write", &place, e))?;
         }
         Ok(verdict)

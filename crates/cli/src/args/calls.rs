@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{OutputFormat, PartArgs};
+use super::{DrawArgs, OutputFormat, PartArgs};
 use crate::units;
 
 pub(super) const WATCH_HELP: &str = "\
@@ -132,9 +132,8 @@ pub(crate) struct TestArgs {
     /// How the order of calls is recorded.
     #[arg(long, value_enum, default_value_t = TestClock::Counters)]
     pub(crate) clock: TestClock,
-    /// Draw failures as SVG files in this folder.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) draw: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) drawing: DrawArgs,
     /// Write an interactive report to this file, for a browser; of a database, DIR/report.html
     /// otherwise.
     #[arg(long, value_name = "FILE.html")]

@@ -8,7 +8,7 @@ use consistory::ClientOrder;
 use consistory_formats::Format;
 use consistory_registers::Engine;
 
-use super::{JobsArgs, OutputFormat, PartArgs, VerbosityArgs};
+use super::{DrawArgs, JobsArgs, OutputFormat, PartArgs, VerbosityArgs};
 use crate::units;
 
 pub(super) const CHECK_HELP: &str = "\
@@ -96,9 +96,8 @@ pub(crate) struct CheckArgs {
     /// Reduce each violating history to one from which no operation can be taken away.
     #[arg(long)]
     pub(crate) shrink: bool,
-    /// Draw each violation as SVG into this folder, shrunk if `--shrink` is given.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) draw: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) drawing: DrawArgs,
     /// Write an interactive report of all histories to this file, for a browser.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{JobsArgs, OutputFormat, PartArgs};
+use super::{DrawArgs, JobsArgs, OutputFormat, PartArgs};
 use crate::units;
 
 #[derive(Debug, Args)]
@@ -133,9 +133,8 @@ pub(crate) struct OutcomesArgs {
     /// Show the test's program as a table, a column a thread.
     #[arg(long)]
     pub(crate) program: bool,
-    /// Draw an execution for each outcome as SVG into this folder.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) draw: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) drawing: DrawArgs,
     /// Write an interactive report of all tests to this file, for a browser.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,

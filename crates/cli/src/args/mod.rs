@@ -9,7 +9,10 @@ mod models;
 mod protocol;
 mod serve;
 
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use consistory_scene::PictureFormat;
 
 use crate::part::Part;
 
@@ -159,6 +162,45 @@ impl JobsArgs {
 /// Returns the number of cores.
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The format of pictures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum DrawFormat {
+    /// For browsers and documents.
+    Svg,
+    /// For Graphviz.
+    Dot,
+    /// Text of at most 100 columns.
+    Text,
+}
+
+impl From<DrawFormat> for PictureFormat {
+    fn from(format: DrawFormat) -> Self {
+        match format {
+            DrawFormat::Svg => PictureFormat::Svg,
+            DrawFormat::Dot => PictureFormat::Dot,
+            DrawFormat::Text => PictureFormat::Text,
+        }
+    }
+}
+
+/// Where pictures go, and how they are written.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DrawArgs {
+    /// Draw what is found into this folder: violations, runs that go wrong, executions.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) draw: Option<PathBuf>,
+    /// The format of the pictures that `--draw` writes.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = DrawFormat::Svg)]
+    pub(crate) draw_as: DrawFormat,
+}
+
+impl DrawArgs {
+    /// Returns the format of pictures.
+    pub(crate) fn format(&self) -> PictureFormat {
+        self.draw_as.into()
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use consistory_models::ClientOrder;
 
-use super::{JobsArgs, OutputFormat, PartArgs};
+use super::{DrawArgs, JobsArgs, OutputFormat, PartArgs};
 use crate::units;
 
 pub(super) const CONTRAST_HELP: &str = "\
@@ -56,9 +56,8 @@ pub(crate) struct ContrastArgs {
     pub(crate) budget: Duration,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
-    /// Draw each violation as SVG into this folder.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) draw: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) drawing: DrawArgs,
     /// Write an interactive report to this file, for a browser.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,

@@ -7,7 +7,7 @@ use clap::Args;
 use consistory_formats::Format;
 use consistory_protocol::ConstantValue;
 
-use super::{JobsArgs, OutputFormat};
+use super::{DrawArgs, JobsArgs, OutputFormat};
 use crate::units;
 
 pub(super) const SIMULATE_HELP: &str = "\
@@ -87,10 +87,8 @@ pub(crate) struct VerifyArgs {
     /// Go on from a checkpoint of the same protocol and options; budgets and threads may differ.
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
-    /// Draw a run that goes wrong, and its history if it is not sequentially consistent, as SVG
-    /// into this folder.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) draw: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) drawing: DrawArgs,
     /// Write an interactive report of all protocols to this file, for a browser.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,

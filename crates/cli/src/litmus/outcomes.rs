@@ -15,7 +15,7 @@ use consistory_litmus::{
 };
 use consistory_pages::{ModelResult, Witness, assignment, execution_scene, litmus_case};
 use consistory_report::Case;
-use consistory_scene::{order_view, svg};
+use consistory_scene::PictureFormat;
 use consistory_verdict::Budget;
 use serde_json::{Map, Value, json};
 
@@ -25,7 +25,7 @@ use super::{find_tests, load_text};
 use crate::args::{OutcomesArgs, OutcomesFormat, OutputFormat, Style};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::limits;
-use crate::output::Output;
+use crate::output::{Output, for_terminal};
 use crate::pages::Pages;
 use crate::part::{PartEnd, placed, run_id};
 
@@ -59,7 +59,7 @@ pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
                 if let Some(pages) = &mut pages {
                     add_page(pages, &ran, models)?;
                 }
-                (details(&ran, models, args)?, code(&ran, args))
+                (for_terminal(details(&ran, models, args)?), code(&ran, args))
             }
             Done::Isa(ran) => (ran.details(chosen.isa(path)?), ran.code(args)),
         };
@@ -238,7 +238,7 @@ fn run(path: &Path, chosen: &Chosen, args: &OutcomesArgs) -> Result<Done, CliErr
     let text = load_text(path)?;
     let asks_for_programs = args.witness
         || args.program
-        || args.draw.is_some()
+        || args.drawing.draw.is_some()
         || args.style.is_some_and(|style| style != Style::Axiomatic)
         || chosen.executions.is_none();
     let test = if isa::has_programs(isa_language(&text)) && args.format != OutcomesFormat::Herd {
@@ -279,7 +279,7 @@ fn run_program(
             (outcomes, start.elapsed().as_secs_f64() * 1e3)
         })
         .collect();
-    let shown = if args.witness || args.draw.is_some() || args.report.is_some() {
+    let shown = if args.witness || args.drawing.draw.is_some() || args.report.is_some() {
         let shown = |model: &Model| show(&test.program, model, &budget.renewed());
         models.iter().map(shown).collect()
     } else {
@@ -353,10 +353,10 @@ fn write_details(
     args: &OutcomesArgs,
     output: &mut impl Write,
 ) -> Result<(), CliError> {
-    if !args.witness && args.draw.is_none() && !args.program {
+    if !args.witness && args.drawing.draw.is_none() && !args.program {
         return Ok(());
     }
-    let text = details(ran, models, args)? + "\n";
+    let text = for_terminal(details(ran, models, args)? + "\n");
     output.write_all(text.as_bytes()).map_err(CliError::output)
 }
 
@@ -408,8 +408,8 @@ fn write_json(
         };
         output.write_all(line.as_bytes()).map_err(CliError::output)?;
     }
-    if let Some(folder) = &args.draw {
-        draw(ran, models, folder)?;
+    if let Some(folder) = &args.drawing.draw {
+        draw(ran, models, folder, args.drawing.format())?;
     }
     Ok(())
 }
@@ -500,14 +500,14 @@ fn details(ran: &Ran, models: &[Model], args: &OutcomesArgs) -> Result<String, C
             }
         }
     }
-    if let Some(folder) = &args.draw {
-        draw(ran, models, folder)?;
+    if let Some(folder) = &args.drawing.draw {
+        draw(ran, models, folder, args.drawing.format())?;
     }
     Ok(text)
 }
 
 /// Draws an execution for each outcome of each model that has executions.
-fn draw(ran: &Ran, models: &[Model], folder: &Path) -> Result<(), CliError> {
+fn draw(ran: &Ran, models: &[Model], folder: &Path, format: PictureFormat) -> Result<(), CliError> {
     std::fs::create_dir_all(folder).map_err(|error| CliError::file("create", folder, error))?;
     for (at, (model, (outcomes, _))) in models.iter().zip(&ran.results).enumerate() {
         for outcome in outcomes.iter().flat_map(|outcomes| ran.test.filtered(outcomes)) {
@@ -517,9 +517,10 @@ fn draw(ran: &Ran, models: &[Model], folder: &Path) -> Result<(), CliError> {
                 format!("{} under {}: {}", test.name, model.title(), assignment(test, outcome));
             let scene = execution_scene(&test.program, title, execution);
             let values: Vec<String> = outcome.0.iter().map(ToString::to_string).collect();
-            let name = format!("{}-{}-{}.svg", ran.test.name, model.id, values.join("-"));
+            let values = values.join("-");
+            let name = format!("{}-{}-{values}.{}", ran.test.name, model.id, format.extension());
             let path = folder.join(name.replace(['/', '\\'], "_"));
-            std::fs::write(&path, svg(&scene, &order_view(&scene)))
+            std::fs::write(&path, format.draw(&scene))
                 .map_err(|error| CliError::file("write", &path, error))?;
         }
     }
