@@ -189,6 +189,110 @@ class Pages(unittest.TestCase):
         b.open(page.as_uri())
         self.assertEqual(b.run("return [document.title, document.querySelectorAll('script, img').length]"), ["safe", 0])
 
+    # Pictures: nothing overlaps, as the browser measures it.
+
+    def overlaps(self, kind, *arguments, least=200):
+        """Writes a report of random inputs and has every picture of it checked."""
+        b = self.browser
+        self.report(kind, *arguments)
+        b.one("main *")
+        b.run((pathlib.Path(__file__).parent / "overlaps.js").read_text() + ";window.overlaps = overlaps")
+        pictures, start, count = 0, 0, 1
+        while start < count:
+            done, count, found = b.run_async(
+                "const done = arguments[2]; overlaps.report(arguments[0], arguments[1]).then(done, (e) => done([0, 0, [String(e)]]))",
+                start, start + 50)
+            self.assertEqual(found, [], kind)
+            pictures, start = pictures + done, start + 50
+        self.assertGreaterEqual(pictures, least)
+
+    def generated(self, name, *arguments):
+        """Makes histories and returns their file."""
+        path = pathlib.Path(self.folder.name) / name
+        ran = subprocess.run([BINARY, "generate", *arguments], capture_output=True, check=True)
+        path.write_bytes(ran.stdout)
+        return str(path)
+
+    def test_overlaps_are_found(self):
+        b = self.browser
+        self.report("damaged", "check", "corpus/histories/message-passing.hist", "--model", "cc")
+        b.one("svg .node")
+        b.run((pathlib.Path(__file__).parent / "overlaps.js").read_text() + ";window.overlaps = overlaps")
+        damage = """
+            const done = arguments[1];
+            detailOf(0).then((data) => {
+              const { scene, views } = data.scenes[0];
+              const view = structuredClone(views.order);
+              const [a, b] = view.edges.filter(Boolean);
+              ({
+                node: () => (view.nodes[1] = view.nodes[0]),
+                label: () => (a.label = b.label),
+                line: () => (a.points = [[0, view.nodes[0][1] + 5], [view.width, view.nodes[0][1] + 5]]),
+                text: () => (view.nodes[0][2] = 20),
+              })[arguments[0]]();
+              const stage = document.createElement('div');
+              document.body.append(stage);
+              done(overlaps.view(scene, view, false, stage).length);
+              stage.remove();
+            })"""
+        for part in ("node", "label", "line", "text"):
+            self.assertGreater(b.run_async(damage, part), 0, part)
+
+    def test_the_core_of_a_proof_is_shown(self):
+        b = self.browser
+        path = self.generated("long.hist", "-m", "broken", "-s", "4", "-n", "3000", "-v", "6", "--seed", "3")
+        self.report("core", "check", path, "--model", "cc")
+        b.one("svg .node")
+        self.assertGreater(self.count("svg .node:not(.gap):not(.premise):not(.proof):not(.wrong)"), 0)
+        b.click("button.core")
+        self.assertEqual(self.count("svg .node:not(.gap):not(.premise):not(.proof):not(.wrong)"), 0)
+        self.assertGreater(self.count("svg .node.gap"), 0)
+        b.click("#next")
+        self.assertGreater(self.count("svg .lit"), 0)
+        # What the pointer shows: the operation with its value.
+        b.run("document.querySelector('svg .node.proof').dispatchEvent(new PointerEvent('pointermove', { clientX: 300, clientY: 300 }))")
+        self.assertRegex(b.text("#tip"), r"(read|write|read-modify-write) of x\d+: \d+")
+        # The names of the lanes stay in sight when the picture is moved.
+        b.run("document.querySelector('.stage svg').focus()")
+        b.keys("\ue015" * 4)
+        self.assertEqual(b.run("return document.querySelector('.heads').classList.contains('moved')"), True)
+        top = b.run("const box = (n) => n.getBoundingClientRect(); return box(document.querySelector('.heads text')).top - box(document.querySelector('.stage')).top")
+        self.assertGreaterEqual(top, 0)
+
+    def test_nothing_overlaps_in_histories(self):
+        small = self.generated("small.hist", "-m", "broken", "-s", "4", "-n", "24", "-v", "3", "--count", "120", "--seed", "1")
+        self.overlaps("histories", "check", small, "--model", "cc,sc")
+        large = self.generated("large.hist", "-m", "tso", "-s", "6", "-n", "150", "-v", "4", "--count", "60", "--seed", "2")
+        self.overlaps("long histories", "check", large, "--model", "sc,cc", least=50)
+
+    def test_nothing_overlaps_in_transactions(self):
+        for anomaly in ("long-fork", "write-skew", "g1c", "lost-update", "causal-violation"):
+            path = self.generated(
+                f"{anomaly}.hist", "--transactions", "--anomaly", anomaly, "-s", "5", "-n", "60", "-v", "6",
+                "--size", "1..10", "--times", "--aborted", "0.1", "--count", "25", "--seed", "3")
+            self.overlaps(f"transactions {anomaly}", "check", path, "--model", "ser,si,rc", least=40)
+
+    def test_nothing_overlaps_in_calls(self):
+        for kind in ("queue", "set", "kv", "counter"):
+            path = self.generated(
+                f"{kind}.hist", "--object", kind, "-s", "4", "-n", "30", "--plant", "1", "--pending", "0.1",
+                "--count", "30", "--seed", "4")
+            self.overlaps(f"calls {kind}", "check", path, "--object", kind, "--model", "linearizability", least=50)
+
+    def test_nothing_overlaps_in_executions(self):
+        self.overlaps("executions", "litmus", "outcomes", "corpus/litmus", "--model", "sc,tso,pso")
+
+    def test_nothing_overlaps_in_runs_and_the_lattice(self):
+        self.overlaps("runs", "verify", "crates/serve/assets/examples/msi-missing.m", least=1)
+        b = self.browser
+        path = pathlib.Path(self.folder.name) / "lattice.html"
+        path.write_bytes(subprocess.run([BINARY, "models", "lattice", "--format", "html"], check=True, capture_output=True).stdout)
+        b.open(path.as_uri())
+        b.one("main *")
+        b.run((pathlib.Path(__file__).parent / "overlaps.js").read_text() + ";window.overlaps = overlaps")
+        _, _, found = b.run_async("const done = arguments[0]; overlaps.report(0, 1).then(done, (e) => done([0, 0, [String(e)]]))")
+        self.assertEqual(found, [])
+
     # The local page.
 
     def test_every_example_is_answered(self):
