@@ -82,6 +82,11 @@ function caseParts(data, links, row) {
     Object.assign(shown, { row, step: 0, scene: 0, view: "" });
     stop();
     [...body.children].forEach((tr, i) => (i === row ? tr.setAttribute("aria-current", "true") : tr.removeAttribute("aria-current")));
+    requestAnimationFrame(() => {
+      const current = body.children[row];
+      const isSeen = current.offsetTop >= table.scrollTop && current.offsetTop + current.offsetHeight <= table.scrollTop + table.clientHeight;
+      if (!isSeen) table.scrollTop = current.offsetTop - 40;
+    });
     if (mapPanel) mapPanel.querySelectorAll("[data-edge]").forEach((g) => g.classList.toggle("lit", (data.links ?? [])[Number(g.dataset.edge)] === row));
     showRow(data, data.rows[row], side, pictures);
   };
@@ -89,13 +94,13 @@ function caseParts(data, links, row) {
     const cells = row.cells.map((value, column) => {
       const text = data.columns[column] === "time" ? duration(value) : String(value ?? "");
       const content = column === 0 ? el("button", { class: "plain", onclick: (e) => { e.stopPropagation(); choose(i); } }, text) : text;
-      return el("td", { class: wordClass(text) }, content);
+      return el("td", { class: data.columns[column] === "time" ? "number" : wordClass(text) }, content);
     });
     body.append(el("tr", { class: "link", onclick: () => choose(i) }, ...cells));
   });
   const table = el("div", { class: "results", tabindex: 0, role: "region", "aria-label": "results" },
-    el("table", {}, el("thead", {}, el("tr", {}, ...data.columns.map((name) => el("th", { scope: "col" }, name)))), body));
-  const history = data.text ? el("details", { open: data.text.length < 1500 }, el("summary", {}, "input"), el("pre", { tabindex: 0 }, data.text), copyButton("copy", data.text)) : null;
+    el("table", {}, el("thead", {}, el("tr", {}, ...data.columns.map((name) => el("th", { scope: "col", class: name === "time" ? "number" : undefined }, name)))), body));
+  const history = data.text ? el("details", { open: data.text.length < 1500 }, el("summary", {}, "input"), el("pre", { tabindex: 0, class: "input" }, data.text), copyButton("copy", data.text)) : null;
   const recheck = data.recheck ? el("p", {}, el("span", { class: "muted" }, "Check it again: "), el("code", {}, data.recheck), " ", copyButton("copy", data.recheck)) : null;
   const left = el("div", {}, links ?? "", el("h1", {}, data.title), facts, table, side, history, recheck);
   const picture = el("div", { class: "right" }, mapPanel, pictures, ...(data.charts ?? []).map(chart));
@@ -584,8 +589,10 @@ function panAndZoom(svg, view, isTime, tell) {
   let seen = 0;
   const watcher = new ResizeObserver(() => {
     const width = svg.parentElement?.clientWidth ?? 0;
-    if (width && width !== seen) start();
+    // A scroll bar that comes or goes with the picture's own height must not start it again.
+    if (!width || Math.abs(width - seen) <= 24) return;
     seen = width;
+    start();
   });
   queueMicrotask(() => svg.parentElement && watcher.observe(svg.parentElement));
   const point = (e) => {

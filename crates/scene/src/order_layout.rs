@@ -258,9 +258,13 @@ impl Ports {
         for ((node, side), mut ends) in sides {
             ends.sort_unstable();
             most[node] = most[node].max(ends.len());
-            // A shift of its own for each side keeps the two sides at different heights.
-            let shift = if side == Side::Right { 2.0 } else { -2.0 };
-            let first = -((ends.len() - 1) as f64) * PORT_PITCH / 2.0 + shift;
+            // A shift of its own for each side keeps the ports of the two sides half a pitch apart,
+            // so that edges that run side by side through a gap can be told apart.
+            let (shift, above) = match side {
+                Side::Right => (PORT_PITCH / 4.0, ends.len() / 2),
+                Side::Left => (-PORT_PITCH / 4.0, (ends.len() - 1) / 2),
+            };
+            let first = -(above as f64) * PORT_PITCH + shift;
             for (port, &(.., edge, end)) in ends.iter().enumerate() {
                 offsets[edge][end] = first + port as f64 * PORT_PITCH;
             }
