@@ -17,7 +17,7 @@
 //! The modules in reading order: `view` (transactions, reads and their sources), `writes` and `lists`
 //! below it, `problem` (chains and writers), `graph` (events, edges, clocks), `weak` (`rc`, `ra`,
 //! `tcc`), `saturate`, `schedule`, `extension` and `search` (`psi`, `pc`, `si`, `ser`), `choices`
-//! (repeated values), `proof` (cycles with evidence), `judge`, `anomalies`, `shrink`.
+//! (repeated values), `proof` (cycles with evidence), `judge`, `anomalies`, `shrink`, `window` (streams).
 
 mod anomalies;
 mod choices;
@@ -33,6 +33,7 @@ mod search;
 mod shrink;
 mod view;
 mod weak;
+mod window;
 mod writes;
 
 pub use anomalies::anomalies;
@@ -40,3 +41,4 @@ pub use judge::judge;
 pub use lists::{Lists, UNREAD};
 pub use shrink::{Shrunk, shrink};
 pub use view::{Ambiguous, DoesNotApply, FoundBadRead, INITIAL, OPEN, Read, Transactions, Write};
+pub use window::{NotWatchable, Size, Sourceless, Window};

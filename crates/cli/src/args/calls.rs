@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::check::OrderName;
 use super::{DrawArgs, OutputFormat, PartArgs};
 use crate::units;
 
@@ -13,10 +14,17 @@ A line is an event: {\"type\":\"invoke\",\"session\":\"t0\",\"call\":\"enqueue\"
 {\"type\":\"ok\",\"session\":\"t0\",\"returns\":null}, or \"fail\" or \"info\" in place of \"ok\". Or it is a call
 with its \"start\" and \"end\", in the order of the ends.
 
+With `--model`, isolation levels of transactions on registers and lists are judged: a line is an
+operation of a transaction as in JSON lines, or a call of `txn`. Each level is reported at the
+transaction that first violates it. The latest transactions are kept, and of the older ones those
+that hold the current version of a key; a contradiction between transactions that are farther apart
+than `--window` is found offline only, with `check`.
+
 Examples:
   my-test | consistory watch --object queue
   consistory watch events.jsonl --follow --object register
   consistory watch --listen 127.0.0.1:7000 --object kv
+  consistory watch history.jsonl --follow --model rc,ra,tcc,si,ser
 
 Exit code: 0 consistent, 1 a violation, 2 bad usage or unreadable input, 3 undecided.";
 
@@ -26,8 +34,19 @@ pub(crate) struct WatchArgs {
     #[arg(value_name = "PATH", default_value = "-")]
     pub(crate) path: PathBuf,
     /// The object whose methods are called, as for `check`.
-    #[arg(long, value_name = "OBJECT")]
-    pub(crate) object: String,
+    #[arg(
+        long,
+        value_name = "OBJECT",
+        required_unless_present = "model",
+        conflicts_with = "model"
+    )]
+    pub(crate) object: Option<String>,
+    /// The isolation levels of transactions to judge: rc, ra, tcc, pc, psi, si or ser.
+    #[arg(long, short, value_name = "LEVEL", value_delimiter = ',')]
+    pub(crate) model: Vec<String>,
+    /// The order between transactions that isolation levels have to respect.
+    #[arg(long, value_enum, default_value_t = OrderName::Session)]
+    pub(crate) order: OrderName,
     /// Wait for more at the end of the file.
     #[arg(long)]
     pub(crate) follow: bool,
@@ -50,9 +69,10 @@ pub(crate) struct WatchArgs {
     /// Judge the object as a whole, for methods that concern more than one key.
     #[arg(long)]
     pub(crate) whole: bool,
-    /// Number of completed calls that wait for a call that started earlier and ends later.
-    #[arg(long, value_name = "CALLS", default_value_t = 1000)]
-    pub(crate) window: usize,
+    /// Number of completed calls that wait for a call that started earlier and ends later
+    /// [default: 1000]; for isolation levels, number of transactions that are kept [default: 10000].
+    #[arg(long, value_name = "N")]
+    pub(crate) window: Option<usize>,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,

@@ -1,12 +1,13 @@
-//! `consistory watch`: judges an object's calls as they come, and stops at the first that nothing
-//! explains.
+//! `consistory watch`: judges an object's calls or transactions as they come, and stops at the first
+//! call that nothing explains, or when every isolation level is violated.
 
+mod levels;
 mod lines;
 mod watcher;
 
 use std::sync::Arc;
 
-use consistory::NamedObject;
+use consistory::{Level, NamedObject};
 use consistory_history::{Value, escaped};
 use consistory_objects::{Online, OnlineOptions};
 
@@ -14,18 +15,25 @@ use crate::args::{OutputFormat, WatchArgs};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::output;
 use crate::report::quoted;
+use levels::{LevelState, LevelWatcher};
 use lines::{Incoming, lines};
 use watcher::{Finding, Summary, Watcher};
 
+/// How many whole calls wait for one that ends later, and how many transactions are kept.
+const DEFAULT_WAITING_CALLS: usize = 1000;
+const DEFAULT_KEPT_TRANSACTIONS: usize = 10_000;
+
 pub(crate) fn watch(args: &WatchArgs) -> Result<u8, CliError> {
-    let object = Arc::clone(NamedObject::load(&args.object)?.object());
+    let Some(object) = &args.object else { return watch_levels(args) };
+    let object = Arc::clone(NamedObject::load(object)?.object());
     let options = OnlineOptions {
         configurations: args.configurations,
         whole: args.whole,
         pending: args.pending,
         overdue: args.overdue,
     };
-    let mut watcher = Watcher::new(Online::new(object, options), args.window);
+    let mut watcher =
+        Watcher::new(Online::new(object, options), args.window.unwrap_or(DEFAULT_WAITING_CALLS));
     let mut finding = None;
     for incoming in lines(args)? {
         finding = match incoming? {
@@ -53,6 +61,139 @@ pub(crate) fn watch(args: &WatchArgs) -> Result<u8, CliError> {
         Some(Finding::Violation { .. }) => VIOLATION,
         Some(Finding::Undecided { .. }) => UNDECIDED,
     })
+}
+
+/// Judges isolation levels of transactions as they come.
+fn watch_levels(args: &WatchArgs) -> Result<u8, CliError> {
+    let mut levels = Vec::new();
+    for name in &args.model {
+        let Some(level) = Level::find(&name.to_lowercase()) else {
+            let known: Vec<&str> = Level::ALL.iter().map(|level| level.id()).collect();
+            return Err(CliError::with_hint(
+                format!("{name} is not an isolation level, and no other model is judged online"),
+                format!("the levels are {}; use `check` for other models", known.join(", ")),
+            ));
+        };
+        if !levels.contains(&level) {
+            levels.push(level);
+        }
+    }
+    let capacity = args.window.unwrap_or(DEFAULT_KEPT_TRANSACTIONS);
+    let mut watcher = LevelWatcher::new(levels, args.order.into(), capacity);
+    let write = |text: String| {
+        let mut out = std::io::stdout().lock();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::output)
+    };
+    let show = |watcher: &LevelWatcher, found: Vec<usize>| {
+        let states = found.into_iter().map(|i| &watcher.levels[i]);
+        write(states.map(|state| level_text(state, watcher, args.format)).collect())
+    };
+    for incoming in lines(args)? {
+        let found = match incoming? {
+            Incoming::Line { source, number, text } => watcher.line(&text, number, &source)?,
+            Incoming::Closed { source } => {
+                watcher.closed(&source)?;
+                Vec::new()
+            }
+        };
+        show(&watcher, found)?;
+        if watcher.is_over() {
+            break;
+        }
+    }
+    if !watcher.is_over() {
+        let found = watcher.end()?;
+        show(&watcher, found)?;
+    }
+    let rest = (0..watcher.levels.len()).filter(|&i| watcher.levels[i].violation.is_none());
+    show(&watcher, rest.collect())?;
+    if args.format == OutputFormat::Text {
+        write(level_summary(&watcher, capacity))?;
+    }
+    let unexplained = watcher.size().unexplained_reads > 0;
+    let is_violated = watcher.levels.iter().any(|state| state.violation.is_some());
+    let is_undecided =
+        |state: &LevelState| state.violation.is_none() && (unexplained || state.undecided > 0);
+    Ok(match watcher.levels.iter().any(is_undecided) {
+        _ if is_violated => VIOLATION,
+        true => UNDECIDED,
+        false => OK,
+    })
+}
+
+/// Shows what is known about a level.
+fn level_text(state: &LevelState, watcher: &LevelWatcher, format: OutputFormat) -> String {
+    let id = state.level.id();
+    let size = watcher.size();
+    let unexplained = size.unexplained_reads;
+    let reason = match (state.undecided, unexplained) {
+        (0, 0) => None,
+        (0, count) => {
+            Some(format!("{count} reads of versions that were forgotten, or that nobody wrote"))
+        }
+        (count, _) => Some(format!("{count} windows were not decided: {}", state.reason)),
+    };
+    match format {
+        OutputFormat::Text => match (&state.violation, reason) {
+            (Some(found), _) => {
+                let (session, line) = (escaped(&found.session), found.line);
+                let indented = |text: &str| -> String {
+                    text.lines().map(|line| format!("    {line}\n")).collect()
+                };
+                let (part, why) = (indented(&found.history), &found.explanation);
+                let pattern = &found.pattern;
+                format!(
+                    "{id}: violation {pattern}, complete with the transaction of {session} that ends in line \
+                     {line}\n\n{part}\n{why}\n"
+                )
+            }
+            (None, Some(reason)) => format!("{id}: undecided: {}\n", escaped(&reason)),
+            (None, None) => format!("{id}: consistent\n"),
+        },
+        OutputFormat::Json => {
+            let mut line = serde_json::json!({
+                "model": id,
+                "verdict": "consistent",
+                "transactions": watcher.transactions,
+                "lines": watcher.lines,
+                "kept": size.kept,
+                "forgotten": size.forgotten,
+                "unexplained_reads": unexplained,
+            });
+            match (&state.violation, reason) {
+                (Some(found), _) => {
+                    line["verdict"] = "violation".into();
+                    line["pattern"] = found.pattern.as_str().into();
+                    line["session"] = found.session.as_str().into();
+                    line["line"] = found.line.into();
+                    line["history"] = found.history.as_str().into();
+                    line["explanation"] = found.explanation.as_str().into();
+                }
+                (None, Some(reason)) => {
+                    line["verdict"] = "undecided".into();
+                    line["reason"] = reason.into();
+                }
+                (None, None) => {}
+            }
+            format!("{line}\n")
+        }
+    }
+}
+
+/// Says how much was seen, and what only a check of the whole recording can find.
+fn level_summary(watcher: &LevelWatcher, capacity: usize) -> String {
+    let (transactions, lines) = (watcher.transactions, watcher.lines);
+    let size = watcher.size();
+    let mut text = format!("({transactions} transactions in {lines} lines)\n");
+    if size.forgotten > 0 {
+        text += &format!(
+            "{} transactions were forgotten: contradictions between transactions more than about \
+             {} apart are found only by `consistory check`, or with a larger --window\n",
+            size.forgotten,
+            capacity / 2
+        );
+    }
+    text
 }
 
 /// Shows what was found to people.
