@@ -108,24 +108,39 @@ fn explain_violation(
     let _ = writeln!(teller.text, "Violates {model}: {what}.");
     teller.names(certificate);
     teller.certificate(certificate, 1);
-    if let Some(anomaly) = anomaly {
-        let weakest = anomaly.weakest_violated();
-        let weaker: Vec<&str> = Level::ALL
-            .into_iter()
-            .filter(|level| *level != weakest && weakest.implies(*level))
-            .map(Level::id)
-            .collect();
-        let _ = match weaker.last() {
-            Some(weaker) => writeln!(
-                teller.text,
-                "The weakest level that forbids this is {} ({}); {weaker} allows it.",
-                weakest.name(),
-                weakest.id()
-            ),
-            None => writeln!(teller.text, "No level allows this."),
-        };
-    }
+    let weakest = Anomaly::weakest_levels(certificate);
+    let is_weaker = |level: &Level| weakest.iter().all(|w| w != level && w.implies(*level));
+    let weaker = Level::ALL.into_iter().filter(is_weaker).last();
+    let named: Vec<String> =
+        weakest.iter().map(|level| format!("{} ({})", level.name(), level.id())).collect();
+    let is_of_one_cycle =
+        matches!(certificate, TransactionCertificate::Cycle { edges } if !has_derived_order(edges));
+    let _ = match (&named[..], weaker) {
+        ([], _) => Ok(()),
+        (_, None) => writeln!(teller.text, "No level allows this."),
+        ([one], Some(weaker)) if is_of_one_cycle => writeln!(
+            teller.text,
+            "The weakest level that forbids this is {one}; {} allows it.",
+            weaker.id()
+        ),
+        ([one], Some(_)) => {
+            writeln!(teller.text, "The weakest level that this argument refutes is {one}.")
+        }
+        (several, Some(_)) => writeln!(
+            teller.text,
+            "The weakest levels that forbid this are {}.",
+            several.join(" and ")
+        ),
+    };
     teller.text
+}
+
+/// Checks whether a cycle rests on an order of versions that other cycles justify.
+fn has_derived_order(cycle: &[Dependency]) -> bool {
+    cycle.iter().any(|edge| {
+        let is_ww = matches!(edge.relation, Relates::Ww { .. });
+        (is_ww && !edge.because.is_empty()) || has_derived_order(&edge.because)
+    })
 }
 
 /// Writes sentences about a certificate.

@@ -75,12 +75,32 @@ impl Anomaly {
         }
     }
 
-    /// Names a violation by the anomaly of its first case.
+    /// Names a violation: by the cycle of its first case, or by a cycle that rules out another order of
+    /// versions if only a stronger level forbids that one.
     pub fn of_certificate(certificate: &TransactionCertificate) -> Option<Anomaly> {
         match certificate {
             TransactionCertificate::Order { .. } => None,
             TransactionCertificate::BadRead { kind, .. } => Some(Anomaly::BadRead(*kind)),
-            other => other.cycles().next().map(Anomaly::of_cycle),
+            other => {
+                let first = other.cycles().next()?;
+                let levels = Anomaly::weakest_levels(certificate);
+                let is_as_strong = |cycle: &&[Dependency]| minimal(|l| forbids(l, cycle)) == levels;
+                let found = all_cycles(other).into_iter().find(is_as_strong);
+                Some(Anomaly::of_cycle(found.unwrap_or(first)))
+            }
+        }
+    }
+
+    /// Returns the weakest levels that a certificate refutes: those that forbid all its cycles, the ones
+    /// that justify orders of versions included. There are two at most, `pc` and `psi`.
+    pub fn weakest_levels(certificate: &TransactionCertificate) -> Vec<Level> {
+        match certificate {
+            TransactionCertificate::Order { .. } => Vec::new(),
+            TransactionCertificate::BadRead { .. } => vec![Level::ReadCommitted],
+            other => {
+                let cycles = all_cycles(other);
+                minimal(|level| cycles.iter().all(|cycle| forbids(level, cycle)))
+            }
         }
     }
 
@@ -178,4 +198,44 @@ impl Anomaly {
             Anomaly::WriteSkew | Anomaly::AntiDependencyCycle => Level::Serializable,
         }
     }
+}
+
+/// Checks whether a level forbids a cycle of dependencies, whatever else there is.
+fn forbids(level: Level, cycle: &[Dependency]) -> bool {
+    let is_rw = |edge: &Dependency| matches!(edge.relation, Relates::Rw { .. });
+    let is_ww = |edge: &Dependency| matches!(edge.relation, Relates::Ww { .. });
+    let before = |at: usize| &cycle[(at + cycle.len() - 1) % cycle.len()];
+    let preceded = |fits: &dyn Fn(&Dependency) -> bool| {
+        (0..cycle.len()).all(|at| !is_rw(&cycle[at]) || fits(before(at)))
+    };
+    match level {
+        Level::ReadCommitted | Level::ReadAtomic | Level::Causal => {
+            level.implies(Anomaly::of_cycle(cycle).weakest_violated())
+        }
+        Level::ParallelSnapshot => cycle.iter().filter(|edge| is_rw(edge)).count() <= 1,
+        Level::Prefix => preceded(&|edge| !is_rw(edge) && !is_ww(edge)),
+        Level::Snapshot => preceded(&|edge| !is_rw(edge)),
+        Level::Serializable => true,
+    }
+}
+
+/// Returns the minimal levels of an upward closed set.
+fn minimal(is_in: impl Fn(Level) -> bool) -> Vec<Level> {
+    let has_weaker =
+        |level: Level| Level::ALL.into_iter().any(|l| l != level && level.implies(l) && is_in(l));
+    Level::ALL.into_iter().filter(|&level| is_in(level) && !has_weaker(level)).collect()
+}
+
+/// Returns the cycles of a certificate, the one of its first case first, and those that justify the orders of versions in them.
+fn all_cycles(certificate: &TransactionCertificate) -> Vec<&[Dependency]> {
+    let mut found: Vec<&[Dependency]> = certificate.cycles().collect();
+    let mut open: Vec<&Dependency> = found.iter().copied().flatten().collect();
+    while let Some(edge) = open.pop() {
+        // Versions are in this order because the other one would close a cycle.
+        if matches!(edge.relation, Relates::Ww { .. }) && !edge.because.is_empty() {
+            found.push(&edge.because);
+        }
+        open.extend(&edge.because);
+    }
+    found
 }
