@@ -11,7 +11,7 @@ use consistory_models::{Standing, catalogue, implications, implies};
 use consistory_registers::{Model, Options, judge};
 use consistory_verdict::{Stopped, Verdict};
 
-use crate::scan::{Question, Scan, ScanOptions, scan};
+use crate::scan::{Place, Question, Scan, ScanOptions, scan};
 use crate::shape::Space;
 
 /// How far a survey looks.
@@ -43,6 +43,9 @@ pub struct Pair {
     pub to: &'static str,
     /// What is known.
     pub answer: Answer,
+    /// Where a smallest history was found: in the first scan, of reads and writes, or in the second one,
+    /// and where in it.
+    pub place: Option<(usize, Place)>,
 }
 
 /// Whether one model implies another.
@@ -68,6 +71,9 @@ pub enum Answer {
 }
 
 /// Asks of all pairs of the catalogue what is known; `known` are histories with their names.
+///
+/// With a share of the space, a pair that another share separates is open here, or separated by a later
+/// history. All shares together are the whole survey: of each pair the history at the least place counts.
 pub fn survey(
     bounds: Bounds,
     known: &[(String, History)],
@@ -85,11 +91,11 @@ pub fn survey(
                     Answer::Open { conjecture: claim.map(|claim| claim.standing.clone()) }
                 }
             };
-            survey.pairs.push(Pair { from, to, answer });
+            survey.pairs.push(Pair { from, to, answer, place: None });
         }
     }
     let extended = Space { fences: true, rmws: true, ..Space::of(bounds.extended) };
-    for space in [Space::of(bounds.plain), extended] {
+    for (number, space) in [Space::of(bounds.plain), extended].into_iter().enumerate() {
         let open = survey.open();
         let place = |id: &str| ids.iter().position(|&known| known == id).expect("it has an id");
         let questions: Vec<Question> = open
@@ -97,18 +103,20 @@ pub fn survey(
             .map(|&pair| &survey.pairs[pair])
             .map(|pair| Question { allows: place(pair.from), forbids: place(pair.to) })
             .collect();
-        let Scan { answers, histories, stopped, .. } = scan(&models, &questions, &space, options);
+        let Scan { answers, places, histories, stopped, .. } =
+            scan(&models, &questions, &space, options);
         if let Some(stopped) = stopped {
             return Err(stopped);
         }
         survey.histories += histories;
-        for (pair, answer) in open.into_iter().zip(answers) {
+        for ((pair, answer), place) in open.into_iter().zip(answers).zip(places) {
             if let Some(history) = answer {
                 survey.pairs[pair].answer = Answer::Smallest(Box::new(history));
+                survey.pairs[pair].place = place.map(|place| (number, place));
             }
         }
     }
-    survey.ask(known, &models, options);
+    survey.ask(known, options);
     Ok(survey)
 }
 
@@ -119,8 +127,9 @@ impl Survey {
         (0..self.pairs.len()).filter(is_open).collect()
     }
 
-    /// Finds among histories that somebody knows the smallest for each open pair.
-    fn ask(&mut self, known: &[(String, History)], models: &[Model], options: &ScanOptions) {
+    /// Finds among histories that somebody knows, with their names, the smallest for each open pair.
+    pub fn ask(&mut self, known: &[(String, History)], options: &ScanOptions) {
+        let models: Vec<Model> = catalogue().iter().map(Model::Catalogued).collect();
         let court = Options { budget: options.budget.clone(), ..Options::default() };
         let mut by_size: Vec<&(String, History)> = known.iter().collect();
         by_size.sort_by_key(|(name, history)| (history.len(), name.clone()));
@@ -129,13 +138,13 @@ impl Survey {
             if open.is_empty() {
                 return;
             }
-            let rulings = judge(history, models, &court);
+            let rulings = judge(history, &models, &court);
             let verdict = |id: &str| {
                 let at = models.iter().position(|model| model.id() == id)?;
                 rulings[at].as_ref().ok().map(|ruling| ruling.judgement.verdict())
             };
             for pair in open {
-                let Pair { from, to, answer } = &mut self.pairs[pair];
+                let Pair { from, to, answer, .. } = &mut self.pairs[pair];
                 if verdict(from) == Some(Verdict::Consistent)
                     && verdict(to) == Some(Verdict::Violation)
                 {

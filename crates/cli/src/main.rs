@@ -2,6 +2,7 @@
 
 mod anomalies;
 mod args;
+mod atlas;
 mod certify;
 mod check;
 mod contrast;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::serve(args),
         Command::Models(args) => models::models(args),
         Command::Contrast(args) => contrast::contrast(args),
+        Command::Atlas(args) => atlas::atlas(args),
         Command::Kernel(args) => kernel::kernels(args),
         Command::Merge(args) => merge::merge(args),
         Command::Man { output } => man::man(output.as_deref()),

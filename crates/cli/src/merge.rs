@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use consistory_draw::table;
+use consistory_spec::Level;
 use serde_json::Value;
 
 use crate::args::{MergeArgs, OutputFormat};
@@ -13,6 +14,7 @@ use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::output::Output;
 use crate::part::Part;
 use crate::reading;
+use crate::report::quoted;
 
 /// The output of a part.
 struct PartOutput {
@@ -51,6 +53,7 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<u8, CliError> {
     let whole = match command.as_str() {
         "contrast" => merge_contrast(parts)?,
         "test" => merge_tests(parts),
+        "atlas" => merge_atlas(parts)?,
         _ => merge_lines(parts)?,
     };
     let text: String = whole.lines.iter().map(|line| format!("{}\n", line.text)).collect();
@@ -227,6 +230,32 @@ fn merge_contrast(parts: Vec<PartOutput>) -> Result<Whole, CliError> {
     Ok(Whole { lines: vec![Line { text, place: Vec::new(), value }], code, errors: 0 })
 }
 
+/// Merges atlases: of each pair the history at the least place, then the sums.
+fn merge_atlas(parts: Vec<PartOutput>) -> Result<Whole, CliError> {
+    let code = parts.iter().map(|part| part.code).max().unwrap_or(OK);
+    let sum = |part: &PartOutput| part.lines.last()?.value.get("histories")?.as_u64();
+    let histories: u64 = parts.iter().filter_map(sum).sum();
+    let mut parts = parts.into_iter();
+    let mut lines = parts.next().map_or_else(Vec::new, |part| part.lines);
+    for part in parts {
+        if part.lines.len() != lines.len() {
+            return Err(CliError::usage(format!("{}: not an atlas", part.path.display())));
+        }
+        for (kept, line) in lines.iter_mut().zip(part.lines) {
+            let is_smaller = kept.place.is_empty() || line.place < kept.place;
+            if !line.place.is_empty() && is_smaller {
+                *kept = line;
+            }
+        }
+    }
+    if let Some(last) = lines.last_mut() {
+        let (bound, extended) = (&last.value["bound"], &last.value["extended"]);
+        last.text =
+            format!("{{\"bound\":{bound},\"extended\":{extended},\"histories\":{histories}}}");
+    }
+    Ok(Whole { lines, code, errors: 0 })
+}
+
 /// Merges campaigns: the violations of all parts, then one line with the sums.
 fn merge_tests(parts: Vec<PartOutput>) -> Whole {
     const SUMMED: [&str; 7] =
@@ -234,6 +263,8 @@ fn merge_tests(parts: Vec<PartOutput>) -> Whole {
     let code = parts.iter().fold(OK, |code, part| worse(code, part.code));
     let mut sums = [0u64; SUMMED.len()];
     let (mut lines, mut head) = (Vec::new(), String::new());
+    // What explains the outcomes of all parts: the weakest level that some part has for a method.
+    let mut levels: BTreeMap<String, Level> = BTreeMap::new();
     for part in parts {
         let mut of_part = part.lines;
         let Some(Line { value, .. }) = of_part.pop() else { continue };
@@ -242,10 +273,18 @@ fn merge_tests(parts: Vec<PartOutput>) -> Whole {
         }
         let (target, object, model) = (&value["target"], &value["object"], &value["model"]);
         head = format!("{{\"target\":{target},\"object\":{object},\"model\":{model}");
+        for (method, level) in value["levels"].as_object().into_iter().flatten() {
+            if let Some(level) = level.as_str().and_then(Level::named) {
+                let weakest = levels.entry(method.clone()).or_insert(level);
+                *weakest = level.min(*weakest);
+            }
+        }
         lines.append(&mut of_part);
     }
     let fields = SUMMED.iter().zip(sums).map(|(key, sum)| format!(",\"{key}\":{sum}"));
-    let text = format!("{head}{}}}", fields.collect::<String>());
+    let levels = levels.iter().map(|(method, level)| format!("{}:\"{level}\"", quoted(method)));
+    let (fields, levels) = (fields.collect::<String>(), levels.collect::<Vec<_>>().join(","));
+    let text = format!("{head}{fields},\"levels\":{{{levels}}}}}");
     let value = serde_json::from_str(&text).unwrap_or_default();
     lines.push(Line { text, place: Vec::new(), value });
     Whole { lines, code, errors: 0 }
@@ -290,6 +329,11 @@ fn sums(command: &str, parts: usize, whole: &Whole) -> String {
                     }
                 }
             }
+            "atlas" => {
+                if let Some(allows) = word(value, "allows") {
+                    add(&allows, answer(value), 1);
+                }
+            }
             "test" => {
                 if let (Some(target), Some(fields)) = (word(value, "target"), value.as_object())
                     && fields.contains_key("programs")
@@ -305,6 +349,7 @@ fn sums(command: &str, parts: usize, whole: &Whole) -> String {
     }
     let mut columns: Vec<&str> = match command {
         "check" => vec!["consistent", "violation", "undecided"],
+        "atlas" => vec!["implied", "separated", "none"],
         "test" => vec!["programs", "runs", "outcomes", "violations"],
         _ => Vec::new(),
     };
@@ -324,6 +369,7 @@ fn sums(command: &str, parts: usize, whole: &Whole) -> String {
         "check" => ("model", "histories"),
         "outcomes" => ("model", "lines"),
         "contrast" => ("side", "contrast"),
+        "atlas" => ("allows", "lines"),
         "test" => ("target", "lines"),
         _ => ("", "lines"),
     };

@@ -244,7 +244,7 @@ fn conduct<R: Runner>(
     out.write(&text, args.format).map_err(CliError::output)?;
     if let Some(part) = args.part.part {
         let settings = (target(args), &args.methods, &args.without, &args.model, &args.levels);
-        let sizes = (args.threads, args.calls, args.keys, args.rounds, args.seed);
+        let sizes = (args.threads, args.calls, args.keys, args.rounds, args.runs, args.seed);
         let run = run_id("test", &(settings, sizes));
         let lines = report.failures.len() as u64 + 1;
         let end = PartEnd { part, command: "test", run, lines, errors: 0, code };

@@ -212,6 +212,7 @@ fn every_command_survives_every_failure() {
         "generate --transactions --operations 20 --seed 1 -o out.hist",
         "litmus outcomes sb.litmus --model sc,tso",
         "contrast cc sc --bound 4",
+        "atlas --bound 3 --extended 2",
         "verify serial.m --jobs 2",
         "simulate serial.m -n 5 --seed 1",
         "check r.hist --model cc --report out.html",

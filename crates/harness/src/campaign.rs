@@ -32,7 +32,7 @@ pub struct Campaign {
     pub rounds: u64,
     /// Time spent looking for failures; shrinking is additional.
     pub time: Duration,
-    /// Largest number of runs, if bounded.
+    /// Largest number of runs of all shares together, if bounded.
     pub runs: Option<u64>,
     /// Number of different failures after which to stop.
     pub failures: usize,
@@ -89,9 +89,11 @@ impl Campaign {
         mut progress: impl FnMut(&Report),
     ) -> Result<Report, CampaignError<R::Error>> {
         let mut trial = Trial::new(self);
-        let mut left = self.runs.unwrap_or(u64::MAX);
         let (first, step) = self.share;
         for number in (first..).step_by(step.max(1) as usize) {
+            // The programs before this one have their runs, whichever share they are in.
+            let before = number.saturating_mul(self.rounds.max(1));
+            let left = self.runs.map_or(u64::MAX, |runs| runs.saturating_sub(before));
             let is_over = trial.looked() >= self.time
                 || left == 0
                 || trial.report.failures.len() >= self.failures
@@ -102,7 +104,6 @@ impl Campaign {
             }
             let rounds = self.rounds.clamp(1, left);
             trial.run(&program, rounds, runner)?;
-            left -= rounds;
             progress(&trial.report);
         }
         Ok(trial.finish())
@@ -294,5 +295,62 @@ impl<'c> Trial<'c> {
         self.report.outcomes = self.judge.judged;
         self.report.levels = self.judge.levels;
         self.report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    /// Writes down which programs it is asked to run, and how often.
+    #[derive(Default)]
+    struct Diary(Vec<(String, u64)>);
+
+    impl Runner for Diary {
+        type Error = Infallible;
+
+        fn run(
+            &mut self,
+            program: &Program,
+            rounds: u64,
+        ) -> Result<Vec<(Outcome, u64)>, Infallible> {
+            self.0.push((program.to_string(), rounds));
+            Ok(Vec::new())
+        }
+    }
+
+    /// Returns what a share of a campaign of 1,050 runs runs.
+    fn share(index: u64, of: u64) -> Vec<(String, u64)> {
+        let object = consistory_spec::find("queue").unwrap();
+        let signatures = [("enqueue", 1), ("dequeue", 0)]
+            .map(|(method, arity)| Signature::of(&*object, method, arity).unwrap());
+        let campaign = Campaign {
+            share: (index, of),
+            rounds: 10,
+            runs: Some(1_050),
+            time: Duration::MAX,
+            ..Campaign::new(Arc::clone(&object), signatures.to_vec())
+        };
+        let mut diary = Diary::default();
+        campaign.run(&mut diary, |_| ()).unwrap();
+        diary.0
+    }
+
+    #[test]
+    fn shares_are_the_whole_and_balanced() {
+        let whole = share(0, 1);
+        assert_eq!(whole.len(), 105);
+        for of in [1, 2, 7, 64, 200] {
+            let shares: Vec<_> = (0..of).map(|index| share(index, of)).collect();
+            let sizes: Vec<usize> = shares.iter().map(Vec::len).collect();
+            assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1, "{sizes:?}");
+            for (number, program) in whole.iter().enumerate() {
+                let (index, at) = (number % of as usize, number / of as usize);
+                assert_eq!(&shares[index][at], program, "{number} of {of}");
+            }
+            assert_eq!(sizes.iter().sum::<usize>(), whole.len());
+        }
     }
 }

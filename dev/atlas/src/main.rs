@@ -8,6 +8,9 @@
 //!     --bound 8 --extended 6 --known corpus/histories --format svg > docs/figures/atlas.svg
 //! ```
 //!
+//! The search can be shared: `consistory atlas --part I/N --format json` on every machine, `consistory
+//! merge`, and then `--survey MERGED.jsonl` here instead of the bounds.
+//!
 //! `consistory contrast` does the same for two models of a user's choice.
 
 mod levels;
@@ -22,13 +25,14 @@ use std::path::{Path, PathBuf};
 
 use clap::{Parser, ValueEnum};
 use consistory_atlas::{Answer, Bounds, Pair, ScanOptions, Survey, survey};
-use consistory_formats::{Format, inputs, read, write_history};
+use consistory_formats::{Format, inputs, parse_str, read, write_history};
 use consistory_history::{Action, History};
 use consistory_models::{Implication, Lattice, catalogue, find, lattice};
 use consistory_pages::{AtlasEdge, lattice_scene, register_lattice};
 use consistory_registers::{Model, Options, judge};
 use consistory_scene::lattice_view;
 use consistory_verdict::{Budget, Judgement};
+use serde_json::Value;
 
 /// Contrast all pairs of models of the catalogue.
 #[derive(Debug, Parser)]
@@ -39,6 +43,9 @@ struct AtlasArgs {
     /// How many operations a history with fences and read-modify-writes has at most.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=12))]
     extended: u16,
+    /// What `consistory atlas --format json` or `consistory merge` has written, instead of a search.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["bound", "extended"])]
+    survey: Option<PathBuf>,
     /// Files or folders with histories to try where no smaller history is found.
     #[arg(long, value_name = "PATH")]
     known: Vec<PathBuf>,
@@ -75,7 +82,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         jobs: args.jobs.max(1),
         ..ScanOptions::default()
     };
-    let survey = survey(bounds, &known, &options).map_err(|stopped| stopped.to_string())?;
+    let survey = match &args.survey {
+        None => survey(bounds, &known, &options).map_err(|stopped| stopped.to_string())?,
+        Some(path) => {
+            let mut survey = read_survey(&fs::read_to_string(path)?)?;
+            survey.ask(&known, &options);
+            survey
+        }
+    };
     let sheets = sheets(&survey);
     if let Some(folder) = &args.histories {
         write_histories(folder, &sheets)?;
@@ -88,6 +102,30 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     );
     Ok(())
+}
+
+/// Reads a survey from the lines that `consistory atlas --format json` writes.
+fn read_survey(text: &str) -> Result<Survey, Box<dyn Error>> {
+    // What is proved is known without a search.
+    let options = ScanOptions::default();
+    let mut survey = survey(Bounds { plain: 1, extended: 1 }, &[], &options)
+        .map_err(|stopped| stopped.to_string())?;
+    for line in text.lines() {
+        let line: Value = serde_json::from_str(line)?;
+        let number = |key: &str| line[key].as_u64().map(|number| number as usize);
+        if let (Some(plain), Some(extended)) = (number("bound"), number("extended")) {
+            survey.bounds = Bounds { plain, extended };
+            survey.histories = line["histories"].as_u64().unwrap_or(0);
+        }
+        let Some(history) = line["history"].as_str() else { continue };
+        let mut histories = parse_str(history, Format::Hist, "survey")?;
+        let is_asked = |pair: &&mut Pair| line["allows"] == pair.from && line["forbids"] == pair.to;
+        match (survey.pairs.iter_mut().find(is_asked), histories.pop()) {
+            (Some(pair), Some(history)) => pair.answer = Answer::Smallest(Box::new(history)),
+            _ => return Err(format!("there is no such pair: {line}").into()),
+        }
+    }
+    Ok(survey)
 }
 
 /// Writes a history as text.
@@ -142,7 +180,7 @@ impl Sheet {
 /// Collects the histories of a survey, smallest first.
 fn sheets(survey: &Survey) -> Vec<Sheet> {
     let mut sheets: Vec<Sheet> = Vec::new();
-    for Pair { from, to, answer } in &survey.pairs {
+    for Pair { from, to, answer, .. } in &survey.pairs {
         let (history, known) = match answer {
             Answer::Smallest(history) => (history, None),
             Answer::Known { name, history } => (history, Some(name.clone())),

@@ -140,7 +140,7 @@ pub(crate) struct TestArgs {
     /// Time to look for failures; shrinking takes additional time.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::duration)]
     pub(crate) time: Duration,
-    /// Largest number of runs.
+    /// Largest number of runs of all parts together.
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<u64>,
     /// Stop after so many different violations.

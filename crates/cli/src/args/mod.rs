@@ -28,8 +28,8 @@ pub(crate) use self::litmus::{
 };
 use self::make::MERGE_HELP;
 pub(crate) use self::make::{ConvertArgs, MergeArgs, RecordArgs, RecordCommand, RecordCpuArgs};
-use self::models::CONTRAST_HELP;
-pub(crate) use self::models::{ContrastArgs, LatticeFormat, ModelsArgs, ModelsCommand};
+use self::models::{ATLAS_HELP, CONTRAST_HELP};
+pub(crate) use self::models::{AtlasArgs, ContrastArgs, LatticeFormat, ModelsArgs, ModelsCommand};
 use self::protocol::{SIMULATE_HELP, VERIFY_HELP};
 pub(crate) use self::protocol::{SimulateArgs, VerifyArgs};
 use self::serve::SERVE_HELP;
@@ -116,6 +116,9 @@ pub(crate) enum Command {
     /// Find smallest histories that one model allows and another forbids.
     #[command(after_help = CONTRAST_HELP)]
     Contrast(ContrastArgs),
+    /// Contrast every pair of models of registers.
+    #[command(after_help = ATLAS_HELP)]
+    Atlas(AtlasArgs),
     /// Put the outputs of `--part I/N` together, and add up their tables.
     #[command(after_help = MERGE_HELP)]
     Merge(MergeArgs),

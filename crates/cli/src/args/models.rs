@@ -65,6 +65,37 @@ pub(crate) struct ContrastArgs {
     pub(crate) part: PartArgs,
 }
 
+pub(super) const ATLAS_HELP: &str = "\
+Contrasts every pair of models of registers of the catalogue: an implication that is proved, a smallest
+history that tells the two apart, or nothing up to the bounds.
+
+Examples:
+  consistory atlas
+  consistory atlas --bound 8 --extended 6 --budget 8h --format json --part 3/64 > 3.jsonl
+
+Exit code: 0 no difference up to the bounds, 1 a difference, 2 bad usage,
+3 undecided because the budget ran out.";
+
+#[derive(Debug, Args)]
+pub(crate) struct AtlasArgs {
+    /// How many operations a history of reads and writes has at most.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=12))]
+    pub(crate) bound: u16,
+    /// How many operations a history with fences and read-modify-writes has at most.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=12))]
+    pub(crate) extended: u16,
+    /// How to print what is found.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) format: OutputFormat,
+    /// How long it may take, such as 500ms, 30s, 5m.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
+    pub(crate) budget: Duration,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
+}
+
 /// The order of transactions that the clients bring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum OrderArg {
