@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 from . import _native
 from ._native import History
 from .errors import ReadError
+from .tables import histories_of_table, is_table, read_table, tables_in
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -29,12 +30,24 @@ def read_all(
         paths = [paths]
     for path in paths:
         name = os.fspath(path)
-        if name.endswith((".parquet", ".feather", ".arrow")):
-            from .tables import read_table
-
+        if is_table(name):
             yield from read_table(name)
+        elif os.path.isdir(name) and tables_in(name):
+            yield from read_all(files_in(name), format=format)
         else:
             yield from _native.read([name], format)
+
+
+def files_in(folder: str) -> List[str]:
+    """Returns the paths of a folder's histories: its tables, then what the native reader reads."""
+    tables = tables_in(folder)
+    try:
+        others = _native.inputs([folder])
+    except ReadError:
+        if not tables:
+            raise
+        others = []
+    return tables + others
 
 
 def read(path: PathLike, *, format: Optional[str] = None) -> List[History]:
@@ -130,8 +143,6 @@ def _from_table(
     The columns are named as the fields of JSON lines are: ``session``, ``op``, ``key``, ``value``,
     ``read``, ``call``, ``args``, ``returns``, ``start``, ``end``, ``txn``, ``status``.
     """
-    from .tables import histories_of_table
-
     histories = histories_of_table(table, init=init, final=final)
     if len(histories) != 1:
         raise ReadError(

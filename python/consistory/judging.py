@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Iterable, Iterator, List, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Union
 
 from . import _native
 from ._native import Court, History, Report, Verdict
-from .errors import Error
+from .errors import Error, ReadError
+from .history import files_in
+from .tables import is_table, read_table, tables_in
 
 
 class Definition:
@@ -111,45 +113,59 @@ def check_many(
     """
     if errors not in ("raise", "yield"):
         raise ValueError(f'errors is "raise" or "yield", not {errors!r}')
-    reports = court(models, jobs=jobs, **options).judge_many(_inputs(histories), format)
+    judge = court(models, jobs=jobs, **options)
     if errors == "raise":
-        return reports
-    return _with_errors(reports)
+        return judge.judge_many(_inputs(histories, None), format)
+    failed: Dict[str, Error] = {}
+    return _with_errors(judge.judge_many(_inputs(histories, failed), format), failed)
 
 
-def _inputs(histories: Any) -> Any:
-    """Takes tables among the inputs for what they are."""
+def _inputs(histories: Any, failed: Optional[Dict[str, Error]]) -> Any:
+    """Replaces tables, and folders that have some, by their histories."""
     if isinstance(histories, (str, os.PathLike, History)):
-        return _expanded([histories]) if _is_table(histories) else histories
-    if isinstance(histories, (list, tuple)) and not any(_is_table(item) for item in histories):
+        return _expanded([histories], failed) if _has_tables(histories) else histories
+    if isinstance(histories, (list, tuple)) and not any(_has_tables(item) for item in histories):
         return histories
-    return _expanded(histories)
+    return _expanded(histories, failed)
 
 
-def _is_table(item: Any) -> bool:
+def _has_tables(item: Any) -> bool:
     if not isinstance(item, (str, os.PathLike)):
         return False
-    return os.fspath(item).endswith((".parquet", ".feather", ".arrow"))
+    return is_table(item) or (os.path.isdir(item) and bool(tables_in(os.fspath(item))))
 
 
-def _expanded(histories: Iterable[Any]) -> Iterator[Any]:
+def _expanded(histories: Iterable[Any], failed: Optional[Dict[str, Error]]) -> Iterator[Any]:
     for item in histories:
-        if _is_table(item):
-            from .tables import read_table
-
-            yield from read_table(os.fspath(item))
+        if is_table(item):
+            try:
+                yield from read_table(os.fspath(item))
+            except ReadError as error:
+                if failed is None:
+                    raise
+                # The path takes the place of its histories; the native reader refuses it in its turn.
+                failed[os.fspath(item)] = error
+                yield item
+        elif _has_tables(item):
+            yield from _expanded(files_in(os.fspath(item)), failed)
         else:
             yield item
 
 
-def _with_errors(reports: Any) -> Iterator[Any]:
+def _with_errors(reports: Any, failed: Dict[str, Error]) -> Iterator[Any]:
     while True:
         try:
             yield next(reports)
         except StopIteration:
             return
         except Error as error:
-            yield error
+            # An error about the format of a file has the file in its message alone.
+            of_tables = (
+                known
+                for path, known in failed.items()
+                if error.source == path or error.message.startswith(f"{path}:")
+            )
+            yield next(of_tables, error)
 
 
 def _frame(report: Report) -> Any:

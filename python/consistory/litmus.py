@@ -20,19 +20,20 @@ class Outcomes:
         self.test: str = found["test"]
         #: The id of the memory model.
         self.model = model
-        #: What comes of the test's condition: ``allowed``, ``forbidden``, ``holds``, ``fails`` or ``None``.
+        #: What comes of the test's condition: ``allowed``, ``forbidden``, ``holds``, ``fails``,
+        #: ``undefined`` (a test of C with undefined behaviour) or ``None``.
         self.condition: Optional[str] = found["condition"]
         #: The program as a table, a column per thread.
         self.program: str = found["program"]
-        self._outcomes: List[Dict[str, int]] = found["outcomes"]
+        self._outcomes: List[Dict[str, Any]] = found["outcomes"]
 
     def __len__(self) -> int:
         return len(self._outcomes)
 
-    def __iter__(self) -> Iterator[Dict[str, int]]:
+    def __iter__(self) -> Iterator[Dict[str, Any]]:
         return iter(self._outcomes)
 
-    def __getitem__(self, at: int) -> Dict[str, int]:
+    def __getitem__(self, at: int) -> Dict[str, Any]:
         return self._outcomes[at]
 
     def __contains__(self, outcome: object) -> bool:
@@ -75,7 +76,9 @@ def outcomes(
     """Finds every outcome of a test under a memory model.
 
     ``test`` is a program such as ``X=1; r1=Y // Y=1; r2=X``, the text of a ``.litmus`` test, or the
-    path of one. ``style`` is ``axiomatic``, ``operational`` or ``definition``.
+    path of one; tests of instruction sets and of C are run as candidate executions, under models such as
+    ``aarch64`` or ``rc11``, or the path of a model in cat. ``style`` is ``axiomatic``, ``operational`` or
+    ``definition``.
     """
     text, source = _text(test)
     return Outcomes(_native.outcomes(text, model, style=style, budget=budget, source=source), model)

@@ -4,8 +4,9 @@ A class stands for the sequential object: a new instance is its initial state, a
 are its calls. A method may change the instance; the search restores the instance before each call. A
 method that is not possible in a state, such as locking a lock that is held, raises ``Impossible``.
 
-The classes must be importable or at least picklable, and their methods must depend on nothing but the
-instance and the arguments.
+The attributes of an instance must be picklable, and the methods must depend on nothing but the instance
+and the arguments. The class itself may be defined anywhere, also in a function or a notebook, unless it
+has slots, a built-in base, or its own way to be pickled: then it must be importable.
 """
 
 from __future__ import annotations
@@ -27,21 +28,37 @@ def reads(method: _F) -> _F:
 
 
 def freeze(value: Any) -> Any:
-    """Returns a form of a value that is equal exactly if the values are, for ``marshal``."""
-    if value is None or isinstance(value, (bool, int, str, bytes, float)):
-        return (type(value).__name__, value)
-    if isinstance(value, (list, tuple)):
-        return (type(value).__name__, tuple(freeze(item) for item in value))
-    if isinstance(value, (set, frozenset)):
+    """Returns a form of a value, for ``marshal``, that differs if the values do.
+
+    Equal values of the usual types have equal forms. Those of other types may have several, which costs
+    the search some time and nothing else.
+    """
+    kind = type(value)
+    if value is None or kind in (bool, int, str, bytes, float):
+        return (kind.__name__, value)
+    if kind in (list, tuple):
+        return (kind.__name__, tuple(freeze(item) for item in value))
+    if kind in (set, frozenset):
         return ("set", tuple(sorted(marshal.dumps(freeze(item), 2) for item in value)))
-    if isinstance(value, dict):
+    if kind is dict:
         pairs = [(marshal.dumps(freeze(key), 2), freeze(item)) for key, item in value.items()]
         # The order of a plain dictionary is part of what iteration returns, so it counts.
         return ("dict", tuple(pairs))
-    slots = getattr(value, "__dict__", None)
-    if slots is not None:
-        return (type(value).__qualname__, freeze(slots))
+    if _is_plain(kind):
+        return (kind.__qualname__, freeze(vars(value)))
     return ("pickle", pickle.dumps(value, 4))
+
+
+class _Plain:
+    """A class whose instances are their attributes and nothing else."""
+
+
+def _is_plain(kind: type) -> bool:
+    """Checks whether the attributes of an instance are all of its state."""
+    own_ways = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__new__")
+    same = all(getattr(kind, name, None) == getattr(_Plain, name, None) for name in own_ways)
+    has_slots = any("__slots__" in vars(base) for base in kind.__mro__[:-1])
+    return same and not has_slots and kind.__basicsize__ == _Plain.__basicsize__
 
 
 class Adapter:
@@ -60,6 +77,7 @@ class Adapter:
         else:
             kind, self._first = type(made), made
         self._kind = kind
+        self._is_plain = _is_plain(kind)
         self.name = kind.__name__
         self.methods: List[Tuple[str, List[str], bool]] = []
         for name, method in inspect.getmembers(kind, inspect.isfunction):
@@ -73,7 +91,16 @@ class Adapter:
             )
 
     def _kept(self, instance: Any) -> Tuple[bytes, bytes]:
-        return marshal.dumps(freeze(instance), 2), pickle.dumps(instance, 4)
+        kept = vars(instance) if self._is_plain else instance
+        return marshal.dumps(freeze(instance), 2), pickle.dumps(kept, 4)
+
+    def _restored(self, state: bytes) -> Any:
+        kept = pickle.loads(state)
+        if not self._is_plain:
+            return kept
+        instance = object.__new__(self._kind)
+        vars(instance).update(kept)
+        return instance
 
     def initial(self) -> Tuple[bytes, bytes]:
         return self._kept(self._kind() if self._first is None else self._first)
@@ -81,7 +108,7 @@ class Adapter:
     def invoke(
         self, state: bytes, method: str, args: Tuple[Any, ...]
     ) -> Optional[Tuple[Tuple[bytes, bytes], Any]]:
-        instance = pickle.loads(state)
+        instance = self._restored(state)
         try:
             returned = getattr(instance, method)(*args)
         except Impossible:

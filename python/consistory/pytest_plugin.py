@@ -2,7 +2,8 @@
 
 A test that uses the fixture records calls with it. When the test is over the recording is judged, and
 the test fails if it violates the model: the failure shows the shrunk counterexample, and its picture is
-written into the test's temporary folder, or into the folder that ``--consistory-draw`` names.
+written into the test's temporary folder, or into the folder that ``--consistory-draw`` names. If the
+test has failed already, the counterexample is shown as a section of its failure.
 
 The marker says what to judge by::
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Iterator
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 import pytest
 
@@ -39,29 +40,75 @@ def pytest_configure(config: Any) -> None:
     )
 
 
+class _Recording(NamedTuple):
+    """What a test records, and how it is judged."""
+
+    recorder: Recorder
+    models: Tuple[Any, ...]
+    options: Dict[str, Any]
+    picture: str
+
+    def problem(self) -> Optional[str]:
+        """Judges the recording, and returns what is wrong with it."""
+        if not len(self.recorder):
+            return None
+        try:
+            self.recorder.expect(*self.models, draw=self.picture, **self.options)
+        except AssertionError as error:
+            return str(error)
+        return None
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item: Any) -> Iterator[None]:
+    """Judges what the test has recorded, as a part of the test."""
+    outcome: Any = yield
+    recording: Optional[_Recording] = getattr(item, "_consistory", None)
+    if recording is None:
+        return
+    has_failed = outcome.excinfo is not None
+    if has_failed and not issubclass(outcome.excinfo[0], (Exception, pytest.fail.Exception)):
+        return  # skipped or interrupted
+    try:
+        problem = recording.problem()
+        if problem is None:
+            return
+        if has_failed:
+            item.add_report_section("call", "consistory", problem)
+            return
+        # The text says it all; a traceback through the fixture says nothing.
+        pytest.fail(problem, pytrace=False)
+    except BaseException as error:
+        if not has_failed:
+            _fail(outcome, error)
+
+
+def _fail(outcome: Any, error: BaseException) -> None:
+    """Makes an exception what came of the test."""
+    if hasattr(outcome, "force_exception"):
+        outcome.force_exception(error)
+    else:
+        outcome._excinfo = (type(error), error, error.__traceback__)
+
+
 @pytest.fixture
 def recorder(request: Any, tmp_path: Any) -> Iterator[Recorder]:
     """Records calls; what they did is judged when the test is over."""
     marker = request.node.get_closest_marker("consistory")
     models = marker.args if marker else ()
     options = dict(marker.kwargs) if marker else {}
-    failures = options.pop("failures", ())
-    init = options.pop("init", None)
     shared = Recorder(
         object=options.pop("object", None),
-        failures=failures,
-        init=init,
+        failures=options.pop("failures", ()),
+        init=options.pop("init", None),
         path=tmp_path / "recording.jsonl",
     )
-    yield shared
+    folder = request.config.getoption("--consistory-draw") or tmp_path
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "_", request.node.name)
+    picture = os.path.join(folder, f"{name}.svg")
+    request.node._consistory = _Recording(shared, models, options, picture)
     try:
-        if len(shared):
-            folder = request.config.getoption("--consistory-draw") or tmp_path
-            name = re.sub(r"[^A-Za-z0-9_.-]+", "_", request.node.name)
-            try:
-                shared.expect(*models, draw=os.path.join(folder, f"{name}.svg"), **options)
-            except AssertionError as error:
-                # The text says it all; a traceback through the fixture says nothing.
-                pytest.fail(str(error), pytrace=False)
+        yield shared
     finally:
+        request.node._consistory = None
         shared.close()

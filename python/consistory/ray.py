@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
-from .errors import Error
 from .units import PIECE_BYTES, Run, RunError, plan_inputs
 
 Progress = Callable[[int, int], None]
@@ -48,8 +47,9 @@ def check(
     Parquet among them; then ``out`` is the folder, or URI, of the results, and ``Results`` are returned.
     The folder must be one that every machine sees.
 
-    Or ``inputs`` is a Ray dataset whose rows have a column ``text``, one history each; then a dataset of
-    verdicts is returned, and nothing runs until it is asked for.
+    Or ``inputs`` is a Ray dataset whose rows have a column ``text`` or ``bytes``, each the content of one
+    input, and maybe ``path``, where it comes from; ``ray.data.read_binary_files`` makes such a dataset.
+    Then a dataset of verdicts is returned, and nothing runs until it is asked for.
 
     ``certificates`` and ``shrink`` add columns. The other options are those of ``consistory.court``.
     """
@@ -60,7 +60,8 @@ def check(
         "shrink": shrink,
     }
     if hasattr(inputs, "map_batches"):
-        return inputs.map_batches(_judge_rows, fn_kwargs={"settings": settings}, batch_format="pyarrow")
+        given = {"settings": settings, "format": format}
+        return inputs.map_batches(_judge_rows, fn_kwargs=given, batch_format="pyarrow")
     if out is None:
         raise RunError("there is no folder for the results", hint="name one with out=")
     from .judging import court
@@ -186,19 +187,30 @@ def _seeds(kind: str, seed: int, count: int, batch: int) -> List[Dict[str, Any]]
     return [{"kind": kind, "start": s, "end": min(s + batch, seed + count)} for s in ends]
 
 
-def _judge_rows(batch: Any, settings: Dict[str, Any]) -> Any:
+def _judge_rows(batch: Any, settings: Dict[str, Any], format: Optional[str]) -> Any:
     """Judges the rows of a batch; runs on a worker."""
-    from ._native import parse_texts
-    from .units import _court, _error_part, _extra, _judged, _verdict_table
+    from ._native import parse_texts, read_bytes
+    from .units import _court, _error_part, _extra, _judged, _unreadable, _verdict_table
 
+    names = batch.column_names
+    if "text" not in names and "bytes" not in names:
+        raise RunError(
+            f"the dataset has the columns {', '.join(names)}, but neither text nor bytes",
+            hint="a row is one input: its text, or its bytes as ray.data.read_binary_files has them",
+        )
     judge = _court(settings)
+    is_text = "text" in names
+    inputs = batch.column("text" if is_text else "bytes").to_pylist()
+    sources = batch.column("path").to_pylist() if "path" in names else [None] * len(inputs)
     parts = []
-    for number, text in enumerate(batch.column("text").to_pylist()):
+    for number, (data, source) in enumerate(zip(inputs, sources)):
+        source = source or f"row {number}"
         try:
-            histories = parse_texts(text, None, f"row {number}")
+            read = parse_texts if is_text else read_bytes
+            histories = read(data, source=source, format=format)
             parts.append(_judged(judge, histories, 0, settings, None))
-        except Error as error:
-            parts.append(_error_part(error))
+        except _unreadable() as error:
+            parts.append(_error_part(source, error))
     return _verdict_table(parts, _extra(settings))
 
 

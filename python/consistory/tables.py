@@ -8,6 +8,7 @@ of integers and texts cost a few nanoseconds per row; others cost a Python objec
 from __future__ import annotations
 
 import json
+import os
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ._native import History
@@ -44,6 +45,7 @@ def histories_of_table(
     *,
     init: Optional[Mapping[str, Any]] = None,
     final: Optional[Mapping[str, Any]] = None,
+    source: Optional[str] = None,
 ) -> List[History]:
     """Builds the histories of a table: consecutive rows with one ``history`` are one.
 
@@ -71,20 +73,51 @@ def histories_of_table(
         )
     columns["init"] = dict(init) if init else None
     columns["final"] = dict(final) if final else None
+    columns["source"] = source
     return History._from_columns(rows, columns)
 
 
+#: How the names of files end that are tables.
+TABLE_ENDINGS = (".parquet", ".feather", ".arrow")
+
+
+def is_table(name: Any) -> bool:
+    """Checks whether a path or URI is that of a table, by its ending."""
+    if not isinstance(name, (str, os.PathLike)):
+        return False
+    text = os.fspath(name)
+    return isinstance(text, str) and text.partition("?")[0].endswith(TABLE_ENDINGS)
+
+
+def tables_in(folder: str) -> List[str]:
+    """Returns the paths of the tables in a folder and below it, in the order of their names."""
+    return sorted(
+        os.path.join(parent, name)
+        for parent, _, names in os.walk(folder)
+        for name in names
+        if name.endswith(TABLE_ENDINGS)
+    )
+
+
 def read_table(path: str, **options: Any) -> List[History]:
-    """Reads the histories of a Parquet or Feather file."""
-    if path.endswith(".parquet"):
-        import pyarrow.parquet
+    """Reads the histories of a Parquet or Feather file, by its path or URI."""
+    import pyarrow.feather
+    import pyarrow.parquet
+    from pyarrow import fs
 
-        table = pyarrow.parquet.read_table(path)
-    else:
-        import pyarrow.feather
-
-        table = pyarrow.feather.read_table(path)
-    return histories_of_table(table, **options)
+    try:
+        system, name = fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
+        with system.open_input_file(name) as file:
+            if name.endswith(".parquet"):
+                table = pyarrow.parquet.read_table(file)
+            else:
+                table = pyarrow.feather.read_table(file)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ReadError(f"cannot read {path}: {error}", source=path) from error
+    try:
+        return histories_of_table(table, source=path, **options)
+    except ReadError as error:
+        raise ReadError(f"{path}: {error.message}", hint=error.hint, source=path) from None
 
 
 def _refuse_unknown(names: List[str]) -> None:

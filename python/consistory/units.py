@@ -11,15 +11,18 @@ The folder has ``run.json``, which says what is computed; ``parts/``, a file per
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
 import uuid
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Type
 
 from . import _native
 from .errors import Error, ReadError
+from .history import files_in
 from .judging import court
+from .tables import is_table, read_table
 
 #: About how many bytes of input a unit has.
 PIECE_BYTES = 16 << 20
@@ -75,18 +78,8 @@ def _files(paths: Iterable[Any]) -> Iterator[Tuple[str, int]]:
         if "://" in name:
             yield from _remote_files(name)
         elif os.path.isdir(name):
-            # Tables are ours alone; the native reader knows which other files are histories.
-            tables = [
-                os.path.join(folder, file)
-                for folder, _, found in os.walk(name)
-                for file in found
-                if file.endswith((".parquet", ".feather"))
-            ]
-            if tables:
-                yield from ((table, os.path.getsize(table)) for table in sorted(tables))
-            else:
-                for found in _native.inputs([name]):
-                    yield found, os.path.getsize(found) if os.path.isfile(found) else 0
+            for found in files_in(name):
+                yield found, os.path.getsize(found) if os.path.isfile(found) else 0
         elif os.path.exists(name):
             yield name, os.path.getsize(name)
         else:
@@ -97,7 +90,10 @@ def _remote_files(uri: str) -> Iterator[Tuple[str, int]]:
     from pyarrow import fs
 
     system, path = fs.FileSystem.from_uri(uri)
-    scheme = uri.split("://", 1)[0]
+    # What stands before the path, such as a host, and after it, such as an endpoint, is kept.
+    plain, question, options = uri.partition("?")
+    at = plain.rstrip("/").rfind(path.rstrip("/"))
+    start = plain[:at] if at > 0 else plain.split("://", 1)[0] + "://"
     found = system.get_file_info(path)
     if found.type == fs.FileType.NotFound:
         raise ReadError(f"cannot read {uri}: there is no such file or folder", source=uri)
@@ -106,42 +102,31 @@ def _remote_files(uri: str) -> Iterator[Tuple[str, int]]:
         return
     inside = system.get_file_info(fs.FileSelector(path, recursive=True))
     for file in sorted(inside, key=lambda info: info.path):
-        if file.type == fs.FileType.File:
-            yield f"{scheme}://{file.path}", file.size or 0
+        # Names such as _SUCCESS and .crc are those of the programs that wrote the folder.
+        if file.type == fs.FileType.File and not file.base_name.startswith(("_", ".")):
+            yield f"{start}{file.path}{question}{options}", file.size or 0
 
 
-def _histories(unit: Unit) -> Iterator[Tuple[List[Any], int]]:
-    """Yields the histories, or paths, of a unit of inputs, with the index of the first."""
-    if unit["kind"] == "range":
-        with open(unit["file"], "rb") as file:
-            file.seek(unit["start"])
-            data = file.read(unit["end"] - unit["start"])
-        yield _native.read_bytes(data, unit["file"], "jsonl"), unit["first"]
-        return
-    for name in unit["files"]:
-        if name.endswith((".parquet", ".feather")):
-            yield _table_histories(name), 0
-        elif "://" in name:
-            from pyarrow import fs
-
-            system, path = fs.FileSystem.from_uri(name)
-            with system.open_input_stream(path, compression=None) as stream:
-                data = stream.read()
-            yield _native.read_bytes(data, name, unit["format"]), 0
-        else:
-            yield [name], 0
+def _range_histories(unit: Unit) -> List[Any]:
+    """Reads the histories of a range of a file of JSON lines."""
+    with open(unit["file"], "rb") as file:
+        file.seek(unit["start"])
+        data = file.read(unit["end"] - unit["start"])
+    return _native.read_bytes(data, unit["file"], "jsonl")
 
 
-def _table_histories(name: str) -> List[Any]:
-    from .tables import histories_of_table, read_table
-
-    if "://" not in name:
+def _file_histories(name: str, format: Optional[str]) -> List[Any]:
+    """Returns the histories of a file, or its path if the native reader reads it."""
+    if is_table(name):
         return read_table(name)
-    import pyarrow.parquet
+    if "://" not in name:
+        return [name]
     from pyarrow import fs
 
     system, path = fs.FileSystem.from_uri(name)
-    return histories_of_table(pyarrow.parquet.read_table(path, filesystem=system))
+    with system.open_input_stream(path, compression=None) as stream:
+        data = stream.read()
+    return _native.read_bytes(data, name, format)
 
 
 # Work
@@ -210,17 +195,34 @@ def _judged(judge: Any, items: Any, first: int, settings: Dict[str, Any], format
 
 def _judge_inputs(unit: Unit, settings: Dict[str, Any]) -> Any:
     judge = _court(settings)
+    work: List[Tuple[str, Callable[[], List[Any]], int]]
+    if unit["kind"] == "range":
+        work = [(unit["file"], functools.partial(_range_histories, unit), unit["first"])]
+    else:
+        format = unit.get("format")
+        work = [
+            (name, functools.partial(_file_histories, name, format), 0) for name in unit["files"]
+        ]
     parts = []
-    try:
-        for items, first in _histories(unit):
-            parts.append(_judged(judge, items, first, settings, unit.get("format")))
-    except Error as error:
-        parts.append(_error_part(error))
+    for name, histories, first in work:
+        # An input that cannot be read is a row, and the other inputs of the unit are judged.
+        try:
+            parts.append(_judged(judge, histories(), first, settings, unit.get("format")))
+        except _unreadable() as error:
+            parts.append(_error_part(name, error))
     return _verdict_table(parts, _extra(settings))
 
 
-def _error_part(error: Error) -> Dict[str, Any]:
-    return {"source": [error.source], "error": [str(error)]}
+def _unreadable() -> Tuple[Type[BaseException], ...]:
+    """The exceptions that are about an input, and not about this program."""
+    import pyarrow
+
+    return (Error, OSError, UnicodeError, pyarrow.ArrowException)
+
+
+def _error_part(name: str, error: BaseException) -> Dict[str, Any]:
+    source = error.source if isinstance(error, Error) else None
+    return {"source": [source or name], "error": [str(error) or type(error).__name__]}
 
 
 def _generated(unit: Unit, settings: Dict[str, Any]) -> Iterator[Any]:
@@ -254,7 +256,9 @@ def _fuzz(unit: Unit, settings: Dict[str, Any]) -> Any:
     for seed, history in zip(range(unit["start"], unit["end"]), _generated(unit, settings)):
         for verdict in judge.judge(history):
             fast = verdict.verdict
-            slow, _ = history.evaluate(verdict.model, settings.get("order", "session"))
+            slow, _ = history.evaluate(
+                verdict.model, settings.get("options", {}).get("order", "session")
+            )
             compared = counts.setdefault(verdict.model, [0, 0])
             if "undecided" in (fast, slow):
                 compared[1] += 1

@@ -136,6 +136,8 @@ struct Table<'py> {
     status: Option<Column<'py>>,
     initial: Vec<(String, Value)>,
     finals: Vec<(String, Value)>,
+    /// Where the table comes from.
+    source: Arc<str>,
 }
 
 /// The transaction that the next operation of a session may belong to.
@@ -173,6 +175,8 @@ pub(crate) fn from_columns(
             Some("columns are named as the fields of JSON lines: session, op, key, value, ..."),
         ));
     };
+    let source = columns.get_item("source")?.filter(|found| !found.is_none());
+    let source: String = source.map_or(Ok("table".to_owned()), |found| found.extract())?;
     let table = Table {
         session,
         history: column("history")?,
@@ -189,6 +193,7 @@ pub(crate) fn from_columns(
         status: column("status")?,
         initial: bindings("init")?,
         finals: bindings("final")?,
+        source: source.into(),
     };
     table.build(py, rows)
 }
@@ -203,7 +208,6 @@ impl Table<'_> {
         let mut builder = HistoryBuilder::new();
         let mut open: Vec<Current> = Vec::new();
         let (mut name, mut number): (Option<Value>, u32) = (None, 0);
-        let source: Arc<str> = "table".into();
         for row in 0..rows {
             let wrong = |message: String, hint: Option<&str>| {
                 simple(py, "ReadError", format!("row {row}: {message}"), hint)
@@ -213,7 +217,7 @@ impl Table<'_> {
             if is_new {
                 if number > 0 {
                     let done = std::mem::take(&mut builder);
-                    built.push(self.finish(py, done, &source, built.len())?);
+                    built.push(self.finish(py, done, built.len())?);
                 }
                 number += 1;
                 open.clear();
@@ -358,7 +362,7 @@ impl Table<'_> {
             builder.push_with(session, action, details);
         }
         if number > 0 {
-            built.push(self.finish(py, builder, &source, built.len())?);
+            built.push(self.finish(py, builder, built.len())?);
         }
         Ok(built)
     }
@@ -400,7 +404,6 @@ impl Table<'_> {
         &self,
         py: Python<'_>,
         mut builder: HistoryBuilder,
-        source: &Arc<str>,
         index: usize,
     ) -> PyResult<History> {
         for (key, value) in &self.finals {
@@ -414,7 +417,7 @@ impl Table<'_> {
             let hint = "`init:x` is the initial write of x; give the session another name";
             return Err(simple(py, "ReadError", message, Some(hint)));
         }
-        let source = Arc::clone(source);
+        let source = Arc::clone(&self.source);
         Ok(History { source, index: index as u64, ..History::new(built) })
     }
 }

@@ -7,9 +7,9 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -340,7 +340,7 @@ enum Item {
 }
 
 /// Reports on many histories, in the order in which they come.
-#[pyclass(module = "consistory", unsendable)]
+#[pyclass(module = "consistory")]
 pub(crate) struct Reports {
     /// The items that are still in Python.
     items: Option<Py<PyIterator>>,
@@ -348,7 +348,8 @@ pub(crate) struct Reports {
     feed: Option<Sender<Item>>,
     sent: usize,
     taken: Arc<AtomicUsize>,
-    reports: Option<Receiver<Result<Judged<'static>, Error>>>,
+    /// In a mutex because threads may take turns in asking.
+    reports: Option<Mutex<Receiver<Result<Judged<'static>, Error>>>>,
     ready: VecDeque<Result<Judged<'static>, Error>>,
     judging: Option<JoinHandle<()>>,
     interrupt: Arc<AtomicBool>,
@@ -386,7 +387,7 @@ impl Reports {
             feed: Some(feed),
             sent: 0,
             taken,
-            reports: Some(reports),
+            reports: Some(Mutex::new(reports)),
             ready: VecDeque::new(),
             judging: Some(judging),
             interrupt: Arc::clone(&court.interrupt),
@@ -441,8 +442,11 @@ impl Reports {
             let Some(reports) = self.reports.take() else { return Ok(None) };
             // A receiver may move to where the lock is not held, and comes back.
             let (reports, received, more) = py.detach(move || {
-                let received = reports.recv_timeout(SIGNAL_INTERVAL);
-                let more: Vec<_> = reports.try_iter().take(WAITING_REPORTS).collect();
+                let (received, more) = {
+                    let reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
+                    let received = reports.recv_timeout(SIGNAL_INTERVAL);
+                    (received, reports.try_iter().take(WAITING_REPORTS).collect::<Vec<_>>())
+                };
                 (reports, received, more)
             });
             match received {

@@ -3,17 +3,23 @@
 use consistory::is_path;
 use consistory::litmus::operational::Machine;
 use consistory::litmus::{
-    Bound as ProgramBound, ContrastOptions, Outcome, Program, Quantifier, Redundant, Semantics,
-    Table, Test, Wanted, contrast, parse_notation, read_test, write_table,
+    Asked, Bound as ProgramBound, CatModel, CatSource, ContrastOptions, IsaError, IsaOptions,
+    Language, Outcome, Program, Quantifier, Redundant, Semantics, Shown, Table, Test, Wanted,
+    contrast, find_isa_model, isa_language, isa_model_ids, isa_outcomes, parse_notation,
+    read_isa_test, read_test, write_table,
 };
 use consistory_models::{MemoryModel, find_memory_model, load_memory_model};
 use consistory_verdict::Budget;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::court::seconds;
 use crate::error::{malformed, simple};
+
+/// How often a jump back is followed, as `consistory litmus outcomes` does unless it is told otherwise.
+const UNROLL: u8 = 2;
 
 /// A memory model in one of its styles.
 enum Model {
@@ -72,16 +78,84 @@ fn find(py: Python<'_>, name: &str, style: &str) -> PyResult<Model> {
     })
 }
 
+/// Finds a model that runs on candidate executions: by its id, or the path of a model in cat.
+fn find_executions(py: Python<'_>, name: &str) -> PyResult<Option<Arc<CatModel>>> {
+    if !is_path(name) {
+        return Ok(find_isa_model(&name.to_lowercase()));
+    }
+    let path = Path::new(name);
+    let source = |path: &Path| -> PyResult<CatSource> {
+        let text = std::fs::read_to_string(path)?;
+        Ok(CatSource { name: path.display().to_string(), text })
+    };
+    // The kernel's model has a bell file of the same name beside it.
+    let beside = path.with_extension("bell");
+    let bell = if beside.is_file() { Some(source(&beside)?) } else { None };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let load = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+    let model = CatModel::read(source(path)?, bell, &[], &load);
+    let model = model.map_err(|errors| malformed(py, "DefinitionError", &errors))?;
+    Ok(Some(Arc::new(model)))
+}
+
+/// Finds every final state of a test of an instruction set or of C.
+fn execution_outcomes<'py>(
+    py: Python<'py>,
+    text: &str,
+    model: &CatModel,
+    budget: Budget,
+    source: &str,
+) -> PyResult<Bound<'py, PyDict>> {
+    let test = read_isa_test(source, text).map_err(|errors| malformed(py, "ReadError", &errors))?;
+    let options = IsaOptions { unroll: UNROLL, condition_only: false, count: false, budget };
+    let undecided = |message: String| simple(py, "Undecided", format!("{source}: {message}"), None);
+    let found =
+        py.detach(|| isa_outcomes(&test, model, &options)).map_err(|error| match error {
+            IsaError::Model(errors) => malformed(py, "DefinitionError", &errors),
+            IsaError::Program(message) => undecided(message),
+            IsaError::OutOfTime => undecided("the time is spent".to_owned()),
+        })?;
+    let mut states = Vec::new();
+    for state in &found.states {
+        let pairs = PyDict::new(py);
+        for (name, shown) in test.shown(state) {
+            match shown {
+                Shown::Number(number) => pairs.set_item(name, number)?,
+                Shown::Text(text) => pairs.set_item(name, text)?,
+            }
+        }
+        states.push(pairs);
+    }
+    let satisfying = found.states.iter().filter(|state| test.satisfies(state)).count();
+    let condition = match test.quantifier {
+        _ if found.flags.contains("*undef*") => "undefined",
+        Asked::Exists if satisfying > 0 => "allowed",
+        Asked::Exists => "forbidden",
+        Asked::NotExists if satisfying == 0 => "holds",
+        Asked::Forall if satisfying == found.states.len() => "holds",
+        Asked::NotExists | Asked::Forall => "fails",
+    };
+    let result = PyDict::new(py);
+    result.set_item("test", &test.name)?;
+    result.set_item("outcomes", states)?;
+    result.set_item("condition", condition)?;
+    result.set_item("program", text)?;
+    Ok(result)
+}
+
 /// Reads a test: the text of a `.litmus` file, or a program such as `X=1; r1=Y // Y=1; r2=X`.
 fn program(py: Python<'_>, text: &str, source: &str) -> PyResult<(Program, Option<Test>)> {
-    let is_notation = text.contains("//") && !text.contains('{');
-    if is_notation {
+    if is_notation(text) {
         let program = parse_notation(text)
             .map_err(|error| simple(py, "ReadError", format!("{source}: {error}"), None))?;
         return Ok((program, None));
     }
     let test = read_test(source, text).map_err(|errors| malformed(py, "ReadError", &errors))?;
     Ok((test.program.clone(), Some(test)))
+}
+
+fn is_notation(text: &str) -> bool {
+    text.contains("//") && !text.contains('{')
 }
 
 fn object<'py>(
@@ -107,9 +181,26 @@ pub(crate) fn outcomes<'py>(
     budget: f64,
     source: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let budget = Budget::unlimited().with_time(seconds(budget)?);
+    let language = if is_notation(text) { None } else { isa_language(text) };
+    // Tests of x86 and LISA are programs for tables and machines if the model is one of these.
+    let has_program = matches!(language, None | Some(Language::X86 | Language::Lisa))
+        && (language.is_none() || read_test(source, text).is_ok());
+    if language.is_some()
+        && style == "axiomatic"
+        && !(has_program && find(py, model, style).is_ok())
+        && let Some(model) = find_executions(py, model)?
+    {
+        return execution_outcomes(py, text, &model, budget, source);
+    }
+    if matches!(language, Some(language) if !matches!(language, Language::X86 | Language::Lisa)) {
+        let message = format!("the model {model:?} in the style {style} cannot run {source}");
+        let known: Vec<&str> = isa_model_ids().collect();
+        let hint = format!("models for such tests are {}, and .cat files", known.join(", "));
+        return Err(simple(py, "ModelError", message, Some(&hint)));
+    }
     let (program, test) = program(py, text, source)?;
     let model = find(py, model, style)?;
-    let budget = Budget::unlimited().with_time(seconds(budget)?);
     let found = py.detach(|| model.semantics().outcomes(&program, &budget));
     let found =
         found.map_err(|error| simple(py, "Undecided", format!("{source}: {error}"), None))?;

@@ -53,35 +53,46 @@ fn split(path: &PathBuf, size: u64) -> std::io::Result<Vec<(u64, u64, u64)>> {
     Ok(pieces)
 }
 
-/// Returns the JSON text of a line's `"history"`.
-///
-/// A text that holds the same characters is escaped inside a JSON string, so the first occurrence is
-/// the field itself.
+/// Returns the JSON text of a line's `"history"`, a field of the line's own object.
 fn history_name(line: &[u8]) -> Option<&[u8]> {
     const FIELD: &[u8] = b"\"history\"";
-    let start = find(line, FIELD)? + FIELD.len();
-    let rest = &line[start..];
-    let colon = rest.iter().position(|&byte| byte == b':')? + 1;
-    let rest = rest[colon..].trim_ascii_start();
-    if rest.first() == Some(&b'"') {
-        let mut at = 1;
-        while at < rest.len() && rest[at] != b'"' {
-            at += if rest[at] == b'\\' { 2 } else { 1 };
+    let mut at = 0;
+    let mut depth = 0;
+    while at < line.len() {
+        match line[at] {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            b'"' => {
+                let end = string_end(line, at);
+                let after = line[end..].trim_ascii_start();
+                if depth == 1 && &line[at..end] == FIELD && after.first() == Some(&b':') {
+                    return Some(first_value(after[1..].trim_ascii_start()));
+                }
+                at = end;
+                continue;
+            }
+            _ => {}
         }
-        return rest.get(..=at);
-    }
-    let end = rest.iter().position(|byte| matches!(byte, b',' | b'}' | b'\n' | b' '));
-    Some(&rest[..end.unwrap_or(rest.len())])
-}
-
-/// Finds the first occurrence of a word.
-fn find(text: &[u8], word: &[u8]) -> Option<usize> {
-    let mut from = 0;
-    while let Some(at) = text[from..].iter().position(|&byte| byte == word[0]) {
-        if text[from + at..].starts_with(word) {
-            return Some(from + at);
-        }
-        from += at + 1;
+        at += 1;
     }
     None
+}
+
+/// Returns the place after the string that starts at a quote.
+fn string_end(line: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while at < line.len() && line[at] != b'"' {
+        at += if line[at] == b'\\' { 2 } else { 1 };
+    }
+    (at + 1).min(line.len())
+}
+
+/// Returns the text of the string or number that a text starts with.
+fn first_value(text: &[u8]) -> &[u8] {
+    if text.first() == Some(&b'"') {
+        return &text[..string_end(text, 0)];
+    }
+    let end =
+        text.iter().position(|byte| matches!(byte, b',' | b'}') || byte.is_ascii_whitespace());
+    &text[..end.unwrap_or(text.len())]
 }

@@ -57,6 +57,16 @@ def test_files_are_cut_where_a_history_ends(tmp_path):
             for h in consistory._native.read_bytes(data[start:end], "piece", "jsonl")
         ]
         assert cut == whole
+    # Only a field of the line's own object names the history.
+    tricky = tmp_path / "tricky.jsonl"
+    with open(tricky, "w", encoding="utf-8") as file:
+        for name in ("a", "b\\\"c", "history"):
+            for op, value in (("write", 1), ("read", 1), ("read", 1)):
+                line = {"session": "history", "op": op, "key": "history", "value": value}
+                file.write(json.dumps({**line, "history": name}) + "\n")
+            file.write(json.dumps({"final": {"history": 1}, "history": name}) + "\n")
+    assert [first for _, _, first in consistory._native.split_jsonl(tricky, 1)] == [0, 1, 2]
+    assert len(consistory.read(tricky)) == 3
     nameless = tmp_path / "one.jsonl"
     nameless.write_text('{"session":0,"op":"write","key":"x","value":1}\n' * 3)
     assert len(consistory._native.split_jsonl(nameless, 1)) == 1
@@ -100,6 +110,38 @@ def test_errors_are_rows_and_do_not_end_a_run(tmp_path):
     rows = run.table().to_pylist()
     assert rows[0]["verdict"] == "consistent" and json.loads(rows[0]["certificate"])["kind"]
     assert rows[1]["error"] and rows[1]["verdict"] is None
+
+
+def test_an_input_that_cannot_be_read_costs_no_other(tmp_path):
+    import pyarrow.parquet
+
+    from consistory.tables import table_of_histories
+
+    good = consistory.History.parse("t0: w(x,1)\nt1: r(x,1)")
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("a", "c"):
+        pyarrow.parquet.write_table(table_of_histories([good]), folder / f"{name}.parquet")
+    (folder / "b.parquet").write_bytes(b"not a table")
+    (folder / "d.hist").write_text(str(good))
+    (folder / "_SUCCESS").write_text("")
+    for place in (str(folder), f"file://{folder}"):
+        planned = units.plan_inputs([place])
+        assert len(planned) == 1
+        rows = units.run_unit(planned[0], {"models": ["sc"]}).to_pylist()
+        found = {os.path.basename(row["source"]): row["verdict"] for row in rows}
+        consistent = dict.fromkeys(("a.parquet", "c.parquet", "d.hist"), "consistent")
+        assert found == {**consistent, "b.parquet": None}, rows
+    inputs = [good, folder / "b.parquet", folder / "a.parquet", tmp_path / "missing.parquet", good]
+    judged = list(consistory.check_many(inputs, "sc", errors="yield"))
+    kinds = [type(item).__name__ for item in judged]
+    assert kinds == ["Report", "ReadError", "Report", "ReadError", "Report"]
+    assert "b.parquet" in judged[1].source and "Parquet" in str(judged[1])
+    with pytest.raises(consistory.ReadError, match="b.parquet"):
+        list(consistory.check_many(inputs, "sc"))
+    (folder / "b.parquet").unlink()
+    assert [h.digest for h in consistory.read(folder)] == [good.digest] * 3
+    assert len(list(consistory.check_many(folder, "sc"))) == 3
 
 
 def patiently(start):
@@ -200,6 +242,14 @@ def test_datasets_and_uris_and_parquet(tmp_path, nodes):
     rows = cluster.check(dataset, "sc").take_all()
     assert sorted(row["verdict"] for row in rows) == sorted(verdicts)
     (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0.hist").write_text(str(made[0]))
+    (tmp_path / "in" / "1.hist").write_text("t0: nonsense(")
+    files = ray.data.read_binary_files(str(tmp_path / "in"), include_paths=True)
+    first, second = sorted(cluster.check(files, "sc").take_all(), key=lambda row: row["source"])
+    assert first["verdict"] == verdicts[0] and first["source"].endswith("0.hist")
+    assert "nonsense" in second["error"] and second["source"].endswith("1.hist")
+    for file in (tmp_path / "in").iterdir():
+        file.unlink()
     pyarrow.parquet.write_table(table_of_histories(made), tmp_path / "in" / "a.parquet")
     results = cluster.check(tmp_path / "in", "sc", out=str(tmp_path / "one"))
     assert results.table().column("verdict").to_pylist() == verdicts

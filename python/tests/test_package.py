@@ -1,5 +1,6 @@
 """The package: reading, building, judging, and what verdicts offer."""
 
+import concurrent.futures
 import json
 import pathlib
 import pickle
@@ -188,6 +189,8 @@ def test_check_many_streams_in_order_and_from_a_generator():
             seed += 1
 
     stream = consistory.check_many(endless(), "sc", jobs=2)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        assert pool.submit(next, consistory.check_many(endless(), "sc")).result().index == 0
     verdicts = [next(stream)[0].verdict for _ in range(500)]
     wanted = [
         consistory.generate("tso", operations=8, sessions=2, variables=2, seed=s).check("sc")[0].verdict
@@ -280,6 +283,31 @@ class Account:
         return self.money
 
 
+class Slotted:
+    __slots__ = ("n",)
+
+    def __init__(self):
+        self.n = 0
+
+    def add(self, amount):
+        self.n += amount
+
+    def get(self):
+        return self.n
+
+
+class Listed(list):
+    """Its sum is beside its items, which never change."""
+
+    total = 0
+
+    def add(self, amount):
+        self.total += amount
+
+    def get(self):
+        return self.total
+
+
 class Lock:
     def __init__(self):
         self.held = False
@@ -312,6 +340,9 @@ def test_a_python_class_is_an_object():
     rich = Account()
     rich.money = 10
     assert bad.check("linearizability", object=rich)[0].is_consistent
+    slotted = History.parse("t0: add(2) => null @1..2\nt1: get() => 2 @3..4\nt1: get() => 1 @5..6")
+    for kind in (Slotted, Listed):
+        assert slotted.check("linearizability", object=kind)[0].is_violation
     held = History.parse("t0: lock() => null @1..2\nt1: lock() => null @3..4")
     assert held.check("linearizability", object=Lock)[0].is_violation
     with pytest.raises(ZeroDivisionError, match="in the model"):
@@ -332,8 +363,6 @@ def test_a_python_class_agrees_with_the_ready_object():
 
         for method in methods:
             setattr(Counter, method, _COUNTER[method])
-        globals()["Counter"] = Counter
-        Counter.__qualname__ = "Counter"
         assert history.check("linearizability", object=Counter)[0].verdict == ready, seed
 
 
@@ -405,6 +434,11 @@ def test_litmus_outcomes():
     assert len(consistory.litmus.outcomes(sb, "tso", style="operational")) == len(tso)
     tests = sorted((CORPUS / "litmus").rglob("*.litmus"))
     assert consistory.litmus.outcomes(tests[0], "sc").test
+    passing = CORPUS / "executions" / "aarch64" / "MP.litmus"
+    arm = consistory.litmus.outcomes(passing, "aarch64")
+    assert arm.condition == "allowed" and {"1:X0": 1, "1:X2": 0} in arm and len(arm) == 4
+    with pytest.raises(consistory.ModelError, match="cannot run"):
+        consistory.litmus.outcomes(passing, "tso")
     [difference] = consistory.litmus.contrast("tso", "sc", bound=4)
     assert difference.only_left and not difference.only_right
     with pytest.raises(consistory.ModelError):

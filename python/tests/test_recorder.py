@@ -39,7 +39,8 @@ def test_threads_are_sessions_and_a_stale_read_is_found():
     assert read_value == [0] and len(recorder) == 2 and len(recorder.history.sessions) == 2
     with pytest.raises(consistory.Violation) as error:
         recorder.expect()
-    assert "Smallest part" in str(error.value) and "write(1)" in str(error.value)
+    # A register's calls are judged as its reads and writes.
+    assert "Smallest part" in str(error.value) and "w(register,1)" in str(error.value)
     assert error.value.verdict.is_violation and isinstance(error.value, AssertionError)
 
 
@@ -174,14 +175,31 @@ def test_bad(recorder):
 
 def test_silent(recorder):
     pass
+
+@pytest.mark.consistory("linearizability", object="register(0)")
+def test_both(recorder):
+    test_bad(recorder)
+    assert recorder is None, "a failure of its own"
+
+@pytest.mark.consistory("linearizability", object="register(0)")
+def test_skipped(recorder):
+    test_bad(recorder)
+    pytest.skip("not today")
+
+@pytest.mark.consistory("linearizability", object="no such object")
+def test_wrong_name(recorder):
+    with recorder.call("write", 1):
+        pass
 """
 
 
 def test_the_fixture_fails_a_test_with_the_counterexample_and_its_picture(pytester):
     pytester.makepyfile(textwrap.dedent(PLUGIN))
     result = pytester.runpytest_subprocess("--consistory-draw=pictures", "-p", "no:cacheprovider")
-    result.assert_outcomes(passed=3, errors=1)
-    result.stdout.fnmatch_lines(["*violate linearizability*", "*Smallest part*", "*write(1)*"])
+    result.assert_outcomes(passed=2, failed=3, skipped=1)
+    result.stdout.fnmatch_lines(["*violate linearizability*", "*Smallest part*", "*w(register,1)*"])
+    result.stdout.fnmatch_lines(["*a failure of its own*", "*consistory*", "*violate linearizability*"])
+    result.stdout.fnmatch_lines(["*no such object*"])
     assert (pytester.path / "pictures" / "test_bad.svg").read_text().startswith("<svg")
 
 

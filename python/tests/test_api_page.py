@@ -1,0 +1,127 @@
+"""The API page of the documentation says what the package has; UPDATE_EXPECT=1 rewrites it."""
+
+import importlib
+import inspect
+import os
+import pathlib
+import textwrap
+
+import pytest
+
+import consistory
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python-api.md"
+
+HEAD = """\
+# API of the Python package
+
+Every public name with its docstring. [python.md](python.md) is the guide, [cluster.md](cluster.md) is about many machines. The tests compare this page with the package, and rewrite it with `UPDATE_EXPECT=1`.
+"""
+
+#: The modules in the order of the page, and what each is for.
+MODULES = {
+    "consistory": "Histories, verdicts, models.",
+    "consistory.litmus": "Litmus tests.",
+    "consistory.stateful": "Hypothesis's stateful tests.",
+    "consistory.pytest_plugin": "The pytest fixture `recorder`.",
+    "consistory.ray": "Many machines.",
+    "consistory.cluster": "`python -m consistory.cluster`.",
+}
+
+
+def public(module):
+    """The names that a module offers, in the order of the alphabet."""
+    listed = getattr(module, "__all__", None)
+    if listed is None:
+        listed = [
+            name
+            for name, thing in vars(module).items()
+            if not name.startswith(("_", "pytest_")) and getattr(thing, "__module__", None) == module.__name__
+        ]
+    return sorted(listed)
+
+
+def signature(function):
+    """The parameters of a function as its source has them."""
+    try:
+        found = inspect.signature(function)
+    except (TypeError, ValueError):
+        return "(...)"
+    shown, is_keyword = [], False
+    for parameter in found.parameters.values():
+        if parameter.name in ("self", "slf", "cls"):
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not is_keyword:
+            shown.append("*")
+            is_keyword = True
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            is_keyword = True
+        text = str(parameter.replace(annotation=parameter.empty))
+        shown.append(text)
+    return f"({', '.join(shown)})"
+
+
+def described(thing):
+    return textwrap.indent(inspect.cleandoc(thing.__doc__ or ""), "").strip()
+
+
+def members(kind):
+    """The methods and properties of a class that have a docstring of their own."""
+    for name, member in sorted(vars(kind).items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(member, (staticmethod, classmethod)):
+            member = member.__func__
+        if not getattr(member, "__doc__", None):
+            continue
+        if callable(member):
+            yield f"`{name}{signature(member)}`", member
+        elif isinstance(member, property) or inspect.isgetsetdescriptor(member):
+            yield f"`{name}`", member
+
+
+def entry(name, thing):
+    if inspect.isclass(thing):
+        bases = [base.__name__ for base in thing.__bases__ if base.__name__ not in ("object", "tuple")]
+        of = f"({', '.join(bases)})" if bases else ""
+        lines = [f"### class `{name}{of}`", "", described(thing), ""]
+        fields = getattr(thing, "_fields", ())
+        if fields:
+            lines += ["Fields: " + ", ".join(f"`{field}`" for field in fields) + ".", ""]
+        for title, member in members(thing):
+            if title.strip("`") in fields:
+                continue
+            first, _, rest = described(member).partition("\n")
+            lines.append(f"- {title}: {first}")
+            if rest.strip():
+                lines += ["", textwrap.indent(rest.strip("\n"), "  "), ""]
+        return "\n".join(lines).rstrip() + "\n"
+    if callable(thing):
+        return f"### `{name}{signature(thing)}`\n\n{described(thing)}\n"
+    return ""
+
+
+def page():
+    sections = [HEAD]
+    for name, purpose in MODULES.items():
+        module = importlib.import_module(name)
+        sections.append(f"## `{name}`\n\n{purpose}\n")
+        if name != "consistory":
+            sections.append(f"{described(module)}\n")
+        for member in public(module):
+            thing = getattr(module, member)
+            if not inspect.ismodule(thing):
+                text = entry(member, thing)
+                if text:
+                    sections.append(text)
+    return "\n".join(sections)
+
+
+def test_the_api_page_is_current():
+    for needed in ("ray", "hypothesis"):
+        pytest.importorskip(needed)
+    made = page()
+    assert consistory.History.__name__ in made
+    if os.environ.get("UPDATE_EXPECT"):
+        PAGE.write_text(made, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == made, "UPDATE_EXPECT=1 rewrites the page"
