@@ -168,12 +168,47 @@ class Pages(unittest.TestCase):
 
     def test_hostile_names_do_nothing(self):
         b = self.browser
-        path = pathlib.Path(self.folder.name) / "hostile.hist"
-        path.write_text(HOSTILE)
-        self.report("hostile", "check", str(path), "--model", "cc")
+        script = '"<script>document.title=1</script>"'
+        inputs = {
+            "reads": (HOSTILE, ["--model", "cc"]),
+            "transactions": (
+                f'{script}: [ w("{EVIL}",1) w("\\u0007\\n",2) ]\nt1: [ r("{EVIL}",1) r("\\u0007\\n",0) ]\n', ["--model", "ser"]),
+            "calls": (
+                f'{script}: enqueue("{EVIL}") => null @1..2\nt1: dequeue() => "</svg>{EVIL}\\u001b[31m" @3..4\n',
+                ["--model", "linearizability", "--object", "queue"]),
+        }
+        for kind, (text, options) in inputs.items():
+            path = pathlib.Path(self.folder.name) / f"hostile-{kind}.hist"
+            path.write_text(text)
+            drawn = pathlib.Path(self.folder.name) / f"drawn-{kind}"
+            for form in ("dot", "text"):
+                ran = subprocess.run([BINARY, "check", path, *options, "--draw", drawn, "--draw-as", form], capture_output=True, text=True)
+                self.assertEqual(ran.returncode, 1, ran.stderr + ran.stdout)
+                self.assertNotIn("\x1b", ran.stdout)
+            for file in drawn.iterdir():
+                unruly = [c for c in file.read_text() if ord(c) < 32 and c != "\n"]
+                self.assertEqual(unruly, [], file)
+            self.report(f"hostile {kind}", "check", str(path), *options)
+            b.one("svg .node")
+            b.keys("nnn")
+            self.assertEqual(self.count("main img, svg script, main script"), 0)
+            self.assertIn("hostile", b.run("return document.title"))
+            # What the pointer shows is text, too.
+            b.run("document.querySelectorAll('svg .node').forEach((node) => node.dispatchEvent(new PointerEvent('pointermove')))")
+            self.assertEqual(self.count("#tip *"), 0)
+        title = pathlib.Path(self.folder.name) / "hostile.litmus"
+        title.write_text(HOSTILE_LITMUS)
+        self.report("hostile litmus", "litmus", "outcomes", str(title), "--model", "sc,tso")
         b.one("svg .node")
-        self.assertEqual(self.count("main img, svg script"), 0)
-        self.assertIn("hostile", b.run("return document.title"))
+        self.assertEqual(self.count("main img, svg script, main script"), 0)
+        protocol = pathlib.Path(self.folder.name) / "hostile.m"
+        text = (ROOT / "crates/serve/assets/examples/msi-missing.m").read_text()
+        protocol.write_text(text.replace('rule "upgrade"', f'rule "upgrade {EVIL}</script>"'))
+        self.assertIn(EVIL, protocol.read_text())
+        self.report("hostile protocol", "verify", str(protocol))
+        b.one("svg .node.wrong")
+        b.keys("nnnnnnnn")
+        self.assertEqual(self.count("main img, svg script, main script"), 0)
 
     def test_hostile_names_do_nothing_in_svg(self):
         b = self.browser
