@@ -244,7 +244,7 @@ impl Core {
     }
 }
 
-fn each_order(order: &mut Vec<usize>, from: usize, visit: &mut dyn FnMut(&[usize])) {
+fn each_order(order: &mut [usize], from: usize, visit: &mut dyn FnMut(&[usize])) {
     if from >= order.len() {
         visit(order);
         return;
@@ -411,7 +411,7 @@ impl Writer<'_> {
             text.push('\n');
         } else {
             if self.mapping.pointer.is_some() {
-                let _ = write!(text, "{{\n{initial}}}\n");
+                let _ = writeln!(text, "{{\n{initial}}}");
             } else {
                 let all: Vec<String> = names.iter().map(|name| format!("{name}=0;")).collect();
                 let _ = writeln!(text, "{{ {} }}", all.join(" "));
