@@ -259,7 +259,7 @@ fn page(sides: &[Shown<'_>], space: &Space, histories: u64) -> String {
                 page += &verdict.explain();
             }
             if let Some(drawing) = drawing {
-                page += &format!("\nDrawn in {}\n", escaped(&drawing));
+                page += &format!("\nDrawn in {}\n", escaped(drawing));
             }
         }
         page += "\n";

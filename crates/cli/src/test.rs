@@ -310,7 +310,7 @@ fn page(
             page += "\nNo visibility levels explain it.\n";
         }
         if let Some(drawing) = drawing {
-            page += &format!("\nDrawn in {}\n", escaped(&drawing));
+            page += &format!("\nDrawn in {}\n", escaped(drawing));
         }
     }
     let levels: Vec<Vec<String>> = (report.levels.iter().flat_map(|levels| levels.iter()))
