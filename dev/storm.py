@@ -485,9 +485,12 @@ def main():
     args = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     storm = Storm(args.binary, args.seed)
-    storm.inputs(args.inputs)
-    storm.forgeries(args.forgeries)
-    storm.kills(args.kills)
+    try:
+        storm.inputs(args.inputs)
+        storm.forgeries(args.forgeries)
+        storm.kills(args.kills)
+    except KeyboardInterrupt:
+        print("interrupted; so far:")
     for what in sorted(storm.counts):
         print(f"{storm.counts[what]:8} {what}")
     print(f"{len(storm.found):8} found")
