@@ -261,7 +261,8 @@ mod tests {
     #[test]
     fn a_long_call_keeps_its_result() {
         let put = "put(\"a key that is far too long for a label\",1) => 17";
-        assert_eq!(call_notation(put), "put(\"a key that is far too long f…) => 17");
+        assert_eq!(call_notation(put), "put(\"a key that is far too long …) => 17");
+        assert_eq!(width(&call_notation(put)), MAX_OPERATION_COLUMNS);
         assert_eq!(call_notation("poll() => 3"), "poll() => 3");
         let long = call_notation(&format!("poll() => {}", "x".repeat(90)));
         assert!(long.starts_with("poll() => xxxxxxxx") && width(&long) <= 40, "{long}");
