@@ -256,3 +256,68 @@ fn a_client_that_crashes_ends_its_own_lines_only() {
     assert_eq!(output.status.code(), Some(0), "{shown}");
     assert!(shown.starts_with("consistent: 2 operations"), "{shown}");
 }
+
+#[test]
+fn isolation_levels_are_judged_while_transactions_come() {
+    let folder = Folder::new();
+    let skew = [
+        r#"{"session":"t0","txn":0,"op":"write","key":"x","value":1}"#,
+        r#"{"session":"t0","txn":0,"op":"read","key":"y","value":0}"#,
+        r#"{"session":"t1","txn":0,"op":"write","key":"y","value":1}"#,
+        r#"{"session":"t1","txn":0,"op":"read","key":"x","value":0}"#,
+    ];
+    let ran = folder.run_with("watch --model rc,ra,tcc,si,ser", text(&skew).as_bytes());
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""));
+    let first = "ser: violation WriteSkew, complete with the transaction of t1 that ends in line 4";
+    assert!(ran.out.starts_with(first), "{}", ran.out);
+    assert!(ran.out.contains("\nsi: consistent\n(2 transactions in 4 lines)\n"), "{}", ran.out);
+
+    // The same as calls of `txn`, as events and with times.
+    let calls = [
+        r#"{"type":"invoke","session":"t0","call":"txn","args":[[["append","x",1],["r","y",null]]]}"#,
+        r#"{"type":"invoke","session":"t1","call":"txn","args":[[["append","y",1],["r","x",null]]]}"#,
+        r#"{"type":"ok","session":"t0","returns":[["append","x",1],["r","y",[]]]}"#,
+        r#"{"type":"ok","session":"t1","returns":[["append","y",1],["r","x",[]]]}"#,
+    ];
+    let ran = folder.run_with("watch --model si,ser --format json", text(&calls).as_bytes());
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""));
+    let lines = ran.lines();
+    assert_eq!((&lines[0]["model"], &lines[0]["line"]), (&"ser".into(), &4.into()));
+    assert_eq!((&lines[1]["model"], &lines[1]["verdict"]), (&"si".into(), &"consistent".into()));
+
+    // A stale read is fine unless real time counts.
+    let stale = [
+        r#"{"session":"t0","call":"txn","args":[[["w","x",1]]],"returns":[["w","x",1]],"start":1,"end":2}"#,
+        r#"{"session":"t1","call":"txn","args":[[["r","x",null]]],"returns":[["r","x",null]],"start":3,"end":4}"#,
+    ];
+    let ran = folder.run_with("watch --model ser", text(&stale).as_bytes());
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    let ran = folder.run_with("watch --model ser --order realtime", text(&stale).as_bytes());
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""));
+    assert!(ran.out.starts_with("ser: violation StaleRead"), "{}", ran.out);
+}
+
+#[test]
+fn watching_levels_says_what_it_cannot_judge() {
+    let folder = Folder::new();
+    let ran = folder.run_with("watch --model cc", b"");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("cc is not an isolation level"), "{}", ran.err);
+    let write = r#"{"session":"t0","txn":0,"op":"write","key":"x","value":1}"#;
+    let again = r#"{"session":"t1","txn":0,"op":"write","key":"x","value":1}"#;
+    let ran = folder.run_with("watch --model ser", text(&[write, again]).as_bytes());
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("the value 1 is written to x a second time"), "{}", ran.err);
+
+    // A version that was forgotten before it is read.
+    let mut lines: Vec<String> = (1..200)
+        .map(|i| format!(r#"{{"session":"t0","txn":{i},"op":"write","key":"x","value":{i}}}"#))
+        .collect();
+    lines.push(r#"{"session":"t1","txn":0,"op":"read","key":"x","value":2}"#.to_owned());
+    let all: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let ran = folder.run_with("watch --model rc,ser --window 20", all.as_bytes());
+    assert_eq!((ran.code, ran.err.as_str()), (3, ""), "{}", ran.out);
+    assert!(ran.out.starts_with("rc: undecided: 1 reads of versions"), "{}", ran.out);
+    let ran = folder.run_with("watch --model rc,ser", all.as_bytes());
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.out);
+}
