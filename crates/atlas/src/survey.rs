@@ -11,7 +11,7 @@ use consistory_models::{Standing, catalogue, implications, implies};
 use consistory_registers::{Model, Options, judge};
 use consistory_verdict::{Stopped, Verdict};
 
-use crate::scan::{Place, Question, Scan, ScanOptions, scan};
+use crate::scan::{Question, Scan, ScanIndex, ScanOptions, scan};
 use crate::shape::Space;
 
 /// How far a survey looks.
@@ -45,7 +45,7 @@ pub struct Pair {
     pub answer: Answer,
     /// Where a smallest history was found: in the first scan, of reads and writes, or in the second one,
     /// and where in it.
-    pub place: Option<(usize, Place)>,
+    pub place: Option<(usize, ScanIndex)>,
 }
 
 /// Whether one model implies another.

@@ -80,13 +80,10 @@ fn watch_levels(args: &WatchArgs) -> Result<u8, CliError> {
     }
     let capacity = args.window.unwrap_or(DEFAULT_KEPT_TRANSACTIONS);
     let mut watcher = LevelWatcher::new(levels, args.order.into(), capacity);
-    let write = |text: String| {
-        let mut out = std::io::stdout().lock();
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::output)
-    };
     let show = |watcher: &LevelWatcher, found: Vec<usize>| {
         let states = found.into_iter().map(|i| &watcher.levels[i]);
-        write(states.map(|state| level_text(state, watcher, args.format)).collect())
+        let text: String = states.map(|state| level_text(state, watcher, args.format)).collect();
+        output::print(text)
     };
     for incoming in lines(args)? {
         let found = match incoming? {
@@ -108,7 +105,7 @@ fn watch_levels(args: &WatchArgs) -> Result<u8, CliError> {
     let rest = (0..watcher.levels.len()).filter(|&i| watcher.levels[i].violation.is_none());
     show(&watcher, rest.collect())?;
     if args.format == OutputFormat::Text {
-        write(level_summary(&watcher, capacity))?;
+        output::print(level_summary(&watcher, capacity))?;
     }
     let unexplained = watcher.size().unexplained_reads > 0;
     let is_violated = watcher.levels.iter().any(|state| state.violation.is_some());
