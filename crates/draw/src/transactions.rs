@@ -110,7 +110,7 @@ fn explain_violation(
     teller.certificate(certificate, 1);
     let weakest = Anomaly::weakest_levels(certificate);
     let is_weaker = |level: &Level| weakest.iter().all(|w| w != level && w.implies(*level));
-    let weaker = Level::ALL.into_iter().filter(is_weaker).last();
+    let weaker = Level::ALL.into_iter().rfind(is_weaker);
     let named: Vec<String> =
         weakest.iter().map(|level| format!("{} ({})", level.name(), level.id())).collect();
     let is_of_one_cycle =
