@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use consistory::{Attachments, Case, Court, Outcome, Report};
+use consistory::{Attachments, Case, Court, Outcome, Report, Verdict};
 use consistory_atlas::{ScanIndex, ScanOptions, Share, Side, Space, contrast as compare};
 use consistory_formats::{Format, write_history};
 use consistory_history::{History, escaped};
@@ -157,6 +157,28 @@ fn register_model(name: &str) -> Result<Model, CliError> {
     }
 }
 
+/// Draws what a model forbids and another allows, if a folder for drawings was given, and returns
+/// the name of the file.
+pub(crate) fn draw_separation(
+    verdict: &Verdict<'_>,
+    allows: &str,
+    forbids: &str,
+    args: &ContrastArgs,
+) -> Result<Option<String>, CliError> {
+    let Some(folder) = &args.drawing.draw else { return Ok(None) };
+    std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
+    let plain = |id: &str| Path::new(id).file_stem().unwrap_or_default().to_os_string();
+    let format = args.drawing.format();
+    let mut name = plain(allows);
+    name.push("-not-");
+    name.push(plain(forbids));
+    name.push(format!(".{}", format.extension()));
+    let path = folder.join(name);
+    let drawn = verdict.draw_as(format);
+    write_file(&path, |out| out.write_all(drawn.as_bytes()))?;
+    Ok(Some(path.display().to_string()))
+}
+
 /// Judges a history by both models; what the certificates say must be what the scan said.
 fn separation(
     history: &History,
@@ -183,17 +205,8 @@ fn separation(
         if verdict.outcome() != expected {
             return Err(defect(format!("the verdict is {}", verdict.outcome())));
         }
-        if let (Some(folder), true) = (&args.drawing.draw, verdict.is_violation()) {
-            let plain = |id: &str| Path::new(id).file_stem().unwrap_or_default().to_os_string();
-            let mut name = plain(allows.id());
-            name.push("-not-");
-            name.push(plain(forbids.id()));
-            let format = args.drawing.format();
-            name.push(format!(".{}", format.extension()));
-            let path = folder.join(name);
-            let drawn = verdict.draw_as(format);
-            write_file(&path, |out| out.write_all(drawn.as_bytes()))?;
-            drawing = Some(path.display().to_string());
+        if verdict.is_violation() {
+            drawing = draw_separation(verdict, allows.id(), forbids.id(), args)?;
         }
     }
     Ok(Separation { text: shown(history), report, drawing })

@@ -7,13 +7,13 @@ use std::time::Instant;
 
 use consistory::{Case, Court, Report, is_path, load_definition};
 use consistory_atlas::{Contrast, ScanOptions, Share, Side, Space, contrast_levels};
-use consistory_history::History;
+use consistory_history::{History, escaped};
 use consistory_models::{ClientOrder, Definition, EvaluateOptions, evaluate, find_level, implies};
 use consistory_pages::ContrastSide;
 use consistory_verdict::Judgement;
 
 use crate::args::{ContrastArgs, OutputFormat};
-use crate::contrast::{answer, shown, write_report};
+use crate::contrast::{answer, draw_separation, shown, write_report};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::limits;
 use crate::output::{Output, for_terminal};
@@ -46,9 +46,6 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<Option<u8>, CliError> {
     };
     if first.id == second.id {
         return Err(CliError::usage("name two different levels, by id or by path"));
-    }
-    if args.drawing.draw.is_some() {
-        return Err(CliError::usage("--draw is for models of registers"));
     }
     let bound = usize::from(args.bound).min(LEVEL_BOUND);
     let limited = |limit: Option<u16>, most: usize| limit.map_or(most, usize::from).min(most);
@@ -83,8 +80,20 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<Option<u8>, CliError> {
         };
     }
     let pairs = [(&first, &second), (&second, &first)];
+    let reports = match args.report.is_some() || args.drawing.draw.is_some() {
+        true => judged(args, &found, pairs),
+        false => vec![None, None],
+    };
+    let mut drawn = String::new();
+    for (report, (allows, forbids)) in reports.iter().zip(pairs) {
+        let violated = report.iter().flat_map(|report| report.iter()).find(|v| v.is_violation());
+        let Some(verdict) = violated else { continue };
+        if let Some(file) = draw_separation(verdict, &allows.id, &forbids.id, args)? {
+            let _ = writeln!(drawn, "\nDrawn in {}", escaped(&file));
+        }
+    }
     let text = match args.format {
-        OutputFormat::Text => for_terminal(page(&found, pairs, order)),
+        OutputFormat::Text => for_terminal(page(&found, pairs, order) + &drawn),
         OutputFormat::Json => line(&found, pairs, order, millis, part),
     };
     let mut out = Output::open(None)?;
@@ -96,9 +105,31 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<Option<u8>, CliError> {
     }
     out.finish()?;
     if let Some(path) = &args.report {
-        write_level_report(path, args, &found, pairs)?;
+        write_level_report(path, args, &found, pairs, &reports)?;
     }
     Ok(Some(code))
+}
+
+/// Judges the histories that separate two levels by both of them; levels of the user's own have no
+/// judgement.
+fn judged(
+    args: &ContrastArgs,
+    found: &Contrast,
+    pairs: [(&Level, &Level); 2],
+) -> Vec<Option<Report<'static>>> {
+    let judge = |history: &'_ History, allows: &Level, forbids: &Level| {
+        let court = Court::new().models([&allows.id, &forbids.id]).ok()?;
+        let court = court.order(args.order.into()).budget(args.budget).jobs(1);
+        let case = Case { source: "contrast".into(), ..Case::from(history.clone()) };
+        court.judge_case(case).ok()
+    };
+    let sides = found.sides.iter().zip(pairs);
+    sides
+        .map(|(side, (allows, forbids))| match side {
+            Side::Separated(history) => judge(history, allows, forbids),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Writes an interactive report; levels of the user's own are told without a judgement.
@@ -107,27 +138,13 @@ fn write_level_report(
     args: &ContrastArgs,
     found: &Contrast,
     pairs: [(&Level, &Level); 2],
+    reports: &[Option<Report<'static>>],
 ) -> Result<(), CliError> {
-    let judge = |history: &'_ History, allows: &Level, forbids: &Level| {
-        let court = Court::new().models([&allows.id, &forbids.id]).ok()?;
-        let court = court.order(args.order.into()).budget(args.budget).jobs(1);
-        let case = Case { source: "contrast".into(), ..Case::from(history.clone()) };
-        court.judge_case(case).ok()
-    };
-    let reports: Vec<Option<Report<'static>>> = found
-        .sides
-        .iter()
-        .zip(pairs)
-        .map(|(side, (allows, forbids))| match side {
-            Side::Separated(history) => judge(history, allows, forbids),
-            _ => None,
-        })
-        .collect();
     let sides: Vec<ContrastSide<'_>> = found
         .sides
         .iter()
         .zip(pairs)
-        .zip(&reports)
+        .zip(reports)
         .map(|((side, (allows, forbids)), report)| {
             let (a, b) = (&allows.id, &forbids.id);
             let sentence = match side {

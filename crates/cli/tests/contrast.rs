@@ -27,6 +27,15 @@ fn a_difference_is_found_judged_and_drawn() {
 }
 
 #[test]
+fn a_difference_of_levels_is_drawn() {
+    let folder = Folder::new();
+    let ran = folder.run("contrast si ser --draw pictures --draw-as text");
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(ran.out.contains("Drawn in pictures/si-not-ser.txt"), "{}", ran.out);
+    assert!(folder.read("pictures/si-not-ser.txt").contains("rw"));
+}
+
+#[test]
 fn exit_codes_say_what_was_found() {
     let folder = Folder::new();
     folder.write(
