@@ -6,14 +6,13 @@
 use std::io::Write;
 
 use consistory_atlas::{Answer, Bounds, Pair, ScanOptions, Share, Survey, survey};
-use consistory_draw::table;
 use consistory_models::catalogue;
 
 use crate::args::{AtlasArgs, OutputFormat};
 use crate::contrast::shown;
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION, report};
 use crate::limits;
-use crate::output::Output;
+use crate::output::{Output, table};
 use crate::part::{Part, PartEnd, run_id};
 use crate::report::quoted;
 

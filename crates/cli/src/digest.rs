@@ -2,10 +2,9 @@
 //! violated, and a table of counts at the end.
 
 use consistory::{Attachments, Judgement, Outcome, Report, Verdict};
-use consistory_draw::table;
 use consistory_history::escaped;
 
-use crate::output::diagram_columns;
+use crate::output::{diagram_columns, table};
 use crate::report::{coloured, heading};
 use crate::units::shown_duration;
 

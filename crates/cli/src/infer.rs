@@ -1,14 +1,13 @@
 //! `consistory check --infer-levels`: the visibility level that each method kept.
 
 use consistory::{Court, read_all_within};
-use consistory_draw::table;
 use consistory_objects::{Inference, Levels};
 
 use crate::args::{CheckArgs, OutputFormat};
 use crate::check::{code_of, worse};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::limits;
-use crate::output::StandardOutput;
+use crate::output::{StandardOutput, table};
 use crate::report::quoted;
 
 /// Infers the visibility level that each method kept in all histories, and prints it.

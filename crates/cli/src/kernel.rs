@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use consistory::{Case, pipeline};
-use consistory_draw::table;
 use consistory_history::History;
 use consistory_registers::{Finder, Kernel, NoKernel, Options, Tuning, kernel};
 use consistory_verdict::Judgement;
@@ -14,7 +13,7 @@ use crate::args::{KernelArgs, OutputFormat};
 use crate::check::{produce, refuse_terminal, worse};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::limits;
-use crate::output::StandardOutput;
+use crate::output::{StandardOutput, table};
 use crate::progress::progress_bar;
 use crate::report::{heading, quoted};
 

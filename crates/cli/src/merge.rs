@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use consistory_draw::table;
 use consistory_spec::Level;
 use serde_json::Value;
 
 use crate::args::{MergeArgs, OutputFormat};
 use crate::check::worse;
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
-use crate::output::Output;
+use crate::output::{Output, table};
 use crate::part::Part;
 use crate::reading;
 use crate::report::quoted;

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use consistory::{Model, is_path, load_definition};
 use consistory_atlas::{Bounds, ScanOptions, survey};
-use consistory_draw::table;
 use consistory_models::{
     catalogue, find, find_level, find_memory_model, lattice, lattice_dot, lattice_text, levels,
     memory_models,
@@ -17,14 +16,17 @@ use consistory_spec::{NAMED, ObjectModel, object_model_implies};
 use crate::args::{LatticeFormat, ModelsArgs, ModelsCommand};
 use crate::error::{CliError, OK};
 use crate::output;
+use crate::output::table;
 use consistory_formats::read_text;
 
 /// Lists the catalogue, shows a definition, or draws the lattice.
 pub(crate) fn models(args: &ModelsArgs) -> Result<u8, CliError> {
     let text = match &args.command {
-        None => list(),
+        None => output::for_terminal(list()),
         Some(ModelsCommand::Show { model }) => show(model)?,
-        Some(ModelsCommand::Lattice { format: LatticeFormat::Text }) => lattice_text(),
+        Some(ModelsCommand::Lattice { format: LatticeFormat::Text }) => {
+            output::for_terminal(lattice_text())
+        }
         Some(ModelsCommand::Lattice { format: LatticeFormat::Dot }) => lattice_dot(),
         Some(ModelsCommand::Lattice { format: LatticeFormat::Svg }) => svg(),
         Some(ModelsCommand::Lattice { format: LatticeFormat::Html }) => html()?,

@@ -226,6 +226,11 @@ impl StandardOutput {
     }
 }
 
+/// Aligns a table that keeps to the width of the terminal, if standard output is one.
+pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    consistory_draw::table_within(header, rows, terminal_columns().unwrap_or(usize::MAX))
+}
+
 /// Breaks the long lines of a page for people if standard output is a terminal.
 pub(crate) fn for_terminal(text: String) -> String {
     match terminal_columns() {

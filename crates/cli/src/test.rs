@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consistory::NamedObject;
-use consistory_draw::table;
 use consistory_harness::{
     Campaign, CampaignError, Failure, Fault, Programs, Promise, Report, Runner, Signature,
 };
@@ -24,7 +23,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::{OutputFormat, TestArgs, TestClock};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
-use crate::output::{StandardOutput, diagram_columns, write_file};
+use crate::output::{StandardOutput, diagram_columns, table, write_file};
 use crate::part::{PartEnd, run_id};
 use crate::report::quoted;
 

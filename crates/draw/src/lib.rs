@@ -53,4 +53,4 @@ pub use judgement::{explain, explain_line, explain_within, history_scenes, histo
 pub use registers_scene::DrawOptions;
 pub use svg_plot::{Plot, Series, line_plot};
 pub use svg_scatter::{Scatter, scatter_plot};
-pub use table::table;
+pub use table::{table, table_within};

@@ -5,11 +5,21 @@ use crate::text::{clean, width};
 /// The widest that a cell is shown.
 const MAX_CELL_COLUMNS: usize = 200;
 
+/// Columns of text are not made narrower than this.
+const MIN_TEXT_COLUMNS: usize = 10;
+
 /// Aligns a table: the header, a rule, and the rows, two spaces between columns.
 ///
 /// A column whose cells are all numbers, or empty, is aligned to the right. Rows may be shorter or
 /// longer than the header. Every line ends in a newline and no line ends in a space.
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    table_within(header, rows, usize::MAX)
+}
+
+/// Aligns a table as [`table`] does, and breaks the cells of its widest columns of text into several
+/// lines where it would be wider than `columns`.
+pub fn table_within(header: &[&str], rows: &[Vec<String>], columns: usize) -> String {
+    let most = columns;
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0).max(header.len());
     let header: Vec<String> = header.iter().map(|cell| clean(cell, MAX_CELL_COLUMNS)).collect();
     let rows: Vec<Vec<String>> = rows
@@ -17,7 +27,7 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
         .map(|row| row.iter().map(|cell| clean(cell, MAX_CELL_COLUMNS)).collect())
         .collect();
     let cells = |column: usize| rows.iter().filter_map(move |row| row.get(column));
-    let widths: Vec<usize> = (0..columns)
+    let mut widths: Vec<usize> = (0..columns)
         .map(|c| header.get(c).into_iter().chain(cells(c)).map(|s| width(s)).max().unwrap_or(0))
         .collect();
     let right: Vec<bool> = (0..columns)
@@ -27,27 +37,77 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
         })
         .collect();
 
+    while widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1) > most {
+        let texts = (0..columns).filter(|&c| !right[c] && widths[c] > MIN_TEXT_COLUMNS);
+        let Some(widest) = texts.max_by_key(|&c| widths[c]) else { break };
+        widths[widest] -= 1;
+    }
+
     let mut out = String::new();
     let mut line = |row: &[String]| {
-        let mut text = String::new();
-        for column in 0..columns {
-            let cell = row.get(column).map_or("", String::as_str);
-            let padding = " ".repeat(widths[column] - width(cell));
-            if column > 0 {
-                text.push_str("  ");
-            }
-            let (before, behind) = if right[column] { (&*padding, "") } else { ("", &*padding) };
-            text.push_str(before);
-            text.push_str(cell);
-            text.push_str(behind);
+        let cells: Vec<Vec<String>> =
+            row.iter().zip(&widths).map(|(cell, &width)| broken(cell, width)).collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(1);
+        for at in 0..height {
+            let part = |column: usize| cells.get(column).and_then(|lines| lines.get(at));
+            physical_line(&mut out, &widths, &right, part);
         }
-        out.push_str(text.trim_end());
-        out.push('\n');
     };
     line(&header);
     line(&widths.iter().map(|&w| "─".repeat(w)).collect::<Vec<_>>());
     rows.iter().for_each(|row| line(row));
     out
+}
+
+/// Breaks a cell into lines of at most so many columns, at spaces where there are any.
+fn broken(cell: &str, columns: usize) -> Vec<String> {
+    if width(cell) <= columns {
+        return vec![cell.to_owned()];
+    }
+    let mut lines = vec![String::new()];
+    for word in cell.split(' ') {
+        let line = lines.last_mut().expect("there is always a line");
+        if !line.is_empty() && width(line) + 1 + width(word) <= columns {
+            line.push(' ');
+            line.push_str(word);
+            continue;
+        }
+        if !line.is_empty() {
+            lines.push(String::new());
+        }
+        for c in word.chars() {
+            let line = lines.last_mut().expect("there is always a line");
+            if width(line) + width(c.encode_utf8(&mut [0; 4])) <= columns || line.is_empty() {
+                line.push(c);
+            } else {
+                lines.push(c.to_string());
+            }
+        }
+    }
+    lines
+}
+
+/// Writes one line of a table.
+fn physical_line<'a>(
+    out: &mut String,
+    widths: &[usize],
+    right: &[bool],
+    part: impl Fn(usize) -> Option<&'a String>,
+) {
+    let mut text = String::new();
+    for column in 0..widths.len() {
+        let cell = part(column).map_or("", String::as_str);
+        let padding = " ".repeat(widths[column].saturating_sub(width(cell)));
+        if column > 0 {
+            text.push_str("  ");
+        }
+        let (before, behind) = if right[column] { (&*padding, "") } else { ("", &*padding) };
+        text.push_str(before);
+        text.push_str(cell);
+        text.push_str(behind);
+    }
+    out.push_str(text.trim_end());
+    out.push('\n');
 }
 
 /// Returns whether a cell reads as a measurement: digits, maybe a sign, separators and a unit.
@@ -84,6 +144,27 @@ mod tests {
             日本   ? undecided
         "#]]
         .assert_eq(&shown);
+    }
+
+    #[test]
+    fn a_table_keeps_to_the_width_of_the_terminal() {
+        let shown = table_within(
+            &["model", "verdict", "pattern", "time"],
+            &rows(
+                "rmo | undecided | it has 3045 operations, this way of deciding takes at most 200 | 79 ms",
+            ),
+            50,
+        );
+        expect![[r#"
+            model  verdict    pattern                     time
+            ─────  ─────────  ─────────────────────────  ─────
+            rmo    undecided  it has 3045 operations,    79 ms
+                              this way of deciding
+                              takes at most 200
+        "#]]
+        .assert_eq(&shown);
+        let shown = table_within(&["a"], &rows("abcdefghijklmnopqrstuvwxyz"), 5);
+        assert_eq!(shown, "a\n──────────\nabcdefghij\nklmnopqrst\nuvwxyz\n");
     }
 
     #[test]

@@ -180,7 +180,7 @@ impl Search<'_> {
         }
     }
 
-    /// Tries one execution: `orders` is the memory order, or one view a thread, or nothing.
+    /// Tries one execution: `orders` is the memory order, or one view per thread, or nothing.
     fn execution(
         &mut self,
         sources: &[Source],

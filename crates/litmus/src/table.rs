@@ -46,7 +46,7 @@ pub struct Table {
     pub read_write: Keep,
     /// A read and a later read.
     pub read_read: Keep,
-    /// Whether there is one memory order, or one view a thread.
+    /// Whether there is one memory order, or one view per thread.
     pub order: Order,
 }
 
@@ -144,17 +144,17 @@ impl Table {
         Table::new("RMO", RMO, ATOMIC)
     }
 
-    /// Makes total store order with one view a thread.
+    /// Makes total store order with one view per thread.
     pub fn ntso() -> Self {
         Table::new("NTSO", TSO, AGREEING)
     }
 
-    /// Makes partial store order with one view a thread.
+    /// Makes partial store order with one view per thread.
     pub fn npso() -> Self {
         Table::new("NPSO", PSO, AGREEING)
     }
 
-    /// Makes relaxed memory order with one view a thread.
+    /// Makes relaxed memory order with one view per thread.
     pub fn nrmo() -> Self {
         Table::new("NRMO", RMO, AGREEING)
     }

@@ -130,7 +130,7 @@ pub(crate) struct OutcomesArgs {
     /// Show for each outcome an execution, or a run of the machine, that has it.
     #[arg(long)]
     pub(crate) witness: bool,
-    /// Show the test's program as a table, a column a thread.
+    /// Show the test's program as a table, one column per thread.
     #[arg(long)]
     pub(crate) program: bool,
     #[command(flatten)]

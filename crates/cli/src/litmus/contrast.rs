@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use consistory_draw::table;
 use consistory_litmus::{
     Bound, Contrast, ContrastOptions, Difference, Outcomes, Redundant, Wanted, contrast, count,
     sufficient_bound, write_table,
@@ -12,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::select::{Model, find};
 use crate::args::{LitmusContrastArgs, OutputFormat};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION, report};
+use crate::output::table;
 use crate::{limits, output};
 
 /// Prints the first difference between two models, or all minimal ones.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use consistory::is_path;
-use consistory_draw::table;
 use consistory_formats::read_text;
 use consistory_litmus::{
     Asked, CatModel, CatSource, FinalState, IsaError, IsaOptions, IsaOutcomes, IsaTest, Language,
@@ -18,6 +17,7 @@ use serde_json::{Value, json};
 use crate::args::OutcomesArgs;
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::limits;
+use crate::output::table;
 use crate::part::placed;
 
 /// A model that runs on candidate executions.

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use consistory::is_path;
-use consistory_draw::table;
 use consistory_formats::read_text;
 use consistory_litmus::operational::{Machine, diagram, read_machine, svg_diagram};
 
 use crate::args::{DiagramFormat, MachinesArgs};
 use crate::error::{CliError, OK};
 use crate::output;
+use crate::output::table;
 
 /// Lists the machines, or draws one.
 pub(crate) fn machines(args: &MachinesArgs) -> Result<u8, CliError> {

@@ -5,7 +5,6 @@ use std::io::Write as _;
 use std::path::Path;
 
 use consistory::is_path;
-use consistory_draw::table;
 use consistory_formats::read_text;
 use consistory_litmus::{
     Allowing, Alphabet, Bound, Language, MappedContrast, MappedDifference, MappedError,
@@ -19,6 +18,7 @@ use super::select::{Model, find as find_program_model};
 use crate::args::{LitmusContrastArgs, OutputFormat, Style};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::limits;
+use crate::output::table;
 
 /// The architectures of models that have an id, and the tables that write programs for them.
 const NATIVE: [(&str, &str); 7] = [

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use consistory::is_path;
-use consistory_draw::table;
 use consistory_litmus::operational::Explorer;
 use consistory_litmus::{
     Execution, Outcome, Outcomes, OutcomesError, Program, Quantifier, Test, definition_witnesses,
@@ -25,7 +24,7 @@ use super::{find_tests, load_text};
 use crate::args::{OutcomesArgs, OutcomesFormat, OutputFormat, Style};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::limits;
-use crate::output::{Output, for_terminal};
+use crate::output::{Output, for_terminal, table};
 use crate::pages::Pages;
 use crate::part::{PartEnd, placed, run_id};
 

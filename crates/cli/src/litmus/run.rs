@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use consistory_draw::table;
 use consistory_litmus::{
     Language, Outcome, Outcomes, OutcomesError, Test, isa_language, program_of_isa, read_isa_test,
     read_test,
@@ -15,6 +14,7 @@ use super::select::{Model, find};
 use super::{find_tests, load_text};
 use crate::args::{OutputFormat, RunArgs};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
+use crate::output::table;
 use crate::{limits, output};
 
 /// What was seen of a test, and what the model allows.

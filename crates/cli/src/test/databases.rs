@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use consistory::Outcome;
-use consistory_draw::table;
 use consistory_drive::{
     Cluster, DriveError, FaultEvent, FaultMix, Findings, Judged, ModelVerdict, NodeId, Observer,
     Run, RunOptions, SYSTEMS, Schedule, SessionRule, Sweeper, System, WorkloadKind,
@@ -21,7 +20,7 @@ use super::judging::{Judge, Verdicts};
 use crate::args::{DatabaseArgs, OutputFormat, TestArgs, TestSession};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION};
 use crate::interrupt;
-use crate::output::{StandardOutput, write_file};
+use crate::output::{StandardOutput, table, write_file};
 use crate::report::{coloured, quoted};
 
 impl From<DriveError> for CliError {

@@ -350,7 +350,7 @@ fn states_and_depth(states: u64, depth: u64) -> String {
 fn cost(progress: &Progress) -> String {
     let states = progress.states.max(1) as f64;
     format!(
-        "{} rules fired, {:.0} states a second, {:.1} bytes a state",
+        "{} rules fired, {:.0} states per second, {:.1} bytes per state",
         progress.fired,
         states / progress.elapsed.as_secs_f64().max(1e-6),
         progress.bytes as f64 / states

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The first line names an architecture and the test; lines `KEY=value` and strings follow, the
-//! initial values in braces, a column a thread, and then `locations`, `filter` and a condition.
+//! initial values in braces, one column per thread, and then `locations`, `filter` and a condition.
 //! [`read_test`] takes x86 and LISA, herd's neutral language, and reports every error at its place.
 
 mod layout;

@@ -1,4 +1,4 @@
-//! The set of visited states: exact, and a few bytes a state.
+//! The set of visited states: exact, with a few bytes per state.
 //!
 //! Lossless tree compression: the words of a state are interned one by one, then pairs of their
 //! numbers, up to the root (Laarman, van de Pol and Weber, "Parallel Recursive State Compression
