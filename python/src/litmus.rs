@@ -107,7 +107,13 @@ fn execution_outcomes<'py>(
     source: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
     let test = read_isa_test(source, text).map_err(|errors| malformed(py, "ReadError", &errors))?;
-    let options = IsaOptions { unroll: UNROLL, condition_only: false, count: false, budget };
+    let options = IsaOptions {
+        unroll: UNROLL,
+        condition_only: false,
+        count: false,
+        keep_executions: false,
+        budget,
+    };
     let undecided = |message: String| simple(py, "Undecided", format!("{source}: {message}"), None);
     let found =
         py.detach(|| isa_outcomes(&test, model, &options)).map_err(|error| match error {

@@ -116,6 +116,28 @@ fn every_style_shows_how_an_outcome_comes_about() {
 }
 
 #[test]
+fn executions_of_instruction_sets_are_shown_drawn_and_reported() {
+    let folder = Folder::new();
+    let test = "AArch64 MP\n{ 0:X1=x; 0:X3=y; 1:X1=y; 1:X3=x; }\n P0 | P1 ;\n MOV W0,#1 | LDR W0,[X1] ;\n \
+                STR W0,[X1] | LDR W2,[X3] ;\n STR W0,[X3] | ;\nexists (1:X0=1 /\\ 1:X2=0)\n";
+    folder.write("MP.litmus", test);
+    let command = "litmus outcomes MP.litmus --model sc,aarch64";
+    let ran = folder.run(&format!("{command} --witness --draw pictures --report page.html"));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(ran.out.matches("sc allows ").count(), 3, "{}", ran.out);
+    assert_eq!(ran.out.matches("aarch64 allows ").count(), 4, "{}", ran.out);
+    assert!(ran.out.contains("P0:1 -rf-> P1:0"), "{}", ran.out);
+    assert!(folder.read("pictures/MP-aarch64-1-0.svg").contains("W y=1"));
+    assert!(!folder.path().join("pictures/MP-sc-1-0.svg").exists());
+    let lines = folder.run(&format!("{command} --witness --format json")).lines();
+    assert_eq!(lines[1]["witnesses"].as_array().unwrap().len(), 4);
+    assert_eq!(lines[1]["witnesses"][0]["events"][0], "init:x=0");
+    let page = folder.read_report("page.html");
+    assert!(page.contains("aarch64 allows 1:X0=1 1:X2=0"), "{page}");
+    assert!(page.contains("sc forbids 1:X0=1 1:X2=0"), "{page}");
+}
+
+#[test]
 fn a_definition_with_errors_is_shown_with_their_places() {
     let folder = Folder::new();
     folder.write("SB.litmus", SB);

@@ -71,8 +71,8 @@ pub use contrast::{Contrast, ContrastOptions, Difference, Wanted, contrast, suff
 pub use enumerate::{Bound, Counts, Redundant, Shape, count, plain_shapes, shapes};
 pub use execution::{Execution, ExecutionEvent, definition_witnesses, witnesses};
 pub use executions::{
-    Asked, FinalState, IsaError, IsaOptions, IsaOutcomes, IsaTest, Language, Shown, isa_outcomes,
-    program_of_isa,
+    Asked, FinalState, IsaError, IsaEvent, IsaExecution, IsaOptions, IsaOutcomes, IsaTest,
+    Language, Shown, isa_outcomes, program_of_isa,
 };
 pub use file::{Arch, ArchError, Test, read_test, write_table, write_test};
 pub use generate::{Side, tests_of};

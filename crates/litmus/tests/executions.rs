@@ -10,7 +10,13 @@ use consistory_litmus::{
 use consistory_verdict::Budget;
 
 fn options() -> IsaOptions {
-    IsaOptions { unroll: 2, condition_only: false, count: false, budget: Budget::unlimited() }
+    IsaOptions {
+        unroll: 2,
+        condition_only: false,
+        count: false,
+        keep_executions: false,
+        budget: Budget::unlimited(),
+    }
 }
 
 fn corpus() -> Vec<(PathBuf, String, IsaTest)> {
@@ -114,6 +120,37 @@ fn the_condition_alone_is_decided_the_same() {
             assert!(some.states.is_subset(&all.states));
         }
     }
+}
+
+/// Every outcome has an execution; in it each read takes the value of its source.
+#[test]
+fn every_outcome_has_an_execution() {
+    let mut reads = 0;
+    for (path, _, test) in corpus() {
+        for id in models_of(&path, &test) {
+            let model = find_isa_model(id).unwrap();
+            let keep = IsaOptions { keep_executions: true, ..options() };
+            let found = isa_outcomes(&test, &model, &keep).unwrap();
+            assert!(found.executions.keys().eq(&found.states), "{} {id}", path.display());
+            for execution in found.executions.values() {
+                for &(from, to, relation) in &execution.edges {
+                    let of = |event: usize| execution.events[event].label.as_str();
+                    let place = |label: &str| label.split('=').next().map(str::to_owned);
+                    let place = |label: &str| place(label.rsplit(' ').next().unwrap());
+                    if relation == "rf" && of(to).starts_with('R') && !of(to).contains(',') {
+                        let value = |label: &str| label.rsplit('=').next().map(str::to_owned);
+                        let what = format!("{} {id}: {} {}", path.display(), of(from), of(to));
+                        assert_eq!(place(of(from)), place(of(to)), "{what}");
+                        if !of(from).contains(',') {
+                            assert_eq!(value(of(from)), value(of(to)), "{what}");
+                        }
+                        reads += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(reads > 100, "only {reads} reads");
 }
 
 /// What people write in cat: titles, both comments, functions, recursion, sets of sets, choices.

@@ -147,8 +147,13 @@ fn what_tables_write_is_read() {
 fn tests_of_x86_64_become_programs() {
     let root = format!("{}/../../corpus/executions/x86_64", env!("CARGO_MANIFEST_DIR"));
     let budget = Budget::unlimited();
-    let options =
-        IsaOptions { unroll: 1, condition_only: false, count: false, budget: budget.clone() };
+    let options = IsaOptions {
+        unroll: 1,
+        condition_only: false,
+        count: false,
+        keep_executions: false,
+        budget: budget.clone(),
+    };
     let mut read = 0;
     for file in std::fs::read_dir(root).unwrap() {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();

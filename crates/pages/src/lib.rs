@@ -8,6 +8,7 @@
 mod atlas;
 mod contrast;
 mod execution;
+mod isa;
 mod litmus;
 mod protocol;
 mod run;
@@ -15,6 +16,7 @@ mod run;
 pub use atlas::{AtlasEdge, atlas_case, lattice_scene, register_lattice, survey_case};
 pub use contrast::{ContrastSide, contrast_case};
 pub use execution::execution_scene;
+pub use isa::{IsaResult, isa_assignment, isa_case, isa_execution_scene};
 pub use litmus::{ModelResult, Witness, assignment, litmus_case};
 pub use protocol::{ProtocolFindings, protocol_case};
 pub use run::{changes, run_scene};

@@ -43,6 +43,9 @@ pub fn meaning(relation: &str) -> &'static str {
         "rt" => "ended before the other began",
         "cf" => "forced by a read that knows both writes",
         "hb" => "happens before",
+        "addr" => "the address depends on the read",
+        "data" => "the value depends on the read",
+        "ctrl" => "a branch depends on the read",
         _ => "",
     }
 }

@@ -9,15 +9,19 @@ use std::time::Instant;
 use consistory::is_path;
 use consistory_formats::read_text;
 use consistory_litmus::{
-    Asked, CatModel, CatSource, FinalState, IsaError, IsaOptions, IsaOutcomes, IsaTest, Language,
-    Shown, find_isa_model, isa_model_ids, isa_outcomes, read_isa_test,
+    Asked, CatModel, CatSource, FinalState, IsaError, IsaEvent, IsaExecution, IsaOptions,
+    IsaOutcomes, IsaTest, Language, Shown, find_isa_model, isa_model_ids, isa_outcomes,
+    read_isa_test,
 };
+use consistory_pages::{IsaResult, isa_assignment, isa_case, isa_execution_scene};
+use consistory_scene::{PictureFormat, Scene};
 use serde_json::{Value, json};
 
 use crate::args::OutcomesArgs;
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::limits;
-use crate::output::table;
+use crate::output::{table, write_file};
+use crate::pages::Pages;
 use crate::part::placed;
 
 /// A model that runs on candidate executions.
@@ -84,6 +88,7 @@ pub(super) fn no_model(name: &str, test: &Path) -> CliError {
 /// What came of a test.
 pub(super) struct IsaRan {
     source: PathBuf,
+    text: String,
     test: IsaTest,
     /// For each model what it allows, and how long that took in milliseconds.
     results: Vec<(Result<IsaOutcomes, String>, f64)>,
@@ -101,6 +106,7 @@ pub(super) fn run(
         unroll: args.unroll,
         condition_only: args.condition_only,
         count: args.format == crate::args::OutcomesFormat::Herd,
+        keep_executions: args.witness || args.drawing.draw.is_some() || args.report.is_some(),
         budget: limits::budget(args.budget),
     };
     let mut results = Vec::new();
@@ -115,7 +121,11 @@ pub(super) fn run(
         };
         results.push((found, start.elapsed().as_secs_f64() * 1e3));
     }
-    Ok(IsaRan { source: path.to_owned(), test, results })
+    let ran = IsaRan { source: path.to_owned(), text: text.to_owned(), test, results };
+    if let Some(folder) = &args.drawing.draw {
+        ran.draw(models, folder, args.drawing.format())?;
+    }
+    Ok(ran)
 }
 
 /// Returns whether what the test asks for holds.
@@ -191,6 +201,18 @@ impl IsaRan {
                         found.states.iter().map(|state| self.object(state)).collect();
                     let _ = write!(line, ",\"outcomes\":[{}]", states.join(","));
                     let _ = write!(line, ",\"condition\":{}", json!(verdict(&self.test, found)));
+                    if args.witness {
+                        let witness = |execution: &IsaExecution| {
+                            let name = |event: &IsaEvent| match event.thread {
+                                Some(thread) => format!("P{thread}:{}", event.label),
+                                None => format!("init:{}", event.label),
+                            };
+                            let names: Vec<String> = execution.events.iter().map(name).collect();
+                            json!({ "events": names, "edges": execution.edges })
+                        };
+                        let all: Vec<Value> = found.executions.values().map(witness).collect();
+                        let _ = write!(line, ",\"witnesses\":{}", Value::Array(all));
+                    }
                     if !found.flags.is_empty() {
                         let flags: Vec<Value> =
                             found.flags.iter().map(|flag| json!(flag)).collect();
@@ -265,8 +287,64 @@ impl IsaRan {
         output.write_all(text.as_bytes()).map_err(CliError::output)
     }
 
+    /// Returns for each model and each outcome that it allows the scene of an execution.
+    fn scenes<'r>(
+        &'r self,
+        models: &'r [IsaModel],
+    ) -> impl Iterator<Item = (&'r IsaModel, &'r FinalState, Scene)> {
+        models.iter().zip(&self.results).flat_map(move |(model, (found, _))| {
+            found.iter().flat_map(|found| &found.executions).map(move |(state, execution)| {
+                let shown = isa_assignment(&self.test, state);
+                let title = format!("{} under {}: {shown}", self.test.name, model.id);
+                (model, state, isa_execution_scene(title, execution))
+            })
+        })
+    }
+
+    /// Draws an execution for each outcome of each model.
+    fn draw(
+        &self,
+        models: &[IsaModel],
+        folder: &Path,
+        format: PictureFormat,
+    ) -> Result<(), CliError> {
+        std::fs::create_dir_all(folder).map_err(|error| CliError::file("create", folder, error))?;
+        for (model, state, scene) in self.scenes(models) {
+            let values = self.test.shown(state);
+            let values: Vec<String> = values.iter().map(|(_, shown)| shown.to_string()).collect();
+            let name = format!("{}-{}-{}", self.test.name, model.id, values.join("-"));
+            let name = format!("{}.{}", name.replace(['/', '\\'], "_"), format.extension());
+            let path = folder.join(name);
+            write_file(&path, |out| out.write_all(format.draw(&scene).as_bytes()))?;
+        }
+        Ok(())
+    }
+
+    /// Adds the test to an interactive report.
+    pub(super) fn add_page(&self, pages: &mut Pages, models: &[IsaModel]) -> Result<(), CliError> {
+        let results: Vec<IsaResult<'_>> = models
+            .iter()
+            .zip(&self.results)
+            .map(|(model, (found, _))| IsaResult {
+                title: &model.id,
+                outcomes: found.as_ref().map_err(String::as_str),
+                word: found.as_ref().map_or("undecided", |found| verdict(&self.test, found)),
+            })
+            .collect();
+        let source = self.source.display().to_string();
+        let mut case = isa_case(&source, &self.text, &self.test, &results);
+        let ids: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
+        case.recheck = format!(
+            "consistory litmus outcomes {} --model {}",
+            consistory::shell_word(&source),
+            ids.join(",")
+        );
+        let words = results.iter().map(|result| (result.title, result.word));
+        pages.add(self.test.thread_count() as u64, words, &case).map_err(CliError::output)
+    }
+
     /// Shows all about the test.
-    pub(super) fn details(&self, models: &[IsaModel]) -> String {
+    pub(super) fn details(&self, models: &[IsaModel], args: &OutcomesArgs) -> String {
         let test = &self.test;
         let mut every = std::collections::BTreeSet::new();
         for (found, _) in &self.results {
@@ -310,6 +388,13 @@ impl IsaRan {
                 }
                 Err(message) => writeln!(text, "{}: undecided, {message}", model.id),
             };
+        }
+        if args.witness {
+            for (model, state, scene) in self.scenes(models) {
+                let shown = isa_assignment(test, state);
+                let drawn = PictureFormat::Text.draw(&Scene { title: String::new(), ..scene });
+                let _ = write!(text, "\n{} allows {shown}:\n{drawn}", model.id);
+            }
         }
         text
     }

@@ -60,7 +60,13 @@ pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
                 }
                 (for_terminal(details(&ran, models, args)?), code(&ran, args))
             }
-            Done::Isa(ran) => (ran.details(chosen.isa(path)?), ran.code(args)),
+            Done::Isa(ran) => {
+                let models = chosen.isa(path)?;
+                if let Some(pages) = &mut pages {
+                    ran.add_page(pages, models)?;
+                }
+                (for_terminal(ran.details(models, args)), ran.code(args))
+            }
         };
         output.write_all(text.as_bytes()).map_err(CliError::output)?;
         output.flush().map_err(CliError::output)?;
@@ -98,9 +104,10 @@ pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
                 }
                 Ok(Done::Isa(ran)) => {
                     worst = worst.max(ran.code(args));
-                    match args.format {
+                    let models = chosen.executions.as_deref().unwrap_or_default();
+                    let added = pages.as_mut().map(|pages| ran.add_page(pages, models));
+                    added.unwrap_or(Ok(())).and_then(|()| match args.format {
                         OutcomesFormat::Json => {
-                            let models = chosen.executions.as_deref().unwrap_or_default();
                             lines += models.len() as u64;
                             ran.write_json(number, models, args, &mut output)
                         }
@@ -109,7 +116,7 @@ pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
                             Ok(())
                         }
                         OutcomesFormat::Herd => ran.write_herd(&mut output),
-                    }
+                    })
                 }
                 Err(CliError::Closed) => Err(CliError::Closed),
                 Err(error) => {
@@ -235,9 +242,7 @@ enum Done {
 
 fn run(path: &Path, chosen: &Chosen, args: &OutcomesArgs) -> Result<Done, CliError> {
     let text = load_text(path)?;
-    let asks_for_programs = args.witness
-        || args.program
-        || args.drawing.draw.is_some()
+    let asks_for_programs = args.program
         || args.style.is_some_and(|style| style != Style::Axiomatic)
         || chosen.executions.is_none();
     let test = if isa::has_programs(isa_language(&text)) && args.format != OutcomesFormat::Herd {

@@ -5,7 +5,9 @@ mod program;
 mod search;
 pub(crate) mod test;
 pub(crate) mod unfold;
+mod witness;
 
 pub use program::program_of_isa;
 pub use search::{IsaError, IsaOptions, IsaOutcomes, isa_outcomes};
 pub use test::{Asked, FinalState, IsaTest, Language, Shown};
+pub use witness::{IsaEvent, IsaExecution};

@@ -5,7 +5,7 @@
 //! checks what it can after each step. Where there are many choices, checks that can only fail more
 //! as relations grow are made on parts of them too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use consistory_diagnostic::Diagnostics;
@@ -14,6 +14,7 @@ use consistory_verdict::Budget;
 use super::code::{Code, truncate};
 use super::test::{FinalState, IsaTest, Source};
 use super::unfold::{Domain, Event, Run, unfold};
+use super::witness::IsaExecution;
 use crate::cat::bits::{Bits, Shape};
 use crate::cat::dag::{Memory, Stage};
 use crate::cat::interpret::{Ground, Vocabulary};
@@ -28,6 +29,8 @@ pub struct IsaOptions {
     pub condition_only: bool,
     /// Count executions, as herd's logs do.
     pub count: bool,
+    /// Keep an execution for each final state.
+    pub keep_executions: bool,
     /// When to give up.
     pub budget: Budget,
 }
@@ -37,6 +40,8 @@ pub struct IsaOptions {
 pub struct IsaOutcomes {
     /// The final states of allowed executions.
     pub states: BTreeSet<FinalState>,
+    /// An execution for each final state, if they were to be kept.
+    pub executions: BTreeMap<FinalState, IsaExecution>,
     /// Allowed executions that satisfy the proposition and that do not, if they were counted.
     pub satisfying: u64,
     /// See `satisfying`.
@@ -396,7 +401,8 @@ impl<'s> Search<'s> {
                     let raised = choice.plan.raised(&mut self.memory);
                     self.found.flags.extend(raised.iter().map(|name| name.to_string()));
                 }
-                self.record(state);
+                let code = &self.test.code;
+                self.record(state, || skeleton.execution(code, &choice.rf, &choice.co));
             }
             return Ok(());
         }
@@ -461,11 +467,14 @@ impl<'s> Search<'s> {
         !self.found.states.contains(state)
     }
 
-    fn record(&mut self, state: FinalState) {
+    fn record(&mut self, state: FinalState, execution: impl FnOnce() -> IsaExecution) {
         if self.test.satisfies(&state) {
             self.found.satisfying += 1;
         } else {
             self.found.violating += 1;
+        }
+        if self.options.keep_executions && !self.found.states.contains(&state) {
+            self.found.executions.insert(state.clone(), execution());
         }
         self.found.states.insert(state);
         if self.options.condition_only {
@@ -517,7 +526,22 @@ impl<'s> Search<'s> {
                         self.found
                             .flags
                             .extend(flags.iter().map(|name: &Arc<str>| name.to_string()));
-                        self.record(state);
+                        let code = &self.test.code;
+                        self.record(state, || {
+                            // The order is chosen inside the model; what is known is its ends.
+                            let mut co = skeleton.shape.relation();
+                            for (place, &last) in places.iter().zip(&last) {
+                                for &write in place {
+                                    if write != place[0] {
+                                        skeleton.shape.relate(&mut co, place[0], write);
+                                    }
+                                    if write != last && last != place[0] {
+                                        skeleton.shape.relate(&mut co, write, last);
+                                    }
+                                }
+                            }
+                            skeleton.execution(code, &rf, &co)
+                        });
                     }
                 }
                 if !advance(&mut lasts, |at| places[at].len().max(2) - 1) {
@@ -642,6 +666,11 @@ impl Skeleton {
         let lock_tags =
             ["LKR", "LKW", "UL", "LF", "RL", "RU"].iter().map(|tag| code.tag(tag)).sum();
         Skeleton { shape: Shape::new(events.len()), events, starts, lock_tags, addresses }
+    }
+
+    /// Builds an execution for people to look at.
+    fn execution(&self, code: &Code, rf: &Bits, co: &Bits) -> IsaExecution {
+        IsaExecution::new(code, &self.events, &self.starts, self.shape, (rf, co))
     }
 
     /// Returns for each read the writes that it may take its value from.

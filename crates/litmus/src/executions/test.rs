@@ -127,6 +127,11 @@ pub(crate) enum Formula {
 }
 
 impl IsaTest {
+    /// Returns the number of threads.
+    pub fn thread_count(&self) -> usize {
+        self.code.threads.len()
+    }
+
     /// Names of what is observed, in the order of states.
     pub fn observed_names(&self) -> impl Iterator<Item = &str> {
         let visible = self.observed.iter().filter(|observed| observed.visible);

@@ -253,6 +253,7 @@ impl MappedSearch<'_> {
                 let options = IsaOptions {
                     unroll: 1,
                     condition_only: false,
+                    keep_executions: false,
                     count: false,
                     budget: budget.clone(),
                 };
