@@ -14,15 +14,17 @@ use consistory_diagnostic::Diagnostics;
 use consistory_formats::{Format, ReadError, parse_str};
 use consistory_history::History;
 use consistory_litmus::{
-    Outcome, Semantics, Table, Test, definition_witnesses, read_test, witnesses,
+    Asked, IsaError, IsaOptions, IsaOutcomes, Language, Outcome, Semantics, Table, Test,
+    definition_witnesses, find_isa_model, isa_language, isa_model_ids, isa_outcomes, read_isa_test,
+    read_test, witnesses,
 };
 use consistory_models::{
     ClientOrder, Definition, catalogue, find, find_level, find_memory_model, levels, memory_models,
     table,
 };
 use consistory_pages::{
-    ContrastSide, ModelResult, ProtocolFindings, Witness, contrast_case, litmus_case,
-    protocol_case, survey_case,
+    ContrastSide, IsaResult, ModelResult, ProtocolFindings, Witness, contrast_case, isa_case,
+    litmus_case, protocol_case, survey_case,
 };
 use consistory_protocol::{
     Explorer, Model as Protocol, Options, Outcome as Explored, Unfinished, Violation,
@@ -140,6 +142,10 @@ impl Api {
                 json!({ "id": row.id, "family": family, "title": row.title, "meaning": row.meaning })
             })
             .collect();
+        let of_instructions = isa_model_ids().filter(|id| Table::find(id).is_none()).map(|id| {
+            let model = find_isa_model(id);
+            json!({ "id": id, "title": model.map_or(id.to_owned(), |model| model.title.clone()) })
+        });
         let memory: Vec<Value> = Table::all()
             .iter()
             .map(|model| {
@@ -147,6 +153,7 @@ impl Api {
                 let known = memory_models().iter().find(|m| m.id() == Some(&*id));
                 json!({ "id": id, "title": known.map_or(model.name.as_str(), |m| m.title()) })
             })
+            .chain(of_instructions)
             .collect();
         let definitions: Vec<Value> = catalogue()
             .iter()
@@ -324,6 +331,10 @@ impl Task<'_> {
     }
 
     fn litmus(&self) -> Result<Case, Refusal> {
+        let language = isa_language(&self.question.text);
+        if let Some(language) = language.filter(|l| !matches!(l, Language::X86 | Language::Lisa)) {
+            return self.litmus_of_instructions(language);
+        }
         let test = read_test("test", &self.question.text)?;
         let budget = self.budget();
         let mut found = Vec::new();
@@ -353,6 +364,70 @@ impl Task<'_> {
         Ok(case)
     }
 
+    /// Runs a test of an instruction set or of C under models in cat.
+    fn litmus_of_instructions(&self, language: Language) -> Result<Case, Refusal> {
+        let test = read_isa_test("test", &self.question.text)?;
+        let own = match language {
+            Language::X86 | Language::X86_64 => "x86tso",
+            Language::AArch64 => "aarch64",
+            Language::RiscV => "riscv",
+            Language::Ppc => "power",
+            Language::C => "rc11",
+            Language::LinuxC => "lkmm",
+            Language::Lisa => "sc",
+        };
+        let asked = self.models()?;
+        let (mut ids, others): (Vec<&str>, Vec<&str>) =
+            asked.into_iter().partition(|id| isa_model_ids().any(|known| known == *id));
+        if ids.is_empty() || ids == ["sc"] {
+            ids = if own == "sc" { vec!["sc"] } else { vec!["sc", own] };
+        }
+        let options = IsaOptions {
+            unroll: 2,
+            condition_only: false,
+            count: false,
+            keep_executions: true,
+            budget: self.budget(),
+        };
+        let mut found: Vec<Result<IsaOutcomes, String>> = Vec::new();
+        for &id in &ids {
+            let model = find_isa_model(id).expect("the id is known");
+            let options = IsaOptions { budget: options.budget.renewed(), ..options.clone() };
+            found.push(match isa_outcomes(&test, &model, &options) {
+                Ok(found) => Ok(found),
+                Err(IsaError::Model(diagnostics)) => return Err(diagnostics.into()),
+                Err(IsaError::Program(message)) => Err(message),
+                Err(IsaError::OutOfTime) => Err("the time budget ran out".to_owned()),
+            });
+        }
+        let word = |found: &Result<IsaOutcomes, String>| {
+            let Ok(found) = found else { return "" };
+            let satisfied = found.states.iter().filter(|state| test.satisfies(state)).count();
+            let holds = match test.quantifier {
+                Asked::Exists => satisfied > 0,
+                Asked::NotExists => satisfied == 0,
+                Asked::Forall => satisfied == found.states.len(),
+            };
+            if holds { "the condition holds" } else { "the condition does not hold" }
+        };
+        let results: Vec<IsaResult<'_>> = ids
+            .iter()
+            .zip(&found)
+            .map(|(id, found)| IsaResult {
+                title: id,
+                outcomes: found.as_ref().map_err(String::as_str),
+                word: word(found),
+            })
+            .collect();
+        let mut case = isa_case("the text on the left", "", &test, &results);
+        case.facts.retain(|(name, _)| name != "file");
+        if !others.is_empty() && others != ["strongest"] {
+            let note = format!("{} cannot run tests of {}", others.join(", "), language.as_str());
+            case.facts.push(("left out".to_owned(), note));
+        }
+        Ok(case)
+    }
+
     #[allow(clippy::type_complexity)]
     fn ask_memory_model(
         &self,
@@ -377,7 +452,10 @@ impl Task<'_> {
                 definition_witnesses(program, model, &budget.renewed()),
             ),
             (None, None) => {
-                let message = format!("no memory model is called `{id}`");
+                let message = match isa_model_ids().any(|known| known == id) {
+                    true => format!("{id} runs tests of its own instruction set or language only"),
+                    false => format!("no memory model is called `{id}`"),
+                };
                 return Err(Refusal::Sentence(message, None));
             }
         };

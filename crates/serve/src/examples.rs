@@ -84,6 +84,15 @@ static EXAMPLES: &[Example] = &[
         kind: "litmus",
         ..history("Litmus tests", "IRIW", &["tso", "rmo"], text!("iriw.litmus"))
     },
+    Example {
+        kind: "litmus",
+        ..history(
+            "Litmus tests",
+            "MP of AArch64, with a fence and a branch",
+            &["sc", "aarch64"],
+            text!("mp-aarch64.litmus"),
+        )
+    },
     Example { kind: "protocol", ..history("Protocols", "Serial memory", &[], text!("serial.m")) },
     Example {
         kind: "protocol",
