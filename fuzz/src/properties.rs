@@ -5,9 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use consistory_certify::{Rejection, certify_definition};
-use consistory_formats::{
-    Format, ReadError, Style, WriteError, parse_str, read_from, write_history,
-};
+use consistory_formats::{Format, ReadError, Style, WriteError, read_from, write_history};
 use consistory_history::{
     Action, History, OpId, Value, is_of_transaction_calls, transactions_of_calls,
 };
