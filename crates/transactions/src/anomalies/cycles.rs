@@ -64,7 +64,7 @@ pub(super) fn search(
         };
         for &start in &starts {
             budget.check()?;
-            search.from(start);
+            search.search_from(start);
             let is_shortest = search.longest < shortest_possible(class);
             if is_shortest || search.steps > MAX_PATTERN_STEPS {
                 break;
@@ -154,7 +154,7 @@ struct PatternSearch<'a, 'p, 't> {
 
 impl PatternSearch<'_, '_, '_> {
     /// Searches for cycles that start at a transaction.
-    fn from(&mut self, start: u32) {
+    fn search_from(&mut self, start: u32) {
         let mut reads = Vec::new();
         let level = self.level;
         self.graph.dependencies(start, level, |kind, _, read| match kind {
@@ -167,7 +167,7 @@ impl PatternSearch<'_, '_, '_> {
         }
         reads.dedup();
         for first in reads {
-            self.from_read(start, first);
+            self.search_from_read(start, first);
             if self.longest < shortest_possible(self.class) || self.steps > MAX_PATTERN_STEPS {
                 return;
             }
@@ -175,7 +175,7 @@ impl PatternSearch<'_, '_, '_> {
     }
 
     /// Searches breadth first; the first dependency is the anti-dependency of `first`, if there is one.
-    fn from_read(&mut self, start: u32, first: Option<u32>) {
+    fn search_from_read(&mut self, start: u32, first: Option<u32>) {
         let graph = self.graph;
         let component = self.components[start as usize];
         let mut arrivals: FxHashMap<(u32, u8), Arrival> = FxHashMap::default();
