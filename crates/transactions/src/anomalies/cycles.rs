@@ -43,8 +43,8 @@ pub(super) fn search(
 ) -> Result<(), Stopped> {
     let components = components(graph, budget)?;
     let mut sizes: FxHashMap<u32, u32> = FxHashMap::default();
-    for node in 0..graph.transactions() {
-        *sizes.entry(components[node]).or_default() += 1;
+    for &component in &components[..graph.transactions()] {
+        *sizes.entry(component).or_default() += 1;
     }
     let starts: Vec<u32> = (0..graph.transactions() as u32)
         .filter(|&node| sizes[&components[node as usize]] > 1)
