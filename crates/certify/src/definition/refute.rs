@@ -11,10 +11,8 @@
 //! | a thin-air read | it has no candidate |
 //! | a cycle of `po` and `wr`, without a check | the read comes before its source |
 //! | no edges, without a check | nothing wrote a final value, or a key has two |
-//! | `ww` and back by `final`, without a check | a write comes after all writes of the final value
-//! |
-//! | a cycle, with a check | the check fails under the partial choice, and its relation only grows
-//! |
+//! | `ww` and back by `final`, without a check | a write comes after all writes of the final value |
+//! | a cycle, with a check | the check fails under the partial choice, and its relation only grows |
 //!
 //! In the last two the shown edges must exist too (see `walk`).
 //!
