@@ -178,6 +178,11 @@ fn terminal_columns() -> Option<usize> {
     (width.0 > 0).then_some(usize::from(width.0))
 }
 
+/// Returns how wide lines may be: as wide as the terminal, and of any width elsewhere.
+pub(crate) fn columns() -> usize {
+    terminal_columns().unwrap_or(usize::MAX)
+}
+
 /// Returns how wide diagrams may be: as wide as the terminal, and 116 columns elsewhere.
 pub(crate) fn diagram_columns() -> usize {
     terminal_columns().map_or(116, |columns| columns.clamp(24, 200))
@@ -228,7 +233,7 @@ impl StandardOutput {
 
 /// Aligns a table that keeps to the width of the terminal, if standard output is one.
 pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
-    consistory_draw::table_within(header, rows, terminal_columns().unwrap_or(usize::MAX))
+    consistory_draw::table_within(header, rows, columns())
 }
 
 /// Breaks the long lines of a page for people if standard output is a terminal.

@@ -156,16 +156,16 @@ function showRow(data, row, side, pictures) {
   const steps = el("div");
   side.append(steps);
   let panels = [];
-  const activate = (index) => {
+  const activate = (index, step = 0) => {
     shown.scene = index;
     stop();
     steps.replaceChildren();
     panels.forEach(({ scene, panel }) => panel.classList.toggle("active", panels.length > 1 && scene === scenes[index]));
     const at = panels.find(({ scene }) => scene === scenes[index]);
     shown.zoom = at?.zoom();
-    if (at && scenes[index].scene.steps.length) steps.append(stepper(scenes[index], at.panel));
+    if (at && displayed(scenes[index]).scene.steps.length) steps.append(stepper(scenes[index], at.panel, step));
   };
-  const arrange = () => {
+  const arrange = (step = 0) => {
     pictures.replaceChildren();
     const isMany = scenes.length > 1;
     if (isMany) {
@@ -178,11 +178,19 @@ function showRow(data, row, side, pictures) {
       const panel = el("section", { class: "picture", "aria-label": scene.scene.title });
       let zoom = showPicture(scene, panel);
       panel.addEventListener("redrawn", (e) => { zoom = e.detail; shown.zoom = zoom; });
+      // The core of a proof may have steps of its own, and every picture shows its core or none does.
+      panel.addEventListener("core", () => {
+        const place = panels.findIndex((other) => other.panel === panel);
+        const count = displayed(scenes[shown.scene]).scene.steps.length;
+        shown.core = !shown.core;
+        arrange(displayed(scenes[shown.scene]).scene.steps.length === count ? shown.step : 0);
+        panels[place].panel.querySelector("button.core").focus();
+      });
       panel.addEventListener("pointerdown", () => { if (panels.length > 1 && scenes[shown.scene] !== scene) activate(scenes.indexOf(scene)); });
       return { scene, panel, zoom: () => zoom };
     });
     pictures.append(el("div", { class: "panels" }, ...panels.map(({ panel }) => panel)));
-    activate(shown.scene);
+    activate(shown.scene, step);
   };
   if (scenes.length) arrange();
   if (row.text) {
@@ -261,8 +269,8 @@ function stop() {
 }
 
 /** Builds the list of steps with a slider and buttons, and the state after the current step. */
-function stepper(scene, picture) {
-  const steps = scene.scene.steps;
+function stepper(scene, picture, start) {
+  const { steps } = displayed(scene).scene;
   const items = steps.map((step, i) => el("li", {}, el("button", { class: "plain", onclick: () => go(i + 1) }, step.sentence)));
   const slider = el("input", { type: "range", min: 0, max: steps.length, value: 0, "aria-label": "step", oninput: (e) => go(Number(e.target.value)) });
   const where = el("span", { class: "muted", role: "status" });
@@ -291,7 +299,7 @@ function stepper(scene, picture) {
     el("button", { id: "previous", onclick: () => go(shown.step - 1), title: "previous step ( p )" }, "previous"),
     el("button", { id: "next", onclick: () => go(shown.step + 1), title: "next step ( n )" }, "next"),
     play, slider, where);
-  queueMicrotask(() => go(0));
+  queueMicrotask(() => go(start));
   return el("section", { "aria-label": "steps" }, el("h2", {}, "Step by step"), buttons, state, el("ol", { class: "steps" }, ...items));
 }
 
@@ -391,7 +399,7 @@ function showPicture(whole, picture) {
   const choice = (name) => el("button", { "aria-pressed": name === chosen, onclick: () => { shown.view = name; redraw(); } }, names[name] ?? name);
   const tools = el("div", { class: "tools", role: "toolbar", "aria-label": "picture" },
     ...(views.length > 1 ? views.map(choice) : []),
-    whole.core ? el("button", { class: "core", "aria-pressed": scene !== whole, title: "show only what the proof is about", onclick: () => { shown.core = !shown.core; redraw(); picture.querySelector("button.core").focus(); } }, "core only") : null,
+    whole.core ? el("button", { class: "core", "aria-pressed": scene !== whole, title: "show only what the proof is about", onclick: () => picture.dispatchEvent(new CustomEvent("core")) }, "core only") : null,
     el("button", { onclick: () => zoom.by(1.25), "aria-label": "zoom in", title: "zoom in ( + )" }, "+"),
     el("button", { onclick: () => zoom.by(0.8), "aria-label": "zoom out", title: "zoom out ( - )" }, "−"),
     el("button", { onclick: zoom.fit, title: "fit ( 0 )" }, "fit"),
