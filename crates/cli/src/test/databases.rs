@@ -21,7 +21,7 @@ use crate::again::test_again;
 use crate::args::{DatabaseArgs, OutputFormat, TestArgs, TestSession};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION};
 use crate::interrupt;
-use crate::output::{StandardOutput, table, write_file};
+use crate::output::{StandardOutput, folded_command, table, write_file};
 use crate::report::{coloured, quoted};
 
 impl From<DriveError> for CliError {
@@ -558,10 +558,10 @@ impl Tested<'_> {
             page += &format!("\nThe strongest that held: {}\n", verdicts.strongest.join(", "));
         }
         page += &format!(
-            "\nhistory: {}\nreport:  {}\nagain:   {}\n",
+            "\nhistory: {}\nreport:  {}\n{}\n",
             self.folder.join("history.jsonl").display(),
             self.report_path().display(),
-            self.command()
+            folded_command("again:   ", &self.command())
         );
         page
     }
