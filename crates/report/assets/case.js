@@ -101,7 +101,7 @@ function caseParts(data, links, row) {
   const table = el("div", { class: "results", tabindex: 0, role: "region", "aria-label": "results" },
     el("table", {}, el("thead", {}, el("tr", {}, ...data.columns.map((name) => el("th", { scope: "col", class: name === "time" ? "number" : undefined }, name)))), body));
   const history = data.text ? el("details", { open: data.text.length < 1500 }, el("summary", {}, "input"), el("pre", { tabindex: 0, class: "input" }, data.text), copyButton("copy", data.text)) : null;
-  const recheck = data.recheck ? el("p", {}, el("span", { class: "muted" }, "Check it again: "), el("code", {}, data.recheck), " ", copyButton("copy", data.recheck)) : null;
+  const recheck = data.recheck ? el("p", {}, el("span", { class: "muted" }, "Check it again: "), el("code", {}, ...words(data.recheck)), " ", copyButton("copy", data.recheck)) : null;
   const left = el("div", {}, links ?? "", el("h1", {}, data.title), facts, table, side, history, recheck);
   const picture = el("div", { class: "right" }, mapPanel, pictures, ...(data.charts ?? []).map(chart));
   if (map) {
@@ -128,6 +128,11 @@ function caseParts(data, links, row) {
   }
   if (data.rows.length) choose(shown.row);
   return { left, picture, choose };
+}
+
+/** Splits a command into words that lines are not broken in, as after the hyphens of an option. */
+function words(command) {
+  return command.split(" ").flatMap((word, i) => [i ? " " : "", el("span", { class: "word" }, word)]);
 }
 
 function copyButton(name, text) {
@@ -189,7 +194,11 @@ function showRow(data, row, side, pictures) {
       panel.addEventListener("pointerdown", () => { if (panels.length > 1 && scenes[shown.scene] !== scene) activate(scenes.indexOf(scene)); });
       return { scene, panel, zoom: () => zoom };
     });
-    pictures.append(el("div", { class: "panels" }, ...panels.map(({ panel }) => panel)));
+    // Pictures stand beside each other only as far as they are readable then.
+    const widths = visible.map((scene) => Math.min(...Object.values(displayed(scene).views).map((view) => view.width)));
+    const grid = el("div", { class: "panels" }, ...panels.map(({ panel }) => panel));
+    grid.style.setProperty("--least", `${Math.round(Math.max(320, ...widths.map((width) => width * SMALLEST_SCALE)))}px`);
+    pictures.append(grid);
     activate(shown.scene, step);
   };
   if (scenes.length) arrange();
@@ -427,7 +436,7 @@ function legend(scene, chosen) {
 /** Draws a view; the geometry was computed when the report was written. */
 function draw(scene, view, isTime) {
   const svg = svgEl("svg", { role: "img", tabindex: 0, preserveAspectRatio: "xMidYMin meet", "aria-label": `${scene.title}. ${scene.caption}`, viewBox: `0 0 ${view.width} ${view.height}` });
-  for (const [x, y, width, height] of view.lanes) svg.append(svgEl("rect", { class: "lane", x, y, width, height, rx: 8 }));
+  for (const [x, y, width, height] of view.lanes) if (height > 0) svg.append(svgEl("rect", { class: "lane", x, y, width, height, rx: 8 }));
   view.bands.forEach(([x, y, width, height], i) => {
     svg.append(svgEl("rect", { class: "band", x, y, width, height }));
     const label = svgEl("text", { class: "band-name", x: x + 3, y: y + 12 });
@@ -438,7 +447,8 @@ function draw(scene, view, isTime) {
   const heads = svgEl("g", { class: "heads" });
   const firstBar = Math.min(...view.nodes.filter(Boolean).map((node) => node[0]));
   view.names.forEach(([x, y], i) => {
-    const [left, top, width, height] = view.lanes[i] ?? [x, y, 0, 0];
+    const [left, top, width, height] = view.lanes[i] ?? [x, y, 0, 1];
+    if (height === 0) return;
     heads.append(isTime
       ? svgEl("rect", { x: left - 12, y: top - 2, width: Math.max(0, firstBar - left + 6), height: height + 4 })
       : svgEl("rect", { x: left, y: 0, width, height: y + 10 }));
@@ -647,7 +657,7 @@ function panAndZoom(svg, view, isTime, tell) {
 
 /** Pictures are not blown up beyond the first, nor shrunk below the second until one asks for it. */
 const LARGEST_SCALE = 1.35;
-const SMALLEST_SCALE = 0.64;
+const SMALLEST_SCALE = 0.72;
 
 /** Handles the keys that pictures and steps share; returns whether the key was one of them. */
 function pictureKey(e) {
