@@ -124,6 +124,33 @@ class Browser:
         actions = [{"type": kind, "value": key} for key in text for kind in ("keyDown", "keyUp")]
         self._call("POST", self.session + "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
 
+    def _actions(self, kind, actions):
+        source = {"type": kind, "id": kind, "actions": actions}
+        if kind == "pointer":
+            source["parameters"] = {"pointerType": "mouse"}
+        self._call("POST", self.session + "/actions", {"actions": [source]})
+
+    def middle(self, selector):
+        """Returns the middle of the first element, in pixels of the window."""
+        return self.run(
+            "const box = document.querySelector(arguments[0]).getBoundingClientRect();"
+            "return [Math.round(box.left + box.width / 2), Math.round(box.top + box.height / 2)]", selector)
+
+    def point(self, x, y):
+        """Moves the mouse."""
+        self._actions("pointer", [{"type": "pointerMove", "duration": 30, "x": x, "y": y}])
+
+    def drag(self, x, y, to_x, to_y):
+        """Presses the mouse at one place and releases it at another."""
+        self._actions("pointer", [
+            {"type": "pointerMove", "duration": 0, "x": x, "y": y}, {"type": "pointerDown", "button": 0},
+            {"type": "pointerMove", "duration": 60, "x": (x + to_x) // 2, "y": (y + to_y) // 2},
+            {"type": "pointerMove", "duration": 60, "x": to_x, "y": to_y}, {"type": "pointerUp", "button": 0}])
+
+    def wheel(self, x, y, by):
+        """Turns the wheel of the mouse at a place."""
+        self._actions("wheel", [{"type": "scroll", "x": x, "y": y, "deltaX": 0, "deltaY": by}])
+
     def until(self, script, *arguments):
         """Waits until a JavaScript expression is true."""
         for _ in range(200):

@@ -11,7 +11,7 @@ use clap::{ArgAction, CommandFactory};
 use crate::args::Cli;
 
 /// Options that change no result.
-const LEFT_OUT: [&str; 15] = [
+const LEFT_OUT: [&str; 18] = [
     "report",
     "draw",
     "draw_as",
@@ -27,6 +27,9 @@ const LEFT_OUT: [&str; 15] = [
     "program",
     "color",
     "index",
+    "isolated",
+    "output",
+    "reproduce",
 ];
 
 /// Returns the command for one history of one input of `check`; `index` selects the history.
@@ -38,6 +41,11 @@ pub(crate) fn check_again(source: &str, index: Option<u64>) -> String {
 /// Returns the running command for other inputs: one of the files that it was given.
 pub(crate) fn again(inputs: &[&str]) -> String {
     command_of(std::env::args_os(), inputs, &[])
+}
+
+/// Returns the running command of `test` with the seed that it drew or was given.
+pub(crate) fn test_again(target: &[&str], seed: u64) -> String {
+    command_of(std::env::args_os(), target, &[format!("--seed {seed}")])
 }
 
 fn command_of(
@@ -64,8 +72,12 @@ fn command_of(
         input => shell_word(&input_name(input)),
     }));
     shown.extend(more.iter().cloned());
+    let is_added = |id: &str| more.iter().any(|words| words.starts_with(&format!("--{id} ")));
     for arg in command.get_arguments().filter(|arg| !arg.is_positional()) {
         let (id, Some(long)) = (arg.get_id().as_str(), arg.get_long()) else { continue };
+        if is_added(long) {
+            continue;
+        }
         if LEFT_OUT.contains(&id) || matches.value_source(id) != Some(ValueSource::CommandLine) {
             continue;
         }

@@ -12,7 +12,7 @@ use crate::args::{AtlasArgs, OutputFormat};
 use crate::contrast::shown;
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION, report};
 use crate::limits;
-use crate::output::{Output, table};
+use crate::output::{Output, for_terminal, table};
 use crate::part::{Part, PartEnd, run_id};
 use crate::report::quoted;
 
@@ -38,7 +38,7 @@ pub(crate) fn atlas(args: &AtlasArgs) -> Result<u8, CliError> {
     let is_separated = survey.pairs.iter().any(|pair| matches!(pair.answer, Answer::Smallest(_)));
     let code = if is_separated { VIOLATION } else { OK };
     let mut text = match args.format {
-        OutputFormat::Text => page(&survey),
+        OutputFormat::Text => for_terminal(page(&survey)),
         OutputFormat::Json => lines(&survey, part),
     };
     if let Some(part) = part {

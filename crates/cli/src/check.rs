@@ -45,7 +45,9 @@ impl PageEntry {
     /// Adds the case to a report; `next` is the number of the next case's input.
     fn write(mut self, pages: &mut Pages, args: &CheckArgs, next: Option<usize>) -> io::Result<()> {
         let (number, index) = self.place;
-        let is_alone = args.index.is_none() && index == 0 && next != Some(number);
+        // A share of the histories does not show whether the input has others.
+        let is_whole = args.index.is_none() && args.part.part.is_none() && args.resume.is_none();
+        let is_alone = is_whole && index == 0 && next != Some(number);
         self.case.recheck = check_again(&self.source, (!is_alone).then_some(index));
         let words = self.words.iter().map(|(model, word)| (model.as_str(), *word));
         pages.add(self.operations, words, &self.case)

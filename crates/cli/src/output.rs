@@ -178,6 +178,11 @@ fn terminal_columns() -> Option<usize> {
     (width.0 > 0).then_some(usize::from(width.0))
 }
 
+/// Returns how wide lines may be: as wide as the terminal, and of any width elsewhere.
+pub(crate) fn columns() -> usize {
+    terminal_columns().unwrap_or(usize::MAX)
+}
+
 /// Returns how wide diagrams may be: as wide as the terminal, and 116 columns elsewhere.
 pub(crate) fn diagram_columns() -> usize {
     terminal_columns().map_or(116, |columns| columns.clamp(24, 200))
@@ -228,7 +233,7 @@ impl StandardOutput {
 
 /// Aligns a table that keeps to the width of the terminal, if standard output is one.
 pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
-    consistory_draw::table_within(header, rows, terminal_columns().unwrap_or(usize::MAX))
+    consistory_draw::table_within(header, rows, columns())
 }
 
 /// Breaks the long lines of a page for people if standard output is a terminal.
@@ -240,21 +245,87 @@ pub(crate) fn for_terminal(text: String) -> String {
 }
 
 fn folded_lines(text: &str, columns: usize) -> String {
-    text.split_inclusive('\n').map(|line| folded_line(line, columns)).collect()
+    let mut out = String::new();
+    let mut lines = text.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        // A rule stands below the names of the threads of a program.
+        if !is_program_line(line) || !lines.peek().is_some_and(|next| next.contains("-+-")) {
+            out += &folded_line(line, columns);
+            continue;
+        }
+        let mut program = vec![line];
+        while let Some(next) = lines.next_if(|next| is_program_line(next)) {
+            program.push(next);
+        }
+        out += &folded_program(&program, columns);
+    }
+    out
+}
+
+/// Returns whether a line may be one of a program whose threads stand side by side.
+fn is_program_line(line: &str) -> bool {
+    line.contains(" | ") || line.contains("-+-")
+}
+
+/// Puts threads below one another that do not fit beside one another.
+fn folded_program(lines: &[&str], columns: usize) -> String {
+    if lines.iter().all(|line| shown_width(line.trim_end()) <= columns) {
+        return lines.concat();
+    }
+    let is_rule = |line: &str| line.contains("-+-");
+    let cells: Vec<Vec<&str>> = lines
+        .iter()
+        .map(|line| line.trim_end().split(if is_rule(line) { "-+-" } else { " | " }).collect())
+        .collect();
+    let threads = cells.iter().map(Vec::len).max().unwrap_or(0);
+    let width_of = |thread: usize| {
+        cells.iter().filter_map(|row| row.get(thread)).map(|cell| shown_width(cell)).max()
+    };
+    let widths: Vec<usize> = (0..threads).map(|thread| width_of(thread).unwrap_or(0)).collect();
+    let mut out = String::new();
+    let mut first = 0;
+    while first < threads {
+        let mut end = first + 1;
+        let mut used = widths[first];
+        while end < threads && used + 3 + widths[end] <= columns {
+            used += 3 + widths[end];
+            end += 1;
+        }
+        if first > 0 {
+            out.push('\n');
+        }
+        for (row, line) in cells.iter().zip(lines) {
+            let part: Vec<&str> = row.iter().take(end).skip(first).copied().collect();
+            let shown = part.join(if is_rule(line) { "-+-" } else { " | " });
+            if !shown.trim().is_empty() {
+                out += shown.trim_end();
+                out.push('\n');
+            }
+        }
+        first = end;
+    }
+    out
 }
 
 /// Breaks a line at spaces so that it fits the terminal; what follows is indented as its text is.
 ///
-/// Lines of tables and diagrams are left as they are, and so is a word that is too long by itself.
-/// Escape sequences take no room.
+/// Of a line with columns the last one is broken. Lines of diagrams are left as they are, and so is a
+/// word that is too long by itself. Escape sequences take no room.
 fn folded_line(line: &str, columns: usize) -> String {
-    // Two spaces in a row stand between the columns of a table.
-    let is_drawn = line.contains(['├', '─', '╌', '│']) || line.trim().contains("  ");
+    // A line of a litmus test as files hold it is left alone, too.
+    let is_drawn = line.contains(['├', '─', '╌', '│'])
+        || (line.contains(" | ") && line.trim_end().ends_with(" ;"));
     if is_drawn || shown_width(line.trim_end()) <= columns || columns < 20 {
         return line.to_owned();
     }
     let body = line.trim_start();
     let mut indent = line.len() - body.len();
+    // Two spaces in a row stand between columns.
+    let last_column = line.trim_end().rfind("  ").filter(|&at| at >= indent).map(|at| at + 2);
+    let (head, body) = line.split_at(last_column.unwrap_or(indent));
+    if last_column.is_some() {
+        indent = shown_width(head);
+    }
     // A list's continuation stands below its text.
     let marker = body.split(' ').next().unwrap_or_default();
     let is_numbered = marker.strip_suffix('.').is_some_and(|digits| digits.parse::<u32>().is_ok());
@@ -262,8 +333,8 @@ fn folded_line(line: &str, columns: usize) -> String {
         indent += marker.len() + 1;
     }
     let indent = indent.min(columns / 2);
-    let mut out = line[..line.len() - body.len()].to_owned();
-    let mut used = out.len();
+    let mut out = head.to_owned();
+    let mut used = shown_width(head);
     let mut is_first = true;
     for word in body.trim_end().split(' ') {
         let width = shown_width(word);
@@ -281,6 +352,32 @@ fn folded_line(line: &str, columns: usize) -> String {
     }
     if line.ends_with('\n') {
         out.push('\n');
+    }
+    out
+}
+
+/// Breaks a command between its options if it is too wide after a label, as a shell reads it.
+pub(crate) fn folded_command(label: &str, command: &str) -> String {
+    command_within(label, command, columns())
+}
+
+fn command_within(label: &str, command: &str, columns: usize) -> String {
+    let indent = label.chars().count();
+    let mut out = label.to_owned();
+    let mut used = indent;
+    for (at, option) in command.split(" --").enumerate() {
+        let option = if at == 0 { option.to_owned() } else { format!("--{option}") };
+        let width = option.chars().count();
+        // Room for the space and the sign that the line goes on.
+        if at > 0 && used + 1 + width + 2 > columns {
+            out += &format!(" \\\n{}", " ".repeat(indent));
+            used = indent;
+        } else if at > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out += &option;
+        used += width;
     }
     out
 }
@@ -315,5 +412,34 @@ mod tests {
         assert_eq!(folded_line(line, 80), line);
         let bar = "  t0 ├ enqueue(1) => null #1 ┤   ├ dequeue() => 1 #2 ┤\n";
         assert_eq!(folded_line(bar, 30), bar);
+        let columns = "sc    => tso   proved: with one ww, both relations are part of it\n";
+        assert_eq!(
+            folded_line(columns, 40),
+            "sc    => tso   proved: with one ww, both\n               relations are part of it\n"
+        );
+    }
+
+    #[test]
+    fn threads_that_do_not_fit_stand_below_one_another() {
+        let program = "T1       | T2       | T3\n---------+----------+---------\n\
+                       X <- 1   | Y <- 1   | X -> r1\n         |          | Y -> r2\nOutcome: 1\n";
+        assert_eq!(folded_lines(program, 40), program);
+        assert_eq!(
+            folded_lines(program, 20),
+            "T1       | T2\n---------+---------\nX <- 1   | Y <- 1\n         |\n\n\
+             T3\n--------\nX -> r1\nY -> r2\nOutcome: 1\n"
+        );
+        let file = " P0          | P1          ;\n MOV [x],$1  | MOV [y],$1  ;\n";
+        assert_eq!(folded_lines(file, 20), file);
+    }
+
+    #[test]
+    fn a_long_command_goes_on_as_a_shell_reads_it() {
+        let command = "consistory test redis --seed 0 --time 20s --faults partition";
+        assert_eq!(command_within("again:   ", command, 80), format!("again:   {command}"));
+        assert_eq!(
+            command_within("again:   ", command, 45),
+            "again:   consistory test redis --seed 0 \\\n         --time 20s --faults partition"
+        );
     }
 }

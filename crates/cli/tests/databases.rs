@@ -249,7 +249,15 @@ fn what_was_found_is_tried_again() {
     let again = &ended.last["reproduced"];
     assert_eq!(ended.last["system"], "command");
     match ended.code {
-        1 => assert_eq!((&again["runs"], &again["clients"]), (&1.into(), &3.into())),
+        1 => {
+            assert_eq!((&again["runs"], &again["clients"]), (&1.into(), &3.into()));
+            // The report of the first run has it too.
+            let seen = &again["seen"];
+            let report = folder.read_report("run/report.html");
+            let fact = format!(": a violation in {seen} of 1 runs\"]");
+            assert!(report.contains("[\"run again\",\"with 3 clients and "), "{report}");
+            assert!(report.contains(&fact), "{report}");
+        }
         _ => assert!(again.is_null()),
     }
 }

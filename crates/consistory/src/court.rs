@@ -124,6 +124,11 @@ impl Settings {
         }
     }
 
+    /// Returns the same settings with another limit of time, for one thread that reports nothing.
+    pub(crate) fn within(&self, time: Duration) -> Self {
+        Settings { time: time.min(self.time), jobs: 1, observer: None, ..self.clone() }
+    }
+
     fn observe(&self, stage: Stage) {
         if let Some(Observer(observe)) = &self.observer {
             observe(stage);

@@ -7,7 +7,7 @@ mod named;
 use std::sync::Arc;
 
 use consistory_certify::{ObjectRejection, certify_object};
-use consistory_history::History;
+use consistory_history::{History, OpId};
 use consistory_objects::{
     Calls, Options, Task, Tuning, instead as instead_of, judge_objects, shrink_object,
 };
@@ -71,6 +71,28 @@ pub(crate) fn accept(
     })
 }
 
+/// Finds the calls that a violation needs: no further one can be left out, as far as this is known.
+pub(crate) fn needed(
+    history: &History,
+    named: &NamedObject,
+    model: &ObjectModel,
+    violation: &Judgement,
+    options: &Options,
+) -> Result<Option<(Vec<OpId>, Minimal)>, Error> {
+    let task = task(history, named)?;
+    let Judgement::Violation { pattern, certificate: Proof::Object(certificate) } = violation
+    else {
+        return Ok(None);
+    };
+    let violation = consistory_objects::Judgement::Violation {
+        pattern: pattern.clone(),
+        certificate: certificate.clone(),
+    };
+    let shrunk = shrink_object(&task, model, &violation, options);
+    let minimal = if shrunk.is_minimal { Minimal::Yes } else { Minimal::Unknown };
+    Ok(Some((shrunk.operations, minimal)))
+}
+
 /// Shrinks a violating history until no call can be left out.
 pub(crate) fn shrink(
     history: &History,
@@ -79,22 +101,19 @@ pub(crate) fn shrink(
     violation: &Judgement,
     options: &Options,
 ) -> Result<(History, Minimal), Error> {
-    let task = task(history, named)?;
-    let Judgement::Violation { pattern, certificate: Proof::Object(certificate) } = violation
-    else {
-        return Ok((history.clone(), Minimal::Unknown));
-    };
-    let violation = consistory_objects::Judgement::Violation {
-        pattern: pattern.clone(),
-        certificate: certificate.clone(),
-    };
-    let shrunk = shrink_object(&task, model, &violation, options);
+    match needed(history, named, model, violation, options)? {
+        Some((operations, minimal)) => Ok((part(history, &operations), minimal)),
+        None => Ok((history.clone(), Minimal::Unknown)),
+    }
+}
+
+/// Builds the history of some operations of another one.
+pub(crate) fn part(history: &History, operations: &[OpId]) -> History {
     let mut keep = vec![false; history.len()];
-    for op in shrunk.operations {
+    for op in operations {
         keep[op.index()] = true;
     }
-    let minimal = if shrunk.is_minimal { Minimal::Yes } else { Minimal::Unknown };
-    Ok((subset(history, &keep), minimal))
+    subset(history, &keep)
 }
 
 /// Computes the return of the unexplained call in each attempt to explain a history.

@@ -1,20 +1,24 @@
 //! A report as a page: one case of an interactive report.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use consistory_draw::{DrawOptions, history_scenes};
 use consistory_history::{Action, OpId};
-use consistory_report::{Case as PageCase, ResultRow};
-use consistory_scene::PictureFormat;
-use consistory_verdict::{ObjectCertificate, Proof};
+use consistory_report::{Case as PageCase, Picture, ResultRow};
+use consistory_scene::{Emphasis, PictureFormat, Scene};
+use consistory_verdict::{Judgement, ObjectCertificate, Proof};
 use serde_json::Value;
 
-use crate::{MAX_PRINTED_CERTIFICATE, Model, Report, Shrunk, Verdict};
+use crate::model::Minimal;
+use crate::{Court, MAX_PRINTED_CERTIFICATE, Model, Report, Shrunk, Verdict, objects};
 
 /// Longer histories are not written out on the page.
 const MAX_TEXT_BYTES: usize = 20_000;
 /// Larger consistent histories are not drawn; a violation always is.
 const MAX_DRAWN_OPS: usize = 60;
+/// Time that the search for the core of an object's history has in any case.
+const SHORTEST_CORE_SEARCH: Duration = Duration::from_millis(50);
 
 impl Report<'_> {
     /// Builds the page of this history for an interactive report: verdicts, explanations, pictures
@@ -50,10 +54,9 @@ impl Report<'_> {
             let is_small = history.len() <= MAX_DRAWN_OPS;
             if verdict.is_violation() || is_small {
                 let small = shrunk.get(index).and_then(Option::as_ref);
-                let scenes = small.map_or_else(|| verdict.scenes(), |small| small.scenes());
-                for scene in scenes {
+                for picture in pictures(verdict, small) {
                     row.scenes.push(page.scenes.len());
-                    page.scenes.push(scene.into());
+                    page.scenes.push(picture);
                 }
             }
             page.rows.push(row);
@@ -132,6 +135,78 @@ impl Verdict<'_> {
         }
         states
     }
+}
+
+/// Lays out the scenes of a verdict, or of the verdict on the shrunk history.
+fn pictures(verdict: &Verdict<'_>, small: Option<&Shrunk>) -> Vec<Picture> {
+    if let Some(small) = small {
+        return small.scenes().into_iter().map(Picture::from).collect();
+    }
+    let mut scenes = verdict.scenes();
+    match (&mut scenes[..], core_scene(verdict)) {
+        ([scene], Some(core)) if core.nodes.len() < scene.nodes.len() => {
+            let needed: HashSet<&str> = core.nodes.iter().map(|node| &*node.id).collect();
+            for node in &mut scene.nodes {
+                if node.emphasis < Emphasis::Wrong {
+                    let is_needed = needed.contains(&*node.id);
+                    node.emphasis = if is_needed { Emphasis::Proof } else { Emphasis::Plain };
+                }
+            }
+            vec![Picture::from(scenes.remove(0)).with_core(core)]
+        }
+        _ => scenes.into_iter().map(Picture::from).collect(),
+    }
+}
+
+/// Builds the scene of those calls that the violation of an object's model needs, with the furthest
+/// attempt to explain them alone.
+///
+/// They are looked for as long as judging took, so that a report does not take much longer than its
+/// verdicts. `None` if none are found in that time, or if the certificate names a few calls itself.
+fn core_scene(verdict: &Verdict<'_>) -> Option<Scene> {
+    let Some(Proof::Object(ObjectCertificate::Unexplained(_))) = verdict.certificate() else {
+        return None;
+    };
+    let judged = verdict.model.of_proof(verdict.via());
+    let Model::Object { object, model } = &judged else { return None };
+    let settings = verdict.settings.within(verdict.time().max(SHORTEST_CORE_SEARCH));
+    let (history, options) = (verdict.history(), settings.object_options(1));
+    let (operations, minimal) =
+        objects::needed(history, object, model, verdict.judgement(), &options).ok()??;
+    let small = objects::part(history, &operations);
+    let court = Court::with_model(judged.clone(), settings);
+    let mut report = court.judge_case(small.into()).ok()?;
+    let small = report.verdicts.swap_remove(0);
+    let Judgement::Violation { pattern, certificate: Proof::Object(certificate) } =
+        small.judgement()
+    else {
+        return None;
+    };
+    // Both list the same operations by session, so their places tell which is which.
+    let kept: HashSet<OpId> = operations.iter().copied().collect();
+    let whole = history.sessions().flat_map(|session| history.session_ops(session));
+    let whole: Vec<OpId> = whole.filter(|op| kept.contains(op)).collect();
+    let part = small.history();
+    let part = part.sessions().flat_map(|session| part.session_ops(session));
+    let in_whole: HashMap<OpId, OpId> = part.zip(whole).collect();
+    let states = small.states();
+    let options = DrawOptions {
+        model: verdict.proved().to_owned(),
+        states: states.into_iter().map(|(op, state)| (in_whole[&op], state)).collect(),
+        ..DrawOptions::default()
+    };
+    let certificate = Proof::Object(certificate.renamed(|op| in_whole[&op]));
+    let judgement = Judgement::Violation { pattern: pattern.clone(), certificate };
+    let mut scene = history_scenes(history, &judgement, &options).pop()?;
+    let others = history.len() - operations.len();
+    let (calls, they) = if others == 1 { ("call", "it") } else { ("calls", "they") };
+    scene.notes.push(format!(
+        "The other {others} {calls} of the history cannot help, whatever {they} returned."
+    ));
+    if minimal == Minimal::Unknown {
+        scene.notes.push("Fewer calls may be enough: the time to find out was over.".to_owned());
+    }
+    Some(scene)
 }
 
 /// Returns the certificate as JSON, unless it is too large for a page.

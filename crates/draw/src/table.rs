@@ -17,7 +17,8 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// Aligns a table as [`table`] does, and breaks the cells of its widest columns of text into several
-/// lines where it would be wider than `columns`.
+/// lines where it would be wider than `columns`. Columns that do not fit even so stand in further
+/// tables below, each with the first column.
 pub fn table_within(header: &[&str], rows: &[Vec<String>], columns: usize) -> String {
     let most = columns;
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0).max(header.len());
@@ -41,6 +42,30 @@ pub fn table_within(header: &[&str], rows: &[Vec<String>], columns: usize) -> St
         let texts = (0..columns).filter(|&c| !right[c] && widths[c] > MIN_TEXT_COLUMNS);
         let Some(widest) = texts.max_by_key(|&c| widths[c]) else { break };
         widths[widest] -= 1;
+    }
+    if widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1) > most && columns > 2 {
+        let mut used = widths[0];
+        let fitting = widths[1..].iter().take_while(|&&width| {
+            used += 2 + width;
+            used <= most
+        });
+        let cut = 1 + fitting.count().max(1);
+        if cut < columns {
+            let of = |columns: &dyn Fn(usize) -> bool| {
+                let header: Vec<&str> = (header.iter().enumerate())
+                    .filter(|(column, _)| columns(*column))
+                    .map(|(_, cell)| cell.as_str())
+                    .collect();
+                let row = |row: &Vec<String>| {
+                    let cells = row.iter().enumerate().filter(|(column, _)| columns(*column));
+                    cells.map(|(_, cell)| cell.clone()).collect()
+                };
+                table_within(&header, &rows.iter().map(row).collect::<Vec<_>>(), most)
+            };
+            let (left, right) =
+                (of(&|column| column < cut), of(&|column| column == 0 || column >= cut));
+            return left + "\n" + &right;
+        }
     }
 
     let mut out = String::new();
@@ -172,5 +197,22 @@ mod tests {
         let shown = table(&["a"], &[vec!["x\ny".into(), "extra".into()], vec![]]);
         assert_eq!(shown, "a\n────  ─────\nx\\ny  extra\n\n");
         assert_eq!(table(&[], &[]), "\n\n");
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_stand_below() {
+        let shown = table_within(&["model", "aa", "bb", "cc"], &rows("x|1|2|3\ny|44|5|6"), 15);
+        expect![[r#"
+            model  aa  bb
+            ─────  ──  ──
+            x       1   2
+            y      44   5
+
+            model  cc
+            ─────  ──
+            x       3
+            y       6
+        "#]]
+        .assert_eq(&shown);
     }
 }

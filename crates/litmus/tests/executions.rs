@@ -216,3 +216,29 @@ fn loops_are_cut_and_said_to_be() {
     assert!(found.cut);
     assert!(found.states.iter().all(|state| test.satisfies(state)));
 }
+
+#[test]
+fn a_condition_is_answered_by_its_quantifier() {
+    let store_buffering = |condition: &str| {
+        read(&format!(
+            "X86 SB\n{{ x=0; y=0; }}\n P0          | P1          ;\n MOV [x],$1  | MOV [y],$1  ;\n \
+             MOV EAX,[y] | MOV EAX,[x] ;\n{condition}\n"
+        ))
+    };
+    let both_old = "(0:EAX=0 /\\ 1:EAX=0)";
+    let not_both_old = "(not (0:EAX=0 /\\ 1:EAX=0))";
+    for (condition, in_sc, in_tso) in [
+        (format!("exists {both_old}"), false, true),
+        (format!("~exists {both_old}"), true, false),
+        (format!("forall {both_old}"), false, false),
+        (format!("forall {not_both_old}"), true, false),
+        (format!("exists {not_both_old}"), true, true),
+        ("forall (0:EAX=0 \\/ 0:EAX=1)".to_owned(), true, true),
+    ] {
+        let test = store_buffering(&condition);
+        for (model, expected) in [("sc", in_sc), ("x86tso", in_tso)] {
+            let found = isa_outcomes(&test, &find_isa_model(model).unwrap(), &options()).unwrap();
+            assert_eq!(test.is_answered(&found), expected, "{condition} in {model}");
+        }
+    }
+}

@@ -101,7 +101,7 @@ function caseParts(data, links, row) {
   const table = el("div", { class: "results", tabindex: 0, role: "region", "aria-label": "results" },
     el("table", {}, el("thead", {}, el("tr", {}, ...data.columns.map((name) => el("th", { scope: "col", class: name === "time" ? "number" : undefined }, name)))), body));
   const history = data.text ? el("details", { open: data.text.length < 1500 }, el("summary", {}, "input"), el("pre", { tabindex: 0, class: "input" }, data.text), copyButton("copy", data.text)) : null;
-  const recheck = data.recheck ? el("p", {}, el("span", { class: "muted" }, "Check it again: "), el("code", {}, data.recheck), " ", copyButton("copy", data.recheck)) : null;
+  const recheck = data.recheck ? el("p", {}, el("span", { class: "muted" }, "Check it again: "), el("code", {}, ...words(data.recheck)), " ", copyButton("copy", data.recheck)) : null;
   const left = el("div", {}, links ?? "", el("h1", {}, data.title), facts, table, side, history, recheck);
   const picture = el("div", { class: "right" }, mapPanel, pictures, ...(data.charts ?? []).map(chart));
   if (map) {
@@ -130,6 +130,11 @@ function caseParts(data, links, row) {
   return { left, picture, choose };
 }
 
+/** Splits a command into words that lines are not broken in, as after the hyphens of an option. */
+function words(command) {
+  return command.split(" ").flatMap((word, i) => [i ? " " : "", el("span", { class: "word" }, word)]);
+}
+
 function copyButton(name, text) {
   const button = el("button", { onclick: async () => {
     try {
@@ -156,16 +161,16 @@ function showRow(data, row, side, pictures) {
   const steps = el("div");
   side.append(steps);
   let panels = [];
-  const activate = (index) => {
+  const activate = (index, step = 0) => {
     shown.scene = index;
     stop();
     steps.replaceChildren();
     panels.forEach(({ scene, panel }) => panel.classList.toggle("active", panels.length > 1 && scene === scenes[index]));
     const at = panels.find(({ scene }) => scene === scenes[index]);
     shown.zoom = at?.zoom();
-    if (at && scenes[index].scene.steps.length) steps.append(stepper(scenes[index], at.panel));
+    if (at && displayed(scenes[index]).scene.steps.length) steps.append(stepper(scenes[index], at.panel, step));
   };
-  const arrange = () => {
+  const arrange = (step = 0) => {
     pictures.replaceChildren();
     const isMany = scenes.length > 1;
     if (isMany) {
@@ -178,11 +183,23 @@ function showRow(data, row, side, pictures) {
       const panel = el("section", { class: "picture", "aria-label": scene.scene.title });
       let zoom = showPicture(scene, panel);
       panel.addEventListener("redrawn", (e) => { zoom = e.detail; shown.zoom = zoom; });
+      // The core of a proof may have steps of its own, and every picture shows its core or none does.
+      panel.addEventListener("core", () => {
+        const place = panels.findIndex((other) => other.panel === panel);
+        const count = displayed(scenes[shown.scene]).scene.steps.length;
+        shown.core = !shown.core;
+        arrange(displayed(scenes[shown.scene]).scene.steps.length === count ? shown.step : 0);
+        panels[place].panel.querySelector("button.core").focus();
+      });
       panel.addEventListener("pointerdown", () => { if (panels.length > 1 && scenes[shown.scene] !== scene) activate(scenes.indexOf(scene)); });
       return { scene, panel, zoom: () => zoom };
     });
-    pictures.append(el("div", { class: "panels" }, ...panels.map(({ panel }) => panel)));
-    activate(shown.scene);
+    // Pictures stand beside each other only as far as they are readable then.
+    const widths = visible.map((scene) => Math.min(...Object.values(displayed(scene).views).map((view) => view.width)));
+    const grid = el("div", { class: "panels" }, ...panels.map(({ panel }) => panel));
+    grid.style.setProperty("--least", `${Math.round(Math.max(320, ...widths.map((width) => width * SMALLEST_SCALE)))}px`);
+    pictures.append(grid);
+    activate(shown.scene, step);
   };
   if (scenes.length) arrange();
   if (row.text) {
@@ -261,8 +278,8 @@ function stop() {
 }
 
 /** Builds the list of steps with a slider and buttons, and the state after the current step. */
-function stepper(scene, picture) {
-  const steps = scene.scene.steps;
+function stepper(scene, picture, start) {
+  const { steps } = displayed(scene).scene;
   const items = steps.map((step, i) => el("li", {}, el("button", { class: "plain", onclick: () => go(i + 1) }, step.sentence)));
   const slider = el("input", { type: "range", min: 0, max: steps.length, value: 0, "aria-label": "step", oninput: (e) => go(Number(e.target.value)) });
   const where = el("span", { class: "muted", role: "status" });
@@ -291,7 +308,7 @@ function stepper(scene, picture) {
     el("button", { id: "previous", onclick: () => go(shown.step - 1), title: "previous step ( p )" }, "previous"),
     el("button", { id: "next", onclick: () => go(shown.step + 1), title: "next step ( n )" }, "next"),
     play, slider, where);
-  queueMicrotask(() => go(0));
+  queueMicrotask(() => go(start));
   return el("section", { "aria-label": "steps" }, el("h2", {}, "Step by step"), buttons, state, el("ol", { class: "steps" }, ...items));
 }
 
@@ -391,7 +408,7 @@ function showPicture(whole, picture) {
   const choice = (name) => el("button", { "aria-pressed": name === chosen, onclick: () => { shown.view = name; redraw(); } }, names[name] ?? name);
   const tools = el("div", { class: "tools", role: "toolbar", "aria-label": "picture" },
     ...(views.length > 1 ? views.map(choice) : []),
-    whole.core ? el("button", { class: "core", "aria-pressed": scene !== whole, title: "show only what the proof is about", onclick: () => { shown.core = !shown.core; redraw(); picture.querySelector("button.core").focus(); } }, "core only") : null,
+    whole.core ? el("button", { class: "core", "aria-pressed": scene !== whole, title: "show only what the proof is about", onclick: () => picture.dispatchEvent(new CustomEvent("core")) }, "core only") : null,
     el("button", { onclick: () => zoom.by(1.25), "aria-label": "zoom in", title: "zoom in ( + )" }, "+"),
     el("button", { onclick: () => zoom.by(0.8), "aria-label": "zoom out", title: "zoom out ( - )" }, "−"),
     el("button", { onclick: zoom.fit, title: "fit ( 0 )" }, "fit"),
@@ -419,7 +436,7 @@ function legend(scene, chosen) {
 /** Draws a view; the geometry was computed when the report was written. */
 function draw(scene, view, isTime) {
   const svg = svgEl("svg", { role: "img", tabindex: 0, preserveAspectRatio: "xMidYMin meet", "aria-label": `${scene.title}. ${scene.caption}`, viewBox: `0 0 ${view.width} ${view.height}` });
-  for (const [x, y, width, height] of view.lanes) svg.append(svgEl("rect", { class: "lane", x, y, width, height, rx: 8 }));
+  for (const [x, y, width, height] of view.lanes) if (height > 0) svg.append(svgEl("rect", { class: "lane", x, y, width, height, rx: 8 }));
   view.bands.forEach(([x, y, width, height], i) => {
     svg.append(svgEl("rect", { class: "band", x, y, width, height }));
     const label = svgEl("text", { class: "band-name", x: x + 3, y: y + 12 });
@@ -430,7 +447,8 @@ function draw(scene, view, isTime) {
   const heads = svgEl("g", { class: "heads" });
   const firstBar = Math.min(...view.nodes.filter(Boolean).map((node) => node[0]));
   view.names.forEach(([x, y], i) => {
-    const [left, top, width, height] = view.lanes[i] ?? [x, y, 0, 0];
+    const [left, top, width, height] = view.lanes[i] ?? [x, y, 0, 1];
+    if (height === 0) return;
     heads.append(isTime
       ? svgEl("rect", { x: left - 12, y: top - 2, width: Math.max(0, firstBar - left + 6), height: height + 4 })
       : svgEl("rect", { x: left, y: 0, width, height: y + 10 }));
@@ -639,7 +657,7 @@ function panAndZoom(svg, view, isTime, tell) {
 
 /** Pictures are not blown up beyond the first, nor shrunk below the second until one asks for it. */
 const LARGEST_SCALE = 1.35;
-const SMALLEST_SCALE = 0.64;
+const SMALLEST_SCALE = 0.72;
 
 /** Handles the keys that pictures and steps share; returns whether the key was one of them. */
 function pictureKey(e) {

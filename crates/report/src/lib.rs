@@ -31,6 +31,7 @@ use consistory_scene::{
     NodeKind, Scene, colours, core_of, lattice_view, meaning, order_view, time_view,
 };
 use flate2::Compression;
+use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -147,6 +148,14 @@ impl Picture {
         Picture { scene, views, core: None }
     }
 
+    /// Adds what the page shows in its place when only the core of the proof is wanted.
+    ///
+    /// Pictures of proofs by edges find their core themselves.
+    #[must_use]
+    pub fn with_core(self, core: Scene) -> Self {
+        Picture { core: Some(Box::new(Picture { core: None, ..Picture::from(core) })), ..self }
+    }
+
     /// Returns the scene.
     pub fn scene(&self) -> &Scene {
         &self.scene
@@ -158,7 +167,7 @@ impl From<Scene> for Picture {
     fn from(scene: Scene) -> Self {
         let has_transactions = scene.nodes.iter().any(|node| node.kind == NodeKind::Transaction);
         let things = if has_transactions { "transactions" } else { "operations" };
-        // Bars of time have no gaps, so a picture without edges has no core.
+        // Without edges nothing says which nodes belong together.
         let core = if scene.edges.is_empty() { None } else { core_of(&scene, things) };
         let mut views = BTreeMap::from([("order", order_view(&scene))]);
         views.extend(time_view(&scene).map(|view| ("time", view)));
@@ -321,6 +330,23 @@ impl<W: Write> ReportWriter<W> {
     }
 }
 
+/// Adds a fact to the first case of a report that is already written.
+///
+/// Returns the new report, or `None` if `html` is not a report.
+pub fn with_fact(html: &str, name: &str, value: &str) -> Option<String> {
+    const MARK: &str = "id=\"chunk-0\">";
+    let start = html.find(MARK)? + MARK.len();
+    let end = start + html[start..].find('<')?;
+    let mut cases: Vec<Value> =
+        serde_json::from_reader(GzDecoder::new(&*from_base64(&html[start..end])?)).ok()?;
+    let facts = cases.first_mut()?.get_mut("facts")?.as_array_mut()?;
+    facts.push(json!([name, value]));
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    serde_json::to_writer(&mut packed, &cases).ok()?;
+    let text = base64(&packed.finish().ok()?);
+    Some(format!("{}{text}{}", &html[..start], &html[end..]))
+}
+
 /// Returns the colours and meanings of the relations of some cases, as a page needs them.
 pub fn look_of(cases: &[Case]) -> Value {
     let edges = cases.iter().flat_map(|case| &case.scenes).flat_map(|picture| &picture.scene.edges);
@@ -359,9 +385,11 @@ fn for_script(json: &str) -> String {
     json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
 
+/// Digits of base 64.
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 /// Encodes bytes in base 64.
 fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {
         let word = three.iter().fold(0u32, |word, &byte| word << 8 | u32::from(byte))
@@ -377,9 +405,44 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
+/// Decodes base 64; `None` if the text is not base 64.
+fn from_base64(text: &str) -> Option<Vec<u8>> {
+    let value = |digit: u8| DIGITS.iter().position(|&known| known == digit);
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    for four in text.as_bytes().chunks(4) {
+        let digits = four.iter().take_while(|&&digit| digit != b'=');
+        let values = digits.map(|&digit| value(digit)).collect::<Option<Vec<_>>>()?;
+        let word =
+            values.iter().fold(0, |word, value| word << 6 | value) << (6 * (4 - values.len()));
+        let bytes = [(word >> 16) as u8, (word >> 8) as u8, word as u8];
+        out.extend(&bytes[..values.len().saturating_sub(1)]);
+    }
+    Some(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fact_is_added_to_a_written_report() {
+        let mut report = ReportWriter::new(Vec::new(), "title").unwrap();
+        let case =
+            Case { facts: vec![("seed".into(), "7".into())], ..Case::new("é <x>", ["model"]) };
+        report.add(1, [], &case).unwrap();
+        let html = String::from_utf8(report.finish("").unwrap()).unwrap();
+        let more = with_fact(&html, "run again", "2 of <3>").unwrap();
+        let chunk = |html: &str| {
+            let text = html.split_once("chunk-0\">").unwrap().1.split_once('<').unwrap().0;
+            let bytes = from_base64(text).unwrap();
+            serde_json::from_reader::<_, Value>(GzDecoder::new(&*bytes)).unwrap()
+        };
+        let mut expected = chunk(&html);
+        expected[0]["facts"].as_array_mut().unwrap().push(json!(["run again", "2 of <3>"]));
+        assert_eq!(chunk(&more), expected);
+        assert_eq!(more.matches("<script").count(), html.matches("<script").count());
+        assert_eq!(with_fact("<html></html>", "a", "b"), None);
+    }
 
     #[test]
     fn bytes_are_encoded_in_base_64() {

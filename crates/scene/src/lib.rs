@@ -284,7 +284,7 @@ pub struct View {
     pub width: f64,
     /// Height of the whole picture.
     pub height: f64,
-    /// Background of each lane.
+    /// Background of each lane; one without height is not shown.
     pub lanes: Vec<Rect>,
     /// Centre of the baseline of each lane's name, or its start in a time view.
     pub names: Vec<Point>,

@@ -84,7 +84,7 @@ pub fn sheet(
 }
 
 fn picture(body: &mut String, scene: &Scene, view: &View) {
-    for rect in &view.lanes {
+    for rect in view.lanes.iter().filter(|rect| rect.h > 0.0) {
         box_of(body, *rect, 8.0, "#f3f5f8", None);
     }
     for (band, rect) in scene.bands.iter().zip(&view.bands) {
@@ -98,7 +98,8 @@ fn picture(body: &mut String, scene: &Scene, view: &View) {
         } else {
             " font-weight=\"bold\""
         };
-    for (lane, &at) in scene.lanes.iter().zip(&view.names) {
+    let shown = view.names.iter().zip(&view.lanes).map(|(&at, rect)| (at, rect.h > 0.0));
+    for (lane, (at, _)) in scene.lanes.iter().zip(shown).filter(|(_, (_, is_shown))| *is_shown) {
         text(body, at, &NAME_TEXT.to_string(), INK, "sans-serif", anchor, &printable(&lane.name));
     }
     // What matters most is drawn last, so that it lies on top.

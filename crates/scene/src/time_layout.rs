@@ -48,6 +48,12 @@ pub fn time_view(scene: &Scene) -> Option<View> {
     let top = MARGIN + if scene.bands.is_empty() { 0.0 } else { BAND_LABEL };
     let mut y = top;
     for lane in 0..lanes {
+        // A lane without times, such as that of initial values, takes no room.
+        if !order.iter().any(|&node| scene.nodes[node].lane == lane) {
+            view.lanes.push(Rect { x: MARGIN / 2.0, y, w: 0.0, h: 0.0 });
+            view.names.push(Point { x: MARGIN, y });
+            continue;
+        }
         // End of the last bar in each of the lane's levels.
         let mut levels: Vec<i64> = Vec::new();
         let lines = order.iter().filter(|&&node| scene.nodes[node].lane == lane);
@@ -111,4 +117,22 @@ fn columns(
         x += COLUMN_GAP;
     }
     xs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Lane, Node, svg};
+
+    #[test]
+    fn a_lane_without_times_is_not_shown() {
+        let mut scene = Scene::new("");
+        scene.lanes = vec![Lane::new("initially"), Lane::new("t0")];
+        let timed = Node { start: Some(1), end: Some(2), ..Node::new("t0:0", 1, 1, "w(x,1)") };
+        scene.nodes = vec![Node::new("", 0, 0, "x=0"), timed];
+        let view = time_view(&scene).unwrap();
+        assert_eq!((view.lanes[0].h, view.lanes[1].y), (0.0, MARGIN));
+        let picture = svg(&scene, &view);
+        assert!(picture.contains("t0") && !picture.contains("initially"), "{picture}");
+    }
 }

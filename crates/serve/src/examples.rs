@@ -93,11 +93,11 @@ static EXAMPLES: &[Example] = &[
             text!("mp-aarch64.litmus"),
         )
     },
-    Example { kind: "protocol", ..history("Protocols", "Serial memory", &[], text!("serial.m")) },
     Example {
         kind: "protocol",
         ..history("Protocols", "MSI without an invalidation", &[], text!("msi-missing.m"))
     },
+    Example { kind: "protocol", ..history("Protocols", "Serial memory", &[], text!("serial.m")) },
     Example { kind: "model", ..history("Models", "Per-key order", &["sc"], text!("per-key.cat")) },
     Example {
         kind: "model",

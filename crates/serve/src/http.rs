@@ -246,3 +246,51 @@ impl Response {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// A limit per write would never end this: the client takes something all the time.
+    #[test]
+    fn an_answer_that_is_taken_slowly_ends_with_its_time() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        // More than the buffers of the system between the two take.
+        let length = 64 << 20;
+        let answer = Response::text(200, "x".repeat(length));
+        let slow = std::thread::spawn(move || {
+            let (mut taken, mut buffer) = (0, vec![0; 16 << 10]);
+            while let Ok(count @ 1..) = client.read(&mut buffer) {
+                taken += count;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            taken
+        });
+        let began = Instant::now();
+        let sent = answer.send(&mut server, Duration::from_millis(400));
+        assert!(sent.is_err());
+        assert!(began.elapsed() >= Duration::from_millis(400));
+        drop(server);
+        let taken = slow.join().unwrap();
+        assert!(taken > 0 && taken < length, "{taken}");
+    }
+
+    #[test]
+    fn an_answer_that_is_taken_in_time_arrives_whole() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let fast = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            client.read_to_end(&mut bytes).map(|_| bytes.len())
+        });
+        let answer = Response::text(200, "x".repeat(8 << 20));
+        answer.send(&mut server, Duration::from_secs(60)).unwrap();
+        drop(server);
+        assert!(fast.join().unwrap().unwrap() > 8 << 20);
+    }
+}

@@ -51,6 +51,42 @@ impl ObjectCertificate {
         }
     }
 
+    /// Returns the certificate with every operation replaced by another one, as between a history and
+    /// a part of it.
+    #[must_use]
+    pub fn renamed(&self, name: impl Fn(OpId) -> OpId) -> Self {
+        let all = |ops: &[OpId]| ops.iter().map(|&op| name(op)).collect::<Vec<_>>();
+        let linearization = |found: &Linearization| Linearization {
+            order: all(&found.order),
+            vis: found.vis.as_ref().map(|vis| vis.iter().map(|seen| all(seen)).collect()),
+        };
+        match self {
+            ObjectCertificate::Linearization(found) => {
+                ObjectCertificate::Linearization(linearization(found))
+            }
+            ObjectCertificate::Unexplained(found) => ObjectCertificate::Unexplained(Unexplained {
+                returned: all(&found.returned),
+                attempts: found
+                    .attempts
+                    .iter()
+                    .map(|attempt| Attempt {
+                        linearization: linearization(&attempt.linearization),
+                        unexplained: name(attempt.unexplained),
+                    })
+                    .collect(),
+                before: found.before.as_ref().map(linearization),
+            }),
+            ObjectCertificate::Core(core) => ObjectCertificate::Core(Core {
+                pattern: core.pattern.clone(),
+                operations: all(&core.operations),
+                prefix: core.prefix.as_ref().map(|prefix| Prefix {
+                    last: name(prefix.last),
+                    before: linearization(&prefix.before),
+                }),
+            }),
+        }
+    }
+
     /// Counts the operations that the certificate lists.
     pub fn size(&self) -> usize {
         match self {

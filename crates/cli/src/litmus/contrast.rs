@@ -61,7 +61,9 @@ pub(crate) fn contrast_models(args: &LitmusContrastArgs) -> Result<u8, CliError>
         false => Equality::Bounded,
     };
     let text = match args.format {
-        OutputFormat::Text => text(args, &left, &right, &bound, &found, equality),
+        OutputFormat::Text => {
+            output::for_terminal(text(args, &left, &right, &bound, &found, equality))
+        }
         OutputFormat::Json => json_text(&left, &right, &bound, &found, equality),
     };
     output::print(text)?;

@@ -39,7 +39,7 @@ pub(crate) fn run_tests(args: &RunArgs) -> Result<u8, CliError> {
         };
         let gap = if at > 0 && args.format == OutputFormat::Text { "\n" } else { "" };
         let text = match args.format {
-            OutputFormat::Text => seen.text(&model),
+            OutputFormat::Text => output::for_terminal(seen.text(&model)),
             OutputFormat::Json => seen.json(&model, path),
         };
         output::print(format!("{gap}{text}"))?;

@@ -17,10 +17,11 @@ use consistory_drive::{
 use indicatif::ProgressBar;
 
 use super::judging::{Judge, Verdicts};
+use crate::again::test_again;
 use crate::args::{DatabaseArgs, OutputFormat, TestArgs, TestSession};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION};
 use crate::interrupt;
-use crate::output::{StandardOutput, table, write_file};
+use crate::output::{StandardOutput, folded_command, table, write_file};
 use crate::report::{coloured, quoted};
 
 impl From<DriveError> for CliError {
@@ -153,14 +154,15 @@ fn conclude(args: &TestArgs, folder: &Path, code: u8, text: &str) -> Result<(), 
         print(args, text)?;
     }
     let Reproduced { seen, clients, faults } = reproduce(args, folder, times)?;
+    let how = format!("with {clients} clients and {}", counted(faults, "fault"));
+    let came_back = format!("a violation in {seen} of {times} runs");
+    super::report::add_fact(
+        &report_path(args, folder),
+        "run again",
+        &format!("{how}: {came_back}"),
+    )?;
     match args.format {
-        OutputFormat::Text => print(
-            args,
-            &format!(
-                "\nRun again with {clients} clients and {}: a violation in {seen} of {times} runs.\n",
-                counted(faults, "fault")
-            ),
-        ),
+        OutputFormat::Text => print(args, &format!("\nRun again {how}: {came_back}.\n")),
         OutputFormat::Json => {
             let line = text.trim_end().strip_suffix('}').unwrap_or(text);
             print(
@@ -172,6 +174,11 @@ fn conclude(args: &TestArgs, folder: &Path, code: u8, text: &str) -> Result<(), 
             )
         }
     }
+}
+
+/// Returns the path of the interactive report.
+fn report_path(args: &TestArgs, folder: &Path) -> PathBuf {
+    args.report.clone().unwrap_or_else(|| folder.join("report.html"))
 }
 
 /// Builds the system that was asked for.
@@ -322,7 +329,16 @@ fn reproduce(args: &TestArgs, folder: &Path, times: u32) -> Result<Reproduced, C
     for time in 0..times {
         let words = without(
             std::env::args_os().skip(1),
-            &["--reproduce", "--faults", "--schedule", "--clients", "--output", "--format"],
+            &[
+                "--reproduce",
+                "--faults",
+                "--schedule",
+                "--clients",
+                "--output",
+                "--format",
+                // The report is of the first run.
+                "--report",
+            ],
         );
         let status = bound_to_this_thread(&program)
             .args(words)
@@ -410,22 +426,8 @@ impl Tested<'_> {
 
     /// Returns the command that repeats the run.
     fn command(&self) -> String {
-        let hidden = ["--isolated", "--output", "--format", "--reproduce"];
-        let mut words: Vec<String> = Vec::new();
-        let given = std::env::args_os().skip(1).filter(|word| word != "--isolated");
-        for word in without(given, &hidden[1..]) {
-            let text = word.to_string_lossy().into_owned();
-            let is_plain = text.chars().all(|c| c.is_alphanumeric() || "-_=.,:/+".contains(c));
-            words.push(match is_plain && !text.is_empty() {
-                true => text,
-                false => format!("'{}'", text.replace('\'', "'\\''")),
-            });
-        }
-        let seed = match words.iter().any(|word| word.starts_with("--seed")) {
-            true => String::new(),
-            false => format!(" --seed {}", self.args.seed),
-        };
-        format!("consistory {}{seed}", words.join(" "))
+        let target: Vec<&str> = self.args.target.as_deref().into_iter().collect();
+        test_again(&target, self.args.seed)
     }
 
     /// Says in one sentence what was found.
@@ -482,9 +484,8 @@ impl Tested<'_> {
         .collect()
     }
 
-    /// Returns the path of the interactive report.
     fn report_path(&self) -> PathBuf {
-        self.args.report.clone().unwrap_or_else(|| self.folder.join("report.html"))
+        report_path(self.args, self.folder)
     }
 
     fn findings(&self, found: &Run, verdicts: &Verdicts) -> Findings {
@@ -557,10 +558,10 @@ impl Tested<'_> {
             page += &format!("\nThe strongest that held: {}\n", verdicts.strongest.join(", "));
         }
         page += &format!(
-            "\nhistory: {}\nreport:  {}\nagain:   {}\n",
+            "\nhistory: {}\nreport:  {}\n{}\n",
             self.folder.join("history.jsonl").display(),
             self.report_path().display(),
-            self.command()
+            folded_command("again:   ", &self.command())
         );
         page
     }

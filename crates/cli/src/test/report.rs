@@ -1,13 +1,15 @@
 //! The interactive reports of tests: of a database under faults, and of a collection.
 
+use std::io::Write;
 use std::path::Path;
 
 use consistory_drive::{CoreOperation, FaultEvent, Findings};
 use consistory_harness::Fault;
-use consistory_report::{Case, Chart, ResultRow};
+use consistory_report::{Case, Chart, ResultRow, with_fact};
 use consistory_scene::{Band, Emphasis, Lane, Node, NodeKind, Scene};
 
 use crate::error::CliError;
+use crate::output::write_file;
 use crate::pages::Pages;
 
 /// Writes the report of a run; `scenes` are the pictures of the smallest violation.
@@ -18,6 +20,16 @@ pub(super) fn write(path: &Path, findings: &Findings, scenes: &[Scene]) -> Resul
     let words = words.map(|verdict| (verdict.model.as_str(), verdict.verdict.as_str()));
     pages.add(findings.operations, words, &case).map_err(CliError::output)?;
     pages.finish()
+}
+
+/// Adds a fact to a report that is already written.
+pub(super) fn add_fact(path: &Path, name: &str, value: &str) -> Result<(), CliError> {
+    let html =
+        std::fs::read_to_string(path).map_err(|error| CliError::file("read", path, error))?;
+    match with_fact(&html, name, value) {
+        Some(html) => write_file(path, |out| out.write_all(html.as_bytes())),
+        None => Err(CliError::usage(format!("{} is no longer the report", path.display()))),
+    }
 }
 
 /// Writes the report of a collection that was tested: one case per violation.

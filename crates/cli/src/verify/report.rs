@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::{ProtocolVerdict, Report};
 use crate::error::CliError;
+use crate::output::columns;
 use crate::report::counted;
 use crate::run;
 
@@ -314,11 +315,18 @@ pub(super) fn tracking(system: &System) -> Report {
 fn run_text(run: &Run) -> String {
     let mut text = String::new();
     for (step, traced) in run.steps.iter().zip(operations(run)) {
-        let line = format!("    {:<44} {traced}", step.rule);
-        text += line.trim_end();
-        text.push('\n');
+        text += &run_line(&step.rule, &traced, columns());
     }
     text
+}
+
+/// Writes a step of a run with what it loads and stores: beside it, or below it where there is no room.
+fn run_line(rule: &str, traced: &str, columns: usize) -> String {
+    let beside = format!("    {rule:<44} {traced}");
+    match traced.is_empty() || beside.chars().count() <= columns {
+        true => format!("{}\n", beside.trim_end()),
+        false => format!("    {rule}\n        {traced}\n"),
+    }
 }
 
 /// Lists the rules of a run.
@@ -421,5 +429,20 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::run_line;
+
+    #[test]
+    fn a_step_keeps_to_the_width_of_the_terminal() {
+        let line = |columns| run_line("fill (p=Proc_1, a=Block_1)", "r(Block_1,0)", columns);
+        let beside = "    fill (p=Proc_1, a=Block_1)                   r(Block_1,0)\n";
+        assert_eq!(line(usize::MAX), beside);
+        assert_eq!(line(61), beside);
+        assert_eq!(line(60), "    fill (p=Proc_1, a=Block_1)\n        r(Block_1,0)\n");
+        assert_eq!(run_line("start", "", 60), "    start\n");
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn watch(args: &WatchArgs) -> Result<u8, CliError> {
     }
     let summary = watcher.summary();
     let text = match args.format {
-        OutputFormat::Text => page(finding.as_ref(), &summary),
+        OutputFormat::Text => output::for_terminal(page(finding.as_ref(), &summary)),
         OutputFormat::Json => json(finding.as_ref(), &summary),
     };
     output::print(text)?;
@@ -83,7 +83,10 @@ fn watch_levels(args: &WatchArgs) -> Result<u8, CliError> {
     let show = |watcher: &LevelWatcher, found: Vec<usize>| {
         let states = found.into_iter().map(|i| &watcher.levels[i]);
         let text: String = states.map(|state| level_text(state, watcher, args.format)).collect();
-        output::print(text)
+        output::print(match args.format {
+            OutputFormat::Text => output::for_terminal(text),
+            OutputFormat::Json => text,
+        })
     };
     for incoming in lines(args)? {
         let found = match incoming? {
@@ -105,7 +108,7 @@ fn watch_levels(args: &WatchArgs) -> Result<u8, CliError> {
     let rest = (0..watcher.levels.len()).filter(|&i| watcher.levels[i].violation.is_none());
     show(&watcher, rest.collect())?;
     if args.format == OutputFormat::Text {
-        output::print(level_summary(&watcher, capacity))?;
+        output::print(output::for_terminal(level_summary(&watcher, capacity)))?;
     }
     let unexplained = watcher.size().unexplained_reads > 0;
     let is_violated = watcher.levels.iter().any(|state| state.violation.is_some());

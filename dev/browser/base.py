@@ -1,0 +1,108 @@
+"""What the tests of pages share: one browser, one server, and the checks after each test."""
+
+import atexit
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import axe
+from webdriver import Browser
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+EVIL = "<img src=x onerror=document.title=1>"
+HOSTILE = f'"<script>document.title=1</script>": w("{EVIL}",1)\nt1: r("{EVIL}",2)\n'
+HOSTILE_LITMUS = 'X86 SB\n"<script>document.title=1</script>"\n{ x=0; y=0; }\n P0          | P1          ;\n MOV [x],$1  | MOV [y],$1  ;\n MOV EAX,[y] | MOV EAX,[x] ;\nexists (0:EAX=0 /\\ 1:EAX=0)\n'
+
+
+class Shared:
+    """What is started once for all tests."""
+
+    binary = None
+    screenshots = None
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.axe = axe.source()
+        self.server = subprocess.Popen([Shared.binary, "serve"], stdout=subprocess.PIPE, text=True)
+        self.address = self.server.stdout.readline().strip()
+        self.browser = Browser(1400, 900)
+
+    def close(self):
+        self.browser.close()
+        self.server.terminate()
+        self.server.wait(10)
+        self.server.stdout.close()
+        self.folder.cleanup()
+
+
+class PageTest(unittest.TestCase):
+    shared = None
+
+    @classmethod
+    def setUpClass(cls):
+        if PageTest.shared is None:
+            PageTest.shared = Shared()
+            atexit.register(PageTest.shared.close)
+        cls.folder, cls.axe = PageTest.shared.folder, PageTest.shared.axe
+        cls.browser, cls.address = PageTest.shared.browser, PageTest.shared.address
+
+    def tearDown(self):
+        name = self.id().split(".")[-1].removeprefix("test_")
+        if Shared.screenshots:
+            self.browser.screenshot(pathlib.Path(Shared.screenshots) / f"{name}.png")
+        self.assertEqual(self.browser.errors(), [])
+        self.assertEqual(self.serious(), [])
+
+    def serious(self):
+        """Returns what axe-core holds for serious on the page that is open."""
+        return [f for f in axe.findings(self.browser, self.axe) if f[0] in ("serious", "critical")]
+
+    def dark(self, is_dark=True):
+        """Has the page think that the system is dark."""
+        features = [{"name": "prefers-color-scheme", "value": "dark"}] if is_dark else []
+        self.browser.cdp("Emulation.setEmulatedMedia", {"features": features})
+
+    def tool(self, *arguments, codes=(0, 1)):
+        """Runs the binary from the root of the repository."""
+        ran = subprocess.run([Shared.binary, *arguments], cwd=ROOT, capture_output=True, text=True)
+        self.assertIn(ran.returncode, codes, ran.stderr)
+        return ran
+
+    def path(self, name):
+        return pathlib.Path(self.folder.name) / name
+
+    def written(self, name, text):
+        """Writes a file and returns its name."""
+        self.path(name).write_text(text)
+        return str(self.path(name))
+
+    def report(self, name, *arguments):
+        """Writes a report and opens it."""
+        path = pathlib.Path(self.folder.name) / f"{name}.html"
+        ran = subprocess.run([Shared.binary, *arguments, "--report", path], cwd=ROOT, capture_output=True, text=True)
+        self.assertIn(ran.returncode, (0, 1), ran.stderr)
+        self.browser.open(path.as_uri())
+        return path
+
+    def serve(self):
+        """Opens the local page anew, without what was on it."""
+        self.browser.open("about:blank")
+        self.browser.open(self.address)
+        self.browser.until("typeof catalogue !== 'undefined' && catalogue && document.querySelector('#results tbody tr')")
+
+    def write(self, text):
+        """Puts a text into the editor, as typing does, and waits for the answer to it."""
+        self.browser.run(
+            "window.before = asked; text.value = arguments[0]; text.dispatchEvent(new Event('input'))", text)
+        self.browser.until("asked > before && !byId('about').textContent.includes('…')")
+
+    def count(self, selector):
+        return self.browser.run("return document.querySelectorAll(arguments[0]).length", selector)
+
+    def generated(self, name, *arguments):
+        """Makes histories and returns their file."""
+        path = pathlib.Path(self.folder.name) / name
+        ran = subprocess.run([Shared.binary, "generate", *arguments], capture_output=True, check=True)
+        path.write_bytes(ran.stdout)
+        return str(path)
