@@ -49,6 +49,9 @@ impl Vocabulary {
 pub(crate) enum Stop {
     /// Something is wrong with the model.
     Error(Place, String),
+    /// A name that nothing is called by. Inside a definition it is an error only where the
+    /// definition is used: models name sets that other architectures have.
+    Unbound(Place, String),
     /// The value of a relation is needed.
     NeedsExecution,
 }
@@ -74,6 +77,8 @@ enum Value {
     Function(Rc<Closure>),
     Procedure(Rc<Pattern>, Rc<Vec<Statement>>),
     Builtin(Builtin),
+    /// What a definition is worth that names something unknown: the place and the message.
+    Unbound(Place, Rc<str>),
 }
 
 #[derive(Debug)]
@@ -456,7 +461,12 @@ impl<'m> Interpreter<'m> {
         if !recursive {
             let mut found = Vec::new();
             for binding in bindings.iter() {
-                let value = self.eval(&binding.value, scope)?;
+                let value = match (self.eval(&binding.value, scope), &binding.target) {
+                    (Err(Stop::Unbound(place, message)), Pattern::One(_)) => {
+                        Value::Unbound(place, message.into())
+                    }
+                    (value, _) => value?,
+                };
                 found.extend(self.destructure(&binding.target, value, binding.place)?);
             }
             return Ok(found);
@@ -680,10 +690,16 @@ impl<'m> Interpreter<'m> {
         match &expr.kind {
             ExprKind::Zero => Ok(Value::Zero),
             ExprKind::Universe => Ok(Value::Universe),
-            ExprKind::Name(name) => self.lookup(*name, scope).ok_or_else(|| {
-                let text = self.texts.name(*name);
-                Stop::Error(expr.place, format!("nothing is called `{text}` here"))
-            }),
+            ExprKind::Name(name) => match self.lookup(*name, scope) {
+                Some(Value::Unbound(place, message)) => {
+                    Err(Stop::Unbound(place, message.to_string()))
+                }
+                Some(value) => Ok(value),
+                None => {
+                    let text = self.texts.name(*name);
+                    Err(Stop::Unbound(expr.place, format!("nothing is called `{text}` here")))
+                }
+            },
             ExprKind::Tag(tag) => Ok(Value::Tag(*tag)),
             ExprKind::Apply(function, argument) => {
                 let function = self.eval(function, scope)?;
@@ -764,7 +780,7 @@ impl<'m> Interpreter<'m> {
                 }
             }
             ExprKind::Try(first, second) => match self.eval(first, scope) {
-                Err(Stop::Error(..)) => self.eval(second, scope),
+                Err(Stop::Error(..) | Stop::Unbound(..)) => self.eval(second, scope),
                 result => result,
             },
             ExprKind::If(condition, then, other) => {

@@ -94,6 +94,33 @@ let isb = try fencerel(ISB) with 0
 let ctrlisb = try ctrlcfence(ISB) with 0
 "#;
 
+/// Preserved program order of *Herding cats* (Alglave, Maranget, Tautschnig, 2014): an access has a
+/// start and an end, and four relations say which comes before which. A model gives the base of
+/// each (`ii0`, `ic0`, `ci0`, `cc0`); the least solution is closed under composition at the same
+/// point, and under "an access starts before it ends".
+const HERDING_CATS_PPO: &str = r#"
+let rec ii = ii0 | ci | (ic ; ci) | (ii ; ii)
+and ic = ic0 | ii | cc | (ic ; cc) | (ii ; ic)
+and ci = ci0 | (ci ; ii) | (cc ; ci)
+and cc = cc0 | ci | (ci ; ic) | (cc ; cc)
+let ppo = ([R] ; ii ; [R]) | ([R] ; ic ; [W])
+"#;
+
+/// The axioms of the same paper, for a model that gives `ppo`, `strong` and `light`.
+const HERDING_CATS_AXIOMS: &str = r#"
+let fence = strong | light
+let hb = ppo | fence | rfe
+acyclic hb as thinair
+let hbstar = hb*
+let propbase = rfe? ; fence ; hbstar
+let chapo = rfe | fre | coe | (fre ; rfe) | (coe ; rfe)
+let prop = ([W] ; propbase ; [W]) | (chapo? ; propbase* ; strong ; hbstar)
+acyclic co | prop as propagation
+irreflexive fre ; prop ; hbstar as observation
+let xx = [EX] ; po ; [EX]
+acyclic co | xx as scXX
+"#;
+
 /// Dependencies of AArch64: the reader of tests finds them, so there is nothing to compute.
 const AARCH64_DEPENDENCIES: &str = r#"
 let pick-dep = pick-basic-dep | pick-addr-dep | pick-data-dep | pick-ctrl-dep
@@ -118,6 +145,8 @@ pub(crate) fn find(name: &str) -> Option<&'static str> {
         "ppcfences.cat" => PPC_FENCES,
         "armfences.cat" => ARM_FENCES,
         "aarch64fences.cat" => AARCH64_FENCES,
+        "ppo.cat" => HERDING_CATS_PPO,
+        "ppc-checks.cat" => HERDING_CATS_AXIOMS,
         "fences.cat" => concat!(
             "include \"x86fences.cat\" include \"ppcfences.cat\" include \"armfences.cat\" ",
             "include \"aarch64fences.cat\""

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use consistory_diagnostic::Diagnostics;
 use consistory_verdict::Budget;
 
-use super::code::{Code, truncate};
+use super::code::{Code, Op, ThreadCode, truncate};
 use super::test::{FinalState, IsaTest, Source};
-use super::unfold::{Domain, Event, Run, unfold};
+use super::unfold::{Branches, Domain, Event, Run, unfold};
 use super::witness::IsaExecution;
 use crate::cat::bits::{Bits, Shape};
 use crate::cat::dag::{Memory, Stage};
@@ -68,6 +68,13 @@ pub enum IsaError {
 /// Ways that one thread may run, at most.
 const MAX_RUNS: usize = 200_000;
 
+/// Ways that one thread may run if branches go both ways, at most; beyond, values are found by
+/// running threads as their branches say.
+const MAX_RUNS_BOTH_WAYS: usize = 2_000;
+
+/// Rounds in which such values may grow: loops that count never settle.
+const MAX_ROUNDS_BOTH_WAYS: usize = 8;
+
 /// Finds all final states of a test under a model.
 pub fn isa_outcomes(
     test: &IsaTest,
@@ -99,35 +106,99 @@ pub fn isa_outcomes(
     Ok(search.found)
 }
 
-/// Unfolds all threads until no new value turns up.
+/// Unfolds all threads.
+///
+/// The values that a read may take are found by unfolding until no new value turns up. In a program
+/// with branches both ways are gone for that: a model may allow that two threads take their branches
+/// because of each other's writes, which no order of steps reaches.
 fn all_runs(code: &Code, unroll: u8, found: &mut IsaOutcomes) -> Result<Vec<Vec<Run>>, IsaError> {
+    let is_choice = |op: &Op| matches!(op, Op::Branch { .. } | Op::Assume(_));
+    let mut instructions = code.threads.iter().flat_map(|thread| &thread.instructions);
+    if instructions.any(|ops| ops.iter().any(is_choice))
+        && let Some(domain) = domain_of_both_ways(code, unroll)
+    {
+        let mut threads = Vec::new();
+        for thread in &code.threads {
+            threads.push(runs_of(code, thread, &domain, unroll, found)?);
+        }
+        return Ok(threads);
+    }
+    runs_by_steps(code, unroll, found)
+}
+
+/// Returns the values that reads may take if branches go both ways, unless there are too many ways.
+fn domain_of_both_ways(code: &Code, unroll: u8) -> Option<Domain> {
+    let mut domain = Domain::default();
+    for _ in 0..MAX_ROUNDS_BOTH_WAYS {
+        let mut next = Domain::default();
+        for thread in &code.threads {
+            let runs =
+                unfold(code, thread, &domain, Branches::BothWays, unroll, MAX_RUNS_BOTH_WAYS);
+            if runs.trouble.is_some() {
+                return None;
+            }
+            for run in &runs.runs {
+                add_written(code, run, &mut next);
+            }
+        }
+        for values in next.values_mut() {
+            values.sort_unstable();
+        }
+        if next == domain {
+            return Some(domain);
+        }
+        domain = next;
+    }
+    None
+}
+
+/// Adds the values that a run writes to those that reads may take; returns the number of writes.
+fn add_written(code: &Code, run: &Run, domain: &mut Domain) -> usize {
+    let mut count = 0;
+    for event in run.events.iter().filter(|event| event.writes()) {
+        count += 1;
+        let values = domain
+            .entry(event.address)
+            .or_insert_with(|| code.initial(event.address).into_iter().collect());
+        if !values.contains(&event.written) {
+            values.push(event.written);
+        }
+    }
+    count
+}
+
+/// Returns the runs of a thread whose reads take the values of a domain.
+fn runs_of(
+    code: &Code,
+    thread: &ThreadCode,
+    domain: &Domain,
+    unroll: u8,
+    found: &mut IsaOutcomes,
+) -> Result<Vec<Run>, IsaError> {
+    let runs = unfold(code, thread, domain, Branches::Decided, unroll, MAX_RUNS);
+    found.cut |= runs.cut;
+    match runs.trouble {
+        Some(trouble) => Err(IsaError::Program(trouble.to_owned())),
+        None => Ok(runs.runs),
+    }
+}
+
+/// Unfolds all threads until no new value turns up.
+fn runs_by_steps(
+    code: &Code,
+    unroll: u8,
+    found: &mut IsaOutcomes,
+) -> Result<Vec<Vec<Run>>, IsaError> {
     let mut domain = Domain::default();
     let mut round = 0;
     loop {
         let mut threads = Vec::new();
         let (mut next, mut writes) = (Domain::default(), 0);
         for thread in &code.threads {
-            let runs = unfold(code, thread, &domain, unroll, MAX_RUNS);
-            if let Some(trouble) = runs.trouble {
-                return Err(IsaError::Program(trouble.to_owned()));
-            }
-            found.cut |= runs.cut;
-            let mut most = 0;
-            for run in &runs.runs {
-                let mut count = 0;
-                for event in run.events.iter().filter(|event| event.writes()) {
-                    count += 1;
-                    let values = next
-                        .entry(event.address)
-                        .or_insert_with(|| code.initial(event.address).into_iter().collect());
-                    if !values.contains(&event.written) {
-                        values.push(event.written);
-                    }
-                }
-                most = most.max(count);
-            }
-            writes += most;
-            threads.push(runs.runs);
+            let runs = runs_of(code, thread, &domain, unroll, found)?;
+            let most = runs.iter().map(|run| add_written(code, run, &mut next)).max();
+            writes += most.unwrap_or(0);
+            threads.push(runs);
         }
         round += 1;
         for values in next.values_mut() {
@@ -189,10 +260,10 @@ const RELATIONS: [&str; 26] = [
     "asw",
 ];
 
-const SETS: [&str; 32] = [
-    "R", "W", "M", "F", "IW", "FW", "Exp", "NExp", "B", "BCC", "PoD", "BR", "Rreg", "Wreg", "ADDR",
-    "DATA", "SPEC", "EXEC", "TTD", "Tag", "HU", "MMU", "PTE", "PTEV", "FAULT", "TLBI", "Instr",
-    "IC", "Imp", "T", "AF", "DB",
+const SETS: [&str; 33] = [
+    "R", "W", "M", "F", "IW", "I", "FW", "Exp", "NExp", "B", "BCC", "PoD", "BR", "Rreg", "Wreg",
+    "ADDR", "DATA", "SPEC", "EXEC", "TTD", "Tag", "HU", "MMU", "PTE", "PTEV", "FAULT", "TLBI",
+    "Instr", "IC", "Imp", "T", "AF", "DB",
 ];
 
 struct Search<'s> {
@@ -851,7 +922,7 @@ impl Skeleton {
             "W" => self.set(|_, event| event.writes() && !apart(event)),
             "M" | "Exp" => self.set(|_, event| (event.reads() || event.writes()) && !apart(event)),
             "F" => self.set(|_, event| event.kind == super::unfold::Kind::Fence),
-            "IW" => self.set(|thread, _| thread.is_none()),
+            "IW" | "I" => self.set(|thread, _| thread.is_none()),
             "FW" => {
                 let mut bits = shape.set();
                 for &write in last {
@@ -862,11 +933,12 @@ impl Skeleton {
                 bits
             }
             name => {
-                let tag = code.tag(name);
-                if tag != 0 {
-                    return self.set(|_, event| event.tags & tag != 0);
+                if RELATIONS.contains(&name) {
+                    return shape.relation();
                 }
-                if RELATIONS.contains(&name) { shape.relation() } else { shape.set() }
+                // Only names of sets are asked for that the test or the model's bell file has.
+                let tag = code.tag_in_any_case(name);
+                self.set(|_, event| event.tags & tag != 0)
             }
         }
     }
@@ -885,6 +957,20 @@ impl Ground for OnBits<'_> {
     fn bits(&self, entry: u32) -> Bits {
         match self.vocabulary.entries[entry as usize].name.as_str() {
             "rf" => self.rf.clone(),
+            // What an update reads comes before what it writes.
+            "co0" => {
+                let skeleton = self.skeleton;
+                let mut order = skeleton.bits("co0", self.code, Locks::AreApart, self.last);
+                for write in 0..skeleton.shape.events {
+                    let Some(read) = skeleton.pair_of(write) else { continue };
+                    for source in 0..skeleton.shape.events {
+                        if skeleton.shape.related(self.rf, source, read) {
+                            skeleton.shape.relate(&mut order, source, write);
+                        }
+                    }
+                }
+                order
+            }
             name => self.skeleton.bits(name, self.code, Locks::AreApart, self.last),
         }
     }
