@@ -28,15 +28,26 @@ pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) is_set: bool,
     pub(crate) stage: Stage,
+    /// Whether it is empty in every execution.
+    pub(crate) is_empty: bool,
 }
 
 impl Vocabulary {
     pub(crate) fn add(&mut self, name: &str, is_set: bool, stage: Stage) {
-        if self.index.contains_key(name) {
-            return;
+        self.insert(Entry { name: name.to_owned(), is_set, stage, is_empty: false });
+    }
+
+    /// Adds a set or relation that is empty in every execution, unless the name is taken.
+    pub(crate) fn add_empty(&mut self, name: &str, is_set: bool) {
+        let stage = Stage::Events;
+        self.insert(Entry { name: name.to_owned(), is_set, stage, is_empty: true });
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        if !self.index.contains_key(&entry.name) {
+            self.index.insert(entry.name.clone(), self.entries.len() as u32);
+            self.entries.push(entry);
         }
-        self.index.insert(name.to_owned(), self.entries.len() as u32);
-        self.entries.push(Entry { name: name.to_owned(), is_set, stage });
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
@@ -647,6 +658,10 @@ impl<'m> Interpreter<'m> {
     fn base(&mut self, name: &str) -> Option<NodeId> {
         let index = self.vocabulary.find(name)?;
         let entry = &self.vocabulary.entries[index as usize];
+        if entry.is_empty {
+            let op = if entry.is_set { Op::EmptySet } else { Op::EmptyRelation };
+            return Some(self.graph.add(op));
+        }
         let value = match self.ground {
             Some(ground) if self.graph_lacks(index) => Some(ground.bits(index)),
             _ => None,
@@ -800,6 +815,9 @@ impl<'m> Interpreter<'m> {
         match value {
             Value::Elements(elements) => Ok(elements),
             Value::Zero => Ok(Rc::new(Vec::new())),
+            Value::Set(node) | Value::Relation(node) if self.graph.is_empty_op(node) => {
+                Ok(Rc::new(Vec::new()))
+            }
             Value::Set(node) => {
                 let shape = shape.ok_or(Stop::NeedsExecution)?;
                 Ok(Rc::new(shape.members(self.graph.value(node)).map(Value::Event).collect()))

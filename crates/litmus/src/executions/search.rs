@@ -214,7 +214,7 @@ fn runs_by_steps(
 /// Returns the names that executions have, with the sets of some tags.
 pub(crate) fn vocabulary(tags: &[String]) -> Vocabulary {
     let mut found = Vocabulary::default();
-    for name in RELATIONS {
+    for name in RELATIONS.iter().chain(&PICKED).copied().chain(["asw"]) {
         let stage = match name {
             "rf" => Stage::ReadsFrom,
             "co" => Stage::Coherence,
@@ -228,10 +228,16 @@ pub(crate) fn vocabulary(tags: &[String]) -> Vocabulary {
     for tag in tags {
         found.add(tag, true, Stage::Events);
     }
+    for name in EMPTY_SETS {
+        found.add_empty(name, true);
+    }
+    for name in EMPTY_RELATIONS {
+        found.add_empty(name, false);
+    }
     found
 }
 
-const RELATIONS: [&str; 26] = [
+const RELATIONS: [&str; 18] = [
     "po",
     "loc",
     "int",
@@ -246,24 +252,77 @@ const RELATIONS: [&str; 26] = [
     "rmw",
     "amo",
     "lxsx",
-    "pick-addr-dep",
-    "pick-data-dep",
-    "pick-ctrl-dep",
-    "pick-basic-dep",
-    "iico_data",
-    "iico_ctrl",
     "iico_order",
     "same-instance",
     "sm",
     "si",
-    "rf-reg",
-    "asw",
 ];
 
-const SETS: [&str; 33] = [
-    "R", "W", "M", "F", "IW", "I", "FW", "Exp", "NExp", "B", "BCC", "PoD", "BR", "Rreg", "Wreg",
-    "ADDR", "DATA", "SPEC", "EXEC", "TTD", "Tag", "HU", "MMU", "PTE", "PTEV", "FAULT", "TLBI",
-    "Instr", "IC", "Imp", "T", "AF", "DB",
+/// Dependencies through a choice inside an instruction, which some languages do not have.
+const PICKED: [&str; 3] = ["pick-addr-dep", "pick-data-dep", "pick-ctrl-dep"];
+
+/// Relations of events that executions of tests at user level do not have, such as registers.
+const EMPTY_RELATIONS: [&str; 7] = [
+    "pick-basic-dep",
+    "iico_data",
+    "iico_ctrl",
+    "rf-reg",
+    "inv-domain",
+    "same-low-order-bits",
+    "same-tag-loc",
+];
+
+const SETS: [&str; 8] = ["R", "W", "M", "F", "IW", "I", "FW", "Exp"];
+
+/// Sets that no execution of a test at user level has an event of: registers, branches, virtual
+/// memory, tags of memory, exceptions, and instructions that are fetched.
+const EMPTY_SETS: [&str; 46] = [
+    "NExp",
+    "B",
+    "BCC",
+    "PoD",
+    "BR",
+    "Rreg",
+    "Wreg",
+    "ADDR",
+    "DATA",
+    "NDATA",
+    "SPEC",
+    "EXEC",
+    "TTD",
+    "Tag",
+    "HU",
+    "MMU",
+    "D-MMU",
+    "PTE",
+    "PTEV",
+    "PTEINV",
+    "FAULT",
+    "TagCheck",
+    "Translation",
+    "AccessFlag",
+    "TLBI",
+    "TLBIIS",
+    "TLBInXS",
+    "Instr",
+    "Restricted-CMODX",
+    "DC",
+    "DC.CVAU",
+    "DC.IVAC",
+    "DC.CVAC",
+    "IC",
+    "IC.IALLU",
+    "IC.IALLUIS",
+    "IC.IVAU",
+    "Imp",
+    "T",
+    "AF",
+    "DB",
+    "EXC-ENTRY",
+    "EXC-RET",
+    "SVC",
+    "SPURIOUS",
+    "PAC",
 ];
 
 struct Search<'s> {
@@ -933,9 +992,6 @@ impl Skeleton {
                 bits
             }
             name => {
-                if RELATIONS.contains(&name) {
-                    return shape.relation();
-                }
                 // Only names of sets are asked for that the test or the model's bell file has.
                 let tag = code.tag_in_any_case(name);
                 self.set(|_, event| event.tags & tag != 0)
