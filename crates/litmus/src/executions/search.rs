@@ -13,12 +13,12 @@ use consistory_verdict::Budget;
 
 use super::code::{Code, Op, ThreadCode, truncate};
 use super::test::{FinalState, IsaTest, Source};
-use super::unfold::{Branches, Domain, Event, Run, unfold};
+use super::unfold::{Branches, Domain, Event, Run, Runs, unfold};
 use super::witness::IsaExecution;
 use crate::cat::bits::{Bits, Shape};
 use crate::cat::dag::{Memory, Stage};
 use crate::cat::interpret::{Ground, Vocabulary};
-use crate::cat::{CatModel, Compiled, Plan};
+use crate::cat::{CatModel, Compiled, Plan, Prepared};
 
 /// How to search.
 #[derive(Clone, Debug)]
@@ -81,59 +81,106 @@ pub fn isa_outcomes(
     model: &CatModel,
     options: &IsaOptions,
 ) -> Result<IsaOutcomes, IsaError> {
-    let tags = &test.code.tags;
+    let prepared = prepare(&test.code.tags, model)?;
+    let mut found = IsaOutcomes::default();
+    let code = &test.code;
+    let threads = all_runs(code, code.threads.iter(), &mut found, |thread, domain, branches| {
+        let thread = &code.threads[thread];
+        Arc::new(unfold(code, thread, domain, branches, options.unroll, limit(branches)))
+    })?;
+    let question = Question { test, model, prepared: &prepared, options, wanted: None };
+    outcomes_of_runs(&question, &threads, found, &mut Memory::default())
+}
+
+/// Compiles a model for tests with some tags, or finds that it has been.
+pub(crate) fn prepare(tags: &[String], model: &CatModel) -> Result<Arc<Prepared>, IsaError> {
     let with_bell = || {
-        let mut all = tags.clone();
+        let mut all = tags.to_vec();
         all.extend(model.tag_sets.iter().filter(|name| !tags.contains(name)).cloned());
         vocabulary(&all)
     };
-    let prepared = model.compile(tags, with_bell).map_err(IsaError::Model)?;
-    let mut found = IsaOutcomes::default();
-    let threads = all_runs(&test.code, options.unroll, &mut found)?;
+    model.compile(tags, with_bell).map_err(IsaError::Model)
+}
+
+/// What is asked of executions, apart from the runs of the threads.
+pub(crate) struct Question<'q> {
+    /// What is observed, and the locations; its threads are not looked at.
+    pub(crate) test: &'q IsaTest,
+    pub(crate) model: &'q CatModel,
+    pub(crate) prepared: &'q Prepared,
+    pub(crate) options: &'q IsaOptions,
+    /// The only final states that matter, if not all do; flags do not matter then.
+    pub(crate) wanted: Option<&'q BTreeSet<FinalState>>,
+}
+
+/// Finds all final states of executions that consist of one run of each thread.
+pub(crate) fn outcomes_of_runs(
+    question: &Question<'_>,
+    threads: &[Arc<Runs>],
+    found: IsaOutcomes,
+    memory: &mut Memory,
+) -> Result<IsaOutcomes, IsaError> {
     let mut search = Search {
-        test,
-        model,
-        options,
-        vocabulary: &prepared.vocabulary,
-        compiled: &prepared.compiled,
-        memory: Memory::default(),
+        test: question.test,
+        model: question.model,
+        options: question.options,
+        vocabulary: &question.prepared.vocabulary,
+        compiled: &question.prepared.compiled,
+        wanted: question.wanted,
+        memory: std::mem::take(memory),
         found,
-        done: false,
+        done: question.wanted.is_some_and(BTreeSet::is_empty),
         ticks: 0,
     };
     let mut chosen: Vec<&Run> = Vec::with_capacity(threads.len());
-    search.combine(&threads, &mut chosen)?;
-    Ok(search.found)
+    let result = search.combine(threads, &mut chosen);
+    *memory = search.memory;
+    result.map(|()| search.found)
 }
 
-/// Unfolds all threads.
-///
-/// The values that a read may take are found by unfolding until no new value turns up. In a program
-/// with branches both ways are gone for that: a model may allow that two threads take their branches
-/// because of each other's writes, which no order of steps reaches.
-fn all_runs(code: &Code, unroll: u8, found: &mut IsaOutcomes) -> Result<Vec<Vec<Run>>, IsaError> {
-    let is_choice = |op: &Op| matches!(op, Op::Branch { .. } | Op::Assume(_));
-    let mut instructions = code.threads.iter().flat_map(|thread| &thread.instructions);
-    if instructions.any(|ops| ops.iter().any(is_choice))
-        && let Some(domain) = domain_of_both_ways(code, unroll)
-    {
-        let mut threads = Vec::new();
-        for thread in &code.threads {
-            threads.push(runs_of(code, thread, &domain, unroll, found)?);
-        }
-        return Ok(threads);
+/// Returns how many ways a thread may run, at most.
+pub(crate) fn limit(branches: Branches) -> usize {
+    match branches {
+        Branches::Decided => MAX_RUNS,
+        Branches::BothWays => MAX_RUNS_BOTH_WAYS,
     }
-    runs_by_steps(code, unroll, found)
+}
+
+/// Unfolds all threads with a function that unfolds one, given the values that reads may take.
+///
+/// These values are found by unfolding until no new value turns up. In a program with branches both
+/// ways are gone for that: a model may allow that two threads take their branches because of each
+/// other's writes, which no order of steps reaches.
+pub(crate) fn all_runs<'t>(
+    code: &Code,
+    threads: impl ExactSizeIterator<Item = &'t ThreadCode> + Clone,
+    found: &mut IsaOutcomes,
+    mut unfolded: impl FnMut(usize, &Domain, Branches) -> Arc<Runs>,
+) -> Result<Vec<Arc<Runs>>, IsaError> {
+    let count = threads.len();
+    let is_choice = |op: &Op| matches!(op, Op::Branch { .. } | Op::Assume(_));
+    let mut instructions = threads.flat_map(|thread| &thread.instructions);
+    if instructions.any(|ops| ops.iter().any(is_choice))
+        && let Some(domain) = domain_of_both_ways(code, count, &mut unfolded)
+    {
+        return (0..count)
+            .map(|thread| checked(unfolded(thread, &domain, Branches::Decided), found))
+            .collect();
+    }
+    runs_by_steps(code, count, found, &mut unfolded)
 }
 
 /// Returns the values that reads may take if branches go both ways, unless there are too many ways.
-fn domain_of_both_ways(code: &Code, unroll: u8) -> Option<Domain> {
+fn domain_of_both_ways(
+    code: &Code,
+    count: usize,
+    unfolded: &mut impl FnMut(usize, &Domain, Branches) -> Arc<Runs>,
+) -> Option<Domain> {
     let mut domain = Domain::default();
     for _ in 0..MAX_ROUNDS_BOTH_WAYS {
         let mut next = Domain::default();
-        for thread in &code.threads {
-            let runs =
-                unfold(code, thread, &domain, Branches::BothWays, unroll, MAX_RUNS_BOTH_WAYS);
+        for thread in 0..count {
+            let runs = unfolded(thread, &domain, Branches::BothWays);
             if runs.trouble.is_some() {
                 return None;
             }
@@ -167,36 +214,30 @@ fn add_written(code: &Code, run: &Run, domain: &mut Domain) -> usize {
     count
 }
 
-/// Returns the runs of a thread whose reads take the values of a domain.
-fn runs_of(
-    code: &Code,
-    thread: &ThreadCode,
-    domain: &Domain,
-    unroll: u8,
-    found: &mut IsaOutcomes,
-) -> Result<Vec<Run>, IsaError> {
-    let runs = unfold(code, thread, domain, Branches::Decided, unroll, MAX_RUNS);
+/// Passes runs on, unless they could not be followed.
+fn checked(runs: Arc<Runs>, found: &mut IsaOutcomes) -> Result<Arc<Runs>, IsaError> {
     found.cut |= runs.cut;
     match runs.trouble {
         Some(trouble) => Err(IsaError::Program(trouble.to_owned())),
-        None => Ok(runs.runs),
+        None => Ok(runs),
     }
 }
 
 /// Unfolds all threads until no new value turns up.
 fn runs_by_steps(
     code: &Code,
-    unroll: u8,
+    count: usize,
     found: &mut IsaOutcomes,
-) -> Result<Vec<Vec<Run>>, IsaError> {
+    unfolded: &mut impl FnMut(usize, &Domain, Branches) -> Arc<Runs>,
+) -> Result<Vec<Arc<Runs>>, IsaError> {
     let mut domain = Domain::default();
     let mut round = 0;
     loop {
         let mut threads = Vec::new();
         let (mut next, mut writes) = (Domain::default(), 0);
-        for thread in &code.threads {
-            let runs = runs_of(code, thread, &domain, unroll, found)?;
-            let most = runs.iter().map(|run| add_written(code, run, &mut next)).max();
+        for thread in 0..count {
+            let runs = checked(unfolded(thread, &domain, Branches::Decided), found)?;
+            let most = runs.runs.iter().map(|run| add_written(code, run, &mut next)).max();
             writes += most.unwrap_or(0);
             threads.push(runs);
         }
@@ -331,6 +372,7 @@ struct Search<'s> {
     options: &'s IsaOptions,
     vocabulary: &'s Vocabulary,
     compiled: &'s Compiled,
+    wanted: Option<&'s BTreeSet<FinalState>>,
     memory: Memory,
     found: IsaOutcomes,
     /// The condition is decided.
@@ -350,19 +392,19 @@ impl<'s> Search<'s> {
     /// Chooses a run for each thread.
     fn combine<'r>(
         &mut self,
-        threads: &'r [Vec<Run>],
+        threads: &'r [Arc<Runs>],
         chosen: &mut Vec<&'r Run>,
     ) -> Result<(), IsaError> {
         if chosen.len() == threads.len() {
             self.tick()?;
             return self.candidate(chosen);
         }
-        for run in &threads[chosen.len()] {
+        for run in &threads[chosen.len()].runs {
             if self.done {
                 return Ok(());
             }
             chosen.push(run);
-            if self.is_justified(threads, chosen) {
+            if chosen.len() < threads.len() || self.is_justified(chosen) {
                 self.combine(threads, chosen)?;
             }
             chosen.pop();
@@ -371,10 +413,7 @@ impl<'s> Search<'s> {
     }
 
     /// Returns whether each read of the chosen runs can still take its value from some write.
-    fn is_justified(&self, threads: &[Vec<Run>], chosen: &[&Run]) -> bool {
-        if chosen.len() < threads.len() {
-            return true;
-        }
+    fn is_justified(&self, chosen: &[&Run]) -> bool {
         chosen.iter().all(|run| {
             run.events.iter().filter(|event| event.reads()).all(|read| {
                 self.test.code.initial(read.address) == Some(read.read)
@@ -526,7 +565,7 @@ impl<'s> Search<'s> {
             choice.write(&mut self.memory, skeleton, Some(last));
             self.found.candidates += 1;
             if choice.plan.run(&mut self.memory, Stage::Coherence) {
-                if choice.plan.has_flags() {
+                if choice.plan.has_flags() && self.wanted.is_none() {
                     let raised = choice.plan.raised(&mut self.memory);
                     self.found.flags.extend(raised.iter().map(|name| name.to_string()));
                 }
@@ -581,6 +620,9 @@ impl<'s> Search<'s> {
 
     /// Returns whether it matters that an execution with a state is allowed.
     fn is_wanted(&self, state: &FinalState, has_flags: bool) -> bool {
+        if let Some(wanted) = self.wanted {
+            return wanted.contains(state) && !self.found.states.contains(state);
+        }
         if self.options.count || has_flags {
             return true;
         }
@@ -606,7 +648,8 @@ impl<'s> Search<'s> {
             self.found.executions.insert(state.clone(), execution());
         }
         self.found.states.insert(state);
-        if self.options.condition_only {
+        let has_all = |wanted: &BTreeSet<FinalState>| wanted.len() == self.found.states.len();
+        if self.options.condition_only || self.wanted.is_some_and(has_all) {
             self.done = true;
         }
     }

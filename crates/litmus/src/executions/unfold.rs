@@ -98,7 +98,7 @@ const MAX_EVENTS: usize = 64;
 const MAX_STEPS: u32 = 4_000;
 
 /// Which ways a branch may go.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Branches {
     /// The way that its condition says.
     Decided,
