@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use consistory_diagnostic::Style;
 use consistory_litmus::{
-    CatModel, CatSource, IsaOptions, IsaOutcomes, IsaTest, Language, find_isa_model, isa_model_ids,
-    isa_outcomes, read_isa_test,
+    CatModel, CatSource, IsaError, IsaOptions, IsaOutcomes, IsaTest, Language, find_isa_model,
+    isa_model_ids, isa_outcomes, read_isa_test,
 };
 use consistory_verdict::Budget;
 
@@ -240,5 +240,168 @@ fn a_condition_is_answered_by_its_quantifier() {
             let found = isa_outcomes(&test, &find_isa_model(model).unwrap(), &options()).unwrap();
             assert_eq!(test.is_answered(&found), expected, "{condition} in {model}");
         }
+    }
+}
+
+fn model(text: &str) -> CatModel {
+    let source = CatSource { name: "model.cat".to_owned(), text: text.to_owned() };
+    match CatModel::read(source, None, &[], &|_| None) {
+        Ok(model) => model,
+        Err(diagnostics) => panic!("{}", diagnostics.render(Style::Plain)),
+    }
+}
+
+/// An atomic update of RISC-V is one event, a load and a store at once, so a fence that orders
+/// loads before it orders the update.
+#[test]
+fn updates_of_riscv_are_one_event() {
+    let sb = "RISCV SB+amo+fence.tso\n{ 0:x6=x; 0:x8=y; 1:x6=y; 1:x8=x; }\n P0 | P1 ;\n \
+              li x5,1 | li x5,1 ;\n amoswap.w x7,x5,(x6) | amoswap.w x7,x5,(x6) ;\n \
+              fence.tso | fence.tso ;\n lw x9,0(x8) | lw x9,0(x8) ;\n\
+              exists (0:x7=0 /\\ 0:x9=0 /\\ 1:x7=0 /\\ 1:x9=0)";
+    let own = model(
+        "RISCV \"own\"\ninclude \"cos.cat\"\n\
+         let fence = let f = fencerel(Fence.tso) in ([W];f;[W]) | ([R];f;[M])\n\
+         let AMO = X and pair = rmw\nacyclic co|rf|fr|po-loc\nempty rmw & (fre;coe)\n\
+         acyclic co | rfe | fr | fence | [AMO];rfi | pair",
+    );
+    let test = read(sb);
+    assert!(!is_reachable(&test, &isa_outcomes(&test, &own, &options()).unwrap()));
+    for id in ["riscv", "riscv-tso", "sc"] {
+        let found = isa_outcomes(&test, &find_isa_model(id).unwrap(), &options()).unwrap();
+        assert!(!is_reachable(&test, &found), "{id}");
+    }
+    // Without the fence RVWMO lets the load pass the update; Ztso does not.
+    let test = read(&sb.replace(" fence.tso | fence.tso ;\n", ""));
+    for (id, expected) in [("riscv", true), ("riscv-tso", false)] {
+        let found = isa_outcomes(&test, &find_isa_model(id).unwrap(), &options()).unwrap();
+        assert_eq!(is_reachable(&test, &found), expected, "{id}");
+    }
+}
+
+/// A definition that names something unknown is an error where it is used, with the place of the
+/// name, and none where it is not.
+#[test]
+fn unknown_names_matter_where_they_are_used() {
+    let text =
+        "include \"cos.cat\"\nlet shown = SomeOtherMachine ; po\nacyclic po | rf | fr | co\n";
+    let sb = "X86 SB\n{}\n P0 | P1 ;\n MOV [x],$1 | MOV [y],$1 ;\n MOV EAX,[y] | MOV EAX,[x] ;\n\
+              exists (0:EAX=0 /\\ 1:EAX=0)";
+    let test = read(sb);
+    assert_eq!(isa_outcomes(&test, &model(text), &options()).unwrap().states.len(), 3);
+    let used = format!("{text}acyclic shown\n");
+    let error = isa_outcomes(&test, &model(&used), &options()).unwrap_err();
+    let IsaError::Model(diagnostics) = error else { panic!("{error:?}") };
+    let message = diagnostics.render(Style::Plain);
+    assert!(message.contains("model.cat:2:") && message.contains("SomeOtherMachine"), "{message}");
+}
+
+/// Models of Power and ARM give the bases of preserved program order and include the rest.
+#[test]
+fn the_files_that_power_includes_are_built_in() {
+    let own = model(
+        "PPC\ninclude \"cos.cat\"\nacyclic po-loc | rf | fr | co as scperlocation\n\
+         empty rmw & (fre;coe) as atomic\nlet dd = addr | data\nlet rdw = po-loc & (fre;rfe)\n\
+         let detour = po-loc & (coe ; rfe)\ninclude \"ppcfences.cat\"\nlet ci0 = ctrlisync | detour\n\
+         let ii0 = dd | rfi | rdw\nlet cc0 = dd | po-loc | ctrl | (addr;po)\nlet ic0 = 0\n\
+         include \"ppo.cat\"\nlet lwsync = lwsync \\ (W * R)\nlet eieio = eieio & (W * W)\n\
+         let strong = sync\nlet light = lwsync|eieio\ninclude \"ppc-checks.cat\"\n",
+    );
+    let mut compared = 0;
+    for (path, _, test) in corpus() {
+        if test.language == Language::Ppc {
+            let ours = isa_outcomes(&test, &find_isa_model("power").unwrap(), &options()).unwrap();
+            let found = isa_outcomes(&test, &own, &options()).unwrap();
+            assert_eq!(ours.states, found.states, "{}", path.display());
+            compared += 1;
+        }
+    }
+    assert!(compared > 3);
+}
+
+/// Models of AArch64 that speak of translation tables and caches, choose orders of what is never
+/// there, and take dependencies from a file of their own.
+#[test]
+fn models_of_aarch64_may_speak_of_more_than_user_level() {
+    let own = model(
+        "catdep\ninclude \"aarch64deps.cat\"\nlet Imp = NExp\nlet IC = IC.IVAU | IC.IALLU\n\
+         let tr-ib = [Imp & TTD & R]; iico_data; [B]; iico_ctrl; [Exp & M | MMU & FAULT]\n\
+         let rec both (rs, wts) = match wts with || {} -> rs || wt ++ wts -> \
+         both ((map (fun r -> (wt ++ 0 | r))) rs, wts) end\n\
+         let pairs = loc & (DC.CVAU * (Exp & W))\n\
+         with DC-after from (both ({pairs & po}, pairs \\ po))\n\
+         let full = DMB.SY | DSB.SY\nlet kept = addr | data | ctrl; [W] | (addr | data); lrs \
+         | (ctrl | addr; po); [ISB]; po; [R] | addr; po; [W] | lws | rmw | rmw; lrs; [A | Q] \
+         | po; [full]; po | [R \\ NoRet]; po; [DMB.LD]; po | [W]; po; [DMB.ST]; po; [W] \
+         | [range([A];amo;[L])]; po | [L]; po; [A] | [A | Q]; po | po; [L] | tr-ib | iico_order\n\
+         let ob = (kept | rfe | fre | coe | DC-after)+\nirreflexive ob as external\n\
+         acyclic po-loc | rf | fr | co as internal\nempty rmw & (fre;coe) as atomic\n\
+         flag ~empty ([TLBI]; po; [EXC-ENTRY]) as never\n",
+    );
+    let mut compared = 0;
+    for (path, text, test) in corpus() {
+        // What goes through a choice inside an instruction is left out above.
+        if test.language == Language::AArch64 && !text.contains("CSEL") && !text.contains("CAS") {
+            let ours =
+                isa_outcomes(&test, &find_isa_model("aarch64").unwrap(), &options()).unwrap();
+            let found = isa_outcomes(&test, &own, &options()).unwrap();
+            assert_eq!(ours.states, found.states, "{}", path.display());
+            assert!(found.flags.is_empty());
+            compared += 1;
+        }
+    }
+    assert!(compared > 5);
+}
+
+/// Two threads may take their branches because of each other, if a model has no objection.
+#[test]
+fn branches_may_justify_each_other() {
+    let lb = "C LB+ctrls\n{}\nP0 (atomic_int* x, atomic_int* y) {\n\
+              int r0 = atomic_load_explicit(x, memory_order_relaxed);\n\
+              if (r0) { atomic_store_explicit(y, 1, memory_order_relaxed); }\n}\n\
+              P1 (atomic_int* x, atomic_int* y) {\n\
+              int r1 = atomic_load_explicit(y, memory_order_relaxed);\n\
+              if (r1) { atomic_store_explicit(x, 1, memory_order_relaxed); }\n}\n\
+              exists (0:r0=1 /\\ 1:r1=1)";
+    let test = read(lb);
+    let lax = model("include \"cos.cat\"\nacyclic po-loc | rf | fr | co");
+    let found = isa_outcomes(&test, &lax, &options()).unwrap();
+    assert_eq!(found.states.len(), 2);
+    assert!(is_reachable(&test, &found));
+    let found = isa_outcomes(&test, &find_isa_model("rc11").unwrap(), &options()).unwrap();
+    assert_eq!(found.states.len(), 1);
+}
+
+/// The kernel's bell file has changed the case of its tags; both spellings mean the same.
+#[test]
+fn bell_files_spell_tags_in_either_case() {
+    let bell = |tags: &str| CatSource { name: "m.bell".to_owned(), text: tags.to_owned() };
+    let text = |once: &str, mb: &str| CatSource {
+        name: "m.cat".to_owned(),
+        text: format!(
+            "include \"cos.cat\"\nacyclic po-loc | rf | fr | co\nlet Marked = {once}\n\
+             flag ~empty Marked as marked\nacyclic fencerel({mb}) | rf | fr | co"
+        ),
+    };
+    let lower = CatModel::read(
+        text("Once", "Mb"),
+        Some(bell("enum Accesses = 'once\nenum Barriers = 'mb")),
+        &[],
+        &|_| None,
+    );
+    let upper = CatModel::read(
+        text("ONCE", "MB"),
+        Some(bell("enum Accesses = 'ONCE\nenum Barriers = 'MB")),
+        &[],
+        &|_| None,
+    );
+    let sb = "C SB+mbs\n{}\nP0(int *x, int *y) { int r0; WRITE_ONCE(*x, 1); smp_mb(); r0 = READ_ONCE(*y); }\n\
+              P1(int *x, int *y) { int r1; WRITE_ONCE(*y, 1); smp_mb(); r1 = READ_ONCE(*x); }\n\
+              exists (0:r0=0 /\\ 1:r1=0)";
+    let test = read(sb);
+    for model in [lower, upper] {
+        let found = isa_outcomes(&test, &model.unwrap(), &options()).unwrap();
+        assert_eq!(found.states.len(), 3);
+        assert!(found.flags.contains("marked"));
     }
 }

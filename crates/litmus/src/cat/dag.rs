@@ -191,6 +191,12 @@ impl Graph {
                 }
             }
             Op::Diff(a, b) if self.is_empty_op(a) || self.is_empty_op(b) => return a,
+            Op::Inverse(a) | Op::Plus(a) if self.is_empty_op(a) => return a,
+            Op::Identity(a) if self.is_empty_op(a) => return self.add(Op::EmptyRelation),
+            Op::Domain(a) | Op::Range(a) if self.is_empty_op(a) => return self.add(Op::EmptySet),
+            Op::Product(a, b) if self.is_empty_op(a) || self.is_empty_op(b) => {
+                return self.add(Op::EmptyRelation);
+            }
             _ => {}
         }
         let inputs = inputs(&op);
@@ -228,7 +234,8 @@ impl Graph {
         id
     }
 
-    fn is_empty_op(&self, id: NodeId) -> bool {
+    /// Returns whether it is empty in every execution.
+    pub(crate) fn is_empty_op(&self, id: NodeId) -> bool {
         matches!(self.node(id).op, Op::EmptySet | Op::EmptyRelation)
     }
 

@@ -28,15 +28,26 @@ pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) is_set: bool,
     pub(crate) stage: Stage,
+    /// Whether it is empty in every execution.
+    pub(crate) is_empty: bool,
 }
 
 impl Vocabulary {
     pub(crate) fn add(&mut self, name: &str, is_set: bool, stage: Stage) {
-        if self.index.contains_key(name) {
-            return;
+        self.insert(Entry { name: name.to_owned(), is_set, stage, is_empty: false });
+    }
+
+    /// Adds a set or relation that is empty in every execution, unless the name is taken.
+    pub(crate) fn add_empty(&mut self, name: &str, is_set: bool) {
+        let stage = Stage::Events;
+        self.insert(Entry { name: name.to_owned(), is_set, stage, is_empty: true });
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        if !self.index.contains_key(&entry.name) {
+            self.index.insert(entry.name.clone(), self.entries.len() as u32);
+            self.entries.push(entry);
         }
-        self.index.insert(name.to_owned(), self.entries.len() as u32);
-        self.entries.push(Entry { name: name.to_owned(), is_set, stage });
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
@@ -49,6 +60,9 @@ impl Vocabulary {
 pub(crate) enum Stop {
     /// Something is wrong with the model.
     Error(Place, String),
+    /// A name that nothing is called by. Inside a definition it is an error only where the
+    /// definition is used: models name sets that other architectures have.
+    Unbound(Place, String),
     /// The value of a relation is needed.
     NeedsExecution,
 }
@@ -74,6 +88,8 @@ enum Value {
     Function(Rc<Closure>),
     Procedure(Rc<Pattern>, Rc<Vec<Statement>>),
     Builtin(Builtin),
+    /// What a definition is worth that names something unknown: the place and the message.
+    Unbound(Place, Rc<str>),
 }
 
 #[derive(Debug)]
@@ -456,7 +472,12 @@ impl<'m> Interpreter<'m> {
         if !recursive {
             let mut found = Vec::new();
             for binding in bindings.iter() {
-                let value = self.eval(&binding.value, scope)?;
+                let value = match (self.eval(&binding.value, scope), &binding.target) {
+                    (Err(Stop::Unbound(place, message)), Pattern::One(_)) => {
+                        Value::Unbound(place, message.into())
+                    }
+                    (value, _) => value?,
+                };
                 found.extend(self.destructure(&binding.target, value, binding.place)?);
             }
             return Ok(found);
@@ -637,6 +658,10 @@ impl<'m> Interpreter<'m> {
     fn base(&mut self, name: &str) -> Option<NodeId> {
         let index = self.vocabulary.find(name)?;
         let entry = &self.vocabulary.entries[index as usize];
+        if entry.is_empty {
+            let op = if entry.is_set { Op::EmptySet } else { Op::EmptyRelation };
+            return Some(self.graph.add(op));
+        }
         let value = match self.ground {
             Some(ground) if self.graph_lacks(index) => Some(ground.bits(index)),
             _ => None,
@@ -680,10 +705,16 @@ impl<'m> Interpreter<'m> {
         match &expr.kind {
             ExprKind::Zero => Ok(Value::Zero),
             ExprKind::Universe => Ok(Value::Universe),
-            ExprKind::Name(name) => self.lookup(*name, scope).ok_or_else(|| {
-                let text = self.texts.name(*name);
-                Stop::Error(expr.place, format!("nothing is called `{text}` here"))
-            }),
+            ExprKind::Name(name) => match self.lookup(*name, scope) {
+                Some(Value::Unbound(place, message)) => {
+                    Err(Stop::Unbound(place, message.to_string()))
+                }
+                Some(value) => Ok(value),
+                None => {
+                    let text = self.texts.name(*name);
+                    Err(Stop::Unbound(expr.place, format!("nothing is called `{text}` here")))
+                }
+            },
             ExprKind::Tag(tag) => Ok(Value::Tag(*tag)),
             ExprKind::Apply(function, argument) => {
                 let function = self.eval(function, scope)?;
@@ -764,7 +795,7 @@ impl<'m> Interpreter<'m> {
                 }
             }
             ExprKind::Try(first, second) => match self.eval(first, scope) {
-                Err(Stop::Error(..)) => self.eval(second, scope),
+                Err(Stop::Error(..) | Stop::Unbound(..)) => self.eval(second, scope),
                 result => result,
             },
             ExprKind::If(condition, then, other) => {
@@ -784,6 +815,9 @@ impl<'m> Interpreter<'m> {
         match value {
             Value::Elements(elements) => Ok(elements),
             Value::Zero => Ok(Rc::new(Vec::new())),
+            Value::Set(node) | Value::Relation(node) if self.graph.is_empty_op(node) => {
+                Ok(Rc::new(Vec::new()))
+            }
             Value::Set(node) => {
                 let shape = shape.ok_or(Stop::NeedsExecution)?;
                 Ok(Rc::new(shape.members(self.graph.value(node)).map(Value::Event).collect()))

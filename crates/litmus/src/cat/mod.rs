@@ -127,7 +127,7 @@ impl CatModel {
                 )))
             }
             Err(Stop::NeedsExecution) => Compiled::Interpreted,
-            Err(Stop::Error(place, message)) => {
+            Err(Stop::Error(place, message) | Stop::Unbound(place, message)) => {
                 return Err(self.texts.diagnostics(place, message, None));
             }
         };
@@ -147,7 +147,9 @@ impl CatModel {
             Interpreter::new(&self.texts, vocabulary, &self.variants, Some((ground, shape)));
         match interpreter.run(&self.statements) {
             Ok(()) => Ok((interpreter.allowed, interpreter.flags)),
-            Err(Stop::Error(place, message)) => Err(self.texts.diagnostics(place, message, None)),
+            Err(Stop::Error(place, message) | Stop::Unbound(place, message)) => {
+                Err(self.texts.diagnostics(place, message, None))
+            }
             Err(Stop::NeedsExecution) => unreachable!("there is an execution"),
         }
     }

@@ -294,6 +294,18 @@ impl Code {
     pub(crate) fn tag(&self, name: &str) -> Tags {
         self.tags.iter().position(|tag| tag == name).map_or(0, |at| 1 << at)
     }
+
+    /// Returns the bit of a tag that a bell file spells in any case: the kernel's has changed from
+    /// `'acquire` to `'ACQUIRE`.
+    pub(crate) fn tag_in_any_case(&self, name: &str) -> Tags {
+        match self.tag(name) {
+            0 => {
+                let is_it = |tag: &String| tag.eq_ignore_ascii_case(name);
+                self.tags.iter().position(is_it).map_or(0, |at| 1 << at)
+            }
+            tag => tag,
+        }
+    }
 }
 
 pub(crate) fn truncate(value: i64, bytes: u8, signed: bool) -> i64 {

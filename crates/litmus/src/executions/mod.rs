@@ -9,5 +9,6 @@ mod witness;
 
 pub use program::program_of_isa;
 pub use search::{IsaError, IsaOptions, IsaOutcomes, isa_outcomes};
+pub(crate) use search::{Question, all_runs, limit, outcomes_of_runs, prepare};
 pub use test::{Asked, FinalState, IsaTest, Language, Shown};
 pub use witness::{IsaEvent, IsaExecution};

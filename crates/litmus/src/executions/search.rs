@@ -11,14 +11,14 @@ use std::sync::Arc;
 use consistory_diagnostic::Diagnostics;
 use consistory_verdict::Budget;
 
-use super::code::{Code, truncate};
+use super::code::{Code, Op, ThreadCode, truncate};
 use super::test::{FinalState, IsaTest, Source};
-use super::unfold::{Domain, Event, Run, unfold};
+use super::unfold::{Branches, Domain, Event, Run, Runs, unfold};
 use super::witness::IsaExecution;
 use crate::cat::bits::{Bits, Shape};
 use crate::cat::dag::{Memory, Stage};
 use crate::cat::interpret::{Ground, Vocabulary};
-use crate::cat::{CatModel, Compiled, Plan};
+use crate::cat::{CatModel, Compiled, Plan, Prepared};
 
 /// How to search.
 #[derive(Clone, Debug)]
@@ -68,66 +68,178 @@ pub enum IsaError {
 /// Ways that one thread may run, at most.
 const MAX_RUNS: usize = 200_000;
 
+/// Ways that one thread may run if branches go both ways, at most; beyond, values are found by
+/// running threads as their branches say.
+const MAX_RUNS_BOTH_WAYS: usize = 2_000;
+
+/// Rounds in which such values may grow: loops that count never settle.
+const MAX_ROUNDS_BOTH_WAYS: usize = 8;
+
 /// Finds all final states of a test under a model.
 pub fn isa_outcomes(
     test: &IsaTest,
     model: &CatModel,
     options: &IsaOptions,
 ) -> Result<IsaOutcomes, IsaError> {
-    let tags = &test.code.tags;
+    let prepared = prepare(&test.code.tags, model)?;
+    let mut found = IsaOutcomes::default();
+    let code = &test.code;
+    let threads = all_runs(code, code.threads.iter(), &mut found, |thread, domain, branches| {
+        let thread = &code.threads[thread];
+        Arc::new(unfold(code, thread, domain, branches, options.unroll, limit(branches)))
+    })?;
+    let question = Question { test, model, prepared: &prepared, options, wanted: None };
+    outcomes_of_runs(&question, &threads, found, &mut Memory::default())
+}
+
+/// Compiles a model for tests with some tags, or finds that it has been.
+pub(crate) fn prepare(tags: &[String], model: &CatModel) -> Result<Arc<Prepared>, IsaError> {
     let with_bell = || {
-        let mut all = tags.clone();
+        let mut all = tags.to_vec();
         all.extend(model.tag_sets.iter().filter(|name| !tags.contains(name)).cloned());
         vocabulary(&all)
     };
-    let prepared = model.compile(tags, with_bell).map_err(IsaError::Model)?;
-    let mut found = IsaOutcomes::default();
-    let threads = all_runs(&test.code, options.unroll, &mut found)?;
+    model.compile(tags, with_bell).map_err(IsaError::Model)
+}
+
+/// What is asked of executions, apart from the runs of the threads.
+pub(crate) struct Question<'q> {
+    /// What is observed, and the locations; its threads are not looked at.
+    pub(crate) test: &'q IsaTest,
+    pub(crate) model: &'q CatModel,
+    pub(crate) prepared: &'q Prepared,
+    pub(crate) options: &'q IsaOptions,
+    /// The only final states that matter, if not all do; flags do not matter then.
+    pub(crate) wanted: Option<&'q BTreeSet<FinalState>>,
+}
+
+/// Finds all final states of executions that consist of one run of each thread.
+pub(crate) fn outcomes_of_runs(
+    question: &Question<'_>,
+    threads: &[Arc<Runs>],
+    found: IsaOutcomes,
+    memory: &mut Memory,
+) -> Result<IsaOutcomes, IsaError> {
     let mut search = Search {
-        test,
-        model,
-        options,
-        vocabulary: &prepared.vocabulary,
-        compiled: &prepared.compiled,
-        memory: Memory::default(),
+        test: question.test,
+        model: question.model,
+        options: question.options,
+        vocabulary: &question.prepared.vocabulary,
+        compiled: &question.prepared.compiled,
+        wanted: question.wanted,
+        memory: std::mem::take(memory),
         found,
-        done: false,
+        done: question.wanted.is_some_and(BTreeSet::is_empty),
         ticks: 0,
     };
     let mut chosen: Vec<&Run> = Vec::with_capacity(threads.len());
-    search.combine(&threads, &mut chosen)?;
-    Ok(search.found)
+    let result = search.combine(threads, &mut chosen);
+    *memory = search.memory;
+    result.map(|()| search.found)
+}
+
+/// Returns how many ways a thread may run, at most.
+pub(crate) fn limit(branches: Branches) -> usize {
+    match branches {
+        Branches::Decided => MAX_RUNS,
+        Branches::BothWays => MAX_RUNS_BOTH_WAYS,
+    }
+}
+
+/// Unfolds all threads with a function that unfolds one, given the values that reads may take.
+///
+/// These values are found by unfolding until no new value turns up. In a program with branches both
+/// ways are gone for that: a model may allow that two threads take their branches because of each
+/// other's writes, which no order of steps reaches.
+pub(crate) fn all_runs<'t>(
+    code: &Code,
+    threads: impl ExactSizeIterator<Item = &'t ThreadCode> + Clone,
+    found: &mut IsaOutcomes,
+    mut unfolded: impl FnMut(usize, &Domain, Branches) -> Arc<Runs>,
+) -> Result<Vec<Arc<Runs>>, IsaError> {
+    let count = threads.len();
+    let is_choice = |op: &Op| matches!(op, Op::Branch { .. } | Op::Assume(_));
+    let mut instructions = threads.flat_map(|thread| &thread.instructions);
+    if instructions.any(|ops| ops.iter().any(is_choice))
+        && let Some(domain) = domain_of_both_ways(code, count, &mut unfolded)
+    {
+        return (0..count)
+            .map(|thread| checked(unfolded(thread, &domain, Branches::Decided), found))
+            .collect();
+    }
+    runs_by_steps(code, count, found, &mut unfolded)
+}
+
+/// Returns the values that reads may take if branches go both ways, unless there are too many ways.
+fn domain_of_both_ways(
+    code: &Code,
+    count: usize,
+    unfolded: &mut impl FnMut(usize, &Domain, Branches) -> Arc<Runs>,
+) -> Option<Domain> {
+    let mut domain = Domain::default();
+    for _ in 0..MAX_ROUNDS_BOTH_WAYS {
+        let mut next = Domain::default();
+        for thread in 0..count {
+            let runs = unfolded(thread, &domain, Branches::BothWays);
+            if runs.trouble.is_some() {
+                return None;
+            }
+            for run in &runs.runs {
+                add_written(code, run, &mut next);
+            }
+        }
+        for values in next.values_mut() {
+            values.sort_unstable();
+        }
+        if next == domain {
+            return Some(domain);
+        }
+        domain = next;
+    }
+    None
+}
+
+/// Adds the values that a run writes to those that reads may take; returns the number of writes.
+fn add_written(code: &Code, run: &Run, domain: &mut Domain) -> usize {
+    let mut count = 0;
+    for event in run.events.iter().filter(|event| event.writes()) {
+        count += 1;
+        let values = domain
+            .entry(event.address)
+            .or_insert_with(|| code.initial(event.address).into_iter().collect());
+        if !values.contains(&event.written) {
+            values.push(event.written);
+        }
+    }
+    count
+}
+
+/// Passes runs on, unless they could not be followed.
+fn checked(runs: Arc<Runs>, found: &mut IsaOutcomes) -> Result<Arc<Runs>, IsaError> {
+    found.cut |= runs.cut;
+    match runs.trouble {
+        Some(trouble) => Err(IsaError::Program(trouble.to_owned())),
+        None => Ok(runs),
+    }
 }
 
 /// Unfolds all threads until no new value turns up.
-fn all_runs(code: &Code, unroll: u8, found: &mut IsaOutcomes) -> Result<Vec<Vec<Run>>, IsaError> {
+fn runs_by_steps(
+    code: &Code,
+    count: usize,
+    found: &mut IsaOutcomes,
+    unfolded: &mut impl FnMut(usize, &Domain, Branches) -> Arc<Runs>,
+) -> Result<Vec<Arc<Runs>>, IsaError> {
     let mut domain = Domain::default();
     let mut round = 0;
     loop {
         let mut threads = Vec::new();
         let (mut next, mut writes) = (Domain::default(), 0);
-        for thread in &code.threads {
-            let runs = unfold(code, thread, &domain, unroll, MAX_RUNS);
-            if let Some(trouble) = runs.trouble {
-                return Err(IsaError::Program(trouble.to_owned()));
-            }
-            found.cut |= runs.cut;
-            let mut most = 0;
-            for run in &runs.runs {
-                let mut count = 0;
-                for event in run.events.iter().filter(|event| event.writes()) {
-                    count += 1;
-                    let values = next
-                        .entry(event.address)
-                        .or_insert_with(|| code.initial(event.address).into_iter().collect());
-                    if !values.contains(&event.written) {
-                        values.push(event.written);
-                    }
-                }
-                most = most.max(count);
-            }
-            writes += most;
-            threads.push(runs.runs);
+        for thread in 0..count {
+            let runs = checked(unfolded(thread, &domain, Branches::Decided), found)?;
+            let most = runs.runs.iter().map(|run| add_written(code, run, &mut next)).max();
+            writes += most.unwrap_or(0);
+            threads.push(runs);
         }
         round += 1;
         for values in next.values_mut() {
@@ -143,7 +255,7 @@ fn all_runs(code: &Code, unroll: u8, found: &mut IsaOutcomes) -> Result<Vec<Vec<
 /// Returns the names that executions have, with the sets of some tags.
 pub(crate) fn vocabulary(tags: &[String]) -> Vocabulary {
     let mut found = Vocabulary::default();
-    for name in RELATIONS {
+    for name in RELATIONS.iter().chain(&PICKED).copied().chain(["asw"]) {
         let stage = match name {
             "rf" => Stage::ReadsFrom,
             "co" => Stage::Coherence,
@@ -157,10 +269,16 @@ pub(crate) fn vocabulary(tags: &[String]) -> Vocabulary {
     for tag in tags {
         found.add(tag, true, Stage::Events);
     }
+    for name in EMPTY_SETS {
+        found.add_empty(name, true);
+    }
+    for name in EMPTY_RELATIONS {
+        found.add_empty(name, false);
+    }
     found
 }
 
-const RELATIONS: [&str; 26] = [
+const RELATIONS: [&str; 18] = [
     "po",
     "loc",
     "int",
@@ -175,24 +293,77 @@ const RELATIONS: [&str; 26] = [
     "rmw",
     "amo",
     "lxsx",
-    "pick-addr-dep",
-    "pick-data-dep",
-    "pick-ctrl-dep",
-    "pick-basic-dep",
-    "iico_data",
-    "iico_ctrl",
     "iico_order",
     "same-instance",
     "sm",
     "si",
-    "rf-reg",
-    "asw",
 ];
 
-const SETS: [&str; 32] = [
-    "R", "W", "M", "F", "IW", "FW", "Exp", "NExp", "B", "BCC", "PoD", "BR", "Rreg", "Wreg", "ADDR",
-    "DATA", "SPEC", "EXEC", "TTD", "Tag", "HU", "MMU", "PTE", "PTEV", "FAULT", "TLBI", "Instr",
-    "IC", "Imp", "T", "AF", "DB",
+/// Dependencies through a choice inside an instruction, which some languages do not have.
+const PICKED: [&str; 3] = ["pick-addr-dep", "pick-data-dep", "pick-ctrl-dep"];
+
+/// Relations of events that executions of tests at user level do not have, such as registers.
+const EMPTY_RELATIONS: [&str; 7] = [
+    "pick-basic-dep",
+    "iico_data",
+    "iico_ctrl",
+    "rf-reg",
+    "inv-domain",
+    "same-low-order-bits",
+    "same-tag-loc",
+];
+
+const SETS: [&str; 8] = ["R", "W", "M", "F", "IW", "I", "FW", "Exp"];
+
+/// Sets that no execution of a test at user level has an event of: registers, branches, virtual
+/// memory, tags of memory, exceptions, and instructions that are fetched.
+const EMPTY_SETS: [&str; 46] = [
+    "NExp",
+    "B",
+    "BCC",
+    "PoD",
+    "BR",
+    "Rreg",
+    "Wreg",
+    "ADDR",
+    "DATA",
+    "NDATA",
+    "SPEC",
+    "EXEC",
+    "TTD",
+    "Tag",
+    "HU",
+    "MMU",
+    "D-MMU",
+    "PTE",
+    "PTEV",
+    "PTEINV",
+    "FAULT",
+    "TagCheck",
+    "Translation",
+    "AccessFlag",
+    "TLBI",
+    "TLBIIS",
+    "TLBInXS",
+    "Instr",
+    "Restricted-CMODX",
+    "DC",
+    "DC.CVAU",
+    "DC.IVAC",
+    "DC.CVAC",
+    "IC",
+    "IC.IALLU",
+    "IC.IALLUIS",
+    "IC.IVAU",
+    "Imp",
+    "T",
+    "AF",
+    "DB",
+    "EXC-ENTRY",
+    "EXC-RET",
+    "SVC",
+    "SPURIOUS",
+    "PAC",
 ];
 
 struct Search<'s> {
@@ -201,6 +372,7 @@ struct Search<'s> {
     options: &'s IsaOptions,
     vocabulary: &'s Vocabulary,
     compiled: &'s Compiled,
+    wanted: Option<&'s BTreeSet<FinalState>>,
     memory: Memory,
     found: IsaOutcomes,
     /// The condition is decided.
@@ -220,19 +392,19 @@ impl<'s> Search<'s> {
     /// Chooses a run for each thread.
     fn combine<'r>(
         &mut self,
-        threads: &'r [Vec<Run>],
+        threads: &'r [Arc<Runs>],
         chosen: &mut Vec<&'r Run>,
     ) -> Result<(), IsaError> {
         if chosen.len() == threads.len() {
             self.tick()?;
             return self.candidate(chosen);
         }
-        for run in &threads[chosen.len()] {
+        for run in &threads[chosen.len()].runs {
             if self.done {
                 return Ok(());
             }
             chosen.push(run);
-            if self.is_justified(threads, chosen) {
+            if chosen.len() < threads.len() || self.is_justified(chosen) {
                 self.combine(threads, chosen)?;
             }
             chosen.pop();
@@ -241,10 +413,7 @@ impl<'s> Search<'s> {
     }
 
     /// Returns whether each read of the chosen runs can still take its value from some write.
-    fn is_justified(&self, threads: &[Vec<Run>], chosen: &[&Run]) -> bool {
-        if chosen.len() < threads.len() {
-            return true;
-        }
+    fn is_justified(&self, chosen: &[&Run]) -> bool {
         chosen.iter().all(|run| {
             run.events.iter().filter(|event| event.reads()).all(|read| {
                 self.test.code.initial(read.address) == Some(read.read)
@@ -396,7 +565,7 @@ impl<'s> Search<'s> {
             choice.write(&mut self.memory, skeleton, Some(last));
             self.found.candidates += 1;
             if choice.plan.run(&mut self.memory, Stage::Coherence) {
-                if choice.plan.has_flags() {
+                if choice.plan.has_flags() && self.wanted.is_none() {
                     let raised = choice.plan.raised(&mut self.memory);
                     self.found.flags.extend(raised.iter().map(|name| name.to_string()));
                 }
@@ -451,6 +620,9 @@ impl<'s> Search<'s> {
 
     /// Returns whether it matters that an execution with a state is allowed.
     fn is_wanted(&self, state: &FinalState, has_flags: bool) -> bool {
+        if let Some(wanted) = self.wanted {
+            return wanted.contains(state) && !self.found.states.contains(state);
+        }
         if self.options.count || has_flags {
             return true;
         }
@@ -476,7 +648,8 @@ impl<'s> Search<'s> {
             self.found.executions.insert(state.clone(), execution());
         }
         self.found.states.insert(state);
-        if self.options.condition_only {
+        let has_all = |wanted: &BTreeSet<FinalState>| wanted.len() == self.found.states.len();
+        if self.options.condition_only || self.wanted.is_some_and(has_all) {
             self.done = true;
         }
     }
@@ -851,7 +1024,7 @@ impl Skeleton {
             "W" => self.set(|_, event| event.writes() && !apart(event)),
             "M" | "Exp" => self.set(|_, event| (event.reads() || event.writes()) && !apart(event)),
             "F" => self.set(|_, event| event.kind == super::unfold::Kind::Fence),
-            "IW" => self.set(|thread, _| thread.is_none()),
+            "IW" | "I" => self.set(|thread, _| thread.is_none()),
             "FW" => {
                 let mut bits = shape.set();
                 for &write in last {
@@ -862,11 +1035,9 @@ impl Skeleton {
                 bits
             }
             name => {
-                let tag = code.tag(name);
-                if tag != 0 {
-                    return self.set(|_, event| event.tags & tag != 0);
-                }
-                if RELATIONS.contains(&name) { shape.relation() } else { shape.set() }
+                // Only names of sets are asked for that the test or the model's bell file has.
+                let tag = code.tag_in_any_case(name);
+                self.set(|_, event| event.tags & tag != 0)
             }
         }
     }
@@ -885,6 +1056,20 @@ impl Ground for OnBits<'_> {
     fn bits(&self, entry: u32) -> Bits {
         match self.vocabulary.entries[entry as usize].name.as_str() {
             "rf" => self.rf.clone(),
+            // What an update reads comes before what it writes.
+            "co0" => {
+                let skeleton = self.skeleton;
+                let mut order = skeleton.bits("co0", self.code, Locks::AreApart, self.last);
+                for write in 0..skeleton.shape.events {
+                    let Some(read) = skeleton.pair_of(write) else { continue };
+                    for source in 0..skeleton.shape.events {
+                        if skeleton.shape.related(self.rf, source, read) {
+                            skeleton.shape.relate(&mut order, source, write);
+                        }
+                    }
+                }
+                order
+            }
             name => self.skeleton.bits(name, self.code, Locks::AreApart, self.last),
         }
     }

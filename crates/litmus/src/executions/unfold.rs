@@ -97,15 +97,26 @@ pub(crate) type Domain = FxHashMap<i64, Vec<i64>>;
 const MAX_EVENTS: usize = 64;
 const MAX_STEPS: u32 = 4_000;
 
+/// Which ways a branch may go.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Branches {
+    /// The way that its condition says.
+    Decided,
+    /// Both ways whatever the condition is: for the values that some write may ever have.
+    BothWays,
+}
+
 /// Finds all runs of a thread; jumps back are followed `unroll` times.
 pub(crate) fn unfold(
     code: &Code,
     thread: &ThreadCode,
     domain: &Domain,
+    branches: Branches,
     unroll: u8,
     limit: usize,
 ) -> Runs {
-    let mut unfolder = Unfolder { code, thread, domain, unroll, limit, found: Runs::default() };
+    let found = Runs::default();
+    let mut unfolder = Unfolder { code, thread, domain, branches, unroll, limit, found };
     let state = State {
         registers: thread.initial.iter().map(|&value| (value, Sources::default())).collect(),
         at: 0,
@@ -143,6 +154,7 @@ struct Unfolder<'a> {
     code: &'a Code,
     thread: &'a ThreadCode,
     domain: &'a Domain,
+    branches: Branches,
     unroll: u8,
     limit: usize,
     found: Runs,
@@ -251,7 +263,12 @@ impl Unfolder<'_> {
                 Op::Branch { condition, target } => {
                     let (taken, from) = eval(&state, condition);
                     state.control = state.control.join(from);
-                    if taken != 0 && !self.jump(&mut state, *target) {
+                    if self.branches == Branches::BothWays {
+                        self.run(state.clone());
+                        if !self.jump(&mut state, *target) {
+                            return;
+                        }
+                    } else if taken != 0 && !self.jump(&mut state, *target) {
                         return;
                     }
                 }
@@ -263,7 +280,7 @@ impl Unfolder<'_> {
                 Op::End => return self.finish(state),
                 Op::Assume(expr) => {
                     let (holds, _) = eval(&state, expr);
-                    if holds == 0 {
+                    if holds == 0 && self.branches == Branches::Decided {
                         return;
                     }
                 }

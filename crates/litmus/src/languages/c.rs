@@ -10,7 +10,7 @@ use crate::executions::code::{
     Binary, Expr, Fetch, Op, Register, Tags, ThreadCode, Unary, Update, UpdateResult, Width,
 };
 
-pub(crate) const TAGS: [&str; 44] = [
+pub(crate) const TAGS: [&str; 43] = [
     // C11.
     "ACQ",
     "REL",
@@ -22,7 +22,6 @@ pub(crate) const TAGS: [&str; 44] = [
     "NA",
     "LK",
     "LS",
-    "I",
     // Both.
     "RMW",
     "UL",

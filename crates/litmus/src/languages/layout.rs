@@ -34,6 +34,15 @@ pub fn isa_language(text: &str) -> Option<Language> {
 
 /// Reads a test of any of the languages; `source` is the name that diagnostics show.
 pub fn read_isa_test(source: &str, text: &str) -> Result<IsaTest, Diagnostics> {
+    read_with_locations(source, text, &[])
+}
+
+/// Reads a test whose first locations are these, in this order.
+pub(crate) fn read_with_locations(
+    source: &str,
+    text: &str,
+    locations: &[&str],
+) -> Result<IsaTest, Diagnostics> {
     let report = |all: Vec<Wrong>| {
         let origin = Source::new(source, text);
         let mut diagnostics = Diagnostics::default();
@@ -52,14 +61,14 @@ pub fn read_isa_test(source: &str, text: &str) -> Result<IsaTest, Diagnostics> {
         wrong.hint = Some("there are X86, X86_64, AArch64, RISCV, PPC, C and LISA".to_owned());
         return Err(report(vec![wrong]));
     };
-    read(language, text).map_err(report)
+    read(language, text, locations).map_err(report)
 }
 
 fn is_c(language: Language) -> bool {
     matches!(language, Language::C | Language::LinuxC)
 }
 
-fn read(language: Language, original: &str) -> Result<IsaTest, Vec<Wrong>> {
+fn read(language: Language, original: &str, locations: &[&str]) -> Result<IsaTest, Vec<Wrong>> {
     let text = blank_comments(original, is_c(language));
     let one = |wrong| vec![wrong];
     // The head ends at the first brace; strings in it may hold anything.
@@ -75,6 +84,9 @@ fn read(language: Language, original: &str) -> Result<IsaTest, Vec<Wrong>> {
     let mut builder = Builder::default();
     for tag in tags_of(language) {
         builder.tag(tag);
+    }
+    for name in locations {
+        builder.location(name);
     }
     let mut at = close + 1;
     let skipped = text[at..].len() - text[at..].trim_start().len();

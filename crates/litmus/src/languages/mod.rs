@@ -20,6 +20,7 @@ use crate::executions::code::{
     ADDRESS_STEP, Code, Declared, Expr, FIRST_ADDRESS, Op, Register, Tags, truncate,
 };
 
+pub(crate) use layout::read_with_locations;
 pub use layout::{isa_language, read_isa_test};
 
 /// What is wrong, at which bytes of the file.

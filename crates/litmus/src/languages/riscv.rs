@@ -231,7 +231,7 @@ pub(crate) fn instruction(context: &mut Context<'_>, text: &str) -> Translated {
             read_tags: tags,
             write_tags: tags,
             failed_tags: tags,
-            merged: false,
+            merged: true,
             result: UpdateResult::Old,
         });
     }

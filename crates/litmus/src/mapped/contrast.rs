@@ -4,6 +4,10 @@
 //! dependencies. Each is written for both sides and run; what one side allows and the other forbids
 //! is a difference. The smallest difference of each direction is found, whatever the number of
 //! threads that share the work.
+//!
+//! A side whose model is in cat puts its programs together from threads that were translated before
+//! (`threads.rs`), and looks only for the outcomes that can make a difference of the wanted direction.
+//! A side with another runner gets the text of each program.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,16 +16,17 @@ use std::sync::{Arc, Mutex};
 use consistory_diagnostic::Diagnostics;
 use consistory_verdict::Budget;
 use consistory_work::on_threads;
+use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use super::mapping::Mapping;
 use super::sketch::{Alphabet, RenderedTest, Sketch, cores};
+use super::threads::{Program, Scratch, ThreadTable};
 use crate::cat::CatModel;
 use crate::contrast::Wanted;
 use crate::enumerate::{Bound, Redundant};
-use crate::executions::{IsaError, IsaOptions, isa_outcomes};
+use crate::executions::{IsaError, IsaOptions};
 use crate::file::read_test;
-use crate::languages::read_isa_test;
 use crate::semantics::{OutcomesError, Semantics};
 
 /// What runs the tests of a side.
@@ -120,14 +125,17 @@ pub fn contrast_mapped(
     options: &MappedOptions,
 ) -> Result<MappedContrast, MappedError> {
     let mut found = MappedContrast::default();
-    let known = |side: &MappedSide<'_>| alphabet.repeats_itself(&side.mapping).then(Known::default);
+    let state = |side: &MappedSide<'_>| SideState {
+        known: alphabet.repeats_itself(&side.mapping).then(Known::default),
+        threads: ThreadTable::default(),
+    };
     let search = MappedSearch {
         left,
         right,
         alphabet,
         options,
-        known_left: known(left),
-        known_right: known(right),
+        of_left: state(left),
+        of_right: state(right),
     };
     let (mut wants_left, mut wants_right) =
         (options.allowing != Allowing::Right, options.allowing != Allowing::Left);
@@ -173,21 +181,36 @@ pub fn contrast_mapped(
     Ok(found)
 }
 
-/// Outcomes of a side's programs, by their text.
-type Known = Mutex<HashMap<String, Arc<BTreeSet<Vec<i64>>>>>;
+/// Outcomes of a program: values of what is observed.
+type Outcomes = BTreeSet<Vec<i64>>;
 
-/// How many texts a side remembers; each takes about a kilobyte.
-const MAX_KNOWN_TEXTS: usize = 200_000;
+/// Outcomes of a side's programs, by the numbers of their threads' texts.
+type Known = Mutex<FxHashMap<Vec<u32>, Arc<Outcomes>>>;
+
+/// How many programs a side remembers; each takes about half a kilobyte.
+const MAX_KNOWN_PROGRAMS: usize = 400_000;
+
+/// What a side has found so far.
+struct SideState {
+    /// Outcomes, if the side's mapping writes different programs in the same way.
+    known: Option<Known>,
+    threads: ThreadTable,
+}
+
+/// What a worker keeps between programs.
+#[derive(Default)]
+struct Workspace {
+    left: Scratch,
+    right: Scratch,
+}
 
 struct MappedSearch<'s> {
     left: &'s MappedSide<'s>,
     right: &'s MappedSide<'s>,
     alphabet: &'s Alphabet,
     options: &'s MappedOptions,
-    /// Outcomes of the left side, if its mapping writes different programs in the same way.
-    known_left: Option<Known>,
-    /// The same for the right side.
-    known_right: Option<Known>,
+    of_left: SideState,
+    of_right: SideState,
 }
 
 impl MappedSearch<'_> {
@@ -205,6 +228,7 @@ impl MappedSearch<'_> {
         let (first_left, first_right) = (unset(wants_left), unset(wants_right));
         let found = Mutex::new(Vec::new());
         let work = || -> Result<(), Stop> {
+            let mut workspace = Workspace::default();
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let latest =
@@ -212,7 +236,9 @@ impl MappedSearch<'_> {
                 if at >= level.len() || (is_first && at > latest) {
                     return Ok(());
                 }
-                let Some(difference) = self.difference(&level[at])? else { continue };
+                let Some(difference) = self.difference(&level[at], &mut workspace)? else {
+                    continue;
+                };
                 let is_left = wants_left && !difference.only_left.is_empty();
                 let is_right = wants_right && !difference.only_right.is_empty();
                 if is_left {
@@ -237,74 +263,84 @@ impl MappedSearch<'_> {
         Ok(found.into_iter().map(|(_, difference)| difference).collect())
     }
 
-    fn difference(&self, sketch: &Sketch) -> Result<Option<MappedDifference>, Stop> {
+    /// Runs a program on both sides. With one direction wanted, outcomes that only the other side
+    /// allows are not looked for.
+    fn difference(
+        &self,
+        sketch: &Sketch,
+        workspace: &mut Workspace,
+    ) -> Result<Option<MappedDifference>, Stop> {
+        let Workspace { left: for_left, right: for_right } = workspace;
+        let left = |wanted: Option<&Outcomes>, scratch: &mut Scratch| {
+            self.outcomes(self.left, &self.of_left, sketch, wanted, scratch)
+        };
+        let right = |wanted: Option<&Outcomes>, scratch: &mut Scratch| {
+            self.outcomes(self.right, &self.of_right, sketch, wanted, scratch)
+        };
+        let (of_left, of_right) = match self.options.allowing {
+            Allowing::Left => {
+                let Some(of_left) = left(None, for_left)? else { return Ok(None) };
+                (Some(of_left.clone()), right(Some(&of_left), for_right)?)
+            }
+            Allowing::Right | Allowing::Either => {
+                let Some(of_right) = right(None, for_right)? else { return Ok(None) };
+                let wanted = Some(&*of_right).filter(|_| self.options.allowing == Allowing::Right);
+                (left(wanted, for_left)?, Some(of_right))
+            }
+        };
+        let (Some(of_left), Some(of_right)) = (of_left, of_right) else { return Ok(None) };
+        let only = |one: &Outcomes, other: &Outcomes| one.difference(other).cloned().collect();
+        let (only_left, only_right): (Vec<_>, Vec<_>) = match self.options.allowing {
+            Allowing::Left => (only(&of_left, &of_right), Vec::new()),
+            Allowing::Right => (Vec::new(), only(&of_right, &of_left)),
+            Allowing::Either => (only(&of_left, &of_right), only(&of_right, &of_left)),
+        };
+        if only_left.is_empty() && only_right.is_empty() {
+            return Ok(None);
+        }
         let render = |mapping: &Mapping| sketch.render(self.alphabet, mapping, "difference");
         let Some(left) = render(&self.left.mapping) else { return Ok(None) };
         let Some(right) = render(&self.right.mapping) else { return Ok(None) };
-        let of_left = self.remembered(self.left, &left, self.known_left.as_ref())?;
-        let of_right = self.remembered(self.right, &right, self.known_right.as_ref())?;
-        if of_left == of_right {
-            return Ok(None);
-        }
-        Ok(Some(MappedDifference {
-            sketch: sketch.clone(),
-            left,
-            right,
-            only_left: of_left.difference(&of_right).cloned().collect(),
-            only_right: of_right.difference(&of_left).cloned().collect(),
-        }))
+        Ok(Some(MappedDifference { sketch: sketch.clone(), left, right, only_left, only_right }))
     }
 
-    /// Returns the outcomes of a test, computed once for each text.
-    fn remembered(
-        &self,
-        side: &MappedSide<'_>,
-        test: &RenderedTest,
-        known: Option<&Known>,
-    ) -> Result<Arc<BTreeSet<Vec<i64>>>, Stop> {
-        let Some(known) = known else { return self.outcomes(side, test).map(Arc::new) };
-        let lock = || known.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(outcomes) = lock().get(&test.text) {
-            return Ok(outcomes.clone());
-        }
-        let outcomes = Arc::new(self.outcomes(side, test)?);
-        let mut known = lock();
-        if known.len() < MAX_KNOWN_TEXTS {
-            known.insert(test.text.clone(), outcomes.clone());
-        }
-        Ok(outcomes)
-    }
-
+    /// Returns the outcomes of a program, or `None` if the side's mapping cannot write it.
     fn outcomes(
         &self,
         side: &MappedSide<'_>,
-        test: &RenderedTest,
-    ) -> Result<BTreeSet<Vec<i64>>, Stop> {
-        let unreadable = |diagnostics| Stop::Error(MappedError::Unreadable(diagnostics));
+        state: &SideState,
+        sketch: &Sketch,
+        wanted: Option<&Outcomes>,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Arc<Outcomes>>, Stop> {
         let budget = &self.options.budget;
         if budget.check().is_err() {
             return Err(Stop::OutOfTime);
         }
+        let unreadable = |diagnostics| Stop::Error(MappedError::Unreadable(diagnostics));
         match &side.runner {
             Runner::Cat(model) => {
-                let read = read_isa_test("generated test", &test.text).map_err(unreadable)?;
-                let options = IsaOptions {
-                    unroll: 1,
-                    condition_only: false,
-                    keep_executions: false,
-                    count: false,
-                    budget: budget.clone(),
+                let program = state.threads.program(sketch, self.alphabet, &side.mapping);
+                let Some(program) = program.map_err(unreadable)? else { return Ok(None) };
+                // What is remembered has to be complete.
+                let Some(known) = &state.known else {
+                    return self.run(&program, model, wanted, scratch).map(Arc::new).map(Some);
                 };
-                match isa_outcomes(&read, model, &options) {
-                    Ok(found) => Ok(found.states),
-                    Err(IsaError::Model(diagnostics)) => Err(unreadable(diagnostics)),
-                    Err(IsaError::Program(message)) => {
-                        Err(Stop::Error(MappedError::Program(message)))
-                    }
-                    Err(IsaError::OutOfTime) => Err(Stop::OutOfTime),
+                let lock = || known.lock().unwrap_or_else(|e| e.into_inner());
+                let texts = program.texts();
+                if let Some(outcomes) = lock().get(&texts) {
+                    return Ok(Some(outcomes.clone()));
                 }
+                let outcomes = Arc::new(self.run(&program, model, None, scratch)?);
+                let mut known = lock();
+                if known.len() < MAX_KNOWN_PROGRAMS {
+                    known.insert(texts, outcomes.clone());
+                }
+                Ok(Some(outcomes))
             }
             Runner::Semantics(semantics) => {
+                let test = sketch.render(self.alphabet, &side.mapping, "difference");
+                let Some(test) = test else { return Ok(None) };
                 let read = read_test("generated test", &test.text).map_err(unreadable)?;
                 let names = read.program.herd_names();
                 let places: Vec<usize> = test
@@ -317,7 +353,7 @@ impl MappedSearch<'_> {
                         let values = |outcome: &crate::program::Outcome| {
                             places.iter().map(|&at| outcome.0[at]).collect()
                         };
-                        Ok(outcomes.iter().map(values).collect())
+                        Ok(Some(Arc::new(outcomes.iter().map(values).collect())))
                     }
                     Err(OutcomesError::Stopped(_)) => Err(Stop::OutOfTime),
                     Err(error) => Err(Stop::Error(MappedError::Program(error.to_string()))),
@@ -326,14 +362,35 @@ impl MappedSearch<'_> {
         }
     }
 
+    fn run(
+        &self,
+        program: &Program,
+        model: &CatModel,
+        wanted: Option<&Outcomes>,
+        scratch: &mut Scratch,
+    ) -> Result<Outcomes, Stop> {
+        let options = IsaOptions {
+            unroll: 1,
+            condition_only: false,
+            keep_executions: false,
+            count: false,
+            budget: self.options.budget.clone(),
+        };
+        program.outcomes(model, &options, wanted, scratch).map_err(|error| match error {
+            IsaError::Model(diagnostics) => Stop::Error(MappedError::Unreadable(diagnostics)),
+            IsaError::Program(message) => Stop::Error(MappedError::Program(message)),
+            IsaError::OutOfTime => Stop::OutOfTime,
+        })
+    }
+
     /// Drops differences that remain when something is taken away.
     fn minimal(&self, differences: Vec<MappedDifference>) -> Result<Vec<MappedDifference>, Stop> {
-        let mut known = HashMap::new();
+        let (mut known, mut workspace) = (HashMap::new(), Workspace::default());
         let mut minimal = Vec::new();
         for difference in differences {
             let mut is_minimal = true;
             for part in difference.sketch.smaller() {
-                is_minimal &= !self.contains(&part, &mut known)?;
+                is_minimal &= !self.contains(&part, &mut known, &mut workspace)?;
             }
             if is_minimal {
                 minimal.push(difference);
@@ -343,20 +400,19 @@ impl MappedSearch<'_> {
     }
 
     /// Returns whether a program or a part of it makes a wanted difference.
-    fn contains(&self, sketch: &Sketch, known: &mut HashMap<Sketch, bool>) -> Result<bool, Stop> {
+    fn contains(
+        &self,
+        sketch: &Sketch,
+        known: &mut HashMap<Sketch, bool>,
+        workspace: &mut Workspace,
+    ) -> Result<bool, Stop> {
         if let Some(&contains) = known.get(sketch) {
             return Ok(contains);
         }
-        let differs =
-            self.difference(sketch)?.is_some_and(|difference| match self.options.allowing {
-                Allowing::Either => true,
-                Allowing::Left => !difference.only_left.is_empty(),
-                Allowing::Right => !difference.only_right.is_empty(),
-            });
-        let mut contains = differs;
+        let mut contains = self.difference(sketch, workspace)?.is_some();
         if !contains {
             for part in sketch.smaller() {
-                if self.contains(&part, known)? {
+                if self.contains(&part, known, workspace)? {
                     contains = true;
                     break;
                 }

@@ -8,6 +8,7 @@
 mod contrast;
 mod mapping;
 mod sketch;
+mod threads;
 
 pub use contrast::{
     Allowing, MappedContrast, MappedDifference, MappedError, MappedOptions, MappedSide, Runner,

@@ -113,7 +113,7 @@ enum Link {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-struct Access {
+pub(super) struct Access {
     is_read: bool,
     address: u8,
     /// Which load or store; 0 is the first of the alphabet.
@@ -288,7 +288,7 @@ fn renamed(threads: &[Vec<Access>]) -> Vec<Vec<Access>> {
     threads.iter().map(|thread| thread.iter().map(&mut rename).collect()).collect()
 }
 
-const LOCATIONS: [&str; 6] = ["x", "y", "z", "a", "b", "c"];
+pub(super) const LOCATIONS: [&str; 6] = ["x", "y", "z", "a", "b", "c"];
 
 impl Sketch {
     /// Counts the reads and writes.
@@ -377,6 +377,47 @@ impl Sketch {
         all
     }
 
+    /// Returns each thread with the number of writes in the threads before it, which its values
+    /// depend on.
+    pub(super) fn threads_and_offsets(&self) -> impl Iterator<Item = (&[Access], u32)> {
+        self.threads.iter().scan(0, |writes, thread| {
+            let before = *writes;
+            *writes += thread.iter().filter(|access| !access.is_read).count() as u32;
+            Some((&thread[..], before))
+        })
+    }
+
+    /// Returns the locations that are written more than once, whose final values are observed.
+    pub(super) fn observed_locations(&self) -> impl Iterator<Item = usize> {
+        let accesses = self.threads.iter().flatten();
+        (0..LOCATIONS.len()).filter(move |&address| {
+            let is_write =
+                |access: &&Access| !access.is_read && usize::from(access.address) == address;
+            accesses.clone().filter(is_write).count() > 1
+        })
+    }
+
+    /// Writes a thread as a test of its own, whose first value comes after so many. Every location
+    /// that it writes is observed.
+    pub(super) fn render_thread(
+        thread: &[Access],
+        writes_before: u32,
+        alphabet: &Alphabet,
+        mapping: &Mapping,
+    ) -> Option<RenderedTest> {
+        let sketch = Sketch { threads: vec![thread.to_vec()] };
+        let observed = Vec::new();
+        let mut writer = Writer {
+            sketch: &sketch,
+            alphabet,
+            mapping,
+            value: writes_before,
+            least_writes: 1,
+            observed,
+        };
+        writer.write("thread")
+    }
+
     /// Writes the sketch as a test; `None` if the mapping has too few registers or names.
     pub fn render(
         &self,
@@ -384,7 +425,9 @@ impl Sketch {
         mapping: &Mapping,
         name: &str,
     ) -> Option<RenderedTest> {
-        let mut writer = Writer { sketch: self, alphabet, mapping, value: 0, observed: Vec::new() };
+        let observed = Vec::new();
+        let mut writer =
+            Writer { sketch: self, alphabet, mapping, value: 0, least_writes: 2, observed };
         writer.write(name)
     }
 }
@@ -395,6 +438,8 @@ struct Writer<'w> {
     mapping: &'w Mapping,
     /// The last number that was written.
     value: u32,
+    /// How many writes make a location observed.
+    least_writes: usize,
     observed: Vec<String>,
 }
 
@@ -410,7 +455,7 @@ impl Writer<'_> {
         let locations = accesses.clone().map(|access| access.address + 1).max().unwrap_or(0);
         for address in 0..locations {
             let writes = accesses.clone().filter(|a| !a.is_read && a.address == address).count();
-            if writes > 1 {
+            if writes >= self.least_writes {
                 self.observed.push((*LOCATIONS.get(usize::from(address))?).to_owned());
             }
         }
