@@ -1,4 +1,4 @@
-//! `consistory check --anomalies`: every class of anomaly in histories of transactions.
+//! `consistory check --anomalies`: classes of anomalies in histories of transactions.
 
 use std::fmt::Write as _;
 
@@ -35,9 +35,10 @@ pub(crate) fn list(args: &CheckArgs) -> Result<u8, CliError> {
             }
         };
         let (found, undecided) = (listed.found, listed.undecided);
+        let unfinished: Vec<&str> = listed.unfinished.iter().map(|class| class.name()).collect();
         if !found.is_empty() {
             code = worse(code, VIOLATION);
-        } else if !undecided.is_empty() {
+        } else if !undecided.is_empty() || !unfinished.is_empty() {
             code = worse(code, UNDECIDED);
         }
         let undecided: Vec<&str> = undecided.iter().map(|level| level.id()).collect();
@@ -57,6 +58,9 @@ pub(crate) fn list(args: &CheckArgs) -> Result<u8, CliError> {
                 if !undecided.is_empty() {
                     line["undecided"] = json!(undecided);
                 }
+                if !unfinished.is_empty() {
+                    line["unfinished"] = json!(unfinished);
+                }
                 line.to_string() + "\n"
             }
             OutputFormat::Text => {
@@ -73,6 +77,10 @@ pub(crate) fn list(args: &CheckArgs) -> Result<u8, CliError> {
                 if !undecided.is_empty() {
                     let levels = undecided.join(", ");
                     let _ = writeln!(text, "\nundecided within the budget: {levels}");
+                }
+                if !unfinished.is_empty() {
+                    let classes = unfinished.join(", ");
+                    let _ = writeln!(text, "\nnot searched to the end: {classes}");
                 }
                 text
             }

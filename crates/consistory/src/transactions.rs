@@ -123,7 +123,7 @@ pub(crate) fn shrink(
     (shrunk.history, minimal)
 }
 
-/// Lists the classes of anomalies in a history of transactions, each with the weakest level that
+/// Lists classes of anomalies in a history of transactions, each with the weakest level that
 /// forbids it and an explained example that the independent checker has accepted.
 pub fn anomalies(
     history: &History,
@@ -145,7 +145,7 @@ pub fn anomalies(
         let explanation = consistory_draw::explain(&history, level.id(), &judgement, &[]);
         listed.push(FoundAnomaly { class, level, explanation });
     }
-    Ok(FoundAnomalies { found: listed, undecided: found.undecided })
+    Ok(FoundAnomalies { found: listed, undecided: found.undecided, unfinished: found.unfinished })
 }
 
 /// The anomalies of a history.
@@ -155,6 +155,8 @@ pub struct FoundAnomalies {
     pub found: Vec<FoundAnomaly>,
     /// The levels that the examples leave open and that were not decided within the budget.
     pub undecided: Vec<Level>,
+    /// The classes without an example for which not all cycles were looked at.
+    pub unfinished: Vec<Anomaly>,
 }
 
 /// A class of anomalies that a history shows.

@@ -43,7 +43,8 @@ pub(crate) fn explain_transactions_line(
             format!("consistent: a commit order of {}", transactions(certificate.size_of_order()))
         }
         Judgement::Violation { certificate, .. } => {
-            let what = Anomaly::of_certificate(certificate).map_or("", Anomaly::description);
+            let what =
+                Anomaly::of_certificate(history, certificate).map_or("", Anomaly::description);
             let mut line = format!("violation: {what}");
             match certificate {
                 TransactionCertificate::BadRead { read, .. } => {
@@ -103,7 +104,7 @@ fn explain_violation(
     certificate: &TransactionCertificate,
 ) -> String {
     let mut teller = Teller { history, text: String::new(), sentences: 0, cases: 0 };
-    let anomaly = Anomaly::of_certificate(certificate);
+    let anomaly = Anomaly::of_certificate(history, certificate);
     let what = anomaly.map_or("a cycle of dependencies", Anomaly::description);
     let _ = writeln!(teller.text, "Violates {model}: {what}.");
     teller.names(certificate);

@@ -149,7 +149,7 @@ fn scene(
     }
     assign_rows(&mut scene);
     if let Judgement::Violation { certificate, .. } = judgement
-        && let Some(anomaly) = Anomaly::of_certificate(certificate)
+        && let Some(anomaly) = Anomaly::of_certificate(history, certificate)
     {
         scene.notes.insert(0, format!("{}.", anomaly.description()));
     }

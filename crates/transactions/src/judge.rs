@@ -134,7 +134,7 @@ pub(crate) fn decide_cycles(
             Judgement::Consistent(choices::certificate(tx, &order, &choices))
         }
         Ok(Chosen { decision: Decision::Violation(certificate), .. }) => {
-            let pattern = Anomaly::of_certificate(&certificate);
+            let pattern = Anomaly::of_certificate(tx.history(), &certificate);
             let pattern = pattern.map_or("", Anomaly::name).into();
             Judgement::Violation { pattern, certificate }
         }

@@ -148,6 +148,8 @@ impl<'p, 't> Saturation<'p, 't> {
 
     /// Applies the rules once to all transactions whose clocks changed.
     fn derive(&mut self, budget: &Budget) -> Result<Option<(u32, u32)>, Stopped> {
+        // A round that ended in a contradiction leaves edges that rest on the case that it refuted.
+        self.fresh.clear();
         for node in 0..self.graph.problem.tx.len() as u32 {
             if (node as usize).is_multiple_of(NODES_PER_CHECK) {
                 budget.check()?;
@@ -176,6 +178,7 @@ impl<'p, 't> Saturation<'p, 't> {
         let problem = graph.problem;
         let events = graph.shape.events();
         let knows = graph.past_of(snapshot);
+        let mut overwritten = None;
         for read in problem.tx.reads_of(node) {
             let source = problem.sources[read];
             if source == OPEN || (source == INITIAL && self.level > Level::ParallelSnapshot) {
@@ -207,7 +210,8 @@ impl<'p, 't> Saturation<'p, 't> {
                 let Some(&place) = places[..count].last() else { continue };
                 let writer = writers[count - 1];
                 if source == INITIAL {
-                    return Some((read, writer));
+                    overwritten = overwritten.or(Some((read, writer)));
+                    break;
                 }
                 if writer != source && (place + 1) * events > before {
                     let from = graph.commit(writer);
@@ -215,7 +219,7 @@ impl<'p, 't> Saturation<'p, 't> {
                 }
             }
         }
-        None
+        overwritten
     }
 
     /// Applies *overwrites* to a transaction's reads.

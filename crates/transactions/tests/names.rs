@@ -43,7 +43,8 @@ fn the_weakest_level_of_a_certificate_is_refuted() {
                     assert!(accepted.is_ok(), "{accepted:?}: {what}");
                 }
                 violations += 1;
-                let first = certificate.cycles().next().map(Anomaly::of_cycle);
+                let first =
+                    certificate.cycles().next().map(|cycle| Anomaly::of_cycle(&history, cycle));
                 let named = first.map(Anomaly::weakest_violated);
                 nested += u32::from(named.is_some_and(|level| !weakest.contains(&level)));
             }

@@ -1,5 +1,7 @@
 //! The names of anomalies: what the literature calls a cycle of dependencies.
 
+use consistory_history::{History, KeyId, OpId};
+
 use crate::transactions::{BadRead, Dependency, Level, Relates, TransactionCertificate};
 
 /// A class of anomalies.
@@ -36,8 +38,13 @@ pub enum Anomaly {
 }
 
 impl Anomaly {
-    /// Names a cycle of dependencies.
-    pub fn of_cycle(cycle: &[Dependency]) -> Anomaly {
+    /// Names a cycle of dependencies of a history.
+    pub fn of_cycle(history: &History, cycle: &[Dependency]) -> Anomaly {
+        Anomaly::of_shape(cycle, |read, key| history.key_of(read) == Some(key))
+    }
+
+    /// Names a cycle of dependencies, given whether a read is one of a key.
+    fn of_shape(cycle: &[Dependency], is_of_key: impl Fn(OpId, KeyId) -> bool) -> Anomaly {
         let is_rw = |edge: &Dependency| matches!(edge.relation, Relates::Rw { .. });
         let is_ww = |edge: &Dependency| matches!(edge.relation, Relates::Ww { .. });
         let is_wr = |edge: &Dependency| matches!(edge.relation, Relates::Wr { .. });
@@ -63,7 +70,12 @@ impl Anomaly {
                     }
                     (Some(Relates::So), _) => Anomaly::SessionMiss,
                     (Some(Relates::Rt), _) => Anomaly::StaleRead,
-                    _ => Anomaly::LostUpdate,
+                    (Some(Relates::Ww { key }), Some(Relates::Rw { read }))
+                        if is_of_key(read, key) =>
+                    {
+                        Anomaly::LostUpdate
+                    }
+                    _ => Anomaly::ReadSkew,
                 }
             }
             1 if !others().any(is_ww) => Anomaly::CausalityViolation,
@@ -77,7 +89,10 @@ impl Anomaly {
 
     /// Names a violation: by the cycle of its first case, or by a cycle that rules out another order of
     /// versions if only a stronger level forbids that one.
-    pub fn of_certificate(certificate: &TransactionCertificate) -> Option<Anomaly> {
+    pub fn of_certificate(
+        history: &History,
+        certificate: &TransactionCertificate,
+    ) -> Option<Anomaly> {
         match certificate {
             TransactionCertificate::Order { .. } => None,
             TransactionCertificate::BadRead { kind, .. } => Some(Anomaly::BadRead(*kind)),
@@ -86,7 +101,7 @@ impl Anomaly {
                 let levels = Anomaly::weakest_levels(certificate);
                 let is_as_strong = |cycle: &&[Dependency]| minimal(|l| forbids(l, cycle)) == levels;
                 let found = all_cycles(other).into_iter().find(is_as_strong);
-                Some(Anomaly::of_cycle(found.unwrap_or(first)))
+                Some(Anomaly::of_cycle(history, found.unwrap_or(first)))
             }
         }
     }
@@ -210,7 +225,8 @@ fn forbids(level: Level, cycle: &[Dependency]) -> bool {
     };
     match level {
         Level::ReadCommitted | Level::ReadAtomic | Level::Causal => {
-            level.implies(Anomaly::of_cycle(cycle).weakest_violated())
+            // A lost update and a read skew are forbidden by the same levels.
+            level.implies(Anomaly::of_shape(cycle, |_, _| true).weakest_violated())
         }
         Level::ParallelSnapshot => cycle.iter().filter(|edge| is_rw(edge)).count() <= 1,
         Level::Prefix => preceded(&|edge| !is_rw(edge) && !is_ww(edge)),

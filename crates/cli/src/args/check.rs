@@ -76,7 +76,7 @@ pub(crate) struct CheckArgs {
     /// The order between transactions that isolation levels have to respect.
     #[arg(long, value_enum, default_value_t = OrderName::Session)]
     pub(crate) order: OrderName,
-    /// List every class of anomaly in histories of transactions, with an example each.
+    /// List the classes of anomalies found in histories of transactions, with an example each.
     #[arg(long, conflicts_with_all = ["model", "object", "shrink", "draw"])]
     pub(crate) anomalies: bool,
     #[command(flatten)]

@@ -1,10 +1,14 @@
-//! Shortest cycles that fit the pattern of an anomaly.
+//! Short cycles that fit the pattern of an anomaly.
 //!
 //! A pattern is a small automaton over the kinds of dependencies, and the search goes breadth first
 //! through pairs of a transaction and a state. Patterns with an anti-dependency start at a read, the
 //! others at a transaction. Only strongly connected components of at least two transactions are
-//! searched, so a history without cycles costs one pass. After [`MAX_PATTERN_STEPS`] the shortest
-//! cycle so far is taken.
+//! searched, so a history without cycles costs one pass.
+//!
+//! From each start the search finds a shortest walk of the pattern. A walk that passes a transaction
+//! twice is not an example, and longer ones from the same start are not looked for: to find them all
+//! takes exponential time. After [`MAX_PATTERN_STEPS`] the shortest cycle so far is taken. A class for
+//! which one of this happens and no cycle is found is reported as unfinished.
 
 use consistory_history::KeyId;
 use consistory_verdict::{Anomaly, Budget, Dependency, Level, Stopped, TransactionCertificate};
@@ -15,11 +19,8 @@ use super::graph::{DependencyGraph, Kind};
 /// Steps of search for one pattern.
 const MAX_PATTERN_STEPS: u64 = 3_000_000;
 
-/// Cycles through more transactions than this are left to the deciders of levels.
-const MAX_CYCLE_LENGTH: usize = 64;
-
 /// The classes that are cycles, the worst first.
-const CLASSES: [Anomaly; 13] = [
+pub(super) const CLASSES: [Anomaly; 13] = [
     Anomaly::DirtyWrite,
     Anomaly::CircularDependency,
     Anomaly::NonMonotonicRead,
@@ -35,13 +36,15 @@ const CLASSES: [Anomaly; 13] = [
     Anomaly::AntiDependencyCycle,
 ];
 
-/// Searches for a shortest cycle of every class, and adds those that it finds.
+/// Searches for a short cycle of every class. Adds those that it finds, and takes the classes whose
+/// search was completed off the list of unfinished ones.
 pub(super) fn search(
     graph: &DependencyGraph<'_, '_>,
     budget: &Budget,
     found: &mut Vec<(Anomaly, TransactionCertificate)>,
+    unfinished: &mut Vec<Anomaly>,
 ) -> Result<(), Stopped> {
-    let components = components(graph, budget)?;
+    let components = components(graph, &Kind::ALL, budget)?;
     let mut sizes: FxHashMap<u32, u32> = FxHashMap::default();
     for &component in &components[..graph.transactions()] {
         *sizes.entry(component).or_default() += 1;
@@ -50,6 +53,9 @@ pub(super) fn search(
         .filter(|&node| sizes[&components[node as usize]] > 1)
         .collect();
     if starts.is_empty() {
+        if graph.is_whole() {
+            unfinished.clear();
+        }
         return Ok(());
     }
     for class in CLASSES {
@@ -59,8 +65,9 @@ pub(super) fn search(
             class,
             level: class.weakest_violated(),
             best: None,
-            longest: MAX_CYCLE_LENGTH,
+            longest: usize::MAX,
             steps: 0,
+            has_passed_twice: false,
         };
         for &start in &starts {
             budget.check()?;
@@ -69,6 +76,11 @@ pub(super) fn search(
             if is_shortest || search.steps > MAX_PATTERN_STEPS {
                 break;
             }
+        }
+        let is_complete =
+            graph.is_whole() && search.steps <= MAX_PATTERN_STEPS && !search.has_passed_twice;
+        if search.best.is_some() || is_complete {
+            unfinished.retain(|&other| other != class);
         }
         if let Some(edges) = search.best {
             found.push((class, TransactionCertificate::Cycle { edges }));
@@ -79,7 +91,7 @@ pub(super) fn search(
 
 fn shortest_possible(class: Anomaly) -> usize {
     match class {
-        Anomaly::CausalityViolation | Anomaly::ReadSkew | Anomaly::AntiDependencyCycle => 3,
+        Anomaly::CausalityViolation | Anomaly::AntiDependencyCycle => 3,
         Anomaly::LongFork | Anomaly::NonAdjacent => 4,
         _ => 2,
     }
@@ -103,10 +115,8 @@ fn next_state(class: Anomaly, state: u8, kind: Kind) -> Option<u8> {
         | (Anomaly::LostUpdate, 1, Ww)
         | (Anomaly::WriteSkew, 1, Rw) => 2,
         (Anomaly::CausalityViolation, state, So | Rt | Wr) => (state + 1).min(3),
-        (Anomaly::ReadSkew, 1, So | Rt | Wr) => 2,
-        (Anomaly::ReadSkew, 2, So | Rt | Wr) => 2,
-        (Anomaly::ReadSkew, 1, Ww) => 3,
-        (Anomaly::ReadSkew, 2, Ww) | (Anomaly::ReadSkew, 3 | 4, So | Rt | Wr | Ww) => 4,
+        (Anomaly::ReadSkew, 1 | 2, So | Rt | Wr) => 2,
+        (Anomaly::ReadSkew, 1 | 2, Ww) | (Anomaly::ReadSkew, 3, So | Rt | Wr | Ww) => 3,
         (Anomaly::LongFork, 1, Wr) => 2,
         (Anomaly::LongFork, 2, Rw) => 3,
         (Anomaly::LongFork, 3, Wr) => 4,
@@ -125,8 +135,8 @@ fn accepting(class: Anomaly) -> u8 {
     match class {
         Anomaly::DirtyWrite => 0,
         Anomaly::CircularDependency => 1,
-        Anomaly::CausalityViolation | Anomaly::AntiDependencyCycle => 3,
-        Anomaly::ReadSkew | Anomaly::LongFork | Anomaly::NonAdjacent => 4,
+        Anomaly::CausalityViolation | Anomaly::ReadSkew | Anomaly::AntiDependencyCycle => 3,
+        Anomaly::LongFork | Anomaly::NonAdjacent => 4,
         _ => 2,
     }
 }
@@ -150,6 +160,8 @@ struct PatternSearch<'a, 'p, 't> {
     /// The number of dependencies that a cycle may have to be of interest.
     longest: usize,
     steps: u64,
+    /// Whether a walk was given up because it passes a transaction twice.
+    has_passed_twice: bool,
 }
 
 impl PatternSearch<'_, '_, '_> {
@@ -254,6 +266,7 @@ impl PatternSearch<'_, '_, '_> {
         }
         let mut seen: FxHashSet<u32> = FxHashSet::default();
         if !steps.iter().all(|(to, _)| seen.insert(*to)) {
+            self.has_passed_twice = true;
             return;
         }
         // Two transactions that miss each other's writes of one key lose an update.
@@ -271,7 +284,8 @@ impl PatternSearch<'_, '_, '_> {
             return;
         };
         let certificate = TransactionCertificate::Cycle { edges };
-        if Anomaly::of_certificate(&certificate) == Some(self.class)
+        if Anomaly::of_certificate(self.graph.problem.tx.history(), &certificate)
+            == Some(self.class)
             && let TransactionCertificate::Cycle { edges } = certificate
         {
             self.best = Some(edges);
@@ -280,8 +294,13 @@ impl PatternSearch<'_, '_, '_> {
     }
 }
 
-/// Computes the strongly connected component of every node (Tarjan, without recursion).
-fn components(graph: &DependencyGraph<'_, '_>, budget: &Budget) -> Result<Vec<u32>, Stopped> {
+/// Computes the strongly connected component of every node, dependencies of other kinds left out
+/// (Tarjan, without recursion).
+pub(super) fn components(
+    graph: &DependencyGraph<'_, '_>,
+    kinds: &[Kind],
+    budget: &Budget,
+) -> Result<Vec<u32>, Stopped> {
     const NEW: u32 = u32::MAX;
     let count = graph.len();
     let (mut index, mut low) = (vec![NEW; count], vec![0u32; count]);
@@ -293,7 +312,11 @@ fn components(graph: &DependencyGraph<'_, '_>, budget: &Budget) -> Result<Vec<u3
     let successors = |node: u32| {
         let mut next = Vec::new();
         if (node as usize) < graph.transactions() {
-            graph.dependencies(node, level, |_, to, _| next.push(to));
+            graph.dependencies(node, level, |kind, to, _| {
+                if kinds.contains(&kind) {
+                    next.push(to);
+                }
+            });
         } else {
             graph.passages(node, level, |to| next.push(to));
         }

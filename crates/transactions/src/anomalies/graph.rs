@@ -13,18 +13,23 @@
 //! ```
 
 use consistory_history::{KeyId, KeyKind};
-use consistory_verdict::{Budget, ClientOrder, Dependency, Level, Relates};
+use consistory_verdict::{Budget, ClientOrder, Dependency, Level, Relates, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::after;
-use crate::graph::{Adjacency, Why};
+use super::cycles::components;
+use crate::graph::{Adjacency, Link, Sorted, Why};
 use crate::problem::Problem;
+use crate::saturate::Saturation;
 use crate::view::{INITIAL, OPEN};
 use crate::weak::Forced;
 
-/// Steps of the search for contradicting orders of one history's versions; after that, only the
-/// evidence is kept that needs no search.
+/// Steps of the search for contradicting orders of one history's versions; after that, only lists
+/// are believed and the graph is not whole.
 const MAX_VERSION_STEPS: usize = 1_000_000;
+
+/// How many transactions are handled between two looks at the budget.
+const NODES_PER_CHECK: usize = 1024;
 
 /// The kind of a dependency.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +41,13 @@ pub(super) enum Kind {
     Rw,
 }
 
+impl Kind {
+    pub(super) const ALL: [Kind; 5] = [Kind::So, Kind::Rt, Kind::Wr, Kind::Ww, Kind::Rw];
+}
+
+/// The kinds of dependencies that do not need an order of versions.
+const CAUSES: &[Kind] = &[Kind::So, Kind::Rt, Kind::Wr];
+
 /// Why one version comes before another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Evidence {
@@ -45,6 +57,8 @@ enum Evidence {
     Reads { read: u32 },
     /// The second writer follows the first one in its session.
     Session,
+    /// The second writer depends on the first one through others.
+    Causes,
     /// The reader knows the first writer, but reads from the second one.
     Known { read: u32, level: Level },
 }
@@ -73,13 +87,13 @@ pub(super) struct DependencyGraph<'p, 't> {
     /// The reads that take their value from each transaction.
     readers: Adjacency,
     reader_of: Vec<u32>,
-    /// The writer of each version; versions are numbered as [`Transactions::writes`] has them.
-    ///
-    /// [`Transactions::writes`]: crate::view::Transactions::writes
+    /// The writer of each version; versions are numbered as `Transactions::writes` has them.
     writer_of: Vec<u32>,
     /// The version that each read returned, or [`INITIAL`] or [`OPEN`].
     version_read: Vec<u32>,
     later: Vec<Vec<Version>>,
+    /// Whether no evidence was left out for want of time.
+    is_whole: bool,
     /// The versions of each key.
     versions_of: Adjacency,
     /// The times at which transactions ended, sorted.
@@ -89,7 +103,7 @@ pub(super) struct DependencyGraph<'p, 't> {
 }
 
 impl<'p, 't> DependencyGraph<'p, 't> {
-    pub(super) fn new(problem: &'p Problem<'t>) -> Self {
+    pub(super) fn new(problem: &'p Problem<'t>, budget: &Budget) -> Result<Self, Stopped> {
         let tx = problem.tx;
         let mut reader_of = vec![0; tx.reads().len()];
         let mut writer_of = vec![0; tx.writes().len()];
@@ -113,6 +127,7 @@ impl<'p, 't> DependencyGraph<'p, 't> {
             writer_of,
             version_read: Vec::new(),
             later: vec![Vec::new(); tx.writes().len()],
+            is_whole: true,
             versions_of,
             moments: Vec::new(),
             starting: Vec::new(),
@@ -122,9 +137,14 @@ impl<'p, 't> DependencyGraph<'p, 't> {
             node => graph.version(node, problem.key_of(read as u32)).unwrap_or(OPEN),
         };
         graph.version_read = problem.sources.iter().enumerate().map(version_read).collect();
-        graph.order_versions();
+        graph.order_versions(budget)?;
         graph.add_moments();
-        graph
+        Ok(graph)
+    }
+
+    /// Checks whether all evidence for orders of versions is there that the graph looks for.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     fn version(&self, node: u32, key: KeyId) -> Option<u32> {
@@ -137,17 +157,19 @@ impl<'p, 't> DependencyGraph<'p, 't> {
     }
 
     /// Collects the evidence for orders of versions, and leaves out what contradicts earlier evidence.
-    fn order_versions(&mut self) {
+    fn order_versions(&mut self, budget: &Budget) -> Result<(), Stopped> {
         let mut edges: Vec<(u32, Version)> = Vec::new();
         self.order_by_lists(&mut edges);
         self.order_by_writers(&mut edges);
-        self.order_by_reads(&mut edges);
+        let known = self.order_by_causes(&mut edges, budget)?;
+        self.order_by_reads(&mut edges, budget)?;
+        edges.extend(known);
         for &(from, version) in &edges {
             self.later[from as usize].push(version);
         }
         let cyclic = self.keys_with_cycles();
         if cyclic.is_empty() {
-            return;
+            return Ok(());
         }
         edges.retain(|&(from, _)| cyclic.contains(&self.key_of_version(from)));
         for &(from, _) in &edges {
@@ -160,6 +182,8 @@ impl<'p, 't> DependencyGraph<'p, 't> {
                 self.later[from as usize].push(version);
             }
         }
+        self.is_whole = steps < MAX_VERSION_STEPS;
+        Ok(())
     }
 
     fn order_by_lists(&self, edges: &mut Vec<(u32, Version)>) {
@@ -210,32 +234,108 @@ impl<'p, 't> DependencyGraph<'p, 't> {
     }
 
     /// Orders the versions of registers that readers know otherwise than by reading them.
-    fn order_by_reads(&self, edges: &mut Vec<(u32, Version)>) {
+    fn order_by_reads(
+        &self,
+        edges: &mut Vec<(u32, Version)>,
+        budget: &Budget,
+    ) -> Result<(), Stopped> {
         for level in [Level::ReadCommitted, Level::ReadAtomic] {
-            let budget = Budget::unlimited();
             let mut forced = Forced::new(self.problem);
-            let mut found = forced.by_reads(level, &budget);
+            forced.by_reads(level, budget)?;
             if level == Level::ReadAtomic {
-                found = found
-                    .and_then(|()| forced.by_sessions(&budget))
-                    .and_then(|()| forced.by_real_time(&budget));
+                forced.by_sessions(budget)?;
+                forced.by_real_time(budget)?;
             }
-            if found.is_err() {
-                return;
+            edges.extend(forced.links.iter().filter_map(|link| self.known(*link, level)));
+        }
+        Ok(())
+    }
+
+    /// Returns the order of two versions of a register that a level forces.
+    fn known(&self, link: Link, level: Level) -> Option<(u32, Version)> {
+        let Why::Known { read } = link.why else { return None };
+        let key = self.problem.key_of(read);
+        if self.problem.tx.history().key_kind(key) == KeyKind::List {
+            return None;
+        }
+        let (from, to) = (self.version(link.from, key)?, self.version(link.to, key)?);
+        Some((from, Version { to, evidence: Evidence::Known { read, level } }))
+    }
+
+    /// Orders the versions of registers whose writers depend on each other through others, and returns
+    /// the orders of versions of which a reader knows one through others. Reads that are part
+    /// of a cycle of reads and sessions are not looked through.
+    fn order_by_causes(
+        &self,
+        edges: &mut Vec<(u32, Version)>,
+        budget: &Budget,
+    ) -> Result<Vec<(u32, Version)>, Stopped> {
+        let problem = self.problem;
+        let tx = problem.tx;
+        if tx.history().keys().all(|key| tx.history().key_kind(key) == KeyKind::List) {
+            return Ok(Vec::new());
+        }
+        let mut saturation = Saturation::new(problem, Level::Causal);
+        if saturation.graph.sort(budget)? == Sorted::Cyclic {
+            let components = components(self, CAUSES, budget)?;
+            saturation.graph.links.retain(|link| {
+                let component = |node: u32| components[node as usize];
+                !matches!(link.why, Why::ReadsFrom { .. })
+                    || component(link.from) != component(link.to)
+            });
+            if saturation.graph.sort(budget)? == Sorted::Cyclic {
+                return Ok(Vec::new());
             }
-            for link in &forced.links {
-                let Why::Known { read } = link.why else { continue };
-                let key = self.problem.key_of(read);
-                if self.problem.tx.history().key_kind(key) == KeyKind::List {
+        }
+        budget.reserve(saturation.graph.clock_bytes() / 2)?;
+        saturation.graph.sweep_past(budget)?;
+        let base = saturation.graph.links.len();
+        // The latest writer of each key in the chain that is walked along.
+        let mut latest: FxHashMap<KeyId, u32> = FxHashMap::default();
+        let mut chain = u32::MAX;
+        for (count, &node) in problem.nodes_by_chain().iter().enumerate() {
+            if count % NODES_PER_CHECK == 0 {
+                budget.check()?;
+            }
+            // A read of an overwritten initial value is a cycle that is found without its order.
+            let _ = saturation.derive_known(node);
+            if problem.chain_of[node as usize] != chain {
+                chain = problem.chain_of[node as usize];
+                latest.clear();
+            }
+            if !problem.counts[node as usize] {
+                continue;
+            }
+            let knows = saturation.graph.past_of(node);
+            for to in tx.writes_of(node).map(|write| write as u32) {
+                let key = self.key_of_version(to);
+                if tx.history().key_kind(key) == KeyKind::List {
                     continue;
                 }
-                if let (Some(from), Some(to)) =
-                    (self.version(link.from, key), self.version(link.to, key))
-                {
-                    edges.push((from, Version { to, evidence: Evidence::Known { read, level } }));
+                let earlier = latest.insert(key, node);
+                for &group in problem.groups(key) {
+                    let (column, own) = (group.chain as usize, group.chain == chain);
+                    let known = if own { problem.place_of[node as usize] } else { knows[column] };
+                    // The writer before this one in the chain has seen the rest.
+                    let seen =
+                        earlier.map_or(0, |earlier| saturation.graph.past_of(earlier)[column]);
+                    let places = problem.writer_places(group);
+                    let Some(at) = places.partition_point(|&place| place < known).checked_sub(1)
+                    else {
+                        continue;
+                    };
+                    if !own && places[at] < seen {
+                        continue;
+                    }
+                    if let Some(from) = self.version(problem.writers(group)[at], key) {
+                        edges.push((from, Version { to, evidence: Evidence::Causes }));
+                    }
                 }
             }
         }
+        saturation.keep_fresh();
+        let links = &saturation.graph.links[base..];
+        Ok(links.iter().filter_map(|link| self.known(*link, Level::Causal)).collect())
     }
 
     /// Finds the keys whose versions the evidence orders in a circle.
@@ -463,7 +563,7 @@ impl<'p, 't> DependencyGraph<'p, 't> {
         let mut at = end;
         while at != start {
             let (earlier, evidence) = *before.get(&at)?;
-            steps.push(self.evident((earlier, at), key, evidence));
+            steps.push(self.evident((earlier, at), key, evidence)?);
             at = earlier;
         }
         steps.reverse();
@@ -476,17 +576,36 @@ impl<'p, 't> DependencyGraph<'p, 't> {
     }
 
     /// Returns `ww` between two versions of a register that the evidence orders.
-    fn evident(&self, (from, to): (u32, u32), key: KeyId, evidence: Evidence) -> Dependency {
+    fn evident(
+        &self,
+        (from, to): (u32, u32),
+        key: KeyId,
+        evidence: Evidence,
+    ) -> Option<Dependency> {
         let problem = self.problem;
         let tx = problem.tx;
         let (from, to) = (self.writer_of[from as usize], self.writer_of[to as usize]);
         let (first, last) = (tx.first_op(from), tx.first_op(to));
-        match evidence {
+        let found = match evidence {
             Evidence::List => Dependency::given(first, last, Relates::Ww { key }),
             Evidence::Reads { read } => {
                 after(first, last, key, Relates::Wr { read: problem.op_of(read) })
             }
             Evidence::Session => after(first, last, key, Relates::So),
+            Evidence::Causes => {
+                let mut found = Dependency::given(first, last, Relates::Ww { key });
+                found.because = self.causes(from, to)?;
+                found.because.push(Dependency::given(last, first, Relates::Ww { key }));
+                found
+            }
+            Evidence::Known { read, level: Level::Causal } => {
+                let reader = self.reader_of[read as usize];
+                let misses = Relates::Rw { read: problem.op_of(read) };
+                let mut found = Dependency::given(first, last, Relates::Ww { key });
+                found.because = self.causes(from, reader)?;
+                found.because.push(Dependency::given(tx.first_op(reader), first, misses));
+                found
+            }
             Evidence::Known { read, .. } => {
                 let reader = self.reader_of[read as usize];
                 let seen = problem.read_sources(reader).find(|&(_, source)| source == from);
@@ -506,6 +625,43 @@ impl<'p, 't> DependencyGraph<'p, 't> {
                 ];
                 found
             }
+        };
+        Some(found)
+    }
+
+    /// Returns a shortest path of `so`, `rt` and `wr` between two transactions.
+    fn causes(&self, from: u32, to: u32) -> Option<Vec<Dependency>> {
+        let is_transaction = |node: u32| (node as usize) < self.transactions();
+        let mut arrivals: FxHashMap<u32, (u32, Kind, u32)> = FxHashMap::default();
+        let mut open = std::collections::VecDeque::new();
+        let mut node = from;
+        while node != to {
+            if is_transaction(node) {
+                self.dependencies(node, Level::ReadCommitted, |kind, next, read| {
+                    if CAUSES.contains(&kind) {
+                        open.push_back((next, (node, kind, read)));
+                    }
+                });
+            } else {
+                let arrival = arrivals[&node];
+                self.passages(node, Level::ReadCommitted, |next| open.push_front((next, arrival)));
+            }
+            loop {
+                let (next, arrival) = open.pop_front()?;
+                if let std::collections::hash_map::Entry::Vacant(slot) = arrivals.entry(next) {
+                    slot.insert(arrival);
+                    node = next;
+                    break;
+                }
+            }
         }
+        let mut path = Vec::new();
+        while node != from {
+            let (earlier, kind, read) = *arrivals.get(&node)?;
+            path.push(self.dependency((earlier, node), kind, read, None, Level::ReadCommitted)?);
+            node = earlier;
+        }
+        path.reverse();
+        Some(path)
     }
 }

@@ -1,17 +1,25 @@
-//! Every class of anomaly in a history, with a short example each.
+//! The classes of anomalies in a history, with a short example each.
 //!
 //! As in Elle (Kingsbury and Alvaro, VLDB 2020) a class is a pattern of dependencies, and an example is
-//! a shortest cycle that fits the pattern. Bad reads are listed by kind and then left out of account,
-//! so that they hide nothing else.
+//! a short cycle that fits the pattern. Bad reads are listed by kind and then left out of account.
 //!
 //! - `graph`: the dependencies between the transactions. `wr`, `so` and `rt` are in the history; a
-//!   `ww` is there only if lists, reads or sessions show it.
-//! - `cycles`: breadth-first search for shortest cycles of each pattern, within the strongly connected
+//!   `ww` is there only if a list shows it, or if `so`, `rt` and `wr` force it, directly or through
+//!   other transactions.
+//! - `cycles`: breadth-first search for short cycles of each pattern, within the strongly connected
 //!   components.
 //!
 //! At last every level that no example refutes is decided, because a violation can also rest on orders
-//! of versions that follow only from the whole history. A class that only such orders show may be
-//! missing from the list, but every level that is violated has an example.
+//! of versions that follow only from the whole history. So every level that is violated and decided
+//! has an example.
+//!
+//! **Completeness.** A class that is there can be missing from the list
+//! - if its cycles need an order of a register's versions that only `psi` or a stronger level forces,
+//!   that nothing forces, or that contradicts the evidence for another order;
+//! - if its cycles need an order that follows only through transactions that are part of a cycle of
+//!   `so`, `rt` and `wr`;
+//! - if its cycles go through a read of a value that several transactions wrote, or through a bad read;
+//! - if its search was not completed, which [`Anomalies::unfinished`] says.
 
 mod cycles;
 mod graph;
@@ -34,9 +42,15 @@ pub struct Anomalies {
     pub found: Vec<(Anomaly, TransactionCertificate)>,
     /// The levels that the examples leave open and that were not decided within the budget.
     pub undecided: Vec<Level>,
+    /// The classes without an example for which not all cycles were looked at.
+    pub unfinished: Vec<Anomaly>,
 }
 
-/// Lists the classes of anomalies that a history shows, the worst first, with one example each.
+/// Lists classes of anomalies that a history shows, the worst first, with one example each.
+///
+/// Every level that is violated is refuted by an example or is undecided. A class can be missing if it
+/// rests on orders of versions that neither lists nor `so`, `rt` and `wr` show, on a bad read, or on a
+/// read of a value that was written more than once.
 pub fn anomalies(
     history: &History,
     order: ClientOrder,
@@ -52,9 +66,11 @@ pub fn anomalies(
         }
     }
     let problem = Problem::new(&tx, order, &[]);
-    let graph = DependencyGraph::new(&problem);
-    // On timeout, the levels below are undecided too, which is reported.
-    let _ = cycles::search(&graph, &budget.renewed(), &mut found);
+    let mut unfinished = cycles::CLASSES.to_vec();
+    let searching = budget.renewed();
+    // On timeout, the classes that are left are unfinished.
+    let _ = DependencyGraph::new(&problem, &searching)
+        .and_then(|graph| cycles::search(&graph, &searching, &mut found, &mut unfinished));
     if found.iter().all(|(class, _)| *class != Anomaly::LostUpdate)
         && let Some(lost) = lost_update(&problem)
     {
@@ -73,7 +89,7 @@ pub fn anomalies(
             Judgement::Consistent(_) => {}
             Judgement::Undecided(_) => undecided.push(level),
             Judgement::Violation { certificate, .. } => {
-                let Some(class) = Anomaly::of_certificate(&certificate) else { continue };
+                let Some(class) = Anomaly::of_certificate(history, &certificate) else { continue };
                 // An example of the same class that refutes only stronger levels says less.
                 let weakest = Anomaly::weakest_levels(&certificate);
                 found.retain(|(known, example)| {
@@ -86,7 +102,8 @@ pub fn anomalies(
         }
     }
     found.sort_by_key(|(class, _)| *class);
-    Ok(Anomalies { found, undecided })
+    unfinished.retain(|class| found.iter().all(|(known, _)| known != class));
+    Ok(Anomalies { found, undecided, unfinished })
 }
 
 /// Finds two transactions that read the same version of a key and both overwrite it. Whichever wrote
