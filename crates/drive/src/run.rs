@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use consistory_random::Random;
+
 use crate::clock::Clock;
 use crate::cluster::{Cluster, NodeId};
 use crate::error::DriveError;
 use crate::journal::{Journal, SessionRule, Style};
 use crate::nemesis::{FaultEvent, Pace, READY_LIMIT, Site, carry_out};
 use crate::processes::step_back;
-use crate::random::Random;
 use crate::recorder::{Recorder, Row};
 use crate::request::{Outcome, Reply, Request};
 use crate::schedule::Schedule;

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use consistory_random::Random;
+
 use crate::cluster::NodeId;
 use crate::error::DriveError;
 use crate::network::Links;
-use crate::random::Random;
 
 /// A kind of fault that any cluster can suffer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

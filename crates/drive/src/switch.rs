@@ -23,9 +23,10 @@ use std::time::{Duration, Instant};
 
 use tun_tap::{Iface, Mode};
 
+use consistory_random::Random;
+
 use crate::error::DriveError;
 use crate::network::{Effect, Rule};
-use crate::random::Random;
 
 /// The largest packet that is forwarded; devices have an MTU of 1500.
 const MAX_PACKET: usize = 2_048;

@@ -8,7 +8,8 @@ mod objects;
 mod registers;
 mod transactions;
 
-use crate::random::Random;
+use consistory_random::Random;
+
 use crate::request::Request;
 
 /// What every session does.
