@@ -55,7 +55,7 @@ struct Shared {
     probes: Mutex<BTreeMap<u16, Probe>>,
 }
 
-/// What happens on the links, by `from * ports + to`.
+/// The conditions of the links, by `from * ports + to`.
 #[derive(Clone, Debug)]
 struct Table {
     links: Vec<Link>,
@@ -90,7 +90,7 @@ struct Probe {
     round_trips: BTreeMap<u16, Duration>,
 }
 
-/// What a measurement found.
+/// The result of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RoundTrips {
     pub(crate) sent: usize,
