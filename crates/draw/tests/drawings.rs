@@ -1,11 +1,9 @@
 //! Every drawing is well-formed, deterministic, and shows what it should.
 
-mod support;
-
+use crate::support::{assert_well_formed, cycle, history, op, ring, violation};
 use consistory_draw::{DrawOptions, Plot, Scatter, Series, history_svg, line_plot, scatter_plot};
 use consistory_history::{Action, History, HistoryBuilder, Value};
 use consistory_verdict::{Certificate, Edge, Judgement, Stopped};
-use support::{assert_well_formed, cycle, history, op, ring, violation};
 
 fn draw(h: &History, judgement: &Judgement) -> String {
     let options = DrawOptions { model: "cc".into(), ..DrawOptions::default() };

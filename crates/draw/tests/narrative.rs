@@ -1,12 +1,10 @@
 //! Verdicts told in sentences and in one line.
 
-mod support;
-
+use crate::support::{cycle, edges, history, op, ring, violation};
 use consistory_draw::{explain, explain_line};
 use consistory_history::{Action, History, HistoryBuilder};
 use consistory_verdict::{Certificate, Edge, Judgement, Stopped};
 use expect_test::{Expect, expect};
-use support::{cycle, edges, history, op, ring, violation};
 
 /// Compares the one line, an empty line, and the whole text.
 fn check(h: &History, model: &str, judgement: &Judgement, expected: Expect) {

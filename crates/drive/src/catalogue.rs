@@ -15,7 +15,7 @@ use crate::workloads::WorkloadKind;
 pub struct Entry {
     /// The name.
     pub name: &'static str,
-    /// What it is.
+    /// A description of the system.
     pub about: &'static str,
     /// Its settings.
     pub settings: &'static [Setting],

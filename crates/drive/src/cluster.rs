@@ -188,7 +188,7 @@ impl Cluster {
         all
     }
 
-    /// Says how a node's server ended, if it did, with the end of its log.
+    /// Describes how a node's server ended, if it did, with the end of its log.
     pub fn exited(&self, node: NodeId) -> Option<String> {
         self.ended(node, |_| true)
     }

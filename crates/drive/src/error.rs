@@ -1,4 +1,4 @@
-//! What can go wrong besides a violation.
+//! Errors of a run; a violation is not one of them.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub enum DriveError {
     /// The kernel refuses what isolation needs.
     #[error("the nodes cannot be isolated: {reason}")]
     Isolation {
-        /// What was tried and what the answer was.
+        /// The attempted action and the answer to it.
         reason: String,
     },
     /// There is no TUN device, which slow and lossy links need.

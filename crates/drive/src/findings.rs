@@ -1,4 +1,4 @@
-//! What there is to report of a run, as plain data: whatever draws a report needs nothing else.
+//! The findings of a run as plain data, which is all that a report is drawn from.
 
 use crate::nemesis::FaultEvent;
 use crate::recorder::Row;
@@ -8,7 +8,7 @@ use crate::stats::{Counts, Span, counts, spans};
 /// The length of the spans of time that rates and latencies are given for, in nanoseconds.
 const SPAN_NS: u64 = 250_000_000;
 
-/// What was found, in the words of whoever judged.
+/// A judgement of the run, in words.
 #[derive(Clone, Debug, Default)]
 pub struct Judged {
     /// The title, such as `redis, register`.
@@ -60,7 +60,7 @@ pub struct CoreOperation {
 /// All times are nanoseconds of the run's clock, which starts with the first session.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// What was found.
+    /// The verdict.
     pub judged: Judged,
     /// The names of the nodes; none for an embedded system.
     pub nodes: Vec<String>,

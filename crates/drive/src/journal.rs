@@ -10,7 +10,7 @@ use std::fmt::Write;
 use crate::recorder::Row;
 use crate::request::{Action, Change, Key, Outcome, Reply, Request};
 
-/// Which operations are one session.
+/// The rule by which operations are grouped into sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SessionRule {
     /// All operations of a client, over any number of connections, but indeterminate ones.
@@ -40,7 +40,7 @@ pub struct Journal {
     lines: u64,
 }
 
-/// What became of an operation, as the journal says it.
+/// The outcome of an operation, as the journal records it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Status {
     Ok,

@@ -51,7 +51,6 @@ mod journal;
 mod nemesis;
 mod network;
 mod processes;
-mod random;
 mod recorder;
 mod request;
 mod run;
@@ -66,6 +65,8 @@ mod tool;
 mod wire;
 mod workloads;
 
+pub use consistory_random::Random;
+
 pub use catalogue::{Entry, SYSTEMS, external, find};
 pub use clock::Clock;
 pub use cluster::{Cluster, NodeId};
@@ -77,7 +78,6 @@ pub use isolate::{
 pub use journal::{Journal, SessionRule, Style};
 pub use nemesis::{FaultEvent, Nemesis, Site};
 pub use network::Links;
-pub use random::Random;
 pub use recorder::{Recorder, Row};
 pub use request::{Action, BALANCES, Change, FIRST_BALANCE, Key, Outcome, Reply, Request, balance};
 pub use run::{Observer, Run, RunOptions, boot, record, run};

@@ -23,7 +23,7 @@ pub trait Nemesis {
     fn end(&self, site: &Site<'_>, node: NodeId) -> Result<(), DriveError>;
 }
 
-/// Where faults happen.
+/// The cluster and network that faults act on.
 pub struct Site<'a> {
     /// The system.
     pub system: &'a dyn System,
@@ -212,11 +212,11 @@ impl Nemesis for FaultKind {
 /// A fault that happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FaultEvent {
-    /// What it was.
+    /// The kind of fault.
     pub name: String,
-    /// What was done, in words.
+    /// A description of the fault.
     pub text: String,
-    /// What was measured while it lasted: round trips on a slow or lossy link.
+    /// Measurements during the fault: round trips on a slow or lossy link.
     pub measured: Option<String>,
     /// The node that it happened to, if to one.
     pub node: Option<NodeId>,

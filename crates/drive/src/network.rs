@@ -49,7 +49,7 @@ pub(crate) struct Network {
     switch: Option<Switch>,
 }
 
-/// What happens to packets from some ports to others.
+/// A rule for packets from some ports to others.
 ///
 /// A port is a node's number, or the number of nodes for the clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(crate) struct Rule {
     pub(crate) effect: Effect,
 }
 
-/// What a rule does to a packet.
+/// The effect of a rule on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// The packet is lost.

@@ -64,7 +64,7 @@ mod tests {
         };
         signal(&all, Signal::KILL);
         shell.wait().unwrap();
-        // The children are orphans now; whoever adopted them reaps them.
+        // The children are orphans now; the process that adopted them reaps them.
         let is_gone = |pid: &u32| {
             std::fs::read_to_string(format!("/proc/{pid}/stat"))
                 .map_or(true, |stat| stat.contains(") Z "))

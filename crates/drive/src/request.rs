@@ -1,4 +1,4 @@
-//! What a client is asked to do, and what became of it.
+//! Requests to clients, and their outcomes.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub enum Change {
     ///
     /// A stored value is `tag * BALANCES + balance`, so every write writes a different value.
     Transfer {
-        /// What is added to the balance; negative to take something away.
+        /// The amount added to the balance; a negative one is withdrawn.
         amount: i64,
         /// The tag of the value that is written.
         tag: i64,
@@ -104,7 +104,7 @@ impl Action {
     }
 }
 
-/// What a client is asked to do.
+/// A request to a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Request {
     /// One step, outside any transaction.
@@ -165,7 +165,7 @@ impl Request {
     }
 }
 
-/// What a step returned.
+/// The result of a step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reply {
     /// Nothing worth recording: a write, an append, an add.
@@ -178,18 +178,18 @@ pub enum Reply {
     Success(bool),
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It took effect; one reply per step.
+    /// The request took effect; there is one reply per step.
     Ok(Vec<Reply>),
-    /// It had no effect, for sure.
+    /// The request certainly had no effect.
     Failed(String),
-    /// It may or may not have taken effect, now or later.
+    /// Indeterminate: the request may have taken effect, or may still do so.
     Unknown {
         /// The replies to the first steps, as far as they came.
         replies: Vec<Reply>,
-        /// What went wrong.
+        /// A description of the error.
         reason: String,
     },
 }

@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use consistory_random::Random;
+
 use crate::clock::Clock;
 use crate::cluster::{Cluster, NodeId};
 use crate::error::DriveError;
 use crate::journal::{Journal, SessionRule, Style};
 use crate::nemesis::{FaultEvent, Pace, READY_LIMIT, Site, carry_out};
 use crate::processes::step_back;
-use crate::random::Random;
 use crate::recorder::{Recorder, Row};
 use crate::request::{Outcome, Reply, Request};
 use crate::schedule::Schedule;
@@ -25,7 +26,7 @@ use crate::workloads::{Family, Program, Workload, WorkloadKind};
 /// How a run is made.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// What sessions do.
+    /// The workload of the sessions.
     pub workload: WorkloadKind,
     /// How long they do it.
     pub time: Duration,
@@ -43,7 +44,7 @@ pub struct RunOptions {
     pub rate: u32,
     /// How long a request may take before its outcome counts as indeterminate.
     pub timeout: Duration,
-    /// Which operations are one session.
+    /// The rule by which operations are grouped into sessions.
     pub session_rule: SessionRule,
     /// Whether a session goes to a random node for every request, or stays on its own.
     pub moves: bool,
@@ -53,7 +54,7 @@ pub struct RunOptions {
     pub folder: PathBuf,
 }
 
-/// What a run brought.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
     /// The history, as JSON lines.
@@ -72,14 +73,14 @@ pub struct Run {
     pub trouble: Option<String>,
 }
 
-/// What happens outside while a run goes on.
+/// Callbacks during a run: progress, judging, interruption.
 pub trait Observer: Sync {
-    /// Says what is going on.
+    /// Receives a message about the progress of the run.
     fn progress(&self, _message: &str) {}
 
     /// Judges the history so far; `true` if it breaks the promise.
     ///
-    /// It is called from a thread of its own, again and again with more.
+    /// A separate thread calls it repeatedly while the history grows.
     fn judge(&self, _history: &str) -> bool {
         false
     }
@@ -225,7 +226,7 @@ fn create(path: &Path) -> Result<BufWriter<File>, DriveError> {
     Ok(BufWriter::new(File::create(path).map_err(|error| DriveError::file(path, error))?))
 }
 
-/// What sessions share.
+/// State shared by the sessions.
 struct Session<'a> {
     system: &'a dyn System,
     cluster: &'a Cluster,
@@ -363,7 +364,7 @@ impl Session<'_> {
     }
 }
 
-/// What came back from a client.
+/// The answer of a client.
 enum Sent {
     Answered(Option<Reply>),
     Refused,

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use consistory_random::Random;
+
 use crate::cluster::NodeId;
 use crate::error::DriveError;
 use crate::network::Links;
-use crate::random::Random;
 
 /// A kind of fault that any cluster can suffer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -54,7 +55,7 @@ const NAMES: [(FaultKind, &str); 11] = [
     (FaultKind::DiskFull, "disk-full"),
 ];
 
-/// What `partition` stands for: one of these, the first most often.
+/// The faults that `partition` chooses from; the first is the most frequent.
 const PARTITIONS: [FaultKind; 4] = [
     FaultKind::PartitionOne,
     FaultKind::PartitionHalves,
@@ -164,7 +165,7 @@ pub struct Planned {
     pub at_ms: u64,
     /// How long it lasts.
     pub for_ms: u64,
-    /// What it is.
+    /// The kind of fault.
     pub kind: FaultKind,
     /// To whom it happens.
     pub target: Target,

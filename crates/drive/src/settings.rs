@@ -9,7 +9,7 @@ pub struct Setting {
     pub name: &'static str,
     /// The values, the default first.
     pub values: &'static [&'static str],
-    /// What it does.
+    /// A description of its effect.
     pub about: &'static str,
 }
 

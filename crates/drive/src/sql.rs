@@ -1,16 +1,17 @@
 //! Requests as SQL, the same for all databases that speak it.
 //!
-//! What proves that nothing happened: a statement of a transaction that fails before COMMIT was
-//! sent, in whatever way, since nothing is committed by itself; and an error in answer to COMMIT, or
-//! to a statement on its own, if the database says that it undid everything. A connection that is
-//! lost after COMMIT was sent, or during a statement on its own, leaves the outcome unknown.
+//! A request certainly had no effect if a statement of its transaction failed before COMMIT was
+//! sent, since nothing is committed without it, or if COMMIT, or a statement outside a transaction,
+//! was answered by an error with which the database says that it rolled back. If the connection is
+//! lost after COMMIT was sent, or during a statement outside a transaction, the outcome is
+//! indeterminate.
 
 use std::time::Instant;
 
 use crate::request::{Action, Key, Outcome, Reply, Request};
 use crate::system::Client;
 
-/// What a statement returned.
+/// The result of a statement.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Rows {
     pub(crate) rows: Vec<Vec<Option<String>>>,

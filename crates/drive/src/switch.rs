@@ -23,9 +23,10 @@ use std::time::{Duration, Instant};
 
 use tun_tap::{Iface, Mode};
 
+use consistory_random::Random;
+
 use crate::error::DriveError;
 use crate::network::{Effect, Rule};
-use crate::random::Random;
 
 /// The largest packet that is forwarded; devices have an MTU of 1500.
 const MAX_PACKET: usize = 2_048;
@@ -54,7 +55,7 @@ struct Shared {
     probes: Mutex<BTreeMap<u16, Probe>>,
 }
 
-/// What happens on the links, by `from * ports + to`.
+/// The conditions of the links, by `from * ports + to`.
 #[derive(Clone, Debug)]
 struct Table {
     links: Vec<Link>,
@@ -89,7 +90,7 @@ struct Probe {
     round_trips: BTreeMap<u16, Duration>,
 }
 
-/// What a measurement found.
+/// The result of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RoundTrips {
     pub(crate) sent: usize,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Stream {
     socket: TcpStream,
     deadline: Instant,
-    /// What was received and not yet taken, from `taken` on.
+    /// Received bytes; those from `taken` on have not been consumed.
     buffer: Vec<u8>,
     taken: usize,
 }

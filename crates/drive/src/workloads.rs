@@ -1,4 +1,4 @@
-//! What sessions do, and by what it is judged.
+//! Workloads: the requests of each session, and the models that judge them.
 //!
 //! A workload is a program for each session that depends on the seed, the session's number and how
 //! many requests the session has made, and on nothing else. Values are never written twice, keys
@@ -8,15 +8,16 @@ mod objects;
 mod registers;
 mod transactions;
 
-use crate::random::Random;
+use consistory_random::Random;
+
 use crate::request::Request;
 
-/// What every session does.
+/// The requests of every session.
 pub trait Workload: Send + Sync {
     /// Returns a session's next request.
     fn next(&self, program: &mut Program) -> Request;
 
-    /// Returns what is asked of every node after the last fault.
+    /// Returns the requests that every node gets after the last fault.
     fn last(&self) -> Vec<Request> {
         Vec::new()
     }
@@ -50,7 +51,7 @@ impl Program {
     }
 }
 
-/// Who judges a workload's histories.
+/// The family of models that judges a workload's histories.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
     /// The models of registers.

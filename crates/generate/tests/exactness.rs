@@ -1,11 +1,9 @@
 //! Each memory makes histories of its model only, and makes some that no stronger model allows.
 
-mod oracles;
-
 use std::collections::BTreeSet;
 
+use crate::oracles::{Small, is_cc, is_ccv, is_cm, is_pso, is_sc, is_tso};
 use consistory_generate::{Memory, Workload};
-use oracles::{Small, is_cc, is_ccv, is_cm, is_pso, is_sc, is_tso};
 
 /// Varies small workloads with the seed.
 fn workloads(operations: u32, seeds: u64) -> impl Iterator<Item = Workload> {

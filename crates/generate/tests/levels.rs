@@ -2,14 +2,14 @@
 //! allows; planted anomalies violate exactly the levels that forbid them.
 
 #[path = "oracles/levels.rs"]
-mod levels;
+mod oracle;
 
 use consistory_generate::{
     Anomaly, ClientOrder, DataKind, KeyChoice, Store, TransactionWorkload, generate_transactions,
     stream_transactions,
 };
 use consistory_history::{History, Status};
-use levels::{Formulation, LEVELS, Order, Small};
+use oracle::{Formulation, LEVELS, Order, Small};
 
 fn oracle_order(order: ClientOrder) -> Order {
     match order {

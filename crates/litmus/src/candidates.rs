@@ -28,7 +28,7 @@ pub fn try_candidates(
     Ok(outcomes)
 }
 
-/// Tells of an execution for every outcome of a skeleton that a definition allows.
+/// Reports an execution for every outcome of a skeleton that a definition allows.
 pub(crate) fn each_candidate(
     program: &Program,
     model: &MemoryModel,

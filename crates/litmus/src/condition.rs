@@ -1,13 +1,13 @@
-//! What a litmus test asks of its outcomes.
+//! The condition of a litmus test on its outcomes.
 
 use crate::program::{Observable, Outcome, Program, Value};
 
 /// A quantified proposition over what an outcome records.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Condition {
-    /// Which outcomes it speaks of.
+    /// The quantifier over outcomes.
     pub quantifier: Quantifier,
-    /// What it says of them.
+    /// The proposition about an outcome.
     pub proposition: Proposition,
 }
 
@@ -29,7 +29,7 @@ pub enum Proposition {
     True,
     /// A register or location holds a value.
     Holds(Observable, Value),
-    /// It does not hold.
+    /// The proposition does not hold.
     Not(Box<Proposition>),
     /// All of them hold.
     And(Vec<Proposition>),
@@ -58,7 +58,7 @@ impl Condition {
 impl Proposition {
     /// Returns whether it holds of an outcome of the program.
     ///
-    /// What the program does not observe counts as not holding any value.
+    /// A register or location that the program does not observe equals no value.
     pub fn holds(&self, program: &Program, outcome: &Outcome) -> bool {
         match self {
             Proposition::True => true,

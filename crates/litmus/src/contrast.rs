@@ -28,7 +28,7 @@ const MIN_PARALLEL_PROGRAMS: usize = 64;
 /// How two models are contrasted.
 #[derive(Clone, Debug)]
 pub struct ContrastOptions {
-    /// Which programs are tried.
+    /// The programs to try.
     pub bound: Bound,
     /// Whether programs that the conflict graph calls redundant are tried, too.
     pub redundant: Redundant,
@@ -40,7 +40,7 @@ pub struct ContrastOptions {
     pub jobs: usize,
 }
 
-/// Which differences are wanted.
+/// The direction of the wanted differences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
     /// The first.
@@ -62,7 +62,7 @@ pub struct Difference {
     pub only_right: Outcomes,
 }
 
-/// What came of contrasting two models.
+/// The result of contrasting two models.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Contrast {
     /// The differences, the smallest first; empty if there is none within the bound.

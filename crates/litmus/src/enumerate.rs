@@ -14,7 +14,7 @@
 //! A program is redundant (section 4.3) if its conflict graph is not strongly connected: nodes are
 //! accesses, edges are program order and, both ways, pairs with one address of which one writes.
 //! Such a program falls into two that share no address, one before the other, and its outcomes are
-//! those of the parts combined. A dependency on what is behind a fence is redundant, too: the fence
+//! those of the parts combined. A dependency of an access after a fence is redundant, too: the fence
 //! keeps the pair in order already.
 
 use crate::program::{
@@ -77,7 +77,7 @@ pub struct Counts {
     pub plain: u64,
     /// One for each symmetry class.
     pub symmetric: u64,
-    /// Those of them that are not redundant.
+    /// The programs among them that are not redundant.
     pub connected: u64,
 }
 
@@ -259,7 +259,7 @@ pub fn shapes(bound: &Bound, accesses: usize, redundant: Redundant) -> Vec<Shape
     all
 }
 
-/// What becomes of redundant programs.
+/// The treatment of redundant programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Redundant {
     /// They are kept.

@@ -31,7 +31,7 @@ const NAMED: [(&str, &str); 16] = [
     ("SB+rfi+fence", "X=1; r1=X; r2=Y // Y=1; fence; r3=X"),
 ];
 
-/// Which side of a difference a test is about.
+/// The side of a difference that a test is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
     /// The outcomes that only the left model allows.

@@ -17,7 +17,7 @@ use crate::program::{
 pub struct NotationError {
     /// The thread, counted from 0.
     pub thread: usize,
-    /// What was found.
+    /// The text that was found.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a litmus test's program is.
+//! The program of a litmus test.
 //!
 //! The core is the paper's: threads of reads into registers, writes of constants and full fences
 //! ([`Instruction::read`], [`Instruction::write`], [`Instruction::fence`]). The rest is what tests
@@ -27,17 +27,17 @@ id_type! {
     RegisterId
 }
 
-/// What registers and locations hold. Arithmetic wraps around.
+/// A value of a register or location. Arithmetic wraps around.
 pub type Value = i64;
 
-/// A program: locations with initial values, threads of instructions, and what is observed.
+/// A program: locations with initial values, threads of instructions, and the observed values.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Program {
     /// The memory, indexed by [`LocationId`].
     pub locations: Vec<Location>,
     /// The threads, indexed by [`ThreadId`].
     pub threads: Vec<Thread>,
-    /// What an outcome records, in the order in which it records it.
+    /// The registers and locations that an outcome records, in this order.
     pub observed: Vec<Observable>,
 }
 
@@ -46,7 +46,7 @@ pub struct Program {
 pub struct Location {
     /// Its name.
     pub name: String,
-    /// What it holds at the start.
+    /// The initial value.
     pub initial: Value,
 }
 
@@ -64,7 +64,7 @@ pub struct Thread {
 pub struct Register {
     /// Its name, unique in its thread.
     pub name: String,
-    /// What it holds at the start.
+    /// The initial value.
     pub initial: Value,
 }
 
@@ -73,32 +73,32 @@ pub struct Register {
 pub enum Instruction {
     /// Reads a location into a register.
     Read {
-        /// Where the value goes.
+        /// The target register.
         register: RegisterId,
-        /// What is read.
+        /// The address that is read.
         address: Address,
     },
     /// Writes a location.
     Write {
-        /// What is written.
+        /// The value that is written.
         address: Address,
         /// The value.
         value: Expression,
     },
-    /// Keeps what is before it in program order before what is behind it.
+    /// Orders the accesses before it in program order before those after it.
     Fence(Fence),
     /// Reads a location and writes it in one atomic step.
     ReadModifyWrite {
-        /// Where the value read goes, if anywhere.
+        /// The target register of the value read, if any.
         register: Option<RegisterId>,
-        /// What is read and written.
+        /// The address that is read and written.
         address: Address,
-        /// What is written.
+        /// The value that is written.
         update: Update,
     },
     /// Computes a register from registers.
     Assign {
-        /// Where the value goes.
+        /// The target register.
         register: RegisterId,
         /// The value.
         value: Expression,
@@ -115,7 +115,7 @@ pub enum Instruction {
 /// The address of an access: a location, and registers that it is computed from without effect.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Address {
-    /// What is accessed.
+    /// The location.
     pub location: LocationId,
     /// The registers that the address depends on, as in `x + (r1 ^ r1)`.
     pub depends: Vec<RegisterId>,
@@ -134,7 +134,7 @@ pub enum Fence {
     Tagged(String),
 }
 
-/// What a read-modify-write makes of the value that it reads.
+/// The update of a read-modify-write.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Update {
     /// Writes this value.
@@ -145,9 +145,9 @@ pub enum Update {
     ///
     /// Whether it writes or not it is as strong as any read-modify-write.
     CompareExchange {
-        /// What must be read for the write to happen.
+        /// The value that must be read for the write to happen.
         expected: Expression,
-        /// What is written then.
+        /// The value that is written then.
         new: Expression,
     },
 }
@@ -157,7 +157,7 @@ pub enum Update {
 pub enum Expression {
     /// A constant.
     Constant(Value),
-    /// What a register holds.
+    /// The value of a register.
     Register(RegisterId),
     /// An operator applied to two values.
     Binary(Operator, Box<Expression>, Box<Expression>),
@@ -189,9 +189,9 @@ pub enum Operator {
 /// Something that an outcome records.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Observable {
-    /// What a register holds at the end of its thread.
+    /// The value of a register at the end of its thread.
     Register(ThreadId, RegisterId),
-    /// What a location holds when all is done.
+    /// The final value of a location.
     Location(LocationId),
 }
 

@@ -29,7 +29,7 @@ pub(crate) trait Algebra {
     fn demand_acyclic(&mut self, size: usize, relation: &[Self::Bit]);
     /// Returns how many rounds a recursive definition of so many pairs may take to settle.
     fn rounds(&self, pairs: usize) -> usize;
-    /// Looks at the budget now and then.
+    /// Checks the budget at intervals.
     fn spend(&mut self, work: usize) -> Result<(), EvaluateError>;
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum Value<B> {
     Relation(Vec<B>),
 }
 
-/// What differs between executions of a skeleton.
+/// The choices in which executions of a skeleton differ.
 pub(crate) struct Choices<B> {
     pub(crate) rf: Vec<B>,
     pub(crate) co: Vec<B>,

@@ -38,7 +38,7 @@ impl Semantics for MemoryModel {
 /// An execution that a definition allows.
 pub(crate) struct Solution<'s> {
     pub(crate) skeleton: &'s Skeleton,
-    /// Where each event that reads takes its value from.
+    /// The source of each event that reads.
     pub(crate) sources: Vec<Source>,
     /// All writes, those to one location in the order in which they take effect.
     pub(crate) stores: Vec<usize>,
@@ -46,7 +46,7 @@ pub(crate) struct Solution<'s> {
     pub(crate) orders: Vec<Vec<usize>>,
 }
 
-/// Tells of an execution for every outcome; one may be told of more than once.
+/// Reports an execution for every outcome; an outcome may be reported more than once.
 pub(crate) fn each_solution(
     program: &Program,
     model: &MemoryModel,
@@ -90,7 +90,7 @@ impl Solver<'_> {
         self.solver.add_clause_reuse(&mut literals.to_vec());
     }
 
-    /// Adds a clause of bits; what is known false is left out.
+    /// Adds a clause of bits; literals known to be false are left out.
     fn demand(&mut self, bits: &[Bit]) {
         let mut literals = Vec::new();
         for bit in bits {

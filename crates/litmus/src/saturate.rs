@@ -55,13 +55,13 @@ impl Semantics for Table {
 #[derive(Clone, Debug)]
 pub(crate) struct Found<'s> {
     pub(crate) skeleton: &'s Skeleton,
-    /// Where each event that reads takes its value from.
+    /// The source of each event that reads.
     pub(crate) sources: Vec<Source>,
     /// For each view, all events that it orders, in an order that keeps to the model.
     pub(crate) orders: Vec<Vec<usize>>,
 }
 
-/// Tells of an execution for every outcome; one that comes of several skeletons is told of as often.
+/// Reports an execution for every outcome, once for each skeleton that has it.
 pub(crate) fn each_found(
     program: &Program,
     table: &Table,
@@ -78,7 +78,7 @@ pub(crate) fn each_found(
     Ok(())
 }
 
-/// What is told of each outcome.
+/// The report on each outcome.
 type Visit<'v> = dyn FnMut(&Search<'_>, Outcome) + 'v;
 
 /// How the views hang together.
@@ -106,11 +106,11 @@ struct Search<'a> {
     same: Vec<u64>,
     /// For each event those before it in program order.
     before: Vec<u64>,
-    /// Which view an event of each thread belongs to.
+    /// The view of each thread's events.
     view_of: Vec<usize>,
-    /// What each event writes, where every value is a constant and nothing is demanded.
+    /// The value that each event writes, if every value is a constant and nothing is demanded.
     constants: Option<Vec<Value>>,
-    /// The frames of the search, one behind the other; the last is the present one. A frame holds
+    /// The frames of the search, one after the other; the last is the current one. A frame holds
     /// the successors of each event in each view, the predecessors alike, the readers of each
     /// event, and the source of each event (0 none yet, 1 the initial write, then events).
     frames: Vec<u64>,

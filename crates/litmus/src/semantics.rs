@@ -1,4 +1,4 @@
-//! What every way of running a program has in common.
+//! Types shared by all ways of running a program.
 
 use consistory_verdict::{Budget, Stopped};
 use thiserror::Error;
@@ -23,7 +23,7 @@ pub enum OutcomesError {
     /// The program is larger than this way of running it can take.
     #[error("the program has {found} {what}, at most {limit} can be taken")]
     TooLarge {
-        /// What there are too many of.
+        /// The kind of item of which there are too many.
         what: &'static str,
         /// How many there are.
         found: usize,
@@ -35,7 +35,7 @@ pub enum OutcomesError {
     Unsupported {
         /// The model.
         model: String,
-        /// What occurs in the program.
+        /// The unsupported construct.
         what: String,
     },
 }

@@ -32,14 +32,14 @@ pub(crate) struct Event {
     pub(crate) kind: EventKind,
     /// Nothing for a fence.
     pub(crate) location: Option<LocationId>,
-    /// What it writes, if it writes.
+    /// The value that it writes, if it writes.
     pub(crate) value: Option<NodeId>,
     /// Whether it is a read-modify-write, one whose exchange failed included: it is ordered with
     /// everything in its thread.
     pub(crate) is_atomic: bool,
 }
 
-/// What an event does.
+/// The kind of an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum EventKind {
     Read,
@@ -71,12 +71,12 @@ pub(crate) type NodeId = u32;
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     Constant(Value),
-    /// What the event reads.
+    /// The value that the event reads.
     Read(usize),
     Binary(Operator, NodeId, NodeId),
 }
 
-/// Where a read takes its value from.
+/// The source of a read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Source {
     Initial,
@@ -86,7 +86,7 @@ pub(crate) enum Source {
 /// One way through a program.
 #[derive(Clone, Debug)]
 pub(crate) struct Skeleton {
-    /// Those of a thread are consecutive, in program order.
+    /// The events of a thread are consecutive, in program order.
     pub(crate) events: Vec<Event>,
     /// The events of each thread.
     pub(crate) threads: Vec<Range<usize>>,
@@ -99,7 +99,7 @@ pub(crate) struct Skeleton {
     nodes: Vec<Node>,
     /// Nodes that must be other than 0, or 0.
     demands: Vec<(NodeId, bool)>,
-    /// What each observed register holds at the end; nothing for a location.
+    /// The final value of each observed register; nothing for a location.
     finals: Vec<Option<NodeId>>,
     initial: Vec<Value>,
 }
@@ -242,7 +242,7 @@ pub(crate) fn skeletons(program: &Program) -> Result<Vec<Skeleton>, OutcomesErro
 struct Walk {
     skeleton: Skeleton,
     at: usize,
-    /// What each register holds, and the reads that this is computed from.
+    /// The value of each register, and the reads that it is computed from.
     registers: Vec<(NodeId, u64)>,
     /// The reads that the jumps so far depend on.
     ctrl: u64,
@@ -435,7 +435,7 @@ impl Walk {
         }
     }
 
-    /// Applies an operator; what is constant is computed at once, `r ^ r` and `r - r` included.
+    /// Applies an operator; constants are folded at once, `r ^ r` and `r - r` included.
     fn binary(&mut self, operator: Operator, left: NodeId, right: NodeId) -> NodeId {
         let nodes = &self.skeleton.nodes;
         let node = match (&nodes[left as usize], &nodes[right as usize]) {

@@ -50,7 +50,7 @@ pub struct Table {
     pub order: Order,
 }
 
-/// Who sees one order of events.
+/// The observers that share one order of events.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Order {
     /// All threads: the model is store-atomic.
@@ -69,7 +69,7 @@ pub enum Forwarding {
     Sober,
 }
 
-/// What the views of threads agree on, besides the order of two writes to one address.
+/// The events on which the views of threads agree, besides the order of two writes to one address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Views {
     /// On reads that come before a write in the view of the write's own thread.
@@ -90,7 +90,7 @@ pub enum Causality {
     Full,
 }
 
-/// What views agree on about fences.
+/// The fences on which views agree.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FenceAgreement {
     /// Nothing: a fence orders events of its own thread only.

@@ -1,11 +1,9 @@
 //! The evaluator against an independent reading of the definitions, and the lattice against both.
 
-mod support;
-
+use crate::support::plain::{Machine, brute_force, operations};
+use crate::support::{Random, Shape, every_history, history, random_history, verdict};
 use consistory_models::{catalogue, implications, load};
 use consistory_verdict::Verdict;
-use support::plain::{Machine, brute_force, operations};
-use support::{Random, Shape, every_history, history, random_history, verdict};
 
 /// Compares all models on a history, and what they imply; gives the models that it satisfies.
 fn compare(text: &str, seed: u64) -> Vec<&'static str> {

@@ -1,14 +1,12 @@
 //! Certificates hold what they promise, checked without the evaluator.
 
-mod support;
-
 use std::collections::{BTreeMap, HashSet};
 
+use crate::support::plain::{Choice, Op, Rel, is_acyclic, operations, relation, union};
+use crate::support::{Random, Shape, history, judge, random_history};
 use consistory_history::{History, OpId};
 use consistory_models::{catalogue, find};
 use consistory_verdict::{Certificate, Edge, Judgement};
-use support::plain::{Choice, Op, Rel, is_acyclic, operations, relation, union};
-use support::{Random, Shape, history, judge, random_history};
 
 const SHAPE: Shape = Shape {
     sessions: 3,

@@ -1,10 +1,8 @@
 //! Known histories and their verdicts under every model.
 
-mod support;
-
+use crate::support::{history, judge, verdict};
 use consistory_models::{catalogue, find};
 use consistory_verdict::{Certificate, Judgement, Verdict};
-use support::{history, judge, verdict};
 
 /// Asserts that a history satisfies exactly the given models.
 #[track_caller]

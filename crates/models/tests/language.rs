@@ -1,12 +1,10 @@
 //! The language: what parses, what it means, and how errors look.
 
-mod support;
-
+use crate::support::{history, judge, verdict};
 use consistory_diagnostic::Style;
 use consistory_models::{Definition, load};
 use consistory_verdict::{Certificate, Edge, Judgement, Verdict};
 use expect_test::{Expect, expect};
-use support::{history, judge, verdict};
 
 fn include(path: &str) -> Option<String> {
     match path {

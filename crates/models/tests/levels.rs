@@ -3,8 +3,7 @@
 
 #[path = "../../generate/tests/oracles/levels.rs"]
 mod oracle;
-mod support;
-
+use crate::support::{every_history, history};
 use consistory_certify::certify_transactions;
 use consistory_generate::{
     Anomaly, ClientOrder as StoreOrder, DataKind, PlantOptions, Plants, Store, TransactionWorkload,
@@ -17,7 +16,6 @@ use consistory_models::{
 };
 use consistory_verdict::{Budget, Certificate, Judgement, Level, Verdict};
 use oracle::{Formulation, Order, Small};
-use support::{every_history, history};
 
 /// The levels by commit orders (Biswas and Enea): what a read knows, `ar` being the commit order.
 const KNOWN: [(&str, &str); 7] = [

@@ -1,15 +1,13 @@
 //! When the evaluator does not answer, and what it does not apply to.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use crate::support::history;
 use consistory_history::{Action, Call, Details, HistoryBuilder, Status};
 use consistory_models::{DoesNotApply, EvaluateOptions, applies, catalogue, evaluate, find};
 use consistory_verdict::{Budget, Judgement, Stopped, Verdict};
-use support::history;
 
 fn stopped(options: &EvaluateOptions) -> Vec<Stopped> {
     let h = history("t0: w(x,1) r(y,0)\nt1: w(y,1) r(x,0)");

@@ -1,10 +1,8 @@
 //! Every search and strategy against the definition, on small histories of many objects.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Chance, Recorded, Shape, history, random, shown};
+use crate::common::{Chance, Recorded, Shape, history, random, shown};
 use consistory_certify::{ObjectRejection, certify_object};
 use consistory_history::{History, Interval, Status, Value};
 use consistory_objects::{

@@ -6,11 +6,9 @@
 //! violation for every history, true or not. What is true is found by the definition, with right
 //! hints.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Chance, Shape, alphabet, history, random, shown};
+use crate::common::{Chance, Shape, alphabet, history, random, shown};
 use consistory_certify::{ObjectRejection, certify_object};
 use consistory_formats::{Format, parse_str};
 use consistory_history::{History, OpId, Value};

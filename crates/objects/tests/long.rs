@@ -1,13 +1,11 @@
 //! The searches that take over from the search depth first say the same with any number of threads,
 //! what the search depth first says, and what the definition says.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{Chance, Recorded, Shape, history, random, shown};
+use crate::common::{Chance, Recorded, Shape, history, random, shown};
 use consistory_certify::certify_object;
 use consistory_history::{History, Interval, Status, Value};
 use consistory_objects::{Calls, Options, Task, Tuning, decide_by_definition, judge_object};

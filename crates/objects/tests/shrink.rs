@@ -1,9 +1,7 @@
 //! What is left of a violating history violates the model by itself, and whatever the calls that
 //! went away may have returned.
 
-mod common;
-
-use common::{Chance, Recorded, Shape, history, random, shown};
+use crate::common::{Chance, Recorded, Shape, history, random, shown};
 use consistory_history::{Interval, Status, Value};
 use consistory_objects::{Calls, Options, Task, decide_by_definition, judge_object, shrink_object};
 use consistory_spec::{ObjectModel, find};

@@ -1,11 +1,9 @@
 //! The polynomial decider of key-value stores agrees with the search, on all small histories and
 //! many random ones; its orders replay, and its cores are accepted.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Chance, Recorded, history, shown};
+use crate::common::{Chance, Recorded, history, shown};
 use consistory_certify::certify_object;
 use consistory_generate::{Recording, RecordingWorkload, record};
 use consistory_history::{Action, Interval, Status, Value};

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::ids::ChainId;
+
 /// Nodes partitioned into chains; a session of a history is a chain.
 ///
 /// Each node has one chain and one position in it. The chains of a history's program order are
@@ -22,12 +24,12 @@ pub struct Chains {
 /// Chain and position of a node.
 #[derive(Clone, Copy, Debug)]
 struct Spot {
-    chain: u32,
+    chain: ChainId,
     place: u32,
 }
 
 /// A node that belongs to no chain yet.
-const NOWHERE: Spot = Spot { chain: u32::MAX, place: 0 };
+const NOWHERE: Spot = Spot { chain: ChainId(u32::MAX), place: 0 };
 
 impl Chains {
     /// Builds chains of consecutive nodes from their lengths.
@@ -35,7 +37,7 @@ impl Chains {
         let mut chains =
             Chains { starts: vec![0], members: vec![], spots: vec![], columns: vec![], width: 0 };
         let mut next = 0u32;
-        for (chain, length) in (0u32..).zip(lengths) {
+        for (chain, length) in (0u32..).map(ChainId).zip(lengths) {
             let end = next + length as u32;
             chains.members.extend(next..end);
             chains.spots.extend((0..length as u32).map(|place| Spot { chain, place }));
@@ -47,13 +49,13 @@ impl Chains {
 
     /// Builds chains from the chain of each node. Members of a chain are in the order of `nodes`,
     /// which holds every node once.
-    pub fn along(nodes: impl IntoIterator<Item = u32>, chain_of: &[u32]) -> Self {
+    pub fn along(nodes: impl IntoIterator<Item = u32>, chain_of: &[ChainId]) -> Self {
         let mut starts = vec![0];
         for &chain in chain_of {
-            if starts.len() < chain as usize + 2 {
-                starts.resize(chain as usize + 2, 0);
+            if starts.len() < chain.index() + 2 {
+                starts.resize(chain.index() + 2, 0);
             }
-            starts[chain as usize + 1] += 1;
+            starts[chain.index() + 1] += 1;
         }
         for chain in 1..starts.len() {
             starts[chain] += starts[chain - 1];
@@ -62,9 +64,9 @@ impl Chains {
         let (mut members, mut spots) = (vec![0; chain_of.len()], vec![NOWHERE; chain_of.len()]);
         for node in nodes {
             let chain = chain_of[node as usize];
-            let end = &mut ends[chain as usize];
+            let end = &mut ends[chain.index()];
             members[*end as usize] = node;
-            spots[node as usize] = Spot { chain, place: *end - starts[chain as usize] };
+            spots[node as usize] = Spot { chain, place: *end - starts[chain.index()] };
             *end += 1;
         }
         debug_assert!(spots.iter().all(|spot| spot.chain != NOWHERE.chain), "all nodes are there");
@@ -96,8 +98,8 @@ impl Chains {
 
     /// Returns the column of a chain.
     #[inline]
-    pub fn column_of(&self, chain: u32) -> u32 {
-        self.columns[chain as usize]
+    pub fn column_of(&self, chain: ChainId) -> u32 {
+        self.columns[chain.index()]
     }
 
     /// Counts the nodes.
@@ -110,6 +112,11 @@ impl Chains {
         self.starts.len() - 1
     }
 
+    /// Lists the chains.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = ChainId> + Clone + use<> {
+        (0..self.len() as u32).map(ChainId)
+    }
+
     /// Returns whether there is no chain.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -117,7 +124,7 @@ impl Chains {
 
     /// Returns the chain of a node.
     #[inline]
-    pub fn chain_of(&self, node: u32) -> u32 {
+    pub fn chain_of(&self, node: u32) -> ChainId {
         self.spots[node as usize].chain
     }
 
@@ -129,12 +136,12 @@ impl Chains {
 
     /// Returns the members of a chain in order.
     #[inline]
-    pub fn members(&self, chain: u32) -> &[u32] {
+    pub fn members(&self, chain: ChainId) -> &[u32] {
         &self.members[self.range(chain)]
     }
 
     #[inline]
-    fn range(&self, chain: u32) -> Range<usize> {
-        self.starts[chain as usize] as usize..self.starts[chain as usize + 1] as usize
+    fn range(&self, chain: ChainId) -> Range<usize> {
+        self.starts[chain.index()] as usize..self.starts[chain.index() + 1] as usize
     }
 }

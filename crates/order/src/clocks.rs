@@ -32,9 +32,10 @@
 
 use crate::chains::Chains;
 use crate::edges::{Adjacency, Edge, visit_in_order};
+use crate::ids::{ChainId, EdgeId};
 
 const NO_ROW: u32 = u32::MAX;
-const NO_EDGE: u32 = u32::MAX;
+const NO_EDGE: EdgeId = EdgeId(u32::MAX);
 
 /// Number of columns of two clocks that are compared at once.
 const COLUMNS_AT_ONCE: usize = 8;
@@ -115,8 +116,8 @@ pub struct Mark {
 
 #[derive(Clone, Debug)]
 struct Outgoing {
-    head: Vec<u32>,
-    next: Vec<u32>,
+    head: Vec<EdgeId>,
+    next: Vec<EdgeId>,
 }
 
 impl ChainOrder {
@@ -136,7 +137,7 @@ impl ChainOrder {
         let mut extension = Vec::with_capacity(chains.nodes());
         let acyclic = visit_in_order(&chains, &edges, &incoming, |node| {
             extension.push(node);
-            let sources = incoming.at(node).iter().map(|&edge| edges[edge as usize].from);
+            let sources = incoming.at(node).iter().map(|&edge| edges[edge.index()].from);
             admit(&chains, &mut row_of, &mut rows, node, sources);
         });
         if !acyclic {
@@ -144,9 +145,8 @@ impl ChainOrder {
         }
         rows.shrink_to_fit();
         let mut made = Self::without_nodes(chains, edges, row_of, rows);
-        made.admitted = (0..made.chains.len() as u32)
-            .map(|chain| made.chains.members(chain).len() as u32)
-            .collect();
+        made.admitted =
+            made.chains.ids().map(|chain| made.chains.members(chain).len() as u32).collect();
         Ok((made, extension))
     }
 
@@ -191,10 +191,10 @@ impl ChainOrder {
         let entering = incoming[node as usize]..incoming[node as usize + 1];
         let outgoing = outgoing.as_mut().expect("it is made with the order");
         let chain = chains.chain_of(node);
-        debug_assert_eq!(admitted[chain as usize], chains.place_of(node));
-        admitted[chain as usize] += 1;
+        debug_assert_eq!(admitted[chain.index()], chains.place_of(node));
+        admitted[chain.index()] += 1;
         for id in entering.clone() {
-            outgoing.link(edges[id as usize].from, id);
+            outgoing.link(edges[id as usize].from, EdgeId(id));
         }
         let sources = entering.map(|id| edges[id as usize].from);
         admit(chains, row_of, rows, node, sources);
@@ -203,12 +203,12 @@ impl ChainOrder {
     /// Returns whether a node has been admitted.
     #[inline]
     pub fn is_admitted(&self, node: u32) -> bool {
-        self.chains.place_of(node) < self.admitted[self.chains.chain_of(node) as usize]
+        self.chains.place_of(node) < self.admitted[self.chains.chain_of(node).index()]
     }
 
     /// Returns the members of a chain that have been admitted.
-    fn present(&self, chain: u32) -> &[u32] {
-        &self.chains.members(chain)[..self.admitted[chain as usize] as usize]
+    fn present(&self, chain: ChainId) -> &[u32] {
+        &self.chains.members(chain)[..self.admitted[chain.index()] as usize]
     }
 
     /// Returns the chains.
@@ -223,7 +223,7 @@ impl ChainOrder {
 
     /// Counts the nodes of `chain` that come before `node`, or are `node`.
     #[inline]
-    pub fn count_until(&self, node: u32, chain: u32) -> u32 {
+    pub fn count_until(&self, node: u32, chain: ChainId) -> u32 {
         if chain == self.chains.chain_of(node) {
             return self.chains.place_of(node) + 1;
         }
@@ -267,7 +267,7 @@ impl ChainOrder {
             return Inserted::Implied;
         }
         let closes = edge.from == edge.to || self.before(edge.to, edge.from);
-        let id = self.edges.len() as u32;
+        let id = EdgeId::new(self.edges.len());
         let outgoing =
             self.outgoing.get_or_insert_with(|| Outgoing::new(self.chains.nodes(), &self.edges));
         self.edges.push(edge);
@@ -282,11 +282,11 @@ impl ChainOrder {
 
     /// Returns the edges that leave a node, newest first, by their indices in the list; none before
     /// the first mark.
-    pub fn edges_from(&self, node: u32) -> impl Iterator<Item = u32> {
+    pub fn edges_from(&self, node: u32) -> impl Iterator<Item = EdgeId> {
         let outgoing = self.outgoing.as_ref();
-        let some = |edge: u32| (edge != NO_EDGE).then_some(edge);
+        let some = |edge: EdgeId| (edge != NO_EDGE).then_some(edge);
         let first = outgoing.and_then(|outgoing| some(outgoing.head[node as usize]));
-        std::iter::successors(first, move |&edge| some(outgoing?.next[edge as usize]))
+        std::iter::successors(first, move |&edge| some(outgoing?.next[edge.index()]))
     }
 
     /// Returns a mark of the current state, for [`ChainOrder::undo`].
@@ -344,7 +344,7 @@ impl ChainOrder {
                 is_own || self.row(later).is_some_and(|row| row[at as usize] >= known)
             })
         };
-        for chain in 0..self.chains.len() as u32 {
+        for chain in self.chains.ids() {
             for pair in self.present(chain).windows(2) {
                 assert!(
                     knows_as_much(pair[1], pair[0]),
@@ -367,7 +367,7 @@ impl ChainOrder {
         if let Some(outgoing) = &self.outgoing {
             let is_listed = |id: usize| {
                 let from = self.edges[id].from;
-                self.edges_from(from).any(|other| other as usize == id)
+                self.edges_from(from).any(|other| other.index() == id)
                     || !self.is_admitted(self.edges[id].to)
             };
             assert_eq!(outgoing.next.len(), self.edges.len());
@@ -399,8 +399,8 @@ impl ChainOrder {
                 grew(member, &growth);
                 let mut next = outgoing.head[member as usize];
                 while next != NO_EDGE {
-                    told.push(self.edges[next as usize].to);
-                    next = outgoing.next[next as usize];
+                    told.push(self.edges[next.index()].to);
+                    next = outgoing.next[next.index()];
                 }
             }
         }
@@ -453,7 +453,7 @@ impl ChainOrder {
     fn own_row(&mut self, node: u32) -> u32 {
         let chain = self.chains.chain_of(node);
         let place = self.chains.place_of(node) as usize;
-        let members = &self.chains.members(chain)[..self.admitted[chain as usize] as usize];
+        let members = &self.chains.members(chain)[..self.admitted[chain.index()] as usize];
         let shared = self.row_of[node as usize];
         let inherited = match place {
             0 => NO_ROW,
@@ -480,19 +480,19 @@ impl Outgoing {
     fn new(nodes: usize, edges: &[Edge]) -> Self {
         let mut made = Outgoing { head: vec![NO_EDGE; nodes], next: Vec::new() };
         for (id, edge) in edges.iter().enumerate() {
-            made.push(edge.from, id as u32);
+            made.push(edge.from, EdgeId::new(id));
         }
         made
     }
 
-    fn push(&mut self, from: u32, id: u32) {
-        debug_assert_eq!(self.next.len(), id as usize);
+    fn push(&mut self, from: u32, id: EdgeId) {
+        debug_assert_eq!(self.next.len(), id.index());
         self.next.push(NO_EDGE);
         self.link(from, id);
     }
 
-    fn link(&mut self, from: u32, id: u32) {
-        self.next[id as usize] = std::mem::replace(&mut self.head[from as usize], id);
+    fn link(&mut self, from: u32, id: EdgeId) {
+        self.next[id.index()] = std::mem::replace(&mut self.head[from as usize], id);
     }
 
     /// Removes the newest edge, which leaves `from`.

@@ -1,6 +1,7 @@
 //! Edges between chains, with the reason for each, and their adjacency.
 
 use crate::chains::Chains;
+use crate::ids::EdgeId;
 use crate::turns::{Awaited, take_turns};
 
 /// An edge between two nodes, on top of the chains.
@@ -18,7 +19,7 @@ pub struct Edge {
 #[derive(Clone, Debug)]
 pub(crate) struct Adjacency {
     starts: Vec<u32>,
-    edges: Vec<u32>,
+    edges: Vec<EdgeId>,
 }
 
 impl Adjacency {
@@ -32,17 +33,17 @@ impl Adjacency {
             starts[node + 1] += starts[node];
         }
         let mut next = starts.clone();
-        let mut grouped = vec![0u32; edges.len()];
+        let mut grouped = vec![EdgeId(0); edges.len()];
         for (i, edge) in edges.iter().enumerate() {
             let slot = &mut next[end(edge) as usize];
-            grouped[*slot as usize] = i as u32;
+            grouped[*slot as usize] = EdgeId::new(i);
             *slot += 1;
         }
         Adjacency { starts, edges: grouped }
     }
 
     #[inline]
-    pub(crate) fn at(&self, node: u32) -> &[u32] {
+    pub(crate) fn at(&self, node: u32) -> &[EdgeId] {
         let (start, end) = (self.starts[node as usize], self.starts[node as usize + 1]);
         &self.edges[start as usize..end as usize]
     }
@@ -63,14 +64,13 @@ pub(crate) fn visit_in_order(
     incoming: &Adjacency,
     mut visit: impl FnMut(u32),
 ) -> bool {
-    let lengths: Vec<u32> =
-        (0..chains.len() as u32).map(|chain| chains.members(chain).len() as u32).collect();
+    let lengths: Vec<u32> = chains.ids().map(|chain| chains.members(chain).len() as u32).collect();
     take_turns(&lengths, 1, |chain, place, taken| {
         let node = chains.members(chain)[place as usize];
         for &edge in incoming.at(node) {
-            let from = edges[edge as usize].from;
+            let from = edges[edge.index()].from;
             let (chain, place) = (chains.chain_of(from), chains.place_of(from));
-            if taken[chain as usize] <= place {
+            if taken[chain.index()] <= place {
                 return Err(Awaited { chain, place });
             }
         }

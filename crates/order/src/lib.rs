@@ -6,7 +6,7 @@
 //! edge of each step, so that a verdict can be explained.
 //!
 //! ```
-//! use consistory_order::{ChainOrder, Chains, Edge, Inserted, Paths, PathStep};
+//! use consistory_order::{ChainOrder, Chains, Edge, EdgeId, Inserted, Paths, PathStep};
 //!
 //! // Two chains, 0 ─ 1 and 2 ─ 3, and an edge from 1 to 2.
 //! let chains = Chains::consecutive([2, 2]);
@@ -18,18 +18,19 @@
 //!
 //! let cycle = Paths::new(order.chains(), order.edges()).shortest_cycle(1_000).unwrap();
 //! assert_eq!(cycle.len(), 4); // 0 ─ 1 → 2 ─ 3 → 0
-//! assert!(cycle.contains(&PathStep::Edge(1)));
+//! assert!(cycle.contains(&PathStep::Edge(EdgeId(1))));
 //! ```
 //!
 //! For small relations there is [`Matrix`], a relation as dense bits, with the operators of
 //! relational algebra.
 //!
-//! Nodes and chains are plain `u32`: this crate does not depend on histories, and its callers use
-//! their own ids as node numbers without conversion.
+//! Chains and edges have ids of their own types. Nodes are plain `u32`: this crate does not depend on
+//! histories, and its callers use their own ids as node numbers without conversion.
 
 mod chains;
 mod clocks;
 mod edges;
+mod ids;
 mod matrix;
 mod paths;
 mod turns;
@@ -37,6 +38,7 @@ mod turns;
 pub use chains::Chains;
 pub use clocks::{ChainOrder, Cyclic, Growth, Inserted, Mark};
 pub use edges::{Edge, topological_order};
+pub use ids::{ChainId, EdgeId};
 pub use matrix::{Matrix, Set};
 pub use paths::{PathStep, Paths};
 pub use turns::{Awaited, take_turns};

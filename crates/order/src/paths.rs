@@ -13,6 +13,7 @@
 
 use crate::chains::Chains;
 use crate::edges::{Adjacency, Edge};
+use crate::ids::{ChainId, EdgeId};
 
 /// A step of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,7 +26,7 @@ pub enum PathStep {
         to: u32,
     },
     /// An edge, by its index in the list.
-    Edge(u32),
+    Edge(EdgeId),
 }
 
 /// Searches in fixed chains and edges.
@@ -34,7 +35,7 @@ pub struct Paths<'a> {
     chains: &'a Chains,
     edges: &'a [Edge],
     /// For each chain its outgoing edges by position.
-    leaving: Vec<Vec<(u32, u32)>>,
+    leaving: Vec<Vec<(u32, EdgeId)>>,
     search: ShortestPathSearch,
 }
 
@@ -46,7 +47,7 @@ struct ShortestPathSearch {
     buckets: Vec<Vec<u32>>,
     /// For each chain, the position from which its outgoing edges are opened by a run.
     opened: Vec<u32>,
-    touched: Vec<u32>,
+    touched: Vec<ChainId>,
     seen: Vec<bool>,
     steps: u64,
 }
@@ -55,19 +56,21 @@ struct ShortestPathSearch {
 struct Arrival {
     node: u32,
     /// The edge that led to it, and the arrival before; none for the start.
-    edge: u32,
+    edge: EdgeId,
     parent: u32,
 }
 
-const START: u32 = u32::MAX;
+/// The edge of the arrival at the start, and its parent.
+const NO_EDGE: EdgeId = EdgeId(u32::MAX);
+const NO_PARENT: u32 = u32::MAX;
 
 impl<'a> Paths<'a> {
     /// Prepares searches over the edges, which may be a prefix of a longer list.
     pub fn new(chains: &'a Chains, edges: &'a [Edge]) -> Self {
         let mut leaving = vec![Vec::new(); chains.len()];
         for (id, edge) in edges.iter().enumerate() {
-            leaving[chains.chain_of(edge.from) as usize]
-                .push((chains.place_of(edge.from), id as u32));
+            leaving[chains.chain_of(edge.from).index()]
+                .push((chains.place_of(edge.from), EdgeId::new(id)));
         }
         for list in &mut leaving {
             list.sort_unstable();
@@ -142,7 +145,7 @@ impl<'a> Paths<'a> {
     ) -> Option<u32> {
         let Paths { chains, edges, leaving, search } = self;
         search.reset(chains);
-        search.arrive(Arrival { node: from, edge: START, parent: START }, 0);
+        search.arrive(Arrival { node: from, edge: NO_EDGE, parent: NO_PARENT }, 0);
         let mut best: Option<(usize, u32)> = None;
         let mut distance = 0;
         while distance < search.buckets.len() {
@@ -167,22 +170,22 @@ impl<'a> Paths<'a> {
             if std::mem::replace(&mut search.seen[arrival.node as usize], true) {
                 continue;
             }
-            let list = &leaving[chain as usize];
+            let list = &leaving[chain.index()];
             let first = list.partition_point(|&(at, _)| at < place);
-            let opened = search.opened[chain as usize];
+            let opened = search.opened[chain.index()];
             for &(at, edge) in &list[first..] {
                 search.steps += 1;
                 if at > place && at >= opened {
                     break;
                 }
                 let steps = if at == place { 1 } else { 2 };
-                let next = Arrival { node: edges[edge as usize].to, edge, parent: id };
+                let next = Arrival { node: edges[edge.index()].to, edge, parent: id };
                 search.arrive(next, distance + steps);
             }
             if opened == u32::MAX {
                 search.touched.push(chain);
             }
-            search.opened[chain as usize] = opened.min(place + 1);
+            search.opened[chain.index()] = opened.min(place + 1);
         }
         best.map(|(_, id)| id)
     }
@@ -197,9 +200,9 @@ impl<'a> Paths<'a> {
         {
             steps.push(PathStep::Run { from: here.node, to });
         }
-        while here.edge != START {
+        while here.edge != NO_EDGE {
             let parent = arrivals[here.parent as usize];
-            let from = self.edges[here.edge as usize].from;
+            let from = self.edges[here.edge.index()].from;
             steps.push(PathStep::Edge(here.edge));
             if parent.node != from {
                 steps.push(PathStep::Run { from: parent.node, to: from });
@@ -217,7 +220,7 @@ impl ShortestPathSearch {
             self.seen[arrival.node as usize] = false;
         }
         for chain in self.touched.drain(..) {
-            self.opened[chain as usize] = u32::MAX;
+            self.opened[chain.index()] = u32::MAX;
         }
         self.buckets.iter_mut().for_each(Vec::clear);
         debug_assert_eq!(self.opened.len(), chains.len());
@@ -268,7 +271,7 @@ fn components(chains: &Chains, edges: &[Edge]) -> Vec<u32> {
                 members.get(chains.place_of(node) as usize + 1).copied()
             } else if let Some(&edge) = list.get(*looked as usize - 1) {
                 *looked += 1;
-                Some(edges[edge as usize].to)
+                Some(edges[edge.index()].to)
             } else {
                 frames.pop();
                 if low[node as usize] == number[node as usize] {

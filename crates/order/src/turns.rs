@@ -8,11 +8,13 @@
 
 use std::collections::VecDeque;
 
+use crate::ids::ChainId;
+
 /// A member that must be taken first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Awaited {
     /// Chain of the member.
-    pub chain: u32,
+    pub chain: ChainId,
     /// Position in the chain.
     pub place: u32,
 }
@@ -27,7 +29,7 @@ const NOBODY: u32 = u32::MAX;
 pub fn take_turns(
     lengths: &[u32],
     turn: u32,
-    mut take: impl FnMut(u32, u32, &[u32]) -> Result<(), Awaited>,
+    mut take: impl FnMut(ChainId, u32, &[u32]) -> Result<(), Awaited>,
 ) -> bool {
     let mut taken = vec![0u32; lengths.len()];
     // `waiting[c]` heads the list of chains that wait for a position in chain c.
@@ -41,7 +43,7 @@ pub fn take_turns(
         let end = started.saturating_add(turn).min(lengths[at]);
         let mut awaited = None;
         while taken[at] < end {
-            match take(chain, taken[at], &taken) {
+            match take(ChainId(chain), taken[at], &taken) {
                 Ok(()) => taken[at] += 1,
                 Err(member) => {
                     awaited = Some(member);
@@ -52,8 +54,8 @@ pub fn take_turns(
         match awaited {
             Some(Awaited { chain: other, place }) => {
                 waits_for_place[at] = place;
-                waiting_next[at] = waiting[other as usize];
-                waiting[other as usize] = chain;
+                waiting_next[at] = waiting[other.index()];
+                waiting[other.index()] = chain;
             }
             None if taken[at] < lengths[at] => turns.push_back(chain),
             None => {}
@@ -86,11 +88,11 @@ mod tests {
         let mut order = Vec::new();
         let all = take_turns(lengths, turn, |chain, place, taken| {
             for [member, (other, before)] in needs {
-                if *member == (chain, place) && taken[*other as usize] <= *before {
-                    return Err(Awaited { chain: *other, place: *before });
+                if *member == (chain.0, place) && taken[*other as usize] <= *before {
+                    return Err(Awaited { chain: ChainId(*other), place: *before });
                 }
             }
-            order.push((chain, place));
+            order.push((chain.0, place));
             Ok(())
         });
         (order, all)

@@ -1,7 +1,9 @@
 //! Compares the order engine with the plain way on many random graphs: Warshall's closure for
 //! reachability, breadth-first search in an explicit graph for lengths.
 
-use consistory_order::{ChainOrder, Chains, Edge, Inserted, PathStep, Paths, topological_order};
+use consistory_order::{
+    ChainId, ChainOrder, Chains, Edge, Inserted, PathStep, Paths, topological_order,
+};
 use consistory_testkit::Random;
 
 /// Chains of random lengths over shuffled or consecutive nodes.
@@ -14,7 +16,8 @@ fn random_chains(random: &mut Random) -> Chains {
     for i in (1..nodes.len()).rev() {
         nodes.swap(i, random.below(i + 1));
     }
-    let chain_of: Vec<u32> = nodes.iter().map(|_| random.below(lengths.len()) as u32).collect();
+    let chain_of: Vec<ChainId> =
+        nodes.iter().map(|_| ChainId(random.below(lengths.len()) as u32)).collect();
     Chains::along(nodes, &chain_of)
 }
 
@@ -31,7 +34,7 @@ fn random_edges(random: &mut Random, nodes: usize, count: usize) -> Vec<Edge> {
 fn closure(chains: &Chains, edges: &[Edge]) -> Vec<Vec<bool>> {
     let n = chains.nodes();
     let mut reach = vec![vec![false; n]; n];
-    for chain in 0..chains.len() as u32 {
+    for chain in chains.ids() {
         for pair in chains.members(chain).windows(2) {
             reach[pair[0] as usize][pair[1] as usize] = true;
         }
@@ -91,8 +94,8 @@ fn assert_walk(chains: &Chains, edges: &[Edge], from: u32, to: u32, steps: &[Pat
                 to
             }
             PathStep::Edge(id) => {
-                assert_eq!(edges[id as usize].from, here);
-                edges[id as usize].to
+                assert_eq!(edges[id.index()].from, here);
+                edges[id.index()].to
             }
         };
     }
@@ -102,7 +105,7 @@ fn assert_walk(chains: &Chains, edges: &[Edge], from: u32, to: u32, steps: &[Pat
 fn start_of(edges: &[Edge], step: PathStep) -> u32 {
     match step {
         PathStep::Run { from, .. } => from,
-        PathStep::Edge(id) => edges[id as usize].from,
+        PathStep::Edge(id) => edges[id.index()].from,
     }
 }
 

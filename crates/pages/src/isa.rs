@@ -7,7 +7,7 @@ use consistory_report::{Case, ResultRow};
 use consistory_scene::{Edge, Emphasis, Lane, Node, Role, Scene};
 use serde_json::Value;
 
-/// What a model says about a test.
+/// The verdict of a model on a test.
 pub struct IsaResult<'a> {
     /// Name of the model.
     pub title: &'a str,

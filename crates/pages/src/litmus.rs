@@ -17,7 +17,7 @@ pub enum Witness {
     Run(Vec<String>),
 }
 
-/// What a model says about a test.
+/// The verdict of a model on a test.
 pub struct ModelResult<'a> {
     /// Name of the model.
     pub title: String,

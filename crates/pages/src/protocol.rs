@@ -6,7 +6,7 @@ use consistory_report::{Case, ResultRow};
 
 use crate::run::run_scene;
 
-/// What was found out about a protocol.
+/// The findings about a protocol.
 pub struct ProtocolFindings<'a> {
     /// Name of the file.
     pub source: &'a str,

@@ -5,14 +5,12 @@
 //! nor how long the shortest run to a violation is. A second oracle judges every trace up to a
 //! length by itself, and shares nothing with observer and checker.
 
-mod support;
-
+use crate::support::protocols::{RandomProtocol, Style};
+use crate::support::{Random, cases};
 use consistory_history::History;
 use consistory_protocol::{Explorer, Model, Options, Outcome, System, Unfinished, Violation};
 use consistory_registers::{Options as CheckOptions, StoreModel, decide_stored};
 use consistory_verdict::Verdict;
-use support::protocols::{RandomProtocol, Style};
-use support::{Random, cases};
 
 fn judge(history: &History) -> Verdict {
     decide_stored(history, StoreModel::Sc, &CheckOptions::default()).judgement.verdict()

@@ -7,8 +7,7 @@ use consistory_protocol::descriptor::{
 };
 use consistory_protocol::{Checker, Reason};
 
-mod support;
-use support::{Random, cases};
+use crate::support::{Random, cases};
 
 /// A descriptor's graph: the label of each node, and each edge with what it says.
 struct Graph {

@@ -7,9 +7,6 @@ use consistory_protocol::{
 };
 use consistory_verdict::Budget;
 
-#[path = "support/variants.rs"]
-mod variants;
-
 const GERMAN: &str = include_str!("models/german.m");
 const LAZY: &str = include_str!("../../../corpus/protocols/lazy-caching.m");
 
@@ -88,7 +85,7 @@ fn what_goes_on_ends_as_what_never_stopped() {
 #[test]
 fn proofs_go_on_as_well() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/protocols");
-    let overtaking = variants::read(&folder.join("lazy-caching-overtaking.patch"));
+    let overtaking = crate::variants::read(&folder.join("lazy-caching-overtaking.patch"));
     for text in [LAZY, &overtaking] {
         let system = model(text).tracked().unwrap();
         let options = Options { deadlock: false, jobs: 2, ..Options::default() };

@@ -5,11 +5,8 @@ use consistory_protocol::{Monitor, TraceNames, Witness, history};
 use consistory_registers::{Options, StoreModel, decide_stored};
 use consistory_verdict::Verdict;
 
-#[path = "support/machines.rs"]
-mod machines;
-mod support;
-use machines::{LazyCaching, Machine, SerialMemory, StoreBuffers, unchanged};
-use support::{Random, cases};
+use crate::machines::{LazyCaching, Machine, SerialMemory, StoreBuffers, unchanged};
+use crate::support::{Random, cases};
 
 /// The whole constraint graph of a run, and what each location holds.
 #[derive(Clone, Default)]

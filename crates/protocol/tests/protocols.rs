@@ -17,9 +17,6 @@ use consistory_protocol::{
 use consistory_registers::{Options as CheckOptions, StoreModel, decide_stored};
 use consistory_verdict::Verdict;
 
-#[path = "support/variants.rs"]
-mod variants;
-
 /// A protocol of the library.
 struct Protocol {
     name: String,
@@ -33,10 +30,10 @@ struct Protocol {
 
 fn protocols() -> Vec<Protocol> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../corpus/protocols");
-    let paths = variants::protocols(&folder);
+    let paths = crate::variants::protocols(&folder);
     let protocols = paths.iter().map(|path| {
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        let text = variants::read(path);
+        let text = crate::variants::read(path);
         let expected = match text.lines().find_map(|line| line.strip_prefix("-- expect: ")) {
             Some("consistent") => Verdict::Consistent,
             Some("violation") => Verdict::Violation,
@@ -298,7 +295,7 @@ fn runs_that_only_the_store_order_fails_are_passed_over() {
         ("store-buffers-bypass", Verdict::Violation),
     ] {
         let path = ["m", "patch"].map(|e| folder.join(format!("{name}.{e}")));
-        let text = variants::read(path.iter().find(|path| path.exists()).unwrap());
+        let text = crate::variants::read(path.iter().find(|path| path.exists()).unwrap());
         let unmarked: Vec<&str> =
             text.lines().filter(|line| !line.contains("--@ serialize")).collect();
         let system = Model::parse(name, &unmarked.join("\n")).unwrap().tracked().unwrap();

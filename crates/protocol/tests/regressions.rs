@@ -7,9 +7,6 @@ use consistory_protocol::{Explorer, Model, Options, Outcome, Unfinished, Violati
 use consistory_registers::{Options as CheckOptions, StoreModel, decide_stored};
 use consistory_verdict::Verdict;
 
-#[path = "support/variants.rs"]
-mod variants;
-
 fn judge(history: &History) -> Verdict {
     decide_stored(history, StoreModel::Sc, &CheckOptions::default()).judgement.verdict()
 }
@@ -35,11 +32,11 @@ fn verdict(name: &str, model: &Model, symmetry: bool, states: Option<u64>) -> &'
 #[test]
 fn each_regression_has_its_verdict() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/regressions");
-    let paths = variants::protocols(&folder);
+    let paths = crate::variants::protocols(&folder);
     assert!(paths.len() >= 15);
     for path in paths {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let text = variants::read(&path);
+        let text = crate::variants::read(&path);
         let expected = text.lines().next().unwrap().strip_prefix("-- expect: ").unwrap();
         let model = Model::parse(&name, &text).unwrap_or_else(|errors| panic!("{errors}"));
         // To search on after runs that stay unexplained would take long.

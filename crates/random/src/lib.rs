@@ -56,6 +56,21 @@ impl Random {
     pub fn once_in(&mut self, times: u32) -> bool {
         self.below(times) == 0
     }
+
+    /// Returns `true` with a probability of `percent` in a hundred.
+    pub fn percent(&mut self, percent: u32) -> bool {
+        self.below(100) < percent
+    }
+
+    /// Chooses a number from `low` to `high`, both included; they must be less than 2^32 apart.
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + u64::from(self.below((high - low + 1) as u32))
+    }
+
+    /// Chooses one of several elements; `among` must not be empty.
+    pub fn choose<'a, T>(&mut self, among: &'a [T]) -> &'a T {
+        &among[self.below(among.len() as u32) as usize]
+    }
 }
 
 /// The odd number next to 2^64 divided by the golden ratio: the increment of SplitMix64.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use consistory_history::{Action, History, KeyId, OpId};
-use consistory_order::{Chains, Edge};
+use consistory_order::{ChainId, Chains, Edge};
 
 use crate::reads_from::Source;
 use crate::reason::Reason;
@@ -58,7 +58,7 @@ const COLUMNS_PER_WRITE: usize = 64;
 struct KeyWrites {
     end: u32,
     /// Chain and position of the last write.
-    last: Option<(u32, u32)>,
+    last: Option<(ChainId, u32)>,
     /// Whether the writes came by chain, then position.
     is_sorted: bool,
 }
@@ -66,7 +66,7 @@ struct KeyWrites {
 /// The writes of one key in one chain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
-    pub(crate) chain: u32,
+    pub(crate) chain: ChainId,
     start: u32,
     end: u32,
 }
@@ -173,7 +173,7 @@ impl<'h> Registers<'h> {
             Segments::new(
                 &self.starts,
                 &self.keys,
-                |op| self.history.session_of(OpId(op)).0,
+                |op| ChainId(self.history.session_of(OpId(op)).0),
                 |op| self.history.index_in_session(OpId(op)),
             )
         })
@@ -210,7 +210,7 @@ impl Segments {
     fn new(
         starts: &[u32],
         keys: &[u32],
-        chain_of: impl Fn(u32) -> u32,
+        chain_of: impl Fn(u32) -> ChainId,
         place_of: impl Fn(u32) -> u32,
     ) -> Self {
         let count = starts[starts.len() - 1] as usize;

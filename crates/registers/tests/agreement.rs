@@ -1,13 +1,13 @@
 //! The deciders agree with the reference evaluator and with the definitions written as plain loops,
 //! and the independent checker accepts every certificate.
 
-mod support;
-
+use crate::support::{
+    Random, Shape, every_history, executions, holds, random_history, rounds, text,
+};
 use consistory_history::History;
 use consistory_models::{EvaluateOptions, evaluate};
 use consistory_registers::{CausalModel, Options, Scope, Tuning, decide};
 use consistory_verdict::{Judgement, Verdict};
-use support::{Random, Shape, every_history, executions, holds, random_history, rounds, text};
 
 const MODELS: [(CausalModel, &str); 3] =
     [(CausalModel::Cc, "cc"), (CausalModel::Ccv, "ccv"), (CausalModel::Cm, "cm")];

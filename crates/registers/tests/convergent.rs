@@ -1,8 +1,7 @@
 //! CCM and wCCM agree with the reference evaluator, and the independent checker accepts every
 //! certificate and no forged one.
 
-mod support;
-
+use crate::support::{Random, Shape, every_history, executions, random_history, rounds, text};
 use consistory_certify::certify;
 use consistory_generate::{Memory, Workload, generate};
 use consistory_history::{History, OpId};
@@ -11,7 +10,6 @@ use consistory_registers::{
     ConvergentModel, Model, Options, StoreModel, decide_convergent, decide_stored, judge,
 };
 use consistory_verdict::{Certificate, Edge, Judgement, Verdict, View};
-use support::{Random, Shape, every_history, executions, random_history, rounds, text};
 
 const MODELS: [(&str, ConvergentModel); 2] =
     [("ccm", ConvergentModel::Ccm), ("wccm", ConvergentModel::Wccm)];

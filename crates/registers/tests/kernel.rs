@@ -1,13 +1,11 @@
 //! The kernel is what all sequential runs of a history agree on, and CCM finds its `pww` of it.
 
-mod support;
-
 use std::collections::BTreeSet;
 
+use crate::support::{Random, Shape, every_history, random_history, rounds, text};
 use consistory_generate::{Memory, Workload, generate};
 use consistory_history::{History, OpId};
 use consistory_registers::{Engine, Finder, NoKernel, Options, Tuning, kernel};
-use support::{Random, Shape, every_history, random_history, rounds, text};
 
 type Pairs = BTreeSet<(OpId, OpId)>;
 

@@ -1,10 +1,9 @@
 //! No proof of a violation goes round in a circle: nothing is among the premises that it rests on,
 //! however far below.
 
-mod support;
-
 use std::collections::HashSet;
 
+use crate::support::{Random, Shape, random_history, rounds, text};
 use consistory_certify::certify;
 use consistory_formats::{Format, parse_str};
 use consistory_generate::{Memory, Workload, generate};
@@ -14,7 +13,6 @@ use consistory_registers::{
     decide_stored,
 };
 use consistory_verdict::{Certificate, Edge, Judgement, Verdict};
-use support::{Random, Shape, random_history, rounds, text};
 
 /// Finds an edge that has itself, with the same relation, somewhere below it.
 fn circular(certificate: &Certificate) -> Option<&Edge> {

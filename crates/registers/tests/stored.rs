@@ -1,10 +1,12 @@
 //! The models with a store order agree with the reference evaluator under every engine, and the
 //! independent checker accepts every certificate.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{
+    Op, Random, Shape, build, every_history, every_history_of_values, executions, is_deep,
+    random_history, rounds, text,
+};
 use consistory_certify::{certify, certify_definition};
 use consistory_formats::{Format, parse_str};
 use consistory_generate::{
@@ -15,10 +17,6 @@ use consistory_live::{CpuOptions, record_cpu};
 use consistory_models::{EvaluateOptions, evaluate, find};
 use consistory_registers::{Engine, Model, Options, StoreModel, Tuning, decide_stored, judge};
 use consistory_verdict::{Budget, Certificate, Edge, Judgement, Stopped, Verdict};
-use support::{
-    Op, Random, Shape, build, every_history, every_history_of_values, executions, is_deep,
-    random_history, rounds, text,
-};
 
 const MODELS: [(&str, StoreModel); 5] = [
     ("wsc", StoreModel::Wsc),

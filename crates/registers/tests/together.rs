@@ -1,7 +1,6 @@
 //! Models that are asked for together: side by side, and one by what another was shown by.
 
-mod support;
-
+use crate::support::{Random, Shape, random_history, rounds, text};
 use consistory_certify::certify;
 use consistory_formats::{Format, parse_str};
 use consistory_generate::{Memory, PlantOptions, Workload, generate, plant};
@@ -9,7 +8,6 @@ use consistory_history::History;
 use consistory_models::find;
 use consistory_registers::{Model, Options, Ruling, judge};
 use consistory_verdict::{Budget, Judgement, Verdict};
-use support::{Random, Shape, random_history, rounds, text};
 
 const MODELS: [&str; 10] = ["pso", "cc", "tso", "ccm", "wsc", "sc", "wccm", "wtso", "ccv", "cm"];
 

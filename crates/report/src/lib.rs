@@ -53,7 +53,7 @@ const TABLES_ONLY_BYTES: u64 = 17 << 20;
 /// How many cases are compressed together: a page unpacks one chunk at a time.
 const CASES_PER_CHUNK: usize = 50;
 
-/// What a report shows of one history, test or protocol.
+/// The part of a report about one history, test or protocol.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Case {
     /// Heading, usually the name of the input.
@@ -192,7 +192,7 @@ pub struct ReportWriter<W: Write> {
     relations: BTreeSet<String>,
 }
 
-/// What the overview says of a case.
+/// The row of a case in the overview.
 struct OverviewLine {
     name: String,
     size: u64,

@@ -1,4 +1,4 @@
-//! The core of a scene: what its proof is about, and nothing else.
+//! The core of a scene: only the nodes and edges that its proof mentions.
 
 use std::collections::BTreeMap;
 

@@ -52,7 +52,7 @@ pub use svg::{sheet, svg};
 pub use text::text;
 pub use time_layout::time_view;
 
-/// What a picture shows.
+/// A picture as data.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Scene {
     /// Heading.
@@ -105,7 +105,7 @@ pub struct Node {
     pub row: usize,
     /// Lines of its label.
     pub lines: Vec<String>,
-    /// What the pointer shows: values and times in full.
+    /// The text shown under the pointer: values and times in full.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub detail: String,
     /// How it is drawn.
@@ -180,14 +180,14 @@ pub enum NodeKind {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Emphasis {
-    /// It is shown for context.
+    /// Shown for context.
     #[default]
     Plain,
-    /// It takes part in a premise.
+    /// Part of a premise.
     Premise,
-    /// It takes part in the cycle, or in the explanation of a consistent history.
+    /// Part of the cycle, or of the explanation of a consistent history.
     Proof,
-    /// It is what goes wrong: the read or return that nothing explains.
+    /// The read or return that nothing explains.
     Wrong,
 }
 
@@ -202,7 +202,7 @@ pub struct Edge {
     pub relation: String,
     /// Its part in the proof.
     pub role: Role,
-    /// Where it comes from.
+    /// The origin of the edge.
     pub basis: Basis,
     /// Sentence that says why it holds.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -232,7 +232,7 @@ pub enum Role {
     Context,
 }
 
-/// Where an edge comes from.
+/// The origin of an edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
@@ -248,7 +248,7 @@ pub enum Basis {
 /// A span of time that is marked across all lanes.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Band {
-    /// What happened, for example `n1 cut off`.
+    /// The event, for example `n1 cut off`.
     pub label: String,
     /// Start on the time axis.
     pub start: i64,

@@ -136,7 +136,7 @@ fn label_width(relation: &str) -> f64 {
     if relation.is_empty() { 0.0 } else { bold_width(relation, LABEL_TEXT) + 6.0 }
 }
 
-/// Which cell each node stands in.
+/// The cell of each node.
 struct Grid {
     lanes: usize,
     rows: usize,
@@ -228,7 +228,7 @@ fn courses(scene: &Scene, grid: &Grid) -> Vec<Option<Course>> {
 /// An end of an edge at a node: row and lane of the other end, the edge, 0 for exit or 1 for entry.
 type PortEnd = (usize, usize, usize, usize);
 
-/// Where edges touch the sides of nodes.
+/// The points at which edges touch the sides of nodes.
 struct Ports {
     /// Distance of each end of each edge from its node's centre line: exit, then entry.
     offsets: Vec<[f64; 2]>,
@@ -286,7 +286,7 @@ impl Ports {
     }
 }
 
-/// Where rows and channels lie.
+/// The positions of rows and channels.
 struct Rows {
     /// Centre line of each row.
     centres: Vec<f64>,
@@ -362,7 +362,7 @@ impl Tracks {
     }
 }
 
-/// Where lanes and the gaps between them lie.
+/// The positions of lanes and of the gaps between them.
 struct Gaps {
     /// Left side and width of each lane.
     lanes: Vec<(f64, f64)>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::api::Api;
 use crate::http::{Request, Response, read_request};
 
-/// What a server allows.
+/// The limits of a server.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Longest body of a request, in bytes.

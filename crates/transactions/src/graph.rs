@@ -223,8 +223,8 @@ impl<'p, 't> Graph<'p, 't> {
 
     /// Returns the events chain by chain, and the number of each event's chain.
     pub(crate) fn chains(&self) -> consistory_order::Chains {
-        let chain_of: Vec<u32> =
-            (0..self.events() as u32).map(|event| self.spot(event).0).collect();
+        let chain = |event| consistory_order::ChainId(self.spot(event).0);
+        let chain_of: Vec<_> = (0..self.events() as u32).map(chain).collect();
         let events = self.problem.nodes_by_chain().iter();
         let events = events.flat_map(|&node| self.snapshot(node)..=self.commit(node));
         let moments = self.first_moment..self.first_moment + self.moments;

@@ -71,8 +71,8 @@ impl<'a> Prover<'a, '_, '_> {
         let hop = |step: &PathStep| match *step {
             PathStep::Run { from, to } => Hop { from, to, link: None },
             PathStep::Edge(link) => {
-                let edge = self.edges[link as usize];
-                Hop { from: edge.from, to: edge.to, link: Some(link) }
+                let edge = self.edges[link.index()];
+                Hop { from: edge.from, to: edge.to, link: Some(link.0) }
             }
         };
         steps.iter().map(hop).collect()

@@ -4,7 +4,7 @@ use consistory_certify::{Rejection, certify};
 use consistory_history::{OpId, SessionId};
 use consistory_verdict::{Certificate, Verdict};
 
-use crate::support::{consistent, history, text};
+use super::support::{consistent, history, text};
 
 #[test]
 fn orders_that_prove_are_accepted() {

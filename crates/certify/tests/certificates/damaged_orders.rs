@@ -7,8 +7,8 @@ use consistory_certify::{Rejection, certify, certify_within};
 use consistory_history::{Action, History, HistoryBuilder, OpId, SessionId};
 use consistory_verdict::{Budget, Certificate, Options, Stopped, Verdict};
 
-use crate::naive::{self, World, permutations, worlds};
-use crate::support::{Random, Shape, consistent, history, json, random_history, text};
+use super::naive::{self, World, permutations, worlds};
+use super::support::{Random, Shape, consistent, history, json, random_history, text};
 
 /// Finds the world that a certificate's choices describe.
 fn chosen<'a>(h: &'a History, choices: &[(OpId, OpId)]) -> Option<World<'a>> {

@@ -5,9 +5,9 @@ use consistory_certify::certify;
 use consistory_history::{History, OpId};
 use consistory_verdict::{Certificate, Edge, Verdict};
 
-use crate::naive::{self, World, worlds};
-use crate::prover::prove;
-use crate::support::{MODELS, Random, Shape, history, json, random_history, text};
+use super::naive::{self, World, worlds};
+use super::prover::prove;
+use super::support::{MODELS, Random, Shape, history, json, random_history, text};
 
 /// Says, by definition, whether every edge holds and every cycle is one that the model forbids,
 /// in all worlds that the cases around leave; for the causal models.

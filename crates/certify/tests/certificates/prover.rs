@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use consistory_history::{History, OpId};
 use consistory_verdict::{Certificate, Edge};
 
-use crate::naive::World;
+use super::naive::World;
 
 /// Proves that a history violates a model, or gives nothing if it does not.
 pub(crate) fn prove(h: &History, model: &str) -> Option<Certificate> {

@@ -4,8 +4,8 @@ use consistory_certify::{Flaw, Rejection, certify};
 use consistory_history::{History, OpId};
 use consistory_verdict::{Certificate, Edge, Verdict};
 
-use crate::naive;
-use crate::support::{MODELS, cycle_json, history, json, parse, text, violation};
+use super::naive;
+use super::support::{MODELS, cycle_json, history, json, parse, text, violation};
 
 /// A cycle, and the models that it refutes; every other model has to reject it.
 #[track_caller]

@@ -4,8 +4,8 @@ use consistory_certify::{certify, certify_definition};
 use consistory_history::History;
 use consistory_verdict::{Certificate, Verdict};
 
-use crate::completions::completions;
-use crate::support::{
+use super::completions::completions;
+use super::support::{
     Model, Random, SHAPES, all_models, corpus, every_history, history, json, judge, own_models,
     random_history, verdict,
 };
@@ -97,7 +97,7 @@ fn a_definition_holds_iff_some_witness_is_accepted() {
     }
     for seed in 0..700u64 {
         let shape = SHAPES[seed as usize % SHAPES.len()];
-        let shape = crate::support::Shape { operations: shape.operations.min(5), ..shape };
+        let shape = super::support::Shape { operations: shape.operations.min(5), ..shape };
         let text = random_history(&mut Random(seed + 10_000), shape);
         for model in &models {
             tried += agrees_with_all_witnesses(model, &history(&text), &text).unwrap_or(0);

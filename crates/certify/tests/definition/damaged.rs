@@ -11,8 +11,8 @@ use consistory_history::{History, OpId};
 use consistory_models::{CheckKind, Definition};
 use consistory_verdict::{Certificate, Edge, Verdict};
 
-use crate::completions::{Completion, completions, rules_out};
-use crate::support::{
+use super::completions::{Completion, completions, rules_out};
+use super::support::{
     Model, Random, SHAPES, Shape, all_models, history, json, judge, random_history, verdict,
 };
 

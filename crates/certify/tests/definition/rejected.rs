@@ -5,7 +5,7 @@ use consistory_history::{Action, HistoryBuilder};
 use consistory_models::find;
 use consistory_verdict::{Certificate, Edge, Verdict};
 
-use crate::support::{definition, history, judge, op, parse, verdict};
+use super::support::{definition, history, judge, op, parse, verdict};
 
 /// Has a certificate in JSON checked for a model of the catalogue, or for a definition in text.
 fn certify(model: &str, claim: Verdict, text: &str, certificate: &str) -> Result<(), Rejection> {

@@ -48,7 +48,7 @@ pub(crate) fn server_version() -> Result<String, DriveError> {
 pub(crate) fn install(cluster: &Cluster, node: NodeId) -> Result<(), DriveError> {
     give(&cluster.folder(node), USER)?;
     let mut command = as_user(USER, &tool::require("mariadb-install-db", "mariadb-server")?);
-    // The temporary folder of whoever started this program may be closed to the server's user.
+    // The server's user may have no access to this program's temporary folder.
     command.env("TMPDIR", cluster.folder(node)).args([
         "--no-defaults".to_owned(),
         format!("--datadir={}", cluster.folder(node).join("data").display()),

@@ -184,7 +184,7 @@ fn info(address: SocketAddr, deadline: Instant) -> std::io::Result<String> {
     Ok(connection.ask(&["INFO", "replication"])?.text().unwrap_or_default())
 }
 
-/// Checks that one primary has all other nodes as replicas, or says what is missing.
+/// Checks that one primary has all other nodes as replicas, or describes what is missing.
 fn replication(cluster: &Cluster) -> Result<(), String> {
     let deadline = Instant::now() + Duration::from_secs(1);
     let mut primaries = 0;
@@ -207,7 +207,7 @@ fn replication(cluster: &Cluster) -> Result<(), String> {
     if primaries == 1 { Ok(()) } else { Err(format!("there are {primaries} primaries")) }
 }
 
-/// Checks that every sentinel sees a primary and all other sentinels, or says what is missing.
+/// Checks that every sentinel sees a primary and all other sentinels, or describes what is missing.
 fn sentinels(cluster: &Cluster) -> Result<(), String> {
     let deadline = Instant::now() + Duration::from_secs(1);
     for node in cluster.ids() {

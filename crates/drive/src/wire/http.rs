@@ -45,7 +45,8 @@ impl Connection {
             let value = value.trim();
             match name.to_ascii_lowercase().as_str() {
                 "content-length" => {
-                    length = value.parse().map_err(|_| malformed("a length that is no number"))?;
+                    length =
+                        value.parse().map_err(|_| malformed("a length that is not a number"))?;
                 }
                 "transfer-encoding" => chunked = value.eq_ignore_ascii_case("chunked"),
                 _ => {}
@@ -90,7 +91,7 @@ pub(crate) fn base64(text: &str) -> String {
     out
 }
 
-/// Decodes a text from base 64; what is not base 64 is left out.
+/// Decodes base 64; other characters are skipped.
 pub(crate) fn from_base64(text: &str) -> String {
     let digits: Vec<u32> = (text.bytes())
         .filter_map(|byte| ALPHABET.iter().position(|&known| known == byte))

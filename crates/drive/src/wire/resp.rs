@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::{Stream, malformed};
 
-/// What Redis answers.
+/// An answer of Redis.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Answer {
     Nil,

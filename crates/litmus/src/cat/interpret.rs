@@ -171,7 +171,7 @@ pub(crate) struct CompiledCheck {
     pub(crate) name: Rc<str>,
 }
 
-/// What a ground execution offers beyond sets and relations.
+/// Access to a ground execution beyond sets and relations.
 pub(crate) trait Ground {
     /// Returns the bits of a name of the vocabulary.
     fn bits(&self, entry: u32) -> Bits;

@@ -47,7 +47,7 @@ pub(crate) struct Prepared {
     pub(crate) compiled: Compiled,
 }
 
-/// What became of a model for one vocabulary.
+/// A model compiled for one vocabulary.
 #[derive(Debug)]
 pub(crate) enum Compiled {
     /// Operations on bits, stage by stage.
@@ -167,9 +167,9 @@ enum Step {
 pub(crate) struct Plan {
     graph: Graph,
     checks: Vec<CompiledCheck>,
-    /// For each stage what is computed and required.
+    /// The computations and checks of each stage.
     steps: [Vec<Step>; 3],
-    /// What flags need, computed for allowed executions only.
+    /// The terms that flags need, computed for allowed executions only.
     flag_steps: Vec<NodeId>,
     flags: Vec<usize>,
     /// The execution's sets and relations in use: operation, index in the vocabulary, stage.

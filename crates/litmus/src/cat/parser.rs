@@ -70,7 +70,7 @@ impl Texts {
 /// Finds the text of an included file by its name.
 pub(crate) type Loader<'l> = &'l dyn Fn(&str) -> Option<String>;
 
-/// What a file is, beside its statements.
+/// The properties of a file besides its statements.
 #[derive(Default)]
 pub(crate) struct Read {
     pub(crate) title: Option<String>,

@@ -80,7 +80,7 @@ pub(crate) struct Binding {
     pub(crate) value: Rc<Expr>,
 }
 
-/// What an `if` asks: whether a variant is on.
+/// The condition of an `if`: whether a variant is on.
 #[derive(Clone, Debug)]
 pub(crate) enum Condition {
     Variant(String),
@@ -91,7 +91,7 @@ pub(crate) enum Condition {
     Subset(Rc<Expr>),
 }
 
-/// What a check asks of a relation.
+/// The property that a check requires of a relation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Test {
     Acyclic,
@@ -99,7 +99,7 @@ pub(crate) enum Test {
     Empty,
 }
 
-/// What follows from the result of a check.
+/// The consequence of a check's result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     /// The execution is allowed only if the check holds.

@@ -168,7 +168,7 @@ pub(crate) enum Op {
         failed_tags: Tags,
         /// One event that reads and writes, as in C.
         merged: bool,
-        /// What `into` takes: the old value, the new one, or whether something was written.
+        /// The value that `into` receives: the old value, the new one, or whether something was written.
         result: UpdateResult,
     },
     /// Compares and swaps a pair of neighbours.
@@ -244,7 +244,7 @@ pub(crate) struct Declared {
     /// Bytes of an element.
     pub(crate) bytes: u8,
     pub(crate) signed: bool,
-    /// Initial values of the elements; one for what is not an array.
+    /// Initial values of the elements; a single one unless it is an array.
     pub(crate) initial: Vec<i64>,
     pub(crate) is_array: bool,
 }

@@ -35,7 +35,7 @@ pub struct IsaOptions {
     pub budget: Budget,
 }
 
-/// What was found of a test under a model.
+/// The result of a test under a model.
 #[derive(Clone, Debug, Default)]
 pub struct IsaOutcomes {
     /// The final states of allowed executions.
@@ -752,7 +752,7 @@ fn permute(order: &mut [usize], from: usize, visit: &mut dyn FnMut(&[usize])) {
     }
 }
 
-/// What has been chosen so far.
+/// The choices made so far.
 struct Choice<'c> {
     plan: &'c Plan,
     runs: &'c [&'c Run],

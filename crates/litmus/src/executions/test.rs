@@ -1,4 +1,4 @@
-//! A test of some instruction set: its program, and what is asked of its final states.
+//! A test of an instruction set: its program, and a condition on its final states.
 
 use super::code::{Code, truncate};
 use super::search::IsaOutcomes;
@@ -11,7 +11,7 @@ pub struct IsaTest {
     /// Its name.
     pub name: String,
     pub(crate) code: Code,
-    /// What final states consist of.
+    /// The registers and locations of a final state.
     pub(crate) observed: Vec<Observed>,
     /// States that do not satisfy this are dropped.
     pub(crate) filter: Option<Formula>,
@@ -58,7 +58,7 @@ impl Language {
     }
 }
 
-/// What a test asks about its proposition.
+/// The quantifier of a test's proposition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asked {
     /// Whether some state satisfies it.

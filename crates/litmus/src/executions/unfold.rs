@@ -141,7 +141,7 @@ struct State {
     /// Instructions so far.
     steps: u32,
     control: Sources,
-    /// What control was where open branches began.
+    /// The control dependencies at the beginning of each open branch.
     outer: Vec<Sources>,
     events: Vec<Event>,
     /// How often each target was jumped back to.

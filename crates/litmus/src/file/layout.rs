@@ -1,4 +1,4 @@
-//! The parts of a `.litmus` file: head, initial values, columns, and what is asked.
+//! The parts of a `.litmus` file: head, initial values, columns and condition.
 
 use super::lexer::{Piece, Reader, Token, number, tokens};
 use super::proposition::Propositions;
@@ -80,7 +80,7 @@ fn head(reader: &mut Reader, piece: Piece<'_>) -> Option<Test> {
     Some(test)
 }
 
-/// What a register holds at the start.
+/// The initial value of a register.
 pub(super) struct InitialRegister {
     thread: usize,
     name: String,
@@ -187,7 +187,7 @@ fn columns(
         }
         let row = Piece { text: &row[..row.len() - 1], start };
         let mut cells: Vec<Piece<'_>> = row.split('|').map(|cell| cell.trim()).collect();
-        // Nothing behind the last `|` is an empty cell.
+        // An empty rest after the last `|` is an empty cell.
         if row.text.ends_with('|') {
             cells.push(Piece { text: "", start: row.start + row.text.len() });
         }

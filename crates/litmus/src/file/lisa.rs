@@ -85,7 +85,7 @@ fn instruction(thread: &mut ThreadReader<'_>, piece: Piece<'_>) -> Option<()> {
         "mov" => {
             let (register, rest) = take_register(thread, rest)?;
             if let Some(known) = address_of(thread, rest) {
-                // An address never needs to be in a register: whoever uses it names the location.
+                // An address never needs to be in a register: each access names its location.
                 thread.learn(register, Some(known));
                 return Some(());
             }

@@ -29,14 +29,14 @@ use crate::program::{Outcome, Outcomes, Program};
 
 pub use write::{ArchError, write_table, write_test};
 
-/// A litmus test: a program, and what is asked of its outcomes.
+/// A litmus test: a program and a condition on its outcomes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Test {
     /// The language that the program is written in.
     pub arch: Arch,
     /// Its name.
     pub name: String,
-    /// The string behind the name.
+    /// The string after the name.
     pub comment: Option<String>,
     /// The `KEY=value` lines, in order.
     pub info: Vec<(String, String)>,
@@ -45,7 +45,7 @@ pub struct Test {
     pub program: Program,
     /// Outcomes that do not satisfy this are left out.
     pub filter: Option<Proposition>,
-    /// What is asked.
+    /// The condition.
     pub condition: Option<Condition>,
 }
 

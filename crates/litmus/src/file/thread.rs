@@ -1,4 +1,4 @@
-//! What the readers of one thread's instructions share: registers, labels and jumps.
+//! Shared by the readers of one thread's instructions: registers, labels and jumps.
 
 use rustc_hash::FxHashMap;
 
@@ -17,12 +17,12 @@ pub(super) enum Word<'t> {
     Instruction(Piece<'t>),
 }
 
-/// What is known of a register without running the program.
+/// The static knowledge about a register.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Known {
-    /// It is 0.
+    /// The register is 0.
     Zero,
-    /// It is the address of a location, computed from these registers.
+    /// The register holds the address of a location, computed from these registers.
     Address(LocationId, Vec<RegisterId>),
 }
 
@@ -85,7 +85,7 @@ impl<'a> ThreadReader<'a> {
         self.known.get(&register)
     }
 
-    /// Notes what is known of a register that gets a new value.
+    /// Records the static knowledge about a register that gets a new value.
     pub(super) fn learn(&mut self, register: RegisterId, known: Option<Known>) {
         // An address computed from the old value depends on what is gone.
         let is_stale = |known: &Known| match known {

@@ -11,13 +11,13 @@ use crate::program::{
     Update,
 };
 
-/// What a language cannot say.
+/// A construct that a language cannot express.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("{} cannot say {what}", arch.as_str())]
 pub struct ArchError {
     /// The language.
     pub arch: Arch,
-    /// What it would have to say.
+    /// The construct.
     pub what: &'static str,
 }
 
@@ -114,7 +114,7 @@ pub fn write_table(program: &Program, outcome: Option<&Outcome>) -> String {
     text
 }
 
-/// Says what an instruction does in the paper's words.
+/// Writes an instruction in the paper's notation.
 fn sentence(program: &Program, thread: &Thread, instruction: &Instruction) -> String {
     let place = |at: crate::program::LocationId| &program.locations[at.index()].name;
     let register = |at: RegisterId| &thread.registers[at.index()].name;

@@ -10,7 +10,7 @@ use crate::program::{Expression, Fence, Instruction, LocationId, Operator, Regis
 const SUPPORTED: &str = "there are MOV, MFENCE, LFENCE, SFENCE, XCHG, XADD, CMPXCHG, INC, DEC, ADD, \
                          SUB, XOR, AND, OR with and without LOCK, CMP, JMP and JE, JNE, JL, JLE, JG, JGE";
 
-/// What an instruction works on.
+/// An operand of an instruction.
 #[derive(Clone)]
 enum Operand {
     Register(RegisterId),

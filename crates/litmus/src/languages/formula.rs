@@ -1,4 +1,4 @@
-//! What follows the program: `locations`, `filter` and the condition.
+//! The part after the program: `locations`, `filter` and the condition.
 
 use super::initial::register_name;
 use super::{Builder, Type, Wrong, number};

@@ -23,7 +23,7 @@ use crate::executions::code::{
 pub(crate) use layout::read_with_locations;
 pub use layout::{isa_language, read_isa_test};
 
-/// What is wrong, at which bytes of the file.
+/// An error message and its range of bytes in the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Wrong {
     pub(crate) at: std::ops::Range<usize>,
@@ -115,7 +115,7 @@ impl Builder {
     }
 }
 
-/// What a language's reader of instructions is told.
+/// The context of a language's reader of instructions.
 pub(crate) struct Context<'b> {
     pub(crate) builder: &'b mut Builder,
     pub(crate) thread: usize,
@@ -173,5 +173,5 @@ pub(crate) fn number(text: &str) -> Option<i64> {
     Some(if negative { value.wrapping_neg() } else { value })
 }
 
-/// The operations of an instruction, or what is wrong with it.
+/// The operations of an instruction, or an error message.
 pub(crate) type Translated = Result<Vec<Op>, String>;

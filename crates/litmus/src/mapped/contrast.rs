@@ -29,7 +29,7 @@ use crate::executions::{IsaError, IsaOptions};
 use crate::file::read_test;
 use crate::semantics::{OutcomesError, Semantics};
 
-/// What runs the tests of a side.
+/// The model that runs the tests of a side.
 pub enum Runner<'r> {
     /// A model in cat, on candidate executions.
     Cat(Arc<CatModel>),
@@ -45,14 +45,14 @@ pub struct MappedSide<'r> {
     pub mapping: Mapping,
 }
 
-/// Which differences are asked for.
+/// The direction of the wanted differences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Allowing {
-    /// What either side allows and the other forbids.
+    /// Outcomes that either side allows and the other forbids.
     Either,
-    /// What the left side allows and the right one forbids.
+    /// Outcomes that the left side allows and the right one forbids.
     Left,
-    /// What the right side allows and the left one forbids.
+    /// Outcomes that the right side allows and the left one forbids.
     Right,
 }
 
@@ -65,7 +65,7 @@ pub struct MappedOptions {
     pub redundant: Redundant,
     /// The smallest difference of each direction, or every minimal one.
     pub wanted: Wanted,
-    /// Which direction.
+    /// The direction.
     pub allowing: Allowing,
     /// How many marks other than the first, fences and dependencies a program may have.
     pub decorations: usize,
@@ -90,7 +90,7 @@ pub struct MappedDifference {
     pub only_right: Vec<Vec<i64>>,
 }
 
-/// What came of contrasting two sides.
+/// The result of contrasting two sides.
 #[derive(Clone, Debug, Default)]
 pub struct MappedContrast {
     /// The differences, the smallest first.

@@ -43,7 +43,7 @@ pub(crate) struct Operand {
     pub(crate) operand: String,
 }
 
-/// What a dependency goes through.
+/// The kind of a dependency.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Through {
     Data,

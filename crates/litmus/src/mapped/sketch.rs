@@ -100,7 +100,7 @@ fn find_dependency<'m>(
     mapping.dependencies.iter().find(|known| known.through == through && known.name == name)
 }
 
-/// What stands between an access and the one before it.
+/// The fence or dependency between an access and the one before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 enum Link {
     None,
@@ -116,7 +116,7 @@ enum Link {
 pub(super) struct Access {
     is_read: bool,
     address: u8,
-    /// Which load or store; 0 is the first of the alphabet.
+    /// The number of the load or store; 0 is the first of the alphabet.
     mark: u8,
     link: Link,
 }

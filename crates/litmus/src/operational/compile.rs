@@ -22,9 +22,9 @@ pub(super) struct Tables {
     pub(super) shape: Shape,
     pub(super) threads: usize,
     pub(super) locations: usize,
-    /// The operations of all threads, one behind the other.
+    /// The operations of all threads, one after the other.
     pub(super) operations: Vec<Operation>,
-    /// Where each thread's operations start; one entry more than there are threads.
+    /// Index of each thread's first operation; one entry more than there are threads.
     pub(super) starts: Vec<usize>,
     /// For each operation, what its thread may still do from it on; one entry more a thread.
     pub(super) ahead: Vec<Ahead>,
@@ -34,11 +34,11 @@ pub(super) struct Tables {
     pub(super) local: Vec<Queue>,
     /// The queues to the views: one a view and location; none of capacity 0 ever holds anything.
     pub(super) views: Vec<Queue>,
-    /// Where the memory is: a byte a location, or a byte a view and location.
+    /// Offset of the memory: one byte per location, or per view and location.
     pub(super) memory: usize,
     /// The past values, one set a thread and location.
     pub(super) past: Vec<PastSet>,
-    /// Where what an outcome records comes from.
+    /// The origin of each value that an outcome records.
     pub(super) observed: Vec<Source>,
     /// Outcomes record what memory holds at the end.
     pub(super) observes_memory: bool,
@@ -57,7 +57,7 @@ pub(super) struct Operation {
     pub(super) thread: usize,
     pub(super) index: usize,
     pub(super) location: usize,
-    /// Where in the state the value read or computed goes, if anybody looks at it.
+    /// Offset in the state of the value read or computed, if it is ever used.
     pub(super) register: Option<usize>,
     /// The registers (their places in the state) that must have been answered before it happens.
     pub(super) needs: Vec<usize>,
@@ -68,7 +68,7 @@ pub(super) struct Operation {
     pub(super) may_wait: bool,
 }
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Read,
@@ -94,7 +94,7 @@ impl Kind {
     }
 }
 
-/// What an operation writes or computes. Registers are numbered by slot.
+/// The value that an operation writes or computes. Registers are numbered by slot.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Operand {
     Constant(Small),
@@ -102,7 +102,7 @@ pub(super) enum Operand {
     Compared { expected: Expression, new: Expression },
 }
 
-/// Where an observed value comes from at the end.
+/// The origin of an observed value at the end.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Source {
     Register(usize),
@@ -110,7 +110,7 @@ pub(super) enum Source {
     Location(usize),
 }
 
-/// What a thread may still do.
+/// The accesses that a thread may still make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Ahead {
     pub(super) reads: u64,
@@ -212,7 +212,7 @@ impl Tables {
         let start = self.operations.len();
         let mut epoch = 0u8;
         let mut jumps = false;
-        // Where this thread's slots will be: behind the program counters and earlier threads.
+        // This thread's slots come after the program counters and the slots of earlier threads.
         let base = self.size;
         for (at, instruction) in thread.code.iter().enumerate() {
             let mut operation = Operation {
@@ -325,7 +325,7 @@ impl Tables {
         }
     }
 
-    /// Fills in what is ahead of each operation of the thread whose operations start at `start`.
+    /// Fills in the accesses ahead of each operation of the thread whose operations start at `start`.
     fn look_ahead(&mut self, start: usize) {
         let mut ahead = Ahead::default();
         let mut worth_waiting = false;
@@ -437,9 +437,9 @@ impl Tables {
 /// read has a slot of its own and a computed register is its expression over slots: nothing is
 /// then overwritten that somebody still waits for.
 struct Registers {
-    /// What each register stands for now, over slots.
+    /// The current expression of each register, over slots.
     current: Vec<Expression>,
-    /// What each slot holds at the start.
+    /// The initial value of each slot.
     initial: Vec<i64>,
     /// Each read has its own slot.
     renamed: bool,
@@ -526,7 +526,7 @@ impl Registers {
     }
 }
 
-/// Says of each register whether an outcome or an instruction looks at it.
+/// Returns for each register whether an outcome or an instruction uses it.
 fn looked_at(program: &Program, index: usize, thread: &Thread) -> Vec<bool> {
     let mut looked_at = vec![false; thread.registers.len()];
     for observable in &program.observed {

@@ -65,7 +65,7 @@ impl Values {
     }
 }
 
-/// What stands in a queue: an operation, and the value that it writes.
+/// An entry of a queue: an operation and the value that it writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Item {
     pub(super) operation: u8,

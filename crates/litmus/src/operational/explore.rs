@@ -34,10 +34,10 @@ pub(super) const PATIENCE: u64 = 1024;
 #[derive(Debug, Default)]
 pub struct Explorer {
     seen: Seen,
-    /// The states on the path, one behind the other.
+    /// The states on the path, one after the other.
     states: Vec<u8>,
     frames: Vec<Frame>,
-    /// The steps of the frames, one frame's behind the other's.
+    /// The steps of the frames, frame by frame.
     steps: Vec<Step>,
     listed: Vec<Step>,
     outcome: Vec<Small>,
@@ -59,7 +59,7 @@ struct Frame {
     next: usize,
     end: usize,
     sleep: u128,
-    /// Which steps to explore; [`u128::MAX`] is all of them, those that never sleep too.
+    /// The set of steps to explore; [`u128::MAX`] is all of them, those that never sleep too.
     awake: u128,
     choice: Choice,
 }
@@ -175,7 +175,7 @@ impl Explorer {
         Ok(Effort { states: self.seen.len(), steps: taken })
     }
 
-    /// Looks at the state on top: records its outcome, leaves it if it was seen, or opens a frame.
+    /// Visits the state on top: records its outcome, leaves it if it was seen, or opens a frame.
     fn enter(&mut self, tables: &mut Tables, sleep: u128, runs: bool) {
         let size = tables.size;
         let top = self.states.len() - size;

@@ -83,7 +83,7 @@ struct Search {
     observed: usize,
     /// The bytes that are registers.
     slots: Vec<usize>,
-    /// What can still come of each state that was left.
+    /// The continuations of each state that was left.
     results: Vec<Node>,
     states: Vec<u8>,
     frames: Vec<Frame>,
@@ -95,7 +95,7 @@ struct Frame {
     next: usize,
     start: usize,
     end: usize,
-    /// What the last step answered.
+    /// The answer of the last step.
     answer: Option<(usize, Small)>,
     found: Node,
 }

@@ -30,7 +30,7 @@ pub enum Component {
     SimpleMem,
 }
 
-/// What the instances of a part are indexed by.
+/// The index of the instances of a part.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Each {
     /// One for each thread.
@@ -50,9 +50,9 @@ pub enum Each {
 pub struct Part {
     /// Its name in diagrams and runs.
     pub name: &'static str,
-    /// What its instances are.
+    /// The kind of its instances.
     pub component: Component,
-    /// What they are indexed by.
+    /// The index of the instances.
     pub each: Each,
 }
 
@@ -63,7 +63,7 @@ pub struct Machine {
     pub id: &'static str,
     /// The name that people use.
     pub name: &'static str,
-    /// What it relaxes, in a sentence.
+    /// One sentence about the order that it relaxes.
     pub summary: &'static str,
     /// The pipe from the processors to the memory.
     pub stages: &'static [&'static [Part]],
@@ -85,7 +85,7 @@ const VQ: Part = part("VQ", Component::WriteQueue, Each::ThreadView);
 /// Writes to a location on their way to a view, in the one order that all views agree on.
 const CQ: Part = part("CQ", Component::WriteQueue, Each::ViewAddress);
 const MEMORY: Part = part("M", Component::SimpleMem, Each::Address);
-/// What the location holds for one thread.
+/// The value of a location for one thread.
 const VIEW: Part = part("M", Component::SimpleMem, Each::ViewAddress);
 
 impl Machine {
@@ -198,9 +198,9 @@ pub enum WiringError {
         machine: &'static str,
         /// The part's name.
         part: &'static str,
-        /// What it is.
+        /// The kind of the part.
         component: Component,
-        /// What it is indexed by.
+        /// The index of the part.
         each: Each,
     },
     /// A stage that every machine has is missing.
@@ -208,12 +208,12 @@ pub enum WiringError {
     Missing {
         /// The machine's id.
         machine: &'static str,
-        /// What is missing.
+        /// The missing part.
         component: Component,
     },
 }
 
-/// What a wiring comes down to: which stages there are.
+/// The stages of a wiring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Shape {
     /// Reads may be left for later.

@@ -12,7 +12,7 @@
 //!   and happens in all views at once.
 //! - A load fence does nothing where reads are answered in program order. Elsewhere it waits for
 //!   the reads before it and closes the past.
-//! - A store fence keeps the writes before it ahead of those behind it in every queue.
+//! - A store fence keeps the writes before it ahead of those after it in every queue.
 //! - Registers and jumps are the processor's own business. Where reads are answered late, a write
 //!   or an address that depends on a register waits for it, and so does a jump. What a machine
 //!   cannot follow is an error that names the instruction ([`Unsupported`]).
@@ -61,7 +61,7 @@ pub enum MachineError {
     /// The program is larger than a machine's state can be.
     #[error("the program has {size} {what}, the machines take at most {limit}")]
     TooLarge {
-        /// What there is too much of.
+        /// The kind of item of which there is too much.
         what: &'static str,
         /// How many there are, or how many came up before the search stopped.
         size: usize,
@@ -85,7 +85,7 @@ pub struct Unsupported {
     pub instruction: usize,
     /// The instruction.
     pub text: String,
-    /// What the machine lacks.
+    /// The feature that the machine lacks.
     pub why: &'static str,
 }
 

@@ -24,11 +24,11 @@ pub struct RunStep {
     pub thread: ThreadId,
     /// The instruction's place in the thread's code.
     pub instruction: usize,
-    /// What happens to it.
+    /// The event.
     pub action: Action,
 }
 
-/// What happens in a step.
+/// The event of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// The processor puts a write into its queue; its value is not known yet if it depends on a
@@ -45,7 +45,7 @@ pub enum Action {
     Read {
         /// The answer.
         value: Value,
-        /// Who answers.
+        /// The component that answers.
         origin: Origin,
     },
     /// The read is left for later.
@@ -54,7 +54,7 @@ pub enum Action {
     Answer {
         /// The answer.
         value: Value,
-        /// Who answers.
+        /// The component that answers.
         origin: Origin,
     },
     /// The fence is passed.
@@ -67,7 +67,7 @@ pub enum Action {
     Jump,
 }
 
-/// Who answers a read.
+/// The component that answers a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// The thread's queue, which holds a write to the location.
@@ -79,7 +79,7 @@ pub enum Origin {
 }
 
 impl RunStep {
-    /// Says what a step does in a state.
+    /// Describes the effect of a step in a state.
     pub(super) fn new(tables: &Tables, state: &[u8], step: Step) -> RunStep {
         let (at, view) = match step.actor {
             Actor::Processor(thread) => (tables.program_counter(state, thread.into()), None),

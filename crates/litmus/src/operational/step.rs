@@ -1,4 +1,4 @@
-//! What a machine can do in a state, and what comes of it.
+//! The steps of a machine from a state, and the states they lead to.
 //!
 //! A step starts at one component, the actor: a processor sends its next request, a queue lets its
 //! first write go, a read that was left for later is answered, a view takes the next write. The
@@ -37,7 +37,7 @@ pub(super) enum Actor {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Step {
     pub(super) actor: Actor,
-    /// What the read is answered with, or [`PENDING`] if it is left for later.
+    /// The value that the read returns, or [`PENDING`] if it is left for later.
     pub(super) choice: Small,
     /// The bit that stands for it in a sleep set; 0 if it never sleeps.
     pub(super) sleep: u128,
@@ -51,7 +51,7 @@ impl Step {
     }
 }
 
-/// Which of the possible steps need exploring.
+/// The possible steps that need exploring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Choice {
     /// All that were listed, and they are all that is possible.

@@ -4,7 +4,7 @@ use consistory_generate::{ObjectWorkload, SharedObject, generate_calls};
 use consistory_history::{History, OpId};
 use consistory_objects::{OnlineError, OnlineOptions};
 
-use crate::watching::{check, decide, watch_until, workload};
+use super::watching::{check, decide, watch_until, workload};
 
 /// What random streams are like, and what is expected of them.
 struct Row {

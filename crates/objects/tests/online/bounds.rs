@@ -6,7 +6,7 @@ use consistory_objects::{Online, OnlineError, OnlineOptions, RunningId};
 use consistory_spec::find;
 use rustc_hash::FxHashMap;
 
-use crate::watching::{events, values, workload};
+use super::watching::{events, values, workload};
 
 #[test]
 fn what_is_kept_stays_bounded_though_calls_never_return() {

@@ -4,7 +4,7 @@ use consistory_history::{Action, Call, Details, HistoryBuilder, Interval, Value}
 use consistory_objects::{Online, OnlineError, OnlineOptions};
 use consistory_spec::find;
 
-use crate::watching::{check, watch_until};
+use super::watching::{check, watch_until};
 
 /// Counters with every method, and many lost calls.
 #[test]

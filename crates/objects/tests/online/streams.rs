@@ -5,7 +5,7 @@ use consistory_objects::{Online, OnlineError, OnlineOptions, RunningId};
 use consistory_spec::find;
 use rustc_hash::FxHashMap;
 
-use crate::watching::{called, check};
+use super::watching::{called, check};
 
 /// How a call of a small stream ends.
 #[derive(Clone, Debug)]

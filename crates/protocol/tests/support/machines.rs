@@ -2,7 +2,7 @@
 
 use consistory_protocol::tracking::{Effect, Operation, Shape, Source};
 
-use super::Random;
+use crate::support::Random;
 
 /// A protocol that takes random steps.
 pub(crate) trait Machine {

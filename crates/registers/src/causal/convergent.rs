@@ -30,7 +30,9 @@
 
 use crate::Judgement;
 use consistory_history::{History, KeyId, OpId};
-use consistory_order::{ChainOrder, Cyclic, Edge as OrderEdge, PathStep, Paths, topological_order};
+use consistory_order::{
+    ChainId, ChainOrder, Cyclic, Edge as OrderEdge, EdgeId, PathStep, Paths, topological_order,
+};
 use consistory_verdict::{Budget, Certificate, Edge, Stopped, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -160,8 +162,8 @@ impl Edges {
         self.runs.push((self.edges.len(), EdgeKind::Forced(at)));
     }
 
-    fn why(&self, id: u32) -> EdgeOrigin {
-        let id = id as usize;
+    fn why(&self, id: EdgeId) -> EdgeOrigin {
+        let id = id.index();
         let at = self.runs.partition_point(|&(end, _)| end <= id);
         let start = if at == 0 { 0 } else { self.runs[at - 1].0 };
         let edge = self.edges[id];
@@ -186,8 +188,8 @@ impl Seen {
         let incoming = Incoming::new(&layer);
         let chains = layer.order.chains();
         // The chains that read, by session.
-        let mut reading: Vec<Vec<u32>> = vec![Vec::new(); history.session_count()];
-        for chain in 0..chains.len() as u32 {
+        let mut reading: Vec<Vec<ChainId>> = vec![Vec::new(); history.session_count()];
+        for chain in chains.ids() {
             let reads = |op: &u32| registers.source[*op as usize].get().is_some();
             if let Some(&read) = chains.members(chain).iter().find(|op| reads(op)) {
                 reading[history.session_of(OpId(read)).index()].push(chain);
@@ -523,8 +525,8 @@ impl ConvergentProof<'_> {
         loop {
             let (pair, steps, because) = around.last_mut().expect("the outermost returns");
             match steps.next() {
-                Some(PathStep::Edge(edge)) if edge as usize >= given => {
-                    let place = first(edges[edge as usize]);
+                Some(PathStep::Edge(edge)) if edge.index() >= given => {
+                    let place = first(edges[edge.index()]);
                     if self.shown.insert((layer, start + place as u32)) {
                         around.push(open(place));
                     } else {
@@ -532,7 +534,7 @@ impl ConvergentProof<'_> {
                         because.push(Edge::derived(from, to, relation, Vec::new()));
                     }
                 }
-                Some(PathStep::Edge(edge)) => because.push(given_edge(edges[edge as usize], names)),
+                Some(PathStep::Edge(edge)) => because.push(given_edge(edges[edge.index()], names)),
                 Some(PathStep::Run { from, to }) => {
                     because.push(Edge::given(OpId(from), OpId(to), names.run));
                 }

@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::Judgement;
 use consistory_history::OpId;
-use consistory_order::{ChainOrder, Edge as OrderEdge, PathStep, Paths};
+use consistory_order::{ChainId, ChainOrder, Edge as OrderEdge, PathStep, Paths};
 use consistory_verdict::{Budget, Certificate, Edge, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -79,7 +79,7 @@ pub(crate) struct CausalMemory<'a> {
 /// The view of one session up to one of its operations.
 struct View<'a> {
     memory: &'a CausalMemory<'a>,
-    session: u32,
+    session: ChainId,
     /// Number of the session's operations in the view.
     own: usize,
     level: Vec<u32>,
@@ -114,8 +114,8 @@ impl CausalMemory<'_> {
         let first_bad = AtomicU32::new(u32::MAX);
         let sessions = self.registers.history.session_count();
         let views = in_parallel(sessions, worthy(self.registers.history, jobs), |session| {
-            let session = session as u32;
-            if !explain_all && first_bad.load(Ordering::Relaxed) < session {
+            let session = ChainId(session as u32);
+            if !explain_all && first_bad.load(Ordering::Relaxed) < session.0 {
                 return Ok(None);
             }
             let own = self.order.chains().members(session).len();
@@ -129,15 +129,20 @@ impl CausalMemory<'_> {
                 match self.order_of_view(session, own, &rank) {
                     Ok(found) => order = found,
                     Err(_) => {
-                        first_bad.fetch_min(session, Ordering::Relaxed);
+                        first_bad.fetch_min(session.0, Ordering::Relaxed);
                         return Ok(None);
                     }
                 }
             }
             Ok(Some(order))
         })?;
-        let bad =
-            (0u32..).zip(&views).filter(|(_, view)| view.is_none()).map(|(session, _)| session);
+        let bad = self
+            .order
+            .chains()
+            .ids()
+            .zip(&views)
+            .filter(|(_, view)| view.is_none())
+            .map(|(session, _)| session);
         let explained = bad.take(if explain_all { usize::MAX } else { 1 }).filter_map(|session| {
             let own = self.order.chains().members(session).len();
             let (view, contradiction) = self.order_of_view(session, own, &rank).err()?;
@@ -155,7 +160,7 @@ impl CausalMemory<'_> {
     /// Returns the order of one session's view, or the view and its contradiction.
     fn order_of_view(
         &self,
-        session: u32,
+        session: ChainId,
         own: usize,
         rank: &[u32],
     ) -> Result<Vec<OpId>, (View<'_>, Contradiction)> {
@@ -166,7 +171,7 @@ impl CausalMemory<'_> {
             session,
             own,
             level: vec![OUTSIDE; self.registers.history.len()],
-            forced: self.conflicts[session as usize].iter().filter(in_view).copied().collect(),
+            forced: self.conflicts[session.index()].iter().filter(in_view).copied().collect(),
         };
         view.fill_levels();
         match view.saturate().and_then(|()| view.linearize(rank)) {
@@ -190,9 +195,9 @@ impl View<'_> {
                 continue;
             }
             last_row = row.as_ptr();
-            for (chain, (known, &until)) in known.iter_mut().zip(row).enumerate() {
-                if until > *known && chain as u32 != self.session {
-                    for &op in &chains.members(chain as u32)[*known as usize..until as usize] {
+            for (chain, (known, &until)) in chains.ids().zip(known.iter_mut().zip(row)) {
+                if until > *known && chain != self.session {
+                    for &op in &chains.members(chain)[*known as usize..until as usize] {
                         self.level[op as usize] = i as u32;
                     }
                     *known = until;
@@ -458,10 +463,10 @@ impl ViewProof<'_> {
     fn edge(&mut self, step: PathStep) -> Edge {
         let given = self.view.memory.order.edges().len();
         let PathStep::Edge(id) = step else { return co_edge(step, self.edges) };
-        if (id as usize) < given {
+        if id.index() < given {
             return co_edge(step, self.edges);
         }
-        let OrderEdge { from, to, .. } = self.edges[id as usize];
+        let OrderEdge { from, to, .. } = self.edges[id.index()];
         let id = self.first[&(from, to)];
         let edge = self.edges[id as usize];
         self.observe(edge.reason);

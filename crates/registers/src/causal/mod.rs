@@ -180,8 +180,8 @@ impl<'h> Causal<'h> {
         let cycle = cycle
             .into_iter()
             .map(|step| match step {
-                PathStep::Edge(id) if id as usize >= given => {
-                    let edge = edges[id as usize];
+                PathStep::Edge(id) if id.index() >= given => {
+                    let edge = edges[id.index()];
                     let seen = causes
                         .shortest_path(edge.from, edge.reason, usize::MAX)
                         .expect("a conflict's write is causally before its read");
@@ -295,7 +295,7 @@ pub(crate) fn co_edge(step: PathStep, edges: &[OrderEdge]) -> Edge {
     match step {
         PathStep::Run { from, to } => Edge::given(OpId(from), OpId(to), "po"),
         PathStep::Edge(id) => {
-            let edge = edges[id as usize];
+            let edge = edges[id.index()];
             debug_assert_eq!(Reason::of(&edge), Reason::Wr);
             Edge::given(OpId(edge.from), OpId(edge.to), "wr")
         }

@@ -69,7 +69,7 @@ impl CausalOrder {
         })?;
         let mut conflicts = vec![Vec::new(); registers.history.session_count()];
         for edge in found.into_iter().flatten() {
-            conflicts[self.order.chains().chain_of(edge.reason) as usize].push(edge);
+            conflicts[self.order.chains().chain_of(edge.reason).index()].push(edge);
         }
         Ok(conflicts)
     }
@@ -84,7 +84,7 @@ impl CausalOrder {
         let (read_row, source_row) = (self.order.row(read), self.order.row(source.0));
         let (session, place) = (chains.chain_of(read), chains.place_of(read));
         for &segment in registers.segments(registers.read_key(read)) {
-            let entry = |row: Option<&[u32]>| row.map_or(0, |row| row[segment.chain as usize]);
+            let entry = |row: Option<&[u32]>| row.map_or(0, |row| row[segment.chain.index()]);
             let known = if segment.chain == session { place } else { entry(read_row) };
             let known_to_source = entry(source_row);
             if known <= known_to_source || segment.chain == chains.chain_of(source.0) {

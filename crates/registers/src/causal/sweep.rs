@@ -33,7 +33,7 @@
 //! clock for each write that follows a read with new information.
 
 use consistory_history::{KeyId, OpId, SessionId};
-use consistory_order::{Awaited, take_turns};
+use consistory_order::{Awaited, ChainId, take_turns};
 use consistory_verdict::{Budget, Stopped};
 
 use crate::registers::Registers;
@@ -412,14 +412,14 @@ impl<'r, T: Count> Sweep<'r, T> {
         let registers = self.registers;
         for &segment in registers.segments(key) {
             let clock = &self.clocks[at.session as usize * self.width..];
-            let known = match segment.chain == at.session {
+            let known = match segment.chain.0 == at.session {
                 true => at.place,
-                false => clock[segment.chain as usize].into(),
+                false => clock[segment.chain.index()].into(),
             };
             let places = registers.places(segment);
             let passed = places.partition_point(|&place| place < known);
             let Some(&place) = places[..passed].last() else { continue };
-            let last = At { session: segment.chain, place };
+            let last = At { session: segment.chain.0, place };
             if self.swept.placed[self.op(last) as usize].slot >= start {
                 self.record_conflict(read, source, last);
             }
@@ -492,9 +492,9 @@ fn take_all(registers: &Registers<'_>, mut take: impl FnMut(At, u32) -> Result<(
     let lengths: Vec<u32> =
         history.sessions().map(|session| history.session_ops(session).len() as u32).collect();
     take_turns(&lengths, turn, |session, place, _| {
-        let op = starts[session as usize] + place;
-        take(At { session, place }, op).map_err(|op| Awaited {
-            chain: history.session_of(OpId(op)).0,
+        let op = starts[session.index()] + place;
+        take(At { session: session.0, place }, op).map_err(|op| Awaited {
+            chain: ChainId(history.session_of(OpId(op)).0),
             place: history.index_in_session(OpId(op)),
         })
     })

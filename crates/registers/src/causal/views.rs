@@ -23,7 +23,7 @@
 //! Cost: one view costs its past plus the lowered operations; all views of a layer about operations
 //! times sessions.
 
-use consistory_order::Edge as OrderEdge;
+use consistory_order::{ChainId, Edge as OrderEdge};
 use rustc_hash::FxHashMap;
 
 use crate::registers::{Registers, passed};
@@ -35,7 +35,7 @@ const OUTSIDE: u32 = u32::MAX;
 /// The pairs that the reads of a chain force.
 pub(crate) struct Forced {
     /// The chain, in its layer.
-    pub(crate) chain: u32,
+    pub(crate) chain: ChainId,
     /// The pairs of writes in order of discovery, each with the read that forces it. A pair is
     /// derived from the causal order and earlier pairs.
     pub(crate) pairs: Vec<OrderEdge>,
@@ -122,7 +122,7 @@ impl<'a> Views<'a> {
     /// Returns the pairs that the reads of a chain force.
     ///
     /// If they close a cycle, its pairs are among those returned, and others may be missing.
-    pub(crate) fn saturate(&mut self, chain: u32) -> Forced {
+    pub(crate) fn saturate(&mut self, chain: ChainId) -> Forced {
         let mut forced = Forced { chain, pairs: Vec::new(), sinks: Vec::new() };
         let own_reads = self.own_reads(chain);
         if own_reads.is_empty() {
@@ -151,7 +151,7 @@ impl<'a> Views<'a> {
     }
 
     /// Lists the reads of a chain from recorded writes, by key and position.
-    fn own_reads(&self, chain: u32) -> Vec<OwnRead> {
+    fn own_reads(&self, chain: ChainId) -> Vec<OwnRead> {
         let registers = self.registers;
         let read = |(place, &op): (u32, &u32)| {
             let source = registers.source[op as usize].get()?;
@@ -215,7 +215,7 @@ impl<'a> Views<'a> {
     /// Lowers writes until every pair agrees with the levels.
     fn lower_writes(
         &mut self,
-        chain: u32,
+        chain: ChainId,
         own_reads: &[OwnRead],
         forced: &mut Forced,
     ) -> Result<(), Cycle> {
@@ -263,7 +263,7 @@ impl<'a> Views<'a> {
     }
 
     /// Lowers an operation and its causal past to a level. Lists the lowered writes.
-    fn sink(&mut self, chain: u32, op: u32, level: u32) -> Result<(), Cycle> {
+    fn sink(&mut self, chain: ChainId, op: u32, level: u32) -> Result<(), Cycle> {
         let chains = self.layer.order.chains();
         self.open.clear();
         self.open.push(op);

@@ -9,7 +9,7 @@
 //! latest write the last time is searched first, since that write is after most others.
 
 use consistory_history::KeyId;
-use consistory_order::{ChainOrder, Chains, Growth};
+use consistory_order::{ChainId, ChainOrder, Chains, Growth};
 
 use crate::registers::{Segments, passed};
 
@@ -29,7 +29,7 @@ pub(crate) struct Latest {
 
 #[derive(Clone, Copy)]
 struct Cursor {
-    chain: u32,
+    chain: ChainId,
     column: u32,
     /// Number of writes of the segment that have passed, valid for positions in the chain from just
     /// after the last of them up to the second bound.

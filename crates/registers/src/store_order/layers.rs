@@ -24,12 +24,17 @@
 //! therefore extends both layers, and the operations can be admitted in that order.
 
 use consistory_history::{OpId, SessionId};
-use consistory_order::{Awaited, ChainOrder, Chains, Cyclic, Edge as OrderEdge, take_turns};
+use consistory_order::{
+    Awaited, ChainId, ChainOrder, Chains, Cyclic, Edge as OrderEdge, take_turns,
+};
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashMap;
 
 use crate::reason::Reason;
 use crate::registers::{Registers, Segments};
+
+/// An operation that has no chain yet.
+const NO_CHAIN: ChainId = ChainId(u32::MAX);
 
 /// The part of program order that a memory preserves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,11 +147,12 @@ fn as_they_come(registers: &Registers<'_>) -> Option<Vec<u32>> {
         history.sessions().map(|session| history.session_ops(session).len() as u32).collect();
     let mut order = Vec::with_capacity(history.len());
     let are_all = take_turns(&lengths, 1, |session, place, taken| {
-        let op = history.op_at(SessionId(session), place);
+        let op = history.op_at(SessionId(session.0), place);
         let source = registers.source[op.index()].get();
         if let Some(write) = source.filter(|&write| !history.is_initial(write)) {
-            let (chain, place) = (history.session_of(write).0, history.index_in_session(write));
-            if taken[chain as usize] <= place {
+            let (chain, place) =
+                (ChainId(history.session_of(write).0), history.index_in_session(write));
+            if taken[chain.index()] <= place {
                 return Err(Awaited { chain, place });
             }
         }
@@ -158,7 +164,7 @@ fn as_they_come(registers: &Registers<'_>) -> Option<Vec<u32>> {
 
 /// The writes of a session that reach memory in program order.
 struct Buffer {
-    chain: u32,
+    chain: ChainId,
     /// The last of these writes.
     last: u32,
     /// Number of the session's reads and barriers that it is known to follow.
@@ -170,17 +176,17 @@ struct Buffer {
 /// Returns the chains of `ppo` along an order, and the edges between the chains of a session.
 fn buffers(registers: &Registers<'_>, memory: Memory, order: &[u32]) -> (Chains, Vec<OrderEdge>) {
     let history = registers.history;
-    let mut chain_of = vec![u32::MAX; history.len()];
+    let mut chain_of = vec![NO_CHAIN; history.len()];
     let mut chains = 0;
     let mut new_chain = || {
         chains += 1;
-        chains - 1
+        ChainId(chains - 1)
     };
     let mut edges = Vec::new();
     let mut uncounted = None;
     for session in history.sessions() {
         // The chain of all operations except plain writes, its length, and its last operation.
-        let mut reads: Option<u32> = None;
+        let mut reads: Option<ChainId> = None;
         let (mut length, mut last_read) = (0, 0);
         let mut buffers: Vec<Buffer> = Vec::new();
         let mut buffer_of_key: FxHashMap<u32, usize> = FxHashMap::default();
@@ -229,23 +235,23 @@ pub(crate) fn variables(registers: &Registers<'_>) -> Chains {
 /// Returns the chains of `poloc` along an order; those of one session share a column.
 fn per_variable(registers: &Registers<'_>, order: &[u32]) -> Chains {
     let history = registers.history;
-    let mut chain_of = vec![u32::MAX; history.len()];
+    let mut chain_of = vec![NO_CHAIN; history.len()];
     let mut columns: Vec<u32> = Vec::new();
     let new_chain = |columns: &mut Vec<u32>, column: u32| {
         columns.push(column);
-        columns.len() as u32 - 1
+        ChainId(columns.len() as u32 - 1)
     };
     let mut uncounted = None;
-    let mut chain_of_key: Vec<u32> = vec![u32::MAX; history.key_count()];
+    let mut chain_of_key = vec![NO_CHAIN; history.key_count()];
     for session in history.sessions() {
-        let first = columns.len() as u32;
+        let first = ChainId(columns.len() as u32);
         for op in history.session_ops(session) {
             let key = registers.written_key(op.0).or_else(|| history.reads(op).map(|(key, _)| key));
             chain_of[op.index()] = match key.filter(|_| registers.counts(op.0)) {
                 None => *uncounted.get_or_insert_with(|| new_chain(&mut columns, 0)),
                 Some(key) => {
                     let chain = &mut chain_of_key[key.index()];
-                    if *chain == u32::MAX || *chain < first {
+                    if *chain == NO_CHAIN || *chain < first {
                         *chain = new_chain(&mut columns, session.0);
                     }
                     *chain
@@ -257,7 +263,7 @@ fn per_variable(registers: &Registers<'_>, order: &[u32]) -> Chains {
 }
 
 /// Builds chains along an order of all operations, or along program order if there is none.
-fn along(order: &[u32], chain_of: &[u32]) -> Chains {
+fn along(order: &[u32], chain_of: &[ChainId]) -> Chains {
     match order.is_empty() {
         true => Chains::along(0..chain_of.len() as u32, chain_of),
         false => Chains::along(order.iter().copied(), chain_of),

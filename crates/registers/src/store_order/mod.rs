@@ -278,7 +278,7 @@ impl ChoiceCourt<'_> {
     ) -> Result<bool, Stopped> {
         for (_, candidates) in open {
             let order = &saturation.layer().order;
-            let chains = 0..order.chains().len() as u32;
+            let chains = order.chains().ids();
             let before = |op: &OpId| -> u64 {
                 chains.clone().map(|chain| u64::from(order.count_until(op.0, chain))).sum()
             };
@@ -362,7 +362,7 @@ pub(crate) fn cyclic_from_the_start((cyclic, names): &CyclicLayer) -> Judgement 
     let edge = |step| match step {
         PathStep::Run { from, to } => Edge::given(OpId(from), OpId(to), names.run),
         PathStep::Edge(id) => {
-            let edge = edges[id as usize];
+            let edge = edges[id.index()];
             let relation = match Reason::of(&edge) {
                 Reason::Ppo => names.run,
                 Reason::Wr => names.wr,

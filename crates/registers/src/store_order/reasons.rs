@@ -6,7 +6,7 @@
 //! derivations. Each path has the fewest edges, and the search never leaves the part of the order
 //! between the path's ends, so its cost depends on that part and not on the history.
 
-use consistory_order::ChainOrder;
+use consistory_order::{ChainId, ChainOrder, EdgeId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::reason::Reason;
@@ -19,7 +19,7 @@ pub(crate) fn assumptions(saturation: &Saturation<'_>) -> Vec<[u32; 2]> {
     let edges = saturation.layers[at].layer.order.edges();
     let last = edges.len() - 1;
     // The newest edge closes the cycle.
-    reasons.add(at, last as u32);
+    reasons.add(at, EdgeId::new(last));
     reasons.path(at, last as u32, edges[last].to, edges[last].from);
     reasons.unfold()
 }
@@ -27,8 +27,8 @@ pub(crate) fn assumptions(saturation: &Saturation<'_>) -> Vec<[u32; 2]> {
 struct AssumedReasons<'s, 'a> {
     saturation: &'s Saturation<'a>,
     /// The visited edges, by layer and index, and those still to be unfolded.
-    known: FxHashSet<(usize, u32)>,
-    open: Vec<(usize, u32)>,
+    known: FxHashSet<(usize, EdgeId)>,
+    open: Vec<(usize, EdgeId)>,
 }
 
 impl AssumedReasons<'_, '_> {
@@ -36,21 +36,21 @@ impl AssumedReasons<'_, '_> {
         let mut assumed = Vec::new();
         while let Some((at, id)) = self.open.pop() {
             let saturated = &self.saturation.layers[at];
-            let edge = saturated.layer.order.edges()[id as usize];
+            let edge = saturated.layer.order.edges()[id.index()];
             match Reason::of(&edge) {
                 Reason::Wr | Reason::Ppo | Reason::Final => {}
                 Reason::Assumed => assumed.push([edge.from, edge.to]),
                 Reason::OtherLayer => {
-                    self.path(1 - at, saturated.seen_of_other[id as usize], edge.from, edge.to);
+                    self.path(1 - at, saturated.seen_of_other[id.index()], edge.from, edge.to);
                 }
                 Reason::Read(read) if edge.from == read => {
                     let registers = self.saturation.registers;
                     let source = registers.source[read as usize].get().expect("it is a read");
                     if !registers.history.is_initial(source) {
-                        self.path(at, id, source.0, edge.to);
+                        self.path(at, id.0, source.0, edge.to);
                     }
                 }
-                Reason::Read(read) => self.path(at, id, edge.from, read),
+                Reason::Read(read) => self.path(at, id.0, edge.from, read),
             }
         }
         assumed.sort_unstable();
@@ -58,7 +58,7 @@ impl AssumedReasons<'_, '_> {
         assumed
     }
 
-    fn add(&mut self, at: usize, id: u32) {
+    fn add(&mut self, at: usize, id: EdgeId) {
         if self.known.insert((at, id)) {
             self.open.push((at, id));
         }
@@ -74,14 +74,19 @@ impl AssumedReasons<'_, '_> {
 }
 
 /// Lists the edges of a shortest path over the first edges of an order; such a path exists.
-pub(crate) fn fewest_edges(order: &ChainOrder, first_edges: u32, from: u32, to: u32) -> Vec<u32> {
+pub(crate) fn fewest_edges(
+    order: &ChainOrder,
+    first_edges: u32,
+    from: u32,
+    to: u32,
+) -> Vec<EdgeId> {
     let chains = order.chains();
     let (goal, end) = (chains.chain_of(to), chains.place_of(to));
     // Arrivals by distance: the node, the edge that led to it, and the arrival from which the edge
     // started.
-    let mut arrivals: Vec<(u32, u32, usize)> = vec![(from, u32::MAX, 0)];
+    let mut arrivals: Vec<(u32, EdgeId, usize)> = vec![(from, EdgeId(u32::MAX), 0)];
     // Position from which the nodes of each chain have been visited.
-    let mut looked: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut looked: FxHashMap<ChainId, u32> = FxHashMap::default();
     let mut next = 0;
     while let Some(&(node, ..)) = arrivals.get(next) {
         let (chain, place) = (chains.chain_of(node), chains.place_of(node));
@@ -93,8 +98,8 @@ pub(crate) fn fewest_edges(order: &ChainOrder, first_edges: u32, from: u32, to: 
             if chains.place_of(member) >= until || !order.before(member, to) {
                 break;
             }
-            for id in order.edges_from(member).filter(|&id| id < first_edges) {
-                let reached = order.edges()[id as usize].to;
+            for id in order.edges_from(member).filter(|&id| id.0 < first_edges) {
+                let reached = order.edges()[id.index()].to;
                 if reached == to || order.before(reached, to) {
                     arrivals.push((reached, id, next));
                 }

@@ -34,7 +34,7 @@
 use std::iter::successors;
 
 use consistory_history::{KeyId, OpId};
-use consistory_order::{Edge as OrderEdge, Inserted, Mark, PathStep, Paths};
+use consistory_order::{Edge as OrderEdge, EdgeId, Inserted, Mark, PathStep, Paths};
 use consistory_verdict::{Budget, Edge, Stopped};
 use rustc_hash::FxHashSet;
 
@@ -463,7 +463,7 @@ enum Rule {
 /// Writes out derivations: an edge depends on older ones.
 struct SaturationProof<'s> {
     saturation: &'s Saturation<'s>,
-    shown: FxHashSet<(usize, u32)>,
+    shown: FxHashSet<(usize, EdgeId)>,
 }
 
 impl SaturationProof<'_> {
@@ -474,7 +474,7 @@ impl SaturationProof<'_> {
             PathStep::Run { from, to } => return Edge::given(OpId(from), OpId(to), names.run),
             PathStep::Edge(id) => id,
         };
-        let edge = order.edges()[id as usize];
+        let edge = order.edges()[id.index()];
         let (from, to) = (OpId(edge.from), OpId(edge.to));
         let (relation, rule) = match Reason::of(&edge) {
             Reason::Wr => return Edge::given(from, to, names.wr),
@@ -490,12 +490,12 @@ impl SaturationProof<'_> {
         }
         let because = match rule {
             Rule::OtherLayer => {
-                let known = saturated.seen_of_other[id as usize];
+                let known = saturated.seen_of_other[id.index()];
                 self.path(1 - at, known, edge.from, edge.to)
             }
             Rule::Overwrites { read } => self.overwrites(at, id, read, edge.to),
             Rule::Conflicts { read } => {
-                let mut because = self.path(at, id, edge.from, read);
+                let mut because = self.path(at, id.0, edge.from, read);
                 because.push(Edge::given(to, OpId(read), "wr"));
                 because
             }
@@ -504,7 +504,7 @@ impl SaturationProof<'_> {
     }
 
     /// Returns the premises of an edge from a read to a write that overwrites its source.
-    fn overwrites(&mut self, at: usize, id: u32, read: u32, write: u32) -> Vec<Edge> {
+    fn overwrites(&mut self, at: usize, id: EdgeId, read: u32, write: u32) -> Vec<Edge> {
         let registers = self.saturation.registers;
         let source = registers.source[read as usize].get().expect("the reason is a read");
         let mut because = vec![Edge::given(source, OpId(read), "wr")];
@@ -512,7 +512,7 @@ impl SaturationProof<'_> {
             let initial = self.saturation.layers[at].layer.names.initial;
             because.push(Edge::given(source, OpId(write), initial));
         } else {
-            because.extend(self.path(at, id, source.0, write));
+            because.extend(self.path(at, id.0, source.0, write));
         }
         because
     }

@@ -17,7 +17,7 @@
 use batsat::theory::TheoryArg;
 use batsat::{Lit, Theory, lbool};
 use consistory_history::{KeyId, OpId};
-use consistory_order::{Edge, Growth, Inserted, Mark};
+use consistory_order::{Edge, EdgeId, Growth, Inserted, Mark};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::reads_from::Source;
@@ -393,7 +393,7 @@ impl<'a> Saturated<'a> {
         let Edge { from, to, .. } = edges[last];
         let mut reasons =
             ChoiceReasons { theory: self, known: FxHashSet::default(), open: Vec::new() };
-        reasons.add(at, last as u32);
+        reasons.add(at, EdgeId::new(last));
         if from != to {
             reasons.path(at, last as u32, to, from);
         }
@@ -511,8 +511,8 @@ impl Theory for Saturated<'_> {
 /// Unfolds edges into the literals on which they depend.
 struct ChoiceReasons<'s, 'a> {
     theory: &'s Saturated<'a>,
-    known: FxHashSet<(usize, u32)>,
-    open: Vec<(usize, u32)>,
+    known: FxHashSet<(usize, EdgeId)>,
+    open: Vec<(usize, EdgeId)>,
 }
 
 impl ChoiceReasons<'_, '_> {
@@ -521,8 +521,8 @@ impl ChoiceReasons<'_, '_> {
         let theory = self.theory;
         while let Some((at, id)) = self.open.pop() {
             let Explained { layer, why } = &theory.layers[at];
-            let edge = layer.order.edges()[id as usize];
-            match why[id as usize] {
+            let edge = layer.order.edges()[id.index()];
+            match why[id.index()] {
                 TheoryReason::Given => {}
                 TheoryReason::Source(read) => literals.extend(theory.by[read as usize]),
                 TheoryReason::Last(lit) => literals.extend(lit),
@@ -530,12 +530,12 @@ impl ChoiceReasons<'_, '_> {
                     literals.extend(theory.by[read as usize]);
                     let source = theory.source[read as usize];
                     if !theory.registers.history.is_initial(OpId(source)) {
-                        self.path(at, id, source, edge.to);
+                        self.path(at, id.0, source, edge.to);
                     }
                 }
                 TheoryReason::Seen(read) => {
                     literals.extend(theory.by[read as usize]);
-                    self.path(at, id, edge.from, read);
+                    self.path(at, id.0, edge.from, read);
                 }
                 TheoryReason::Other(edges) => self.path(1 - at, edges, edge.from, edge.to),
             }
@@ -545,7 +545,7 @@ impl ChoiceReasons<'_, '_> {
         literals
     }
 
-    fn add(&mut self, at: usize, id: u32) {
+    fn add(&mut self, at: usize, id: EdgeId) {
         if self.known.insert((at, id)) {
             self.open.push((at, id));
         }

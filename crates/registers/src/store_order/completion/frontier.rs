@@ -21,6 +21,7 @@
 //! to operations that have not run either.
 
 use consistory_history::OpId;
+use consistory_order::ChainId;
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashSet;
 
@@ -90,14 +91,14 @@ struct FrontierSearch<'s, 'a> {
 struct FrontierChoice {
     ran: usize,
     mark: Point,
-    chains: Vec<u32>,
+    chains: Vec<ChainId>,
 }
 
 impl<'s, 'a> FrontierSearch<'s, 'a> {
     fn new(registers: &'s Registers<'s>, saturation: &'s mut Saturation<'a>) -> Self {
         let history = registers.history;
         let order = &saturation.layer().order;
-        let chains = 0..order.chains().len() as u32;
+        let chains = order.chains().ids();
         let weigh = |op: OpId| chains.clone().map(|c| u64::from(order.count_until(op.0, c))).sum();
         let weight = history.ops().map(weigh).collect();
         let heads = vec![0; order.chains().len()];
@@ -128,10 +129,11 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
                 self.saturation.undo(start);
                 return Ok(FrontierResult::Order(self.ran));
             }
-            let mut chains: Vec<u32> = Vec::new();
+            let mut chains: Vec<ChainId> = Vec::new();
             if !self.failed.contains(self.heads.as_slice()) {
                 chains.extend(
                     (0..self.heads.len() as u32)
+                        .map(ChainId)
                         .filter(|&s| self.head(s).is_some_and(|op| self.can_run(op))),
                 );
                 // The first choice is at the end.
@@ -181,7 +183,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
     fn next_write(&self, number: usize) -> Option<u32> {
         let segments = &self.saturation.layer().segments;
         let segment = segments.numbered(number);
-        let head = self.heads[segment.chain as usize];
+        let head = self.heads[segment.chain.index()];
         let first = segments.places(segment).partition_point(|&place| place < head);
         segments.writes(segment).get(first).copied()
     }
@@ -190,7 +192,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
     fn run_what_is_free(&mut self) {
         loop {
             let mut moved = false;
-            for chain in 0..self.heads.len() as u32 {
+            for chain in (0..self.heads.len() as u32).map(ChainId) {
                 while let Some(op) = self.head(chain)
                     && self.can_run(op)
                     && self.is_free(op)
@@ -215,13 +217,13 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
             .all(|other| other == op || order.before(op, other))
     }
 
-    fn head(&self, chain: u32) -> Option<u32> {
+    fn head(&self, chain: ChainId) -> Option<u32> {
         let members = self.saturation.layer().order.chains().members(chain);
-        members.get(self.heads[chain as usize] as usize).copied()
+        members.get(self.heads[chain.index()] as usize).copied()
     }
 
     fn can_run(&self, op: u32) -> bool {
-        let own = self.saturation.layer().order.chains().chain_of(op) as usize;
+        let own = self.saturation.layer().order.chains().chain_of(op).index();
         let is_behind =
             |(chain, (&known, &head)): (usize, (&u32, &u32))| chain == own || known <= head;
         if let Some(row) = self.saturation.layer().order.row(op)
@@ -243,7 +245,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
     }
 
     fn execute(&mut self, op: u32) {
-        self.heads[self.saturation.layer().order.chains().chain_of(op) as usize] += 1;
+        self.heads[self.saturation.layer().order.chains().chain_of(op).index()] += 1;
         self.ran.push(op);
         if let Some(source) = self.registers.source[op as usize].get() {
             self.unread[source.index()] -= 1;
@@ -257,7 +259,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
     fn undo(&mut self, ran: usize) {
         while self.ran.len() > ran {
             let op = self.ran.pop().expect("it is longer");
-            self.heads[self.saturation.layer().order.chains().chain_of(op) as usize] -= 1;
+            self.heads[self.saturation.layer().order.chains().chain_of(op).index()] -= 1;
             if let Some(source) = self.registers.source[op as usize].get() {
                 self.unread[source.index()] += 1;
             }

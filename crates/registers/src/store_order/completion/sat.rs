@@ -87,7 +87,7 @@ impl<'s, 'a> SatSearch<'s, 'a> {
         let start = saturation.mark();
         let order = &saturation.layer().order;
         let weight = |op: u32| -> u64 {
-            (0..order.chains().len() as u32).map(|c| u64::from(order.count_until(op, c))).sum()
+            order.chains().ids().map(|c| u64::from(order.count_until(op, c))).sum()
         };
         let ops = registers.history.ops().map(|OpId(op)| op);
         let mut writes: Vec<u32> = ops.filter(|&op| registers.written_key(op).is_some()).collect();

@@ -37,6 +37,7 @@ mod open;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use consistory_order::ChainId;
 use consistory_verdict::{Budget, Stopped};
 
 use crate::reads_from::Source;
@@ -121,20 +122,20 @@ struct ScheduleRun<'s, 'a> {
     /// The writes replaced by the writes that ran, in the order of `ran`.
     replaced: Vec<u32>,
     /// The chains to process.
-    awake: Vec<u32>,
+    awake: Vec<ChainId>,
     /// The chains at a write that may run, lowest weight first.
-    choices: BinaryHeap<Reverse<(u64, u32)>>,
+    choices: BinaryHeap<Reverse<(u64, ChainId)>>,
     /// For each chain, the chains that wait for a position in it.
-    behind: Vec<Vec<(u32, u32)>>,
+    behind: Vec<Vec<(u32, ChainId)>>,
     /// For each key, the chains that wait until it is free.
-    queues: Vec<Vec<u32>>,
+    queues: Vec<Vec<ChainId>>,
     open: Open,
 }
 
 /// Condition that an operation waits for.
 enum Wait {
     /// A position in a chain has been reached.
-    Order { chain: u32, count: u32 },
+    Order { chain: ChainId, count: u32 },
     /// A variable is free.
     Key(usize),
     /// A variable has the value of a read with an open source.
@@ -172,7 +173,7 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
             start,
             when: vec![NEVER; history.len()],
             replaced: Vec::new(),
-            awake: (0..chains as u32).collect(),
+            awake: (0..chains as u32).map(ChainId).collect(),
             choices: BinaryHeap::new(),
             behind: vec![Vec::new(); chains],
             queues: vec![Vec::new(); history.key_count()],
@@ -222,7 +223,7 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
 
     /// Runs the operations of a chain that need no choice, and determines what the next one waits
     /// for.
-    fn advance(&mut self, chain: u32) {
+    fn advance(&mut self, chain: ChainId) {
         while let Some(op) = self.head(chain) {
             if let Some(wait) = self.wait(chain, op) {
                 self.queue(chain, wait);
@@ -237,9 +238,9 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
     }
 
     /// Registers a waiting chain.
-    fn queue(&mut self, chain: u32, wait: Wait) {
+    fn queue(&mut self, chain: ChainId, wait: Wait) {
         match wait {
-            Wait::Order { chain: other, count } => self.behind[other as usize].push((count, chain)),
+            Wait::Order { chain: other, count } => self.behind[other.index()].push((count, chain)),
             Wait::Key(key) => self.queues[key].push(chain),
             Wait::Value(key) => self.open.queue(key, chain),
         }
@@ -256,14 +257,14 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
 
     /// Returns the chain whose write runs next: the one that the open reads prefer, then the one
     /// with the fewest operations before it.
-    fn choose(&mut self) -> Option<u32> {
+    fn choose(&mut self) -> Option<ChainId> {
         if self.open.is_empty() {
             return self.choices.pop().map(|Reverse((_, chain))| chain);
         }
         let demand = self.demand();
         let mut noise = self.open.noise();
-        let rate = |&Reverse((weight, chain)): &Reverse<(u64, u32)>| {
-            let wanted = self.preference(chain) + demand[chain as usize] + noise();
+        let rate = |&Reverse((weight, chain)): &Reverse<(u64, ChainId)>| {
+            let wanted = self.preference(chain) + demand[chain.index()] + noise();
             (wanted, Reverse((weight, chain)))
         };
         let (_, Reverse((_, best))) = self.choices.iter().map(rate).max()?;
@@ -278,21 +279,21 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         settled.or_else(|| self.open.reserved(op)).map(|write| write.0)
     }
 
-    fn head(&self, chain: u32) -> Option<u32> {
+    fn head(&self, chain: ChainId) -> Option<u32> {
         let members = self.saturation.layer().order.chains().members(chain);
-        members.get(self.heads[chain as usize] as usize).copied()
+        members.get(self.heads[chain.index()] as usize).copied()
     }
 
     /// Returns what a chain's next operation waits for.
-    fn wait(&mut self, chain: u32, op: u32) -> Option<Wait> {
+    fn wait(&mut self, chain: ChainId, op: u32) -> Option<Wait> {
         let order = &self.saturation.layer().order;
         if let Some(row) = order.row(op) {
-            let checked = self.checked[chain as usize] as usize;
+            let checked = self.checked[chain.index()] as usize;
             let not_run = (checked..row.len())
-                .find(|&other| row[other] > self.heads[other] && other != chain as usize);
-            self.checked[chain as usize] = not_run.unwrap_or(row.len()) as u32;
+                .find(|&other| row[other] > self.heads[other] && other != chain.index());
+            self.checked[chain.index()] = not_run.unwrap_or(row.len()) as u32;
             if let Some(other) = not_run {
-                return Some(Wait::Order { chain: other as u32, count: row[other] });
+                return Some(Wait::Order { chain: ChainId(other as u32), count: row[other] });
             }
         }
         self.blocked(op)
@@ -315,15 +316,15 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
     fn weight(&self, op: u32) -> u64 {
         let order = &self.saturation.layer().order;
         let row = order.row(op).unwrap_or_default();
-        let own = order.chains().chain_of(op) as usize;
+        let own = order.chains().chain_of(op).index();
         let others: u64 = row.iter().map(|&count| u64::from(count)).sum();
         let own_entry = row.get(own).map_or(0, |&count| u64::from(count));
         others - own_entry + u64::from(order.chains().place_of(op))
     }
 
-    fn execute(&mut self, chain: u32, op: u32) {
-        self.heads[chain as usize] += 1;
-        self.checked[chain as usize] = 0;
+    fn execute(&mut self, chain: ChainId, op: u32) {
+        self.heads[chain.index()] += 1;
+        self.checked[chain.index()] = 0;
         self.take_open(op);
         self.when[op as usize] = self.ran.len() as u32;
         self.ran.push(op);
@@ -339,9 +340,9 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
             self.replaced.push(std::mem::replace(&mut self.memory[key.index()], op));
             self.open.wake(key.index(), &mut self.awake);
         }
-        let ran = self.heads[chain as usize];
+        let ran = self.heads[chain.index()];
         let awake = &mut self.awake;
-        self.behind[chain as usize].retain(|&(count, waiting)| {
+        self.behind[chain.index()].retain(|&(count, waiting)| {
             let waits = count > ran;
             if !waits {
                 awake.push(waiting);
@@ -385,10 +386,11 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         let mut seen = vec![NEVER; self.heads.len()];
         let mut guesses: Vec<Guess> = Vec::new();
         let mut chain = (0..self.heads.len() as u32)
+            .map(ChainId)
             .find(|&chain| self.head(chain).is_some())
             .expect("something has not run");
-        while seen[chain as usize] == NEVER {
-            seen[chain as usize] = guesses.len() as u32;
+        while seen[chain.index()] == NEVER {
+            seen[chain.index()] = guesses.len() as u32;
             let op = self.head(chain).expect("nothing waits for a chain that is at its end");
             chain = match self.wait(chain, op).expect("nothing can run") {
                 Wait::Order { chain, .. } => chain,
@@ -411,7 +413,7 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
                 }
             };
         }
-        Some(guesses.split_off(seen[chain as usize] as usize))
+        Some(guesses.split_off(seen[chain.index()] as usize))
     }
 
     /// Undoes the run after a point and wakes all chains.
@@ -419,7 +421,7 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         while self.ran.len() > ran {
             let op = self.ran.pop().expect("it is longer");
             self.when[op as usize] = NEVER;
-            self.heads[self.saturation.layer().order.chains().chain_of(op) as usize] -= 1;
+            self.heads[self.saturation.layer().order.chains().chain_of(op).index()] -= 1;
             if let Some(source) = self.source(op) {
                 self.unread[source as usize] += 1;
             }
@@ -437,6 +439,6 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         self.open.clear_queues();
         self.choices.clear();
         self.checked.fill(0);
-        self.awake = (0..self.heads.len() as u32).collect();
+        self.awake = (0..self.heads.len() as u32).map(ChainId).collect();
     }
 }

@@ -106,7 +106,7 @@ pub(crate) fn extension(layer: &Layer) -> Vec<u32> {
 /// Chooses the earliest two unordered writes of a key: later operations depend on them.
 pub(crate) fn unordered_pair(registers: &Registers<'_>, layer: &Layer) -> Option<[u32; 2]> {
     let Layer { order, segments, .. } = layer;
-    let chains = 0..order.chains().len() as u32;
+    let chains = order.chains().ids();
     let behind = |op| chains.clone().map(|c| u64::from(order.count_until(op, c))).sum::<u64>();
     let mut best: Option<(u64, [u32; 2])> = None;
     for key in registers.history.keys() {

@@ -18,6 +18,7 @@
 //! assumptions, and from then on randomises part of its preferences.
 
 use consistory_history::{OpId, ValueId};
+use consistory_order::ChainId;
 use consistory_random::{GOLDEN_INCREMENT, mix};
 use rustc_hash::FxHashSet;
 
@@ -57,7 +58,7 @@ pub(super) struct Open {
     /// Number of these per key that have not run.
     left: Vec<u32>,
     /// For each key the chains that wait for a value.
-    queues: Vec<Vec<u32>>,
+    queues: Vec<Vec<ChainId>>,
     /// Greatest length of the run so far, and the number of times it went back since.
     furthest: usize,
     returns: u32,
@@ -66,7 +67,7 @@ pub(super) struct Open {
 }
 
 struct OfChain {
-    chain: u32,
+    chain: ChainId,
     reads: Vec<u32>,
 }
 
@@ -147,12 +148,12 @@ impl Open {
         self.left.get(key).is_some_and(|&left| left > 0)
     }
 
-    pub(super) fn queue(&mut self, key: usize, chain: u32) {
+    pub(super) fn queue(&mut self, key: usize, chain: ChainId) {
         self.queues[key].push(chain);
     }
 
     /// Wakes the chains that wait for a value of a key.
-    pub(super) fn wake(&mut self, key: usize, awake: &mut Vec<u32>) {
+    pub(super) fn wake(&mut self, key: usize, awake: &mut Vec<ChainId>) {
         if let Some(queue) = self.queues.get_mut(key) {
             awake.append(queue);
         }
@@ -218,14 +219,14 @@ impl ScheduleRun<'_, '_> {
 
     /// Rates the next write of a chain: the gain for the next open reads of its key, minus the
     /// loss.
-    pub(super) fn preference(&self, chain: u32) -> i64 {
+    pub(super) fn preference(&self, chain: ChainId) -> i64 {
         let Some(write) = self.head(chain) else { return 0 };
         let Some(key) = self.registers.written_key(write).map(|key| key.index()) else { return 0 };
         let (brought, replaced) = (self.value(write), self.value(self.memory[key]));
         let chains = self.saturation.layer().order.chains();
         let mut preference = 0;
         for OfChain { chain, reads } in &self.open.reads[key] {
-            let head = self.heads[*chain as usize];
+            let head = self.heads[chain.index()];
             let ran = reads.partition_point(|&read| chains.place_of(read) < head);
             let Some(&read) = reads.get(ran).filter(|&&read| read != write) else { continue };
             if self.buffered(read).is_some_and(|own| own != write) {
@@ -246,15 +247,15 @@ impl ScheduleRun<'_, '_> {
     pub(super) fn demand(&self) -> Vec<i64> {
         let chains = self.saturation.layer().order.chains();
         let mut demand = vec![0; self.heads.len()];
-        for chain in 0..self.heads.len() as u32 {
+        for chain in (0..self.heads.len() as u32).map(ChainId) {
             if let Some(read) = self.head(chain)
                 && self.missed(read).is_some()
                 && let Some(write) = self.to_come(read)
             {
                 let of = chains.chain_of(write);
-                let away = chains.place_of(write) - self.heads[of as usize];
+                let away = chains.place_of(write) - self.heads[of.index()];
                 if away < AWAITED_WRITE_OPS {
-                    demand[of as usize] += SOON / i64::from(1 + away);
+                    demand[of.index()] += SOON / i64::from(1 + away);
                 }
             }
         }
@@ -268,7 +269,7 @@ impl ScheduleRun<'_, '_> {
             return false;
         }
         let mut waiting: Vec<(u32, usize, ValueId)> = Vec::new();
-        for chain in 0..self.heads.len() as u32 {
+        for chain in (0..self.heads.len() as u32).map(ChainId) {
             let Some(op) = self.head(chain) else { continue };
             if let Some(Wait::Value(key)) = self.wait(chain, op)
                 && self.open.reserved(op).is_none()
@@ -320,7 +321,7 @@ impl ScheduleRun<'_, '_> {
         let (key, value) = self.registers.history.reads(OpId(read))?;
         let segments = &self.saturation.layer().segments;
         let nearest = |&segment: &Segment| {
-            let head = self.heads[segment.chain as usize];
+            let head = self.heads[segment.chain.index()];
             let places = segments.places(segment);
             let first = places.partition_point(|&place| place < head);
             let to_come = segments.writes(segment)[first..].iter().zip(&places[first..]);

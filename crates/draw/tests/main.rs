@@ -1,0 +1,5 @@
+//! The tests of this crate, as one program: each file is a module of it.
+
+mod drawings;
+mod narrative;
+mod support;

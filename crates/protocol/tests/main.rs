@@ -1,0 +1,20 @@
+//! The tests of this crate, as one program: each file is a module of it.
+
+mod agreement;
+mod checker;
+mod checkpoint;
+mod damaged;
+mod diagnostics;
+mod dialects;
+mod explore;
+mod flows;
+mod limits;
+mod observer;
+mod protocols;
+mod regressions;
+mod support;
+
+#[path = "support/machines.rs"]
+mod machines;
+#[path = "support/variants.rs"]
+mod variants;
