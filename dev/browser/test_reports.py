@@ -430,6 +430,19 @@ class Reports(PageTest):
         b.keys("n")
         self.assertGreater(self.count("svg .lit"), 0)
 
+    def test_a_collection_under_test(self):
+        b = self.browser
+        ran = self.tool("test", "jdk:Broken", "--methods", "putIfAbsent,get", "--keys", "1", "--time", "60s", "--failures", "1",
+                        "--report", self.path("collection.html"), codes=(1, 2))
+        if ran.returncode == 2:
+            self.skipTest(ran.stderr)
+        b.open(self.path("collection.html").as_uri())
+        b.one("svg .node.wrong")
+        self.assertIn("violation", b.text(".results"))
+        b.keys("n")
+        self.assertGreater(self.count("table.state td"), 0)
+        self.assertTrue(b.text("code").startswith("consistory test jdk:Broken --seed "))
+
     def test_every_kind_is_readable_in_the_dark(self):
         b = self.browser
         self.addCleanup(self.dark, False)
