@@ -71,19 +71,21 @@ def main(binary, folder, is_documented):
     with tempfile.TemporaryDirectory() as work:
         made = {"folder": work}
         for name, text in {"timed": TIMED, "calls": CALLS}.items():
-            made[name] = f"{work}/{name}.hist"
-            pathlib.Path(made[name]).write_text(text)
+            made[name] = f"{name}.hist"
+            (pathlib.Path(work) / made[name]).write_text(text)
         for name, options in {
             "long": ["-m", "broken", "-s", "5", "-n", "100000", "-v", "40", "--seed", "3"],
             "transactions": ["--transactions", "--anomaly", "long-fork", "-s", "6", "-n", "400", "-v", "9", "--seed", "3"],
         }.items():
-            made[name] = f"{work}/{name}.hist"
-            subprocess.run([binary, "generate", *options, "-o", made[name]], check=True)
+            made[name] = f"{name}.hist"
+            subprocess.run([binary, "generate", *options, "-o", made[name]], cwd=work, check=True)
         pages = []
         for name, arguments, script in REPORTS:
             page = pathlib.Path(work) / f"{name}.html"
             words = [word.format(**made) for word in arguments]
-            ran = subprocess.run([binary, *words, "--report", page], cwd=ROOT, capture_output=True, text=True)
+            is_made = any(word in arguments for word in ("{long}", "{timed}", "{calls}", "{transactions}"))
+            ran = subprocess.run(
+                [binary, *words, "--report", page], cwd=work if is_made else ROOT, capture_output=True, text=True)
             if ran.returncode > 1:
                 print(f"{name}: {ran.stderr.strip()}", file=sys.stderr)
                 continue

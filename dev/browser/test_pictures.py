@@ -3,7 +3,7 @@
 import pathlib
 import subprocess
 
-from base import PageTest, Shared
+from base import ROOT, PageTest, Shared
 
 
 class Pictures(PageTest):
@@ -71,7 +71,13 @@ class Pictures(PageTest):
         self.overlaps("executions", "litmus", "outcomes", "corpus/litmus", "--model", "sc,tso,pso")
 
     def test_nothing_overlaps_in_runs_and_the_lattice(self):
-        self.overlaps("runs", "verify", "crates/serve/assets/examples/msi-missing.m", least=1)
+        # Every broken protocol of the corpus: the run that goes wrong, its history and the proof.
+        corpus, protocols = ROOT / "corpus/protocols", ["crates/serve/assets/examples/msi-missing.m"]
+        for patch in sorted(corpus.glob("*.patch")):
+            base = patch.read_text().splitlines()[0].removeprefix("--- ")
+            protocols.append(str(self.path(f"{patch.stem}.m")))
+            subprocess.run(["patch", "-s", "-o", protocols[-1], corpus / base, patch], check=True)
+        self.overlaps("runs", "verify", *protocols, least=2 * len(protocols))
         b = self.browser
         path = pathlib.Path(self.folder.name) / "lattice.html"
         path.write_bytes(subprocess.run([Shared.binary, "models", "lattice", "--format", "html"], check=True, capture_output=True).stdout)

@@ -140,6 +140,10 @@ class Reports(PageTest):
         text = (ROOT / "crates/serve/assets/examples/msi-missing.m").read_text()
         protocol.write_text(text.replace('rule "upgrade"', f'rule "upgrade {EVIL}</script>"'))
         self.assertIn(EVIL, protocol.read_text())
+        model = self.written("hostile.cat", f'"{EVIL}</script>"\nacyclic po | wr as Bad\n')
+        self.report("hostile model", "contrast", model, "sc")
+        b.one("svg .node")
+        self.assertEqual(self.count("main img, svg script, main script"), 0)
         self.report("hostile protocol", "verify", str(protocol))
         b.one("svg .node.wrong")
         b.keys("nnnnnnnn")
@@ -425,6 +429,19 @@ class Reports(PageTest):
         self.assertRegex(b.text("code"), r"^consistory test --seed \d+ ")
         b.keys("n")
         self.assertGreater(self.count("svg .lit"), 0)
+
+    def test_a_collection_under_test(self):
+        b = self.browser
+        ran = self.tool("test", "jdk:Broken", "--methods", "putIfAbsent,get", "--keys", "1", "--time", "60s", "--failures", "1",
+                        "--report", self.path("collection.html"), codes=(1, 2))
+        if ran.returncode == 2:
+            self.skipTest(ran.stderr)
+        b.open(self.path("collection.html").as_uri())
+        b.one("svg .node.wrong")
+        self.assertIn("violation", b.text(".results"))
+        b.keys("n")
+        self.assertGreater(self.count("table.state td"), 0)
+        self.assertTrue(b.text("code").startswith("consistory test jdk:Broken --seed "))
 
     def test_every_kind_is_readable_in_the_dark(self):
         b = self.browser

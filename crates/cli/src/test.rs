@@ -21,6 +21,7 @@ use consistory_spec::{Level, Object, ObjectModel, parse_levels};
 use consistory_verdict::{Budget, Family, Verdict};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::again::test_again;
 use crate::args::{OutputFormat, TestArgs, TestClock};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::output::{StandardOutput, diagram_columns, table, write_file};
@@ -232,7 +233,8 @@ fn conduct<R: Runner>(
         OutputFormat::Json => lines(args, subject, &report, &drawings),
     };
     if let Some(path) = &args.report {
-        report::write_failures(path, target(args), &report)?;
+        let again = test_again(&[target(args)], args.seed);
+        report::write_failures(path, target(args), &report, &again)?;
     }
     let code = match (report.failures.is_empty(), report.undecided) {
         (false, _) => VIOLATION,

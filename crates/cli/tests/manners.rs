@@ -78,3 +78,57 @@ fn manual_pages_come_from_the_help() {
     assert!(folder.read("pages/consistory-check.1").contains("Decide whether recorded histories"));
     assert!(folder.read("pages/consistory-litmus-run.1").contains(".TH"));
 }
+
+#[test]
+fn everything_keeps_to_the_width_of_the_terminal() {
+    let folder = Folder::new();
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    for (name, from) in [
+        ("runs", "corpus/histories"),
+        ("levels", "corpus/transactions"),
+        ("calls", "corpus/objects"),
+        ("tests", "corpus/litmus/x86"),
+        ("protocols", "corpus/protocols"),
+    ] {
+        std::os::unix::fs::symlink(format!("{root}/{from}"), folder.path().join(name)).unwrap();
+    }
+    folder.write(
+        "events.jsonl",
+        concat!(
+            "{\"type\":\"invoke\",\"session\":\"alice\",\"call\":\"write\",\"args\":[1]}\n",
+            "{\"type\":\"ok\",\"session\":\"alice\"}\n",
+            "{\"type\":\"invoke\",\"session\":\"bob\",\"call\":\"read\"}\n",
+            "{\"type\":\"ok\",\"session\":\"bob\",\"returns\":0}\n",
+        ),
+    );
+    for (command, least) in [
+        ("check runs --model sc,tso", 100),
+        ("check runs/message-passing.hist", 20),
+        ("check levels --model ser,si", 100),
+        ("check levels/long-fork.hist --anomalies", 10),
+        ("check calls --model linearizability --shrink", 100),
+        ("litmus outcomes tests/IRIW.litmus --model sc,tso --program --witness", 40),
+        ("litmus outcomes tests --model sc,tso,pso", 20),
+        ("litmus contrast --left tso --right pso --bound 6", 5),
+        ("contrast tso sc", 10),
+        ("contrast si ser", 5),
+        ("models", 50),
+        ("models lattice", 20),
+        ("atlas --bound 3", 20),
+        ("verify protocols/store-buffers.m", 20),
+        ("watch events.jsonl --object register", 4),
+        ("test --list", 20),
+        ("test sqlite --time 300ms --workload list-append --output run --clients 3", 10),
+    ] {
+        for columns in [60, 48] {
+            let lines = folder.run_on_terminal(command, columns);
+            assert!(lines.len() >= least, "{command}: {lines:?}");
+            for line in lines {
+                // The name of a file that is too long by itself is not broken.
+                let is_name = line.trim().split(' ').count() <= 2;
+                let width = line.chars().count();
+                assert!(width <= columns.into() || is_name, "{command}, {columns}: {line}");
+            }
+        }
+    }
+}

@@ -29,8 +29,16 @@ fn a_broken_collection_is_reported_with_a_small_program() {
     assert!(drawing.contains("putIfAbsent"));
     assert_eq!((&summary["violations"], &summary["object"]), (&1.into(), &"map".into()));
 
-    let ran = folder.run("test jdk:Broken --methods putIfAbsent --keys 1 --time 60s --failures 1");
+    let command = "test jdk:Broken --methods putIfAbsent --keys 1 --time 60s --failures 1";
+    let ran = folder.run(&format!("{command} --report report.html"));
     assert_eq!(ran.code, 1);
+    let report = folder.read_report("report.html");
+    let again = report.split_once("\"recheck\":\"").unwrap().1.split_once('"').unwrap().0;
+    assert!(again.starts_with("consistory test jdk:Broken --seed "), "{again}");
+    for option in ["--methods putIfAbsent", "--keys 1", "--time 60s", "--failures 1"] {
+        assert!(again.contains(option), "{option} in {again}");
+    }
+    assert_eq!(folder.run(again.strip_prefix("consistory ").unwrap()).code, 1);
     for part in ["Broken as map, by linearizability", "  t0: putIfAbsent(0,", "t1: putIfAbsent(0,"]
     {
         assert!(ran.out.contains(part), "{part} in {}", ran.out);

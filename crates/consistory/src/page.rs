@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use consistory_draw::{DrawOptions, history_scenes};
+use consistory_draw::{DrawOptions, drawn_calls, history_scenes};
 use consistory_history::{Action, OpId};
 use consistory_report::{Case as PageCase, Picture, ResultRow};
 use consistory_scene::{Emphasis, PictureFormat, Scene};
@@ -99,7 +99,7 @@ impl Verdict<'_> {
         drawn.join("\n")
     }
 
-    /// Returns the object's state after each call of the certificate's linearization.
+    /// Returns the object's state after each call of the certificate's linearization that is drawn.
     ///
     /// Empty for models in which a call need not see everything before it.
     fn states(&self) -> HashMap<OpId, String> {
@@ -119,6 +119,7 @@ impl Verdict<'_> {
         };
         let Some(order) = linearization.filter(|found| found.vis.is_none()) else { return states };
         let (history, object) = (self.history(), object.object());
+        let drawn: HashSet<OpId> = drawn_calls(history, self.judgement()).into_iter().collect();
         let mut state = object.initial();
         for &op in &order.order {
             let Action::Call(id) = history.action(op) else { return HashMap::new() };
@@ -126,12 +127,14 @@ impl Verdict<'_> {
             let args: Vec<_> = call.args.iter().map(|&arg| history.value(arg).clone()).collect();
             let Ok(method) = object.resolve(&call.method, args.len()) else { return states };
             let method = method.map_or(&*call.method, |method| &*method.name);
-            let (Some(_), Some(shown)) =
-                (object.invoke(&mut state, method, &args), object.show(&state))
-            else {
+            if object.invoke(&mut state, method, &args).is_none() {
                 return states;
-            };
-            states.insert(op, shown);
+            }
+            // A state may be as large as the history, so only those that are looked at are written.
+            if drawn.contains(&op) {
+                let Some(shown) = object.show(&state) else { return states };
+                states.insert(op, shown);
+            }
         }
         states
     }

@@ -36,7 +36,7 @@ fn the_core_has_the_calls_that_are_needed() {
     // The core is walked through with states of its own.
     let steps = core["scene"]["steps"].as_array().unwrap();
     let states: Vec<&str> = steps.iter().filter_map(|s| s["state"][0][1].as_str()).collect();
-    assert_eq!(states, ["[1]", "[1, 2]"]);
+    assert_eq!(states, ["[1]", "[1, 2]", "[1, 2]"]);
     assert!(steps.last().unwrap()["sentence"].as_str().unwrap().contains("t1:0"));
     let note = core["scene"]["notes"].to_string();
     assert!(note.contains("The other 4 calls of the history cannot help"), "{note}");

@@ -1,6 +1,6 @@
 //! A history of an object's calls as a scene: one lane per session, each call a bar in time.
 
-use consistory_history::{History, Interval};
+use consistory_history::{History, Interval, OpId};
 use consistory_scene::{Emphasis, Lane, Node, NodeKind, Scene, Step, order_view, svg, time_view};
 use consistory_verdict::{ObjectCertificate, Verdict};
 
@@ -68,7 +68,10 @@ pub(crate) fn calls_scene(history: &History, options: &DrawOptions, proof: CallP
         .collect();
     if let Some(wrong) = scene.nodes.iter().position(|node| node.emphasis == Emphasis::Wrong) {
         let call = quoted(history, diagram.bars[wrong].op);
-        scene.steps.push(Step::new(format!("Nothing explains {call} now."), vec![wrong]));
+        // The state that the call does not fit.
+        let state = scene.steps.last().map_or_else(Vec::new, |step| step.state.clone());
+        let sentence = format!("Nothing explains {call} now.");
+        scene.steps.push(Step { state, ..Step::new(sentence, vec![wrong]) });
     }
     if !placed.is_empty() {
         scene.notes.push(match proof {
@@ -81,6 +84,11 @@ pub(crate) fn calls_scene(history: &History, options: &DrawOptions, proof: CallP
         scene.notes.push(format!("{} before these not shown.", counted(diagram.hidden, "call")));
     }
     scene
+}
+
+/// Lists the calls that are drawn.
+pub(crate) fn drawn(history: &History, proof: CallProof<'_>) -> Vec<OpId> {
+    diagram(history, proof, MAX_CALLS).bars.iter().map(|bar| bar.op).collect()
 }
 
 /// Draws a history of calls as bars over time.

@@ -1,11 +1,11 @@
 //! Explanations of a judgement, whatever family its model belongs to.
 
-use consistory_history::History;
+use consistory_history::{History, OpId};
 use consistory_scene::Scene;
 use consistory_verdict::{Certificate, Instead, Judgement, Proof};
 
 use crate::calls::{CallProof, USUAL_COLUMNS, explain_calls, explain_calls_line};
-use crate::calls_scene::{calls_scene, calls_svg};
+use crate::calls_scene::{calls_scene, calls_svg, drawn};
 use crate::narrative::explain_registers;
 use crate::registers_scene::{DrawOptions, registers_scenes, registers_svg};
 use crate::summary::explain_registers_line;
@@ -112,5 +112,13 @@ pub fn history_scenes(
         ByFamily::Registers(judgement) => registers_scenes(history, &judgement, options),
         ByFamily::Calls(proof) => vec![calls_scene(history, options, proof)],
         ByFamily::Transactions(judgement) => transactions_scenes(history, &judgement, options),
+    }
+}
+
+/// Lists the calls that a picture of a history of calls shows; empty for other histories.
+pub fn drawn_calls(history: &History, judgement: &Judgement) -> Vec<OpId> {
+    match by_family(history, judgement) {
+        ByFamily::Calls(proof) => drawn(history, proof),
+        ByFamily::Registers(_) | ByFamily::Transactions(_) => Vec::new(),
     }
 }

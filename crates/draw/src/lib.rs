@@ -49,7 +49,9 @@ mod svg_scatter;
 
 mod table;
 
-pub use judgement::{explain, explain_line, explain_within, history_scenes, history_svg};
+pub use judgement::{
+    drawn_calls, explain, explain_line, explain_within, history_scenes, history_svg,
+};
 pub use registers_scene::DrawOptions;
 pub use svg_plot::{Plot, Series, line_plot};
 pub use svg_scatter::{Scatter, scatter_plot};

@@ -428,7 +428,7 @@ function legend(scene, chosen) {
     if (scene.edges.some((edge) => edge.basis === "derived")) parts.push("dashed line: derived by a rule");
     if (scene.edges.some((edge) => edge.basis === "assumed")) parts.push("dotted line: assumed in this case");
   }
-  if (scene.nodes.some((node) => node.kind === "pending")) parts.push("dashed box: no return, or its outcome is unknown");
+  if (scene.nodes.some((node) => node.kind === "pending")) parts.push("dashed box: not returned by then, or its outcome is unknown");
   else if (scene.nodes.some((node) => node.kind === "aborted")) parts.push("dashed box: aborted");
   return parts.length ? el("p", { class: "muted legend" }, parts.join(" · ")) : null;
 }

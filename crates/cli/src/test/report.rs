@@ -32,11 +32,13 @@ pub(super) fn add_fact(path: &Path, name: &str, value: &str) -> Result<(), CliEr
     }
 }
 
-/// Writes the report of a collection that was tested: one case per violation.
+/// Writes the report of a collection that was tested: one case per violation; `again` is the command
+/// that tests it again.
 pub(super) fn write_failures(
     path: &Path,
     target: &str,
     report: &consistory_harness::Report,
+    again: &str,
 ) -> Result<(), CliError> {
     let mut pages = Pages::open(path, &format!("{target}: {} runs", report.runs))?;
     let facts = vec![
@@ -49,6 +51,7 @@ pub(super) fn write_failures(
         let title = format!("{target}, violation {}", number + 1);
         let mut case = Case::new(title, ["promise", "verdict", "seen"]);
         case.facts = facts.clone();
+        case.recheck = again.to_owned();
         let seen = format!("in {} of {} runs", failure.seen.0, failure.seen.1);
         let mut row = ResultRow::new([promise.as_str().into(), "violation".into(), seen.into()]);
         row.text = failure.to_string();
@@ -68,6 +71,7 @@ pub(super) fn write_failures(
         let word = if report.undecided > 0 { "undecided" } else { "consistent" };
         let mut case = Case::new(target, ["promise", "verdict"]);
         case.facts = facts;
+        case.recheck = again.to_owned();
         case.rows.push(ResultRow::new([promise.as_str().into(), word.into()]));
         pages.add(0, [(promise.as_str(), word)], &case).map_err(CliError::output)?;
     }

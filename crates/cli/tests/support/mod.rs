@@ -71,6 +71,37 @@ for chunk in re.findall('id=\"chunk-[0-9]+\">([^<]*)<', open(sys.argv[1]).read()
         }
     }
 
+    /// Runs the binary here on a terminal of some columns; returns the lines that it shows, without
+    /// their colours.
+    pub fn run_on_terminal(&self, args: &str, columns: u16) -> Vec<String> {
+        const RUN: &str = "import fcntl, os, pty, re, struct, sys, termios
+pid, terminal = pty.fork()
+if pid == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack('HHHH', 40, int(sys.argv[1]), 0, 0))
+    # Progress goes elsewhere.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    os.execv(sys.argv[2], sys.argv[2:])
+shown = b''
+while True:
+    try:
+        more = os.read(terminal, 65536)
+    except OSError:
+        break
+    if not more:
+        break
+    shown += more
+os.waitpid(pid, 0)
+sys.stdout.buffer.write(re.sub(rb'\\x1b\\[[0-9;?]*[a-zA-Z]|\\r', b'', shown))";
+        let output = Command::new("python3")
+            .args(["-c", RUN, &columns.to_string(), env!("CARGO_BIN_EXE_consistory")])
+            .args(args.split_whitespace())
+            .current_dir(&self.0)
+            .output()
+            .expect("python3 is installed");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    }
+
     pub fn command(&self, args: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_consistory"));
         command
