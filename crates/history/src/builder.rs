@@ -90,6 +90,11 @@ impl HistoryBuilder {
         self.values.intern(value)
     }
 
+    /// Returns a value's id, adding a copy of the value if it is new.
+    pub fn value_copy(&mut self, value: &Value) -> ValueId {
+        self.values.intern_copy(value)
+    }
+
     /// Returns an integer's id, adding it if it is new.
     pub fn int(&mut self, value: i64) -> ValueId {
         self.values.intern_int(value)

@@ -142,7 +142,7 @@ impl MicroOperation<'_> {
 
     fn action(&self, builder: &mut HistoryBuilder, keys: &mut KeyNames) -> Result<Action, String> {
         let key = keys.find(self.key, builder)?;
-        let value = builder.value(self.value.clone());
+        let value = builder.value_copy(self.value);
         Ok(match self.kind {
             StepKind::Read => Action::Read { key, value },
             StepKind::Write => Action::Write { key, value },

@@ -1,8 +1,9 @@
 //! Values and the table that interns them.
 
 use std::fmt;
+use std::hash::{BuildHasher, BuildHasherDefault};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::escape::is_unruly;
 use crate::ids::ValueId;
@@ -87,7 +88,13 @@ pub struct Values {
     table: Vec<Value>,
     /// `small[i]` is the id of `Int(i)` plus one, or 0 if it is not interned.
     small: Vec<u32>,
-    others: FxHashMap<Value, ValueId>,
+    /// The other integers.
+    far: FxHashMap<i64, ValueId>,
+    /// The latest value with each hash, integers left out. The table alone holds the values, since
+    /// lists can be long.
+    others: FxHashMap<u64, ValueId>,
+    /// The value before another one with the same hash.
+    same_hash: FxHashMap<ValueId, ValueId>,
     /// Number of values that are lists.
     lists: u32,
 }
@@ -98,12 +105,36 @@ impl Values {
         if let Value::Int(i) = value {
             return self.intern_int(i);
         }
-        if let Some(&id) = self.others.get(&value) {
-            return id;
+        let hash = hash_of(&value);
+        self.find_other(&value, hash).unwrap_or_else(|| self.push_other(value, hash))
+    }
+
+    /// Interns a copy of a value, which is made only if the value is new.
+    pub fn intern_copy(&mut self, value: &Value) -> ValueId {
+        if let Value::Int(i) = *value {
+            return self.intern_int(i);
         }
+        let hash = hash_of(value);
+        self.find_other(value, hash).unwrap_or_else(|| self.push_other(value.clone(), hash))
+    }
+
+    fn find_other(&self, value: &Value, hash: u64) -> Option<ValueId> {
+        let mut found = self.others.get(&hash).copied();
+        while let Some(id) = found {
+            if self.get(id) == value {
+                return found;
+            }
+            found = self.same_hash.get(&id).copied();
+        }
+        None
+    }
+
+    fn push_other(&mut self, value: Value, hash: u64) -> ValueId {
         self.lists += u32::from(matches!(value, Value::List(_)));
-        let id = self.push(value.clone());
-        self.others.insert(value, id);
+        let id = self.push(value);
+        if let Some(earlier) = self.others.insert(hash, id) {
+            self.same_hash.insert(id, earlier);
+        }
         id
     }
 
@@ -124,14 +155,11 @@ impl Values {
             let size = (at + 1).max(2 * self.small.len());
             self.small.resize(size, 0);
             // Integers that were interned by hash because the index was too short move into it.
-            if !self.others.is_empty() {
-                for (value, id) in &self.others {
-                    if let Value::Int(i) = value
-                        && let Ok(at) = usize::try_from(*i)
-                        && at < size
-                    {
-                        self.small[at] = id.0 + 1;
-                    }
+            for (i, id) in &self.far {
+                if let Ok(at) = usize::try_from(*i)
+                    && at < size
+                {
+                    self.small[at] = id.0 + 1;
                 }
             }
         }
@@ -144,13 +172,11 @@ impl Values {
 
     /// Finds the id of a value that may not be interned.
     pub fn find(&self, value: &Value) -> Option<ValueId> {
-        if let Value::Int(i) = value
-            && let Some(&entry) = usize::try_from(*i).ok().and_then(|at| self.small.get(at))
-            && entry != 0
-        {
-            return Some(ValueId(entry - 1));
+        let Value::Int(i) = value else { return self.find_other(value, hash_of(value)) };
+        match usize::try_from(*i).ok().and_then(|at| self.small.get(at)) {
+            Some(&entry) if entry != 0 => Some(ValueId(entry - 1)),
+            _ => self.far.get(i).copied(),
         }
-        self.others.get(value).copied()
     }
 
     /// Returns the value with an id.
@@ -169,11 +195,11 @@ impl Values {
     }
 
     fn intern_far_int(&mut self, i: i64) -> ValueId {
-        if let Some(&id) = self.others.get(&Value::Int(i)) {
+        if let Some(&id) = self.far.get(&i) {
             return id;
         }
         let id = self.push(Value::Int(i));
-        self.others.insert(Value::Int(i), id);
+        self.far.insert(i, id);
         id
     }
 
@@ -182,6 +208,10 @@ impl Values {
         self.table.push(value);
         id
     }
+}
+
+fn hash_of(value: &Value) -> u64 {
+    BuildHasherDefault::<FxHasher>::default().hash_one(value)
 }
 
 #[cfg(test)]
@@ -207,6 +237,21 @@ mod tests {
         assert_eq!(values.intern(Value::Str("a".into())), text);
         assert_eq!(values.len(), 6_002);
         assert_eq!(values.find(&Value::Null), None);
+    }
+
+    #[test]
+    fn values_with_the_same_hash_are_told_apart() {
+        let mut values = Values::default();
+        let text = |i: u32| Value::Str(i.to_string().into());
+        let ids: Vec<ValueId> = (0..3).map(|i| values.push_other(text(i), 7)).collect();
+        for i in 0..3 {
+            assert_eq!(values.find_other(&text(i), 7), Some(ids[i as usize]));
+        }
+        assert_eq!(values.find_other(&text(3), 7), None);
+        let list = Value::List(vec![Value::Int(1), text(1)]);
+        let id = values.intern_copy(&list);
+        assert_eq!((values.intern(list.clone()), values.find(&list)), (id, Some(id)));
+        assert!(values.has_lists());
     }
 
     #[test]

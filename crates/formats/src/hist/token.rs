@@ -45,6 +45,9 @@ pub(super) fn value(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, Faul
         }
         b'[' => {
             cursor.at += 1;
+            if let Some(items) = quick_integers(cursor) {
+                return Ok(Value::List(items));
+            }
             let mut items = Vec::new();
             cursor.skip_spaces();
             if cursor.eat("]") {
@@ -77,6 +80,30 @@ pub(super) fn value(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, Faul
             }
         }
     }
+}
+
+/// Takes the rest of a list of integers without spaces, which is what long lists are. Anything else,
+/// errors included, is left alone.
+fn quick_integers(cursor: &mut Cursor<'_>) -> Option<Vec<Value>> {
+    let bytes = cursor.text.as_bytes();
+    let mut at = cursor.at;
+    if !matches!(bytes.get(at), Some(b'0'..=b'9')) {
+        return None;
+    }
+    let length = bytes[at..].iter().position(|&byte| byte == b']')?;
+    let commas = bytes[at..at + length].iter().filter(|&&byte| byte == b',').count();
+    let mut items = Vec::with_capacity(commas + 1);
+    loop {
+        items.push(Value::Int(quick_integer(bytes, &mut at)?));
+        at += 1;
+        match bytes.get(at - 1) {
+            Some(b',') => {}
+            Some(b']') => break,
+            _ => return None,
+        }
+    }
+    cursor.at = at;
+    Some(items)
 }
 
 /// Takes an argument as a key.
