@@ -246,7 +246,8 @@ pub(crate) struct LitmusContrastArgs {
     /// Try dependencies too, if one of the models knows them.
     #[arg(long)]
     pub(crate) dependencies: bool,
-    /// Run programs too that the conflict graph calls redundant.
+    /// Run programs too that the conflict graph calls redundant, and with a table programs of one
+    /// thread with more than two decorations.
     #[arg(long)]
     pub(crate) keep_redundant: bool,
     /// List every minimal difference up to the bound.
