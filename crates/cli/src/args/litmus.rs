@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{DrawArgs, JobsArgs, OutputFormat, PartArgs};
+use super::{DrawArgs, JobsArgs, OutputFormat, PartArgs, bound};
 use crate::units;
 
 #[derive(Debug, Args)]
@@ -229,16 +229,16 @@ pub(crate) struct LitmusContrastArgs {
     pub(crate) variant: Vec<String>,
     /// How many reads and writes a program may have; fences do not count [default: 6, and 4 with a
     /// table].
-    #[arg(long, value_name = "N", value_parser = bound)]
+    #[arg(long, value_name = "N", value_parser = bound::<usize>)]
     pub(crate) bound: Option<usize>,
     /// How many threads a program may have [default: any number].
-    #[arg(long, value_name = "N", value_parser = bound)]
+    #[arg(long, value_name = "N", value_parser = bound::<usize>)]
     pub(crate) threads: Option<usize>,
     /// How many reads and writes a thread may have [default: any number].
-    #[arg(long, value_name = "N", value_parser = bound)]
+    #[arg(long, value_name = "N", value_parser = bound::<usize>)]
     pub(crate) per_thread: Option<usize>,
     /// How many addresses a program may have.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = bound)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = bound::<usize>)]
     pub(crate) locations: usize,
     /// Try programs without fences only.
     #[arg(long)]
@@ -246,7 +246,8 @@ pub(crate) struct LitmusContrastArgs {
     /// Try dependencies too, if one of the models knows them.
     #[arg(long)]
     pub(crate) dependencies: bool,
-    /// Run programs too that the conflict graph calls redundant.
+    /// Run programs too that the conflict graph calls redundant, and with a table programs of one
+    /// thread with more than two decorations.
     #[arg(long)]
     pub(crate) keep_redundant: bool,
     /// List every minimal difference up to the bound.
@@ -283,7 +284,7 @@ pub(crate) struct SuiteArgs {
     #[arg(long, value_name = "MODEL", default_value = "sc")]
     pub(crate) against: String,
     /// How many reads and writes a test may have; fences do not count.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = bound)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = bound::<usize>)]
     pub(crate) bound: usize,
     /// The language of the tests.
     #[arg(long, value_enum, default_value_t = TestLanguage::X86)]
@@ -304,12 +305,4 @@ pub(crate) enum TestLanguage {
     X86,
     /// herd's neutral language.
     Lisa,
-}
-
-/// Reads a bound of programs: beyond a dozen nobody waits for the end.
-fn bound(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(number @ 1..=12) => Ok(number),
-        _ => Err("a bound is a number from 1 to 12".to_owned()),
-    }
 }

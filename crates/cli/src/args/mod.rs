@@ -213,3 +213,11 @@ pub(crate) enum OutputFormat {
     /// One line of JSON per history.
     Json,
 }
+
+/// Reads how large the things are that a search goes through: beyond a dozen nobody waits for the end.
+fn bound<N: From<u8>>(text: &str) -> Result<N, String> {
+    match text.parse() {
+        Ok(number @ 1..=12u8) => Ok(number.into()),
+        _ => Err("a bound is a number from 1 to 12".to_owned()),
+    }
+}

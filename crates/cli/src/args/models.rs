@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use consistory_models::ClientOrder;
 
-use super::{DrawArgs, JobsArgs, OutputFormat, PartArgs};
+use super::{DrawArgs, JobsArgs, OutputFormat, PartArgs, bound};
 use crate::units;
 
 pub(super) const CONTRAST_HELP: &str = "\
@@ -31,7 +31,7 @@ pub(crate) struct ContrastArgs {
     #[arg(value_name = "B")]
     pub(crate) second: String,
     /// Largest number of operations of a history.
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=12))]
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = bound::<u16>)]
     pub(crate) bound: u16,
     /// Largest number of sessions.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -79,10 +79,10 @@ Exit code: 0 no difference up to the bounds, 1 a difference, 2 bad usage,
 #[derive(Debug, Args)]
 pub(crate) struct AtlasArgs {
     /// How many operations a history of reads and writes has at most.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=12))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = bound::<u16>)]
     pub(crate) bound: u16,
     /// How many operations a history with fences and read-modify-writes has at most.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=12))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = bound::<u16>)]
     pub(crate) extended: u16,
     /// How to print what is found.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]

@@ -34,34 +34,36 @@ pub fn isa_language(text: &str) -> Option<Language> {
 
 /// Reads a test of any of the languages; `source` is the name that diagnostics show.
 pub fn read_isa_test(source: &str, text: &str) -> Result<IsaTest, Diagnostics> {
-    read_with_locations(source, text, &[])
-}
-
-/// Reads a test whose first locations are these, in this order.
-pub(crate) fn read_with_locations(
-    source: &str,
-    text: &str,
-    locations: &[&str],
-) -> Result<IsaTest, Diagnostics> {
-    let report = |all: Vec<Wrong>| {
-        let origin = Source::new(source, text);
-        let mut diagnostics = Diagnostics::default();
-        for wrong in all {
-            let end = wrong.at.end.min(text.len());
-            let start = wrong.at.start.min(end);
-            diagnostics.push_at(&origin, start..end, wrong.message, wrong.hint);
-        }
-        diagnostics
-    };
     let Some(language) = isa_language(text) else {
         let first = text.split_whitespace().next().unwrap_or("");
         let start = text.find(first).unwrap_or(0);
         let mut wrong =
             Wrong::new(start..start + first.len(), format!("unknown language `{first}`"));
         wrong.hint = Some("there are X86, X86_64, AArch64, RISCV, PPC, C and LISA".to_owned());
-        return Err(report(vec![wrong]));
+        return Err(report(source, text, vec![wrong]));
     };
-    read(language, text, locations).map_err(report)
+    read_with_locations(source, text, language, &[])
+}
+
+/// Reads a test of a language that is known, whose first locations are these, in this order.
+pub(crate) fn read_with_locations(
+    source: &str,
+    text: &str,
+    language: Language,
+    locations: &[&str],
+) -> Result<IsaTest, Diagnostics> {
+    read(language, text, locations).map_err(|all| report(source, text, all))
+}
+
+fn report(source: &str, text: &str, all: Vec<Wrong>) -> Diagnostics {
+    let origin = Source::new(source, text);
+    let mut diagnostics = Diagnostics::default();
+    for wrong in all {
+        let end = wrong.at.end.min(text.len());
+        let start = wrong.at.start.min(end);
+        diagnostics.push_at(&origin, start..end, wrong.message, wrong.hint);
+    }
+    diagnostics
 }
 
 fn is_c(language: Language) -> bool {
@@ -82,9 +84,7 @@ fn read(language: Language, original: &str, locations: &[&str]) -> Result<IsaTes
     let close = matching(&text, open, '{', '}')
         .ok_or_else(|| one(Wrong::new(open..open + 1, "this brace is never closed")))?;
     let mut builder = Builder::default();
-    for tag in tags_of(language) {
-        builder.tag(tag);
-    }
+    builder.code.tags = tags_of(language).iter().map(|&tag| tag.to_owned()).collect();
     for name in locations {
         builder.location(name);
     }
@@ -302,6 +302,9 @@ fn closes(text: &[u8]) -> bool {
 
 /// Replaces comments by blanks, so that places stay where they are.
 fn blank_comments(text: &str, is_c: bool) -> String {
+    if !text.contains("(*") && !(is_c && (text.contains("//") || text.contains("/*"))) {
+        return text.to_owned();
+    }
     let bytes = text.as_bytes();
     let mut out = bytes.to_vec();
     let (mut at, mut braces) = (0, 0);

@@ -61,7 +61,8 @@ pub enum Allowing {
 pub struct MappedOptions {
     /// How large programs may be; fences and dependencies are the alphabet's.
     pub bound: Bound,
-    /// Whether programs that the conflict graph calls redundant are tried, too.
+    /// Whether programs are tried, too, that the conflict graph calls redundant, and programs of one
+    /// thread with more than two decorations.
     pub redundant: Redundant,
     /// The smallest difference of each direction, or every minimal one.
     pub wanted: Wanted,
@@ -145,7 +146,10 @@ pub fn contrast_mapped(
         for weight in 0..=options.decorations.min(2 * accesses) {
             let mut level = Vec::new();
             for core in &cores {
-                core.sketches(alphabet, weight, &mut level);
+                let is_redundant = options.redundant == Redundant::Drop && core.is_one_thread();
+                if !is_redundant || weight <= MAX_DECORATIONS_OF_ONE_THREAD {
+                    core.sketches(alphabet, weight, &mut level);
+                }
             }
             run += level.len();
             match search.level(&level, wants_left, wants_right) {
@@ -186,6 +190,13 @@ type Outcomes = BTreeSet<Vec<i64>>;
 
 /// Outcomes of a side's programs, by the numbers of their threads' texts.
 type Known = Mutex<FxHashMap<Vec<u32>, Arc<Outcomes>>>;
+
+/// How many marks, fences and dependencies a program of one thread has, at most.
+///
+/// A thread alone has one outcome under every model in which each location is coherent, whatever
+/// stands between its accesses. A model that breaks this shows it with few decorations, and the
+/// programs with many are most of all programs.
+const MAX_DECORATIONS_OF_ONE_THREAD: usize = 2;
 
 /// How many programs a side remembers; each takes about half a kilobyte.
 const MAX_KNOWN_PROGRAMS: usize = 400_000;

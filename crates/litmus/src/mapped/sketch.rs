@@ -183,6 +183,11 @@ impl Core {
         Core { threads, symmetries }
     }
 
+    /// Returns whether there is one thread only.
+    pub(crate) fn is_one_thread(&self) -> bool {
+        self.threads.len() == 1
+    }
+
     /// Counts the locations whose final value is observed.
     fn memory_observed(&self) -> usize {
         let accesses = self.threads.iter().flatten();

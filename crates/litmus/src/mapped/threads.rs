@@ -20,7 +20,7 @@ use crate::executions::{
     Asked, FinalState, IsaError, IsaOptions, IsaOutcomes, IsaTest, Question, all_runs, limit,
     outcomes_of_runs, prepare,
 };
-use crate::languages::read_with_locations;
+use crate::languages::{isa_language, read_with_locations};
 
 /// A thread as a side runs it.
 struct Part {
@@ -93,7 +93,10 @@ impl ThreadTable {
         let part = match Sketch::render_thread(thread, writes_before, alphabet, mapping) {
             None => None,
             Some(rendered) => {
-                let test = read_with_locations("generated test", &rendered.text, &LOCATIONS)?;
+                // Which of the two kinds of C it is shows in the text.
+                let language = isa_language(&rendered.text).unwrap_or(mapping.language);
+                let text = &rendered.text;
+                let test = read_with_locations("generated test", text, language, &LOCATIONS)?;
                 let mut texts = self.texts.lock().unwrap_or_else(|e| e.into_inner());
                 let next = texts.len() as u32;
                 let text = *texts.entry(rendered.text).or_insert(next);
