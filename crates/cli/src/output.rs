@@ -1,7 +1,7 @@
 //! Where results go: standard output or a file that appears only when it is complete.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -16,21 +16,86 @@ pub(crate) enum Output {
     File { file: BufWriter<File>, partial: Option<Partial>, path: PathBuf },
 }
 
-/// A file that is not complete yet, and is removed unless it is moved to its place.
-pub(crate) struct Partial(PathBuf);
+/// A file that is not complete yet.
+pub(crate) enum Partial {
+    /// A file without a name, which the system removes if the process ends, whatever ends it.
+    Unnamed,
+    /// A file beside its place, for file systems that have no files without a name; it is removed
+    /// unless it is moved to its place.
+    Beside(PathBuf),
+}
+
+impl Partial {
+    /// Creates a file that is to be moved to `path`.
+    fn create(path: &Path) -> io::Result<(File, Self)> {
+        match create_unnamed(path) {
+            Some(file) => Ok((file, Partial::Unnamed)),
+            None => create_beside(path).map(|(name, file)| (file, Partial::Beside(name))),
+        }
+    }
+
+    /// Moves the complete file to `path`, and replaces what is there.
+    fn move_to(&self, file: &File, path: &Path) -> io::Result<()> {
+        match self {
+            Partial::Beside(name) => std::fs::rename(name, path),
+            Partial::Unnamed => {
+                // Naming a file replaces nothing, so it takes a name beside its place first.
+                let (name, ()) = with_name_beside(path, |name| give_name(file, name))?;
+                std::fs::rename(&name, path).inspect_err(|_| {
+                    let _ = std::fs::remove_file(&name);
+                })
+            }
+        }
+    }
+}
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // It is gone already if it was moved.
-        let _ = std::fs::remove_file(&self.0);
+        if let Partial::Beside(name) = self {
+            // It is gone already if it was moved.
+            let _ = std::fs::remove_file(name);
+        }
     }
+}
+
+/// Creates a file without a name in the folder of `path`, if the file system has such files and can
+/// name them later.
+#[cfg(target_os = "linux")]
+fn create_unnamed(path: &Path) -> Option<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let flag = i32::try_from(rustix::fs::OFlags::TMPFILE.bits()).ok()?;
+    if !Path::new("/proc/self/fd").exists() {
+        return None;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).custom_flags(flag).open(folder.unwrap_or(Path::new("."))).ok()
+}
+
+/// Gives a name to a file without one, unless the name is taken.
+#[cfg(target_os = "linux")]
+fn give_name(file: &File, name: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    use std::os::fd::AsRawFd;
+    let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(linkat(CWD, open, CWD, name, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn create_unnamed(_: &Path) -> Option<File> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+fn give_name(_: &File, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 impl Output {
     /// Opens a file, or standard output if there is none.
     ///
-    /// The file is written beside its place and moved there by [`Output::finish`], so that what is
-    /// found there is complete. A device, a pipe or what a link leads to is written as it is.
+    /// The file has no name, or one beside its place, until [`Output::finish`] moves it there, so that
+    /// what is found there is complete. A device, a pipe or what a link leads to is written as it is.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, CliError> {
         let Some(path) = path else {
             return Ok(Output::Stdout(Lines::open()?));
@@ -38,7 +103,7 @@ impl Output {
         let is_special = std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
         let opened = match is_special {
             true => File::create(path).map(|file| (file, None)),
-            false => create_beside(path).map(|(target, file)| (file, Some(Partial(target)))),
+            false => Partial::create(path).map(|(file, partial)| (file, Some(partial))),
         };
         let (file, partial) = opened.map_err(|e| CliError::file("create", path, e))?;
         let file = BufWriter::with_capacity(1 << 16, file);
@@ -54,7 +119,8 @@ impl Output {
                     .and_then(|()| file.flush())
                     .map_err(|e| CliError::file("write", &path, e))?;
                 let Some(partial) = partial else { return Ok(()) };
-                std::fs::rename(&partial.0, &path).map_err(|e| CliError::file("write", &path, e))
+                let moved = partial.move_to(file.get_ref(), &path);
+                moved.map_err(|e| CliError::file("write", &path, e))
             }
         }
     }
@@ -78,6 +144,12 @@ impl Write for Output {
 
 /// Standard output in blocks of whole lines: the output ends with a complete line even if the process
 /// is stopped or the disk is full.
+///
+/// Only SIGKILL interrupts the kernel inside a write, and into a file it does so between two pages of
+/// the file. So what goes to a file is written in pieces of whole lines that end before the next page,
+/// and a line that crosses the end of a page is a piece by itself ([`whole_line_pieces`]). What is left
+/// is the moment between the two halves of such a line, less than a microsecond; a file named by
+/// `--output` has none, since it appears when it is complete.
 pub(crate) struct Lines {
     out: StandardOutput,
     buffer: Vec<u8>,
@@ -95,7 +167,7 @@ impl Lines {
 
     /// Writes the first bytes of the buffer.
     fn pass_on(&mut self, length: usize) -> io::Result<()> {
-        let written = self.out.write_whole(&self.buffer[..length]);
+        let written = self.out.write_lines(&self.buffer[..length]);
         self.is_broken |= written.is_err();
         self.buffer.drain(..length);
         written
@@ -131,6 +203,14 @@ impl Drop for Lines {
 /// Creates a file with a new name in the folder of another one; a file that is there already is
 /// somebody else's.
 pub(crate) fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    with_name_beside(path, |name| File::create_new(name))
+}
+
+/// Tries names in the folder of a file until one is free, and returns it with what `create` returned.
+fn with_name_beside<T>(
+    path: &Path,
+    create: impl Fn(&Path) -> io::Result<T>,
+) -> io::Result<(PathBuf, T)> {
     let name = path.file_name().unwrap_or_default();
     for number in 0u32.. {
         let mut other = name.to_owned();
@@ -139,8 +219,8 @@ pub(crate) fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
             other.push(number.to_string());
         }
         let other = path.with_file_name(other);
-        match File::create_new(&other) {
-            Ok(file) => return Ok((other, file)),
+        match create(&other) {
+            Ok(created) => return Ok((other, created)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {}
             Err(error) => return Err(error),
         }
@@ -211,6 +291,17 @@ impl StandardOutput {
         self.write_whole(&plain.into_inner())
     }
 
+    /// Writes lines, each as a whole; see [`Lines`].
+    fn write_lines(&mut self, text: &[u8]) -> io::Result<()> {
+        let Some(data) = self.file.metadata().ok().filter(|data| data.is_file()) else {
+            return self.write_whole(text);
+        };
+        // The first write to a file that is appended to goes to its end.
+        let position = self.file.stream_position().unwrap_or(0);
+        let position = if position == 0 { data.len() } else { position };
+        whole_line_pieces(text, position).into_iter().try_for_each(|piece| self.write_whole(piece))
+    }
+
     /// Writes all of a text, or nothing of it if the output is a file that cannot take all, as on a
     /// full disk.
     fn write_whole(&mut self, text: &[u8]) -> io::Result<()> {
@@ -224,6 +315,26 @@ impl StandardOutput {
         }
         written
     }
+}
+
+/// Size of a page, the unit in which a file is written; larger ones are multiples of it.
+const PAGE_BYTES: u64 = 4096;
+
+/// Cuts a text that goes to `position` of a file into pieces of whole lines: each is inside one page,
+/// or a single line that crosses the end of one.
+fn whole_line_pieces(text: &[u8], position: u64) -> Vec<&[u8]> {
+    let (mut pieces, mut start) = (Vec::new(), 0);
+    while start < text.len() {
+        let rest = &text[start..];
+        let in_page = PAGE_BYTES - (position + start as u64) % PAGE_BYTES;
+        let in_page = usize::try_from(in_page).unwrap_or(usize::MAX).min(rest.len());
+        let inside = rest[..in_page].iter().rposition(|&byte| byte == b'\n');
+        let end = inside.or_else(|| rest.iter().position(|&byte| byte == b'\n'));
+        let (piece, _) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
+        pieces.push(piece);
+        start += piece.len();
+    }
+    pieces
 }
 
 /// Aligns a table that keeps to the width of the terminal, if standard output is one.
@@ -302,6 +413,26 @@ fn shown_width(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pieces_are_whole_lines_inside_a_page() {
+        for (length, position) in [(3, 0), (100, 4000), (700, 4095), (4096, 0), (5000, 10), (1, 1)]
+        {
+            let line = [&vec![b'a'; length - 1], &b"\n"[..]].concat();
+            let text = line.repeat(50);
+            let pieces = whole_line_pieces(&text, position);
+            assert_eq!(pieces.concat(), text);
+            let mut start = position;
+            for piece in pieces {
+                let end = start + piece.len() as u64;
+                assert!(piece.ends_with(b"\n"));
+                let is_inside = start / PAGE_BYTES == (end - 1) / PAGE_BYTES;
+                assert!(is_inside || piece.len() == length, "{length} {position}");
+                start = end;
+            }
+        }
+        assert_eq!(whole_line_pieces(b"no end", 4093), [b"no end"]);
+    }
 
     #[test]
     fn lines_are_broken_at_the_width_of_the_terminal() {

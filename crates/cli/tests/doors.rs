@@ -116,10 +116,16 @@ fn limits_hold_while_reading_judging_and_certifying() {
             32,
         ),
         ("check queue.hist --object queue --budget 1s --memory 48MiB", 6.0, 48),
+        // Two histories at a time may take the limit twice, and the one that is read half of it.
+        (
+            "check queue.hist queue.hist queue.hist --object queue --budget 1s --memory 32MiB --jobs 2",
+            18.0,
+            80,
+        ),
         ("check repeated.hist --model sc --budget 300ms --memory 64MiB --jobs 1", 0.6, 64),
         ("check long.jsonl --model cc --budget 50ms --memory 64MiB --jobs 1", 0.1, 64),
         ("check long.jsonl --model cc --memory 12MiB --jobs 1", 60.0, 12),
-        ("check long.jsonl --from jsonl --model cc --budget 50ms --jobs 1", 0.1, 64),
+        ("check long.jsonl --from jsonl --model cc --budget 10ms --jobs 1", 0.1, 64),
         ("check /dev/zero --from hist --budget 5s --memory 64MiB", 5.0, 64),
         ("check /dev/zero --from cobra --budget 5s --memory 64MiB", 5.0, 64),
         ("check small.hist --object /dev/zero --budget 5s", 5.0, 40),
@@ -288,6 +294,32 @@ fn a_file_beside_the_output_stays() {
     assert_eq!(folder.read("b.jsonl.partial"), "mine");
     assert!(folder.read("b.jsonl").ends_with('\n'));
     assert!(!folder.path().join("b.jsonl.partial1").exists());
+}
+
+/// A file that is named as the output appears when it is complete, and a run that was killed leaves
+/// nothing: neither a part of the output nor a file beside it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_killed_run_leaves_the_output_as_it_was() {
+    let folder = Folder::new();
+    folder.run("generate --operations 60000 --sessions 4 --seed 1 -o long.hist");
+    folder.write("out.jsonl", "before\n");
+    let mut killed = 0;
+    for turn in 0..12 {
+        let mut child =
+            folder.command("convert long.hist --to jsonl -o out.jsonl").spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(turn * 4));
+        child.kill().unwrap();
+        killed += u32::from(child.wait().unwrap().code().is_none());
+        let is_before = folder.read("out.jsonl") == "before\n";
+        assert!(is_before || folder.read("out.jsonl").ends_with("}\n"));
+        folder.write("out.jsonl", "before\n");
+        let files = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(files, 2, "turn {turn} left a file");
+    }
+    assert!(killed > 0, "every run was done before it was killed");
+    assert_eq!(folder.run("convert long.hist --to jsonl -o out.jsonl").code, 0);
+    assert!(folder.read("out.jsonl").len() > 100_000);
 }
 
 /// A certificate that was left out because it is large says nothing against the rest of its line.
