@@ -86,10 +86,6 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub(crate) budget: Duration,
     /// How much memory one history may take, to be read and to be judged, such as 512MiB.
-    ///
-    /// A batch may take it once for each history that is judged at the same time (`--jobs`), and half
-    /// of it for the one that is read meanwhile; with `--jobs 1`, one history is judged while the next
-    /// one is read.
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = units::size)]
     pub(crate) memory: u64,
     /// How SC, TSO and PSO are completed where the forced order leaves something open.
