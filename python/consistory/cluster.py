@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 from typing import Any, Dict, List, Optional
 
@@ -113,9 +114,19 @@ def main(arguments: Optional[List[str]] = None) -> int:
         return 2
 
 
+def _hush() -> None:
+    """Keeps Ray's notes on its plans and progress out of the output; errors still appear."""
+    import ray.data  # Sets up its own logging.
+
+    for handler in logging.getLogger(ray.data.__name__).handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setLevel(logging.ERROR)
+
+
 def _run(args: argparse.Namespace) -> int:
     from . import ray as cluster
 
+    _hush()
     common: Dict[str, Any] = {
         "out": args.out,
         "address": args.address,

@@ -236,9 +236,8 @@ def _conduct(run: Run, address: Optional[str], progress: Optional[Progress]) -> 
         dataset: Any = ray.data.from_items(
             [{"unit": number} for number in missing], override_num_blocks=len(missing)
         )
-        judged = dataset.map(
-            _work, fn_kwargs={"run": run}, num_cpus=1, ray_remote_args_fn=_retried_tasks
-        )
+        # Ray Data runs tasks whose machine died again, however often that happens.
+        judged = dataset.map(_work, fn_kwargs={"run": run}, num_cpus=1)
         try:
             for _ in judged.iter_rows():
                 done += 1
@@ -253,11 +252,6 @@ def _conduct(run: Run, address: Optional[str], progress: Optional[Progress]) -> 
         missing = run.missing()
         done = total - len(missing)
     return Results(run, run.finish())
-
-
-def _retried_tasks() -> Dict[str, Any]:
-    """Tasks whose machine died are run again, however often that happens."""
-    return {"max_retries": -1}
 
 
 def show_progress(done: int, total: int) -> None:

@@ -1,14 +1,16 @@
-//! Definitions as straight code over words.
+//! Compiles definitions into straight-line code over machine words.
 //!
 //! The reference evaluator interprets a definition with matrices of any size. An atlas asks the
-//! same definitions about millions of histories of a handful of operations, so here a definition
-//! is compiled once: calls are put in place, equal expressions are computed once, `[S] ; r` becomes
-//! a mask, and each instruction stands as far out as what it uses allows. There are three
-//! outermost blocks, for what depends on the shape of a history only, what depends on `wr` too, and
-//! what depends on `ww`; inside a block, loops for `let rec`, `union` and `forall`.
+//! same definitions about millions of histories of a few operations, so here a definition is
+//! compiled once: calls are inlined, common subexpressions are computed once, `[S] ; r` becomes a
+//! mask, and each instruction is hoisted as far out as its operands allow. There are three
+//! outermost blocks: for values that depend only on the shape of a history, for those that also
+//! depend on `wr`, and for those that depend on `ww`; inside a block there are loops for `let rec`,
+//! `union` and `forall`.
 //!
-//! A search that fixes `wr` read by read may stop early if a violation stays one whatever is
-//! added, that is if `wr` does not occur negatively in any check; the signs are found on the way.
+//! A search that fixes `wr` read by read may stop early if a violation remains one whatever is
+//! added, that is, if `wr` does not occur negatively in any check; compilation computes these
+//! signs.
 
 use consistory_models::{
     Base, CheckKind, Definition, Group, Kind, Program, Term, TermId, VariableId,
@@ -16,11 +18,11 @@ use consistory_models::{
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashMap;
 
-/// The block of what is known with the shape of a history.
+/// The block of values that depend only on the shape of a history.
 pub(crate) const SHAPE: usize = 0;
-/// The block of what depends on `wr`.
+/// The block of values that depend on `wr`.
 pub(crate) const READS: usize = 1;
-/// The block of what depends on `ww`.
+/// The block of values that depend on `ww`.
 pub(crate) const ORDER: usize = 2;
 /// Number of outermost blocks.
 pub(crate) const BLOCKS: usize = 3;
@@ -28,7 +30,7 @@ pub(crate) const BLOCKS: usize = 3;
 /// A register, of sets or of relations.
 pub(crate) type Register = u16;
 
-/// The registers that predefined names have; more of both kinds follow.
+/// The registers of the predefined names; more registers of both kinds follow.
 pub(crate) const SETS: [Base; 8] = [
     Base::Everything,
     Base::EmptySet,
@@ -51,7 +53,7 @@ pub(crate) const RELATIONS: [Base; 8] = [
     Base::Int,
 ];
 
-/// One computation; the result goes to the first register. Capital `S` marks those on sets.
+/// One computation; the result goes to the first register. Capital `S` marks operations on sets.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Computation {
     Union(Register, Register),
@@ -60,12 +62,12 @@ pub(crate) enum Computation {
     Then(Register, Register),
     Closure(Register),
     Inverse(Register),
-    /// The pairs of everything that are not in the relation.
+    /// The complement of a relation.
     Complement(Register),
     Product(Register, Register),
-    /// A relation, from a set.
+    /// The pairs of a relation that start in a set.
     FromSet(Register, Register),
-    /// A relation, to a set.
+    /// The pairs of a relation that end in a set.
     ToSet(Register, Register),
     Identity(Register),
     UnionS(Register, Register),
@@ -91,15 +93,16 @@ impl Computation {
     }
 }
 
-/// What is done, one after the other.
+/// A statement; statements run in sequence.
 #[derive(Clone, Debug)]
 pub(crate) enum Instruction {
     /// Computes a register.
     Compute(Register, Computation),
-    /// Runs the body until the names have the values that it computes, starting from nothing.
+    /// Runs the body from empty values until a fixpoint: the names have the values that the body
+    /// computes.
     Fixpoint { names: Vec<(Kind, Register, Register)>, body: Vec<Instruction> },
-    /// Runs the body for each operation of a set, the operation being in a register as a set of
-    /// one, and unites what it computes.
+    /// Runs the body for each operation of a set, with the operation in a register as a singleton
+    /// set, and unites the results.
     Each {
         set: Register,
         operation: Register,
@@ -116,15 +119,16 @@ pub(crate) struct Code {
     pub(crate) blocks: [Vec<Instruction>; BLOCKS],
     pub(crate) sets: usize,
     pub(crate) relations: usize,
-    /// Whether a violation under a part of `wr` is one under the whole.
+    /// Whether a violation under a part of `wr` remains one under the whole.
     pub(crate) prunes_reads: bool,
-    /// Whether a violation under a part of `ww` is one under the whole.
+    /// Whether a violation under a part of `ww` remains one under the whole.
     pub(crate) prunes_order: bool,
     pub(crate) has_store_order: bool,
 }
 
 impl Code {
-    /// Estimates what deciding takes: the steps, those of loops a few times over.
+    /// Estimates the cost of a decision: the number of steps, counting those of loops several
+    /// times.
     pub(crate) fn cost(&self) -> usize {
         fn steps(block: &[Instruction]) -> usize {
             block
@@ -151,12 +155,12 @@ struct Value {
     signs: Signs,
 }
 
-/// How the choices occur in an expression.
+/// Signs with which the choices occur in an expression.
 #[derive(Clone, Copy, Default, Debug)]
 struct Signs {
-    /// `wr` and `ww`, each: a larger choice may make the expression larger.
+    /// For `wr` and `ww` each: whether a larger choice may make the expression larger.
     positive: [bool; 2],
-    /// It may make it smaller.
+    /// For `wr` and `ww` each: whether a larger choice may make the expression smaller.
     negative: [bool; 2],
 }
 
@@ -174,19 +178,19 @@ impl Signs {
     }
 }
 
-/// A block or a loop's body that is being written.
+/// A block or a loop body under construction.
 #[derive(Default)]
 struct Scope {
     code: Vec<Instruction>,
     known: FxHashMap<Computation, Value>,
-    /// The scopes outside of this one whose values it uses, a bit each.
+    /// Outer scopes whose values this scope uses, one bit each.
     uses: u64,
 }
 
 /// Compiles a definition.
 ///
-/// Calls are put in place, so a text of a few lines can stand for more steps than there is time or
-/// memory for: a function that calls another twice doubles them. Then compiling stops.
+/// Calls are inlined, so a text of a few lines can expand to more steps than time or memory allow:
+/// a function that calls another twice doubles them. Compilation then stops.
 pub(crate) fn compile(definition: &Definition, budget: &Budget) -> Result<Code, Stopped> {
     let program = definition.program();
     let mut compiler = Compiler {
@@ -237,21 +241,21 @@ pub(crate) fn compile(definition: &Definition, budget: &Budget) -> Result<Code, 
 
 struct Compiler<'a> {
     program: &'a Program,
-    /// The blocks, and the loops that are open.
+    /// The blocks and the open loops.
     scopes: Vec<Scope>,
     variables: Vec<Option<Value>>,
-    /// The outermost group that binds a variable; it is compiled when it is first used.
+    /// Outermost group that binds a variable; compiled at its first use.
     globals: FxHashMap<VariableId, usize>,
     /// Number of registers, of sets and of relations.
     counts: [Register; 2],
-    /// How the choices occur in the checks.
+    /// Signs with which the choices occur in the checks.
     signs: Signs,
     budget: &'a Budget,
-    /// Number of terms that were compiled, each as often as it is put in place.
+    /// Number of compiled terms, counting each inlined copy.
     terms: u64,
 }
 
-/// Number of terms that are compiled between two looks at the budget.
+/// Number of terms compiled between two checks of the budget.
 const TERMS_PER_CHECK: u64 = 1 << 12;
 
 impl Compiler<'_> {
@@ -263,7 +267,7 @@ impl Compiler<'_> {
         Ok(register)
     }
 
-    /// Computes a step from operands, unless its value is known.
+    /// Emits a step on operands, unless its value is already computed.
     fn compute(
         &mut self,
         step: Computation,
@@ -285,14 +289,14 @@ impl Compiler<'_> {
         Ok(value)
     }
 
-    /// Notes that a scope uses a value, which may be from outside.
+    /// Records that a scope uses a value, which may come from an outer scope.
     fn note_use(&mut self, scope: usize, value: Value) {
         if value.home < scope {
             self.scopes[scope].uses |= 1 << value.home;
         }
     }
 
-    /// Demands a check in the innermost scope: a loop over nothing demands nothing.
+    /// Emits a check in the innermost scope: a loop over the empty set checks nothing.
     fn require(&mut self, kind: CheckKind, value: Value) {
         self.signs = self.signs.join(value.signs);
         let innermost = self.scopes.len() - 1;
@@ -312,7 +316,7 @@ impl Compiler<'_> {
         Ok(operation)
     }
 
-    /// Closes a loop over operations, which unites what its body computes, if anything.
+    /// Closes a loop over operations, which unites the values of its body, if it has any.
     fn close_each(
         &mut self,
         set: Value,
@@ -335,8 +339,8 @@ impl Compiler<'_> {
         Ok(union.map(|(kind, register, _)| Value { kind, register, home, signs }))
     }
 
-    /// Closes the innermost loop, which gives results, and puts it as far out as what it uses
-    /// allows; says where.
+    /// Closes the innermost loop, which produces results, and hoists it as far out as its operands
+    /// allow; returns the scope.
     fn close(
         &mut self,
         results: &[Value],
@@ -436,7 +440,7 @@ impl Compiler<'_> {
         self.compute(step(a.register, b.register), &[a, b], signs)
     }
 
-    /// Folds the operands of an operator that is associative.
+    /// Folds the operands of an associative operator.
     fn fold(
         &mut self,
         terms: &[TermId],

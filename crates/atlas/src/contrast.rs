@@ -1,4 +1,4 @@
-//! Two models: a smallest history that each allows and the other forbids.
+//! Contrast of two models: a smallest history that each allows and the other forbids.
 
 use consistory_history::History;
 use consistory_models::{Standing, implies};
@@ -8,41 +8,41 @@ use consistory_verdict::Stopped;
 use crate::scan::{Question, Scan, ScanIndex, ScanOptions, scan};
 use crate::shape::Space;
 
-/// How two models differ.
+/// The difference between two models.
 #[derive(Clone, Debug)]
 pub struct Contrast {
-    /// What the first allows and the second forbids, and the other way round.
+    /// What the first model allows and the second forbids, and vice versa.
     pub sides: [Side; 2],
-    /// Where the history of each side was found, to put the shares of a scan together.
+    /// Position at which the history of each side was found, for combining the shares of a scan.
     pub places: [Option<ScanIndex>; 2],
     /// Number of histories that were decided.
     pub histories: u64,
 }
 
-/// Whether one model allows something that another forbids.
+/// Whether one model allows a history that another forbids.
 #[derive(Clone, Debug)]
 pub enum Side {
-    /// It does: this is a smallest history.
+    /// It does; this is a smallest such history.
     Separated(Box<History>),
-    /// It does not, by proof.
+    /// It does not, by a proof.
     Implied(Standing),
-    /// No history of the space does.
+    /// No history of the space is allowed by the one and forbidden by the other.
     NotUpTo {
-        /// The most operations of the space.
+        /// Largest number of operations of the space.
         operations: usize,
     },
-    /// The scan stopped first.
+    /// The scan stopped early.
     Undecided {
-        /// Up to how many operations every history was looked at.
+        /// Largest number of operations up to which every history was examined.
         operations: usize,
-        /// Why it stopped.
+        /// The reason why it stopped.
         stopped: Stopped,
     },
 }
 
-/// Looks for smallest histories that one of two models allows and the other forbids.
+/// Searches for smallest histories that one of two models allows and the other forbids.
 ///
-/// What the lattice of the catalogue has a proof for is not looked for.
+/// Directions for which the lattice of the catalogue has a proof are not searched.
 pub fn contrast(models: &[Model; 2], space: &Space, options: &ScanOptions) -> Contrast {
     let proof = |from: usize, to: usize| match (&models[from], &models[to]) {
         (Model::Catalogued(from), Model::Catalogued(to)) => implies(from.id, to.id),
@@ -55,8 +55,8 @@ pub fn contrast(models: &[Model; 2], space: &Space, options: &ScanOptions) -> Co
     )
 }
 
-/// Answers for two models which of them allows what the other forbids, in both directions; scans for
-/// those directions that no proof answers.
+/// Answers for both directions whether one model allows a history that the other forbids; scans
+/// only for the directions that no proof answers.
 pub(crate) fn answer_both(
     proofs: [Option<Standing>; 2],
     scan: impl FnOnce(&[Question]) -> Scan,

@@ -1,8 +1,8 @@
-//! Isolation levels: smallest histories of transactions that tell two of them apart.
+//! Isolation levels: smallest histories of transactions that separate two of them.
 //!
-//! The shapes are those of register histories; each is looked at under every way to put its
-//! operations into transactions, fewest brackets first, and decided by the reference evaluator. Small
-//! bounds are enough: four operations separate every pair of levels that can be separated.
+//! The shapes are those of register histories. Each is examined under every grouping of its
+//! operations into transactions, fewest brackets first, and decided by the reference evaluator.
+//! Small bounds suffice: four operations separate every pair of levels that can be separated.
 
 use consistory_definition::Definition;
 use consistory_history::History;
@@ -15,8 +15,8 @@ use crate::scan::{Outline, Question, Scan, ScanIndex, ScanOptions};
 use crate::shape::{Shape, Source, Space, skeletons};
 use crate::sources::{Next, Visitor, choose};
 
-/// Looks for smallest histories of transactions that one of two definitions allows and the other
-/// forbids; `proofs` say where one is known to imply the other.
+/// Searches for smallest histories of transactions that one of two definitions allows and the other
+/// forbids; `proofs` are the known implications between them.
 pub fn contrast_levels(
     definitions: [&Definition; 2],
     proofs: [Option<Standing>; 2],
@@ -28,9 +28,9 @@ pub fn contrast_levels(
     answer_both(proofs, scan, space)
 }
 
-/// Looks for a smallest history of transactions for each question.
+/// Searches for a smallest history of transactions for each question.
 ///
-/// The space must be small ([`Space::is_small`]); fences are left out, as no level sees them.
+/// The space must be small ([`Space::is_small`]); it has no fences, because no level sees them.
 pub fn scan_levels(
     definitions: &[&Definition],
     questions: &[Question],
@@ -83,13 +83,13 @@ struct LevelSearch<'a> {
     definitions: &'a [&'a Definition],
     questions: &'a [Question],
     evaluation: EvaluateOptions,
-    /// The place of the shape at hand.
+    /// Index of the current shape.
     place: ScanIndex,
     scan: Scan,
 }
 
 impl LevelSearch<'_> {
-    /// Asks the open questions about a history; returns whether any is left.
+    /// Asks the open questions about a history; returns whether any question is still open.
     fn ask(&mut self, history: &History) -> Result<bool, Stopped> {
         self.scan.histories += 1;
         let mut verdicts: Vec<Option<bool>> = vec![None; self.definitions.len()];

@@ -1,9 +1,10 @@
 //! The atlas of models: how two models of registers differ, shown by a smallest history.
 //!
-//! [`contrast`] takes two models, definitions of one's own included, and goes through all
-//! histories by size, each once up to the names of sessions, variables and values, until it has
-//! one that the first allows and the second forbids, and one the other way round. [`scan`] asks
-//! any number of such questions at once, and [`survey`] asks about all pairs of the catalogue.
+//! [`contrast`] takes two models, including a user's own definitions, and enumerates all histories
+//! by size, each once up to the names of sessions, variables and values, until it finds one that
+//! the first allows and the second forbids, and one for the opposite direction. [`scan`] answers
+//! any number of such questions at once, and [`survey`] answers them for all pairs of the
+//! catalogue.
 //!
 //! ```
 //! use consistory_atlas::{ScanOptions, Side, Space, contrast};
@@ -17,11 +18,11 @@
 //! assert!(matches!(found.sides[1], Side::Implied(_)), "SC implies TSO");
 //! ```
 //!
-//! The modules, in reading order: `shape` generates histories without what their reads read,
-//! `sources` adds that, `reduce` leaves out what has no effect; `relation` is small relations,
-//! `compile` makes code over them out of a definition, `run` runs it; `scan` puts all of it
-//! together, and `contrast` and `survey` are what it is for. `levels` does the same for isolation
-//! levels, by the reference evaluator.
+//! The modules, in reading order: `shape` generates histories without the sources of their reads,
+//! `sources` adds the sources, `reduce` skips histories that cannot matter; `relation` has small
+//! relations, `compile` compiles a definition into code over them, `run` runs that code; `scan`
+//! combines all of it, and `contrast` and `survey` answer the questions. `levels` does the same for
+//! isolation levels, with the reference evaluator.
 
 mod shape;
 

@@ -1,38 +1,39 @@
-//! Histories that need not be looked at, because a smaller one does the same.
+//! Skips histories for which a smaller one shows the same.
 //!
-//! A smallest history that separates two models has no operation that both ignore. For the models
-//! of the catalogue these are without effect, as nothing that their definitions build leads through
-//! them to anything new; a test finds the same smallest histories with and without them.
+//! A smallest history that separates two models has no operation that both models ignore. For the
+//! models of the catalogue, the operations listed below have no effect, because no relation that
+//! their definitions build leads through them to anything new; a test finds the same smallest
+//! histories with and without them.
 //!
-//! - **Apart.** Sessions that share no variable, directly or by way of others, are histories of
-//!   their own: every path from one to the other starts at an initial write, and a path back to an
-//!   initial write closes a cycle in its own part already. The whole satisfies a model if and only
-//!   if both parts do.
+//! - **Independent sessions.** Sessions that share no variable, directly or through others, are
+//!   separate histories: every path from one to the other starts at an initial write, and a path
+//!   back to an initial write closes a cycle in its own part already. The whole satisfies a model
+//!   if and only if both parts do.
 //! - **A variable that is only read, or only written**, if no read-modify-write does so. Reads of an
 //!   initial value that is never overwritten have no `rw`. Writes that nobody reads can be ordered
 //!   as the rest of the relation has them.
-//! - **A session of one read.** What comes before the read comes before the write that it reads
-//!   from, and what comes after it comes after that write.
-//! - **A last write that is never read** can be the last of its variable; nothing then comes after
+//! - **A session of one read.** Everything before the read is before the write that it reads from,
+//!   and everything after the read is after that write.
+//! - **A last write that is never read** can be the last of its variable; then nothing comes after
 //!   it.
-//! - **A first read that reads an initial value.** Nothing but initial writes comes before it.
-//! - **A read that repeats the one before it**, same variable and same source, has the same before
-//!   and after.
-//! - **A last read of the write right before it**: what comes before it comes before that write, and
-//!   only what overwrites the write comes after it.
-//! - **A fence** at the start or end of a session, or beside another one or a read-modify-write,
-//!   orders nothing that isn't ordered anyway.
+//! - **A first read that reads an initial value.** Only initial writes come before it.
+//! - **A read that repeats the previous one**, with the same variable and source, has the same
+//!   predecessors and successors.
+//! - **A last read of the write right before it**: its predecessors precede that write too, and its
+//!   only successors are the writes that overwrite it.
+//! - **A fence** at the start or end of a session, or next to another fence or a read-modify-write,
+//!   adds no order.
 //!
-//! Of a definition that is not in the catalogue nothing is known, so nothing is left out.
+//! Nothing is known about definitions outside the catalogue, so for them nothing is skipped.
 
 use crate::shape::{Kind, Shape, Skeleton, Source};
 
-/// Whether what has no effect is left out.
+/// Whether histories with operations that have no effect are skipped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reduction {
-    /// Everything is looked at.
+    /// Every history is examined.
     None,
-    /// What has no effect on a model of the catalogue is left out.
+    /// Histories with operations that have no effect on any model of the catalogue are skipped.
     Catalogue,
 }
 
@@ -95,8 +96,8 @@ impl Reduction {
             && last_writes.iter().zip(&reads).all(|(writes, reads)| writes <= reads)
     }
 
-    /// Returns whether some history with these sources, of which the last was chosen just now, may be
-    /// needed.
+    /// Returns whether some history with these sources may be needed; the last source was chosen
+    /// just now.
     pub(crate) fn may_matter(self, shape: &Shape<'_>, chosen: &[Source]) -> bool {
         let Some((&Source { read, variable, write }, before)) = chosen.split_last() else {
             return true;

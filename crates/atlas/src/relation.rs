@@ -1,4 +1,5 @@
-//! Sets and relations over at most sixteen operations: a word, and a word for each operation.
+//! Sets and relations over at most sixteen operations: one word per set, and one word per operation
+//! for a relation.
 //!
 //! Every loop runs over all sixteen rows without a branch, so that the compiler turns it into a
 //! few vector instructions; a composition or a closure takes some dozens of nanoseconds.
@@ -6,10 +7,10 @@
 /// Largest number of operations, initial writes included.
 pub(crate) const LIMIT: usize = 16;
 
-/// A set of operations, a bit each.
+/// A set of operations, one bit each.
 pub(crate) type Set = u16;
 
-/// A relation: for each operation the set of those that it is related to.
+/// A relation: the set of successors of each operation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Relation(pub(crate) [Set; LIMIT]);
 
@@ -105,13 +106,13 @@ impl Relation {
         result
     }
 
-    /// Returns the operations that are related to something.
+    /// Returns the domain of the relation.
     #[inline]
     pub(crate) fn domain(&self) -> Set {
         self.0.iter().enumerate().fold(0, |set, (i, &row)| set | (Set::from(row != 0) << i))
     }
 
-    /// Returns the operations that something is related to.
+    /// Returns the range of the relation.
     #[inline]
     pub(crate) fn range(&self) -> Set {
         self.0.iter().fold(0, |set, row| set | row)
@@ -127,7 +128,8 @@ impl Relation {
         self.0.iter().enumerate().all(|(i, row)| row >> i & 1 == 0)
     }
 
-    /// Returns whether there is no cycle: repeatedly, operations without a predecessor are taken away.
+    /// Returns whether the relation is acyclic, by repeatedly removing operations without a
+    /// predecessor.
     #[inline]
     pub(crate) fn is_acyclic(&self, size: usize) -> bool {
         let mut left = full(size);

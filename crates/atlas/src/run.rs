@@ -1,4 +1,4 @@
-//! Running compiled definitions on one history after another.
+//! Runs compiled definitions on one history after another.
 
 use consistory_models::{CheckKind, Kind};
 
@@ -23,12 +23,12 @@ pub(crate) struct Machine<'a> {
     initial_order: Relation,
 }
 
-/// What the checks say so far.
+/// The result of the checks so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Standing {
     /// Some check fails, whatever is added.
     Violated,
-    /// No check fails for what is settled.
+    /// No check fails for the choices made so far.
     Open,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Takes a shape. Returns whether every history of it violates the definition.
+    /// Sets the shape. Returns whether every history of this shape violates the definition.
     pub(crate) fn load(&mut self, shape: &Shape) -> Standing {
         let size = shape.len() + shape.variables();
         let registers = &mut self.registers;
@@ -130,7 +130,7 @@ impl<'a> Machine<'a> {
         self.code.prunes_reads
     }
 
-    /// Examines the sources of some of the reads. Returns whether some check fails already.
+    /// Examines a partial choice of sources. Returns whether some check fails already.
     pub(crate) fn look(&mut self, sources: &[Source]) -> Standing {
         self.read(sources);
         match self.settle() {
@@ -181,7 +181,7 @@ impl<'a> Machine<'a> {
         is_last || self.arrange(variable, self.writes[variable], ww)
     }
 
-    /// Puts each of the writes that are left next in the order of a variable.
+    /// Tries each remaining write as the next one in the order of a variable.
     fn arrange(&mut self, variable: usize, left: Set, ww: Relation) -> bool {
         if left == 0 {
             return self.search(variable + 1, ww);
@@ -284,7 +284,7 @@ impl Registers {
         }
     }
 
-    /// Copies a register and says whether that changed anything.
+    /// Copies a register and returns whether its value changed.
     fn copy(&mut self, kind: Kind, to: Register, from: Register) -> bool {
         let (to, from) = (usize::from(to), usize::from(from));
         match kind {

@@ -1,16 +1,16 @@
-//! Looking for the smallest histories that one model allows and another forbids.
+//! Searches for the smallest histories that one model allows and another forbids.
 //!
-//! Histories are gone through by size: operations, then sessions, then variables. For each shape
-//! the sources of the reads are chosen one by one; as soon as what is chosen violates every model
-//! that is still to allow something, the choices below are left out. That is sound for a
-//! definition in which a violation stays one whatever is added to `wr`, which the compiled
-//! definitions know; others are looked at in full. At the end of a branch a model is decided only
-//! if an open question needs it, cheap ones first, and what the lattice has a proof for is not
-//! decided again.
+//! Histories are enumerated by size: operations, then sessions, then variables. For each shape the
+//! sources of the reads are chosen one by one; as soon as the partial choice violates every model
+//! that an open question needs to allow the history, the branch is pruned. This is sound for a
+//! definition in which a violation remains one whatever is added to `wr`, which the compiled
+//! definition records; for other definitions nothing is pruned. At a leaf a model is decided only
+//! if an open question needs it, cheap models first, and never if the lattice has a proof.
 //!
-//! All cores take skeletons from one list. What is found does not depend on who is faster: the
-//! answer to a question is the first history of the first skeleton that has one. Nor does the count:
-//! what was looked at for a question that an earlier skeleton answered meanwhile is counted anew.
+//! All cores take skeletons from one list. The result does not depend on their speed: the answer to
+//! a question is the first history of the first skeleton that has one. Neither does the count:
+//! histories examined for a question that an earlier skeleton answered in the meantime are counted
+//! again.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,33 +27,33 @@ use crate::run::{Machine, Standing};
 use crate::shape::{Kind, Shape, Skeleton, Source, Space, skeletons};
 use crate::sources::{Next, Visitor, choose};
 
-/// Whether there is a history that one model allows and another forbids.
+/// A question: is there a history that one model allows and another forbids?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Question {
-    /// The place of the model that is to allow it.
+    /// Index of the model that should allow it.
     pub allows: usize,
-    /// The place of the model that is to forbid it.
+    /// Index of the model that should forbid it.
     pub forbids: usize,
 }
 
-/// How to scan.
+/// Options of a scan.
 #[derive(Clone, Debug)]
 pub struct ScanOptions {
-    /// What all of it may take.
+    /// Budget of the whole scan.
     pub budget: Budget,
     /// Number of threads.
     pub jobs: usize,
-    /// The share of the space that is looked at.
+    /// Share of the space to examine.
     pub share: Share,
 }
 
-/// A share of the space: every so many-th skeleton of each size.
+/// A share of the space: every n-th skeleton of each size.
 ///
-/// The answer to a question is the one of the share that found it at the least [`ScanIndex`], so shares
-/// on different machines together answer what the whole scan does.
+/// The answer to a question is that of the share that found it at the least [`ScanIndex`], so
+/// shares on different machines together give the answers of the whole scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
-    /// The number of the share, from 0.
+    /// Number of the share, from 0.
     pub index: usize,
     /// Number of shares.
     pub of: usize,
@@ -69,7 +69,7 @@ impl Share {
     }
 }
 
-/// Where in the order of the scan a history was found: operations, sessions, variables and the number
+/// Position of a history in the order of the scan: operations, sessions, variables and the number
 /// of the skeleton. Levels are scanned skeleton by skeleton, and have that number third.
 pub type ScanIndex = [usize; 4];
 
@@ -79,23 +79,23 @@ impl Default for ScanOptions {
     }
 }
 
-/// What a scan found.
+/// The result of a scan.
 #[derive(Clone, Debug)]
 pub struct Scan {
-    /// A smallest history for each question that has one within the space.
+    /// Smallest history for each question that has one within the space.
     pub answers: Vec<Option<History>>,
-    /// Where each answer was found.
+    /// Position at which each answer was found.
     pub places: Vec<Option<ScanIndex>>,
     /// The largest number of operations up to which every history was considered, for the
     /// questions without an answer.
     pub complete: usize,
-    /// Number of histories that were decided, up to symmetry and without those left out early.
+    /// Number of histories decided, up to symmetry and without pruned ones.
     pub histories: u64,
-    /// Why the scan stopped before the space was exhausted.
+    /// The reason why the scan stopped before the space was exhausted.
     pub stopped: Option<Stopped>,
 }
 
-/// Looks for a smallest history for each question.
+/// Searches for a smallest history for each question.
 ///
 /// The space must be small ([`Space::is_small`]).
 pub fn scan(
@@ -186,18 +186,18 @@ pub(crate) fn scan_reduced(
     scan
 }
 
-/// Steps of compiled definitions between two looks at the clock.
+/// Steps of compiled definitions between two checks of the clock.
 const COST_PER_CHECK: usize = 1 << 17;
 
-/// In which order models are asked, and what the answers say of others.
+/// The order in which models are decided, and the implications between their verdicts.
 struct Plan {
-    /// Estimate of the steps that one history takes.
+    /// Estimated number of steps per history.
     look_cost: usize,
-    /// The models, cheap ones first.
+    /// Models, cheap ones first.
     by_cost: Vec<usize>,
-    /// For each model those that it implies, a bit each, itself included.
+    /// Models that each model implies, itself included, one bit each.
     weaker: Vec<u32>,
-    /// For each model those that imply it, a bit each, itself included.
+    /// Models that imply each model, itself included, one bit each.
     stronger: Vec<u32>,
     /// A model that implies all others.
     strongest: Option<usize>,
@@ -230,7 +230,7 @@ impl Plan {
     }
 }
 
-/// The verdicts on one history that are known, one bit per model.
+/// The known verdicts on one history, one bit per model.
 struct Verdicts<'a, 'b> {
     plan: &'a Plan,
     machines: &'a mut [Machine<'b>],
@@ -240,7 +240,7 @@ struct Verdicts<'a, 'b> {
 }
 
 impl Verdicts<'_, '_> {
-    /// Returns whether a model is satisfied, and notes what follows.
+    /// Returns whether a model is satisfied, and records the implied verdicts.
     fn holds(&mut self, model: usize) -> bool {
         if (self.satisfied | self.violated) >> model & 1 == 0 {
             if self.machines[model].satisfies(self.sources) {
@@ -265,10 +265,10 @@ struct Group<'a> {
     share: Share,
     budget: &'a Budget,
     next: AtomicUsize,
-    /// The first skeleton with an answer, for each question.
+    /// First skeleton with an answer, for each question.
     found_at: Vec<AtomicUsize>,
     found: Mutex<Vec<(usize, usize, History)>>,
-    /// Each skeleton that was looked at, for how many questions, and how many histories it took.
+    /// Each examined skeleton, with the number of questions and of histories.
     counts: Mutex<Vec<(usize, usize, u64)>>,
     stopped: Mutex<Option<Stopped>>,
 }
@@ -321,19 +321,19 @@ impl Group<'_> {
     }
 }
 
-/// One thread's share.
+/// The state of one thread.
 struct Worker<'a> {
     group: &'a Group<'a>,
     machines: Vec<Machine<'a>>,
-    /// The place of the skeleton at hand.
+    /// Index of the current skeleton.
     skeleton: usize,
-    /// The shape at hand, to write a history down.
+    /// The current shape, for writing out a history.
     shape: Option<Outline>,
-    /// The questions that this skeleton may answer.
+    /// Questions that this skeleton may answer.
     open: Vec<usize>,
-    /// The models that may allow a history, a bit each, for each number of chosen sources.
+    /// Models that may allow a history, one bit each, for each number of chosen sources.
     alive: Vec<u32>,
-    /// Number of histories of the skeleton that were decided.
+    /// Number of decided histories of the skeleton.
     histories: u64,
     looks: usize,
 }
@@ -352,7 +352,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Visits the histories of a skeleton for some questions. Returns whether to go on.
+    /// Visits the histories of a skeleton for some questions. Returns whether to continue.
     fn look_at(&mut self, skeleton: usize, open: Vec<usize>) -> bool {
         (self.skeleton, self.open, self.histories) = (skeleton, open, 0);
         let Group { skeletons, variables, reduction, .. } = self.group;
@@ -381,12 +381,12 @@ impl<'a> Worker<'a> {
         self.alive.push(alive);
     }
 
-    /// Returns the models of which an open question asks whether they allow a history.
+    /// Returns the models that an open question needs to allow a history.
     fn wanted(&self) -> u32 {
         self.open.iter().fold(0, |set, &q| set | 1 << self.group.questions[q].allows)
     }
 
-    /// Counts what was looked at, and looks at the clock now and then.
+    /// Counts the examined histories, and checks the clock periodically.
     fn has_time(&mut self) -> bool {
         self.looks += self.group.plan.look_cost;
         if self.looks < COST_PER_CHECK {
@@ -468,7 +468,7 @@ impl Visitor for Worker<'_> {
     }
 }
 
-/// A shape to write histories down by.
+/// A shape from which histories are written out.
 pub(crate) struct Outline {
     kinds: Vec<Kind>,
     sessions: Vec<usize>,
@@ -485,14 +485,14 @@ impl Outline {
         }
     }
 
-    /// Writes the history with some sources down: sessions t0, t1, ..., variables x, y, z, ...,
-    /// each variable's values 1, 2, ... in the order of the writes.
+    /// Writes out the history with the given sources: sessions t0, t1, ..., variables x, y, z, ...,
+    /// and values 1, 2, ... of each variable in the order of its writes.
     pub(crate) fn history(&self, sources: &[Source]) -> History {
         self.build(sources, None)
     }
 
-    /// Writes the history down with transactions; `is_joined` says whether an operation is in the
-    /// transaction of the one before it. Single operations have no brackets.
+    /// Writes out the history with transactions; `is_joined` returns whether an operation is in the
+    /// transaction of the previous one. Single operations have no brackets.
     pub(crate) fn transactions(
         &self,
         sources: &[Source],

@@ -1,21 +1,22 @@
 //! Shapes of histories, each once up to the names of sessions, variables and values.
 //!
-//! The values of a differentiated history say no more than which write each read reads from, so a
-//! history is a *shape*, who reads and writes which variable in which order, and a source for each
-//! read. Two histories are the same if a permutation of the sessions and one of the variables takes
-//! one to the other. Of each class one is generated:
+//! The values of a differentiated history only determine the source of each read, so a history is a
+//! *shape* (which session reads and writes which variable in which order) and a source for each
+//! read. Two histories are the same if a permutation of the sessions and one of the variables maps
+//! one to the other. One history of each class is generated:
 //!
-//! - sessions stand by length, longest first, those of one length by the kinds of their operations;
-//!   what permutations are left exchange sessions with the same kinds. This is a *skeleton*;
-//! - variables are numbered as they first occur, and of the numberings that these permutations
-//!   lead to the smallest is kept. A shape remembers the permutations that leave it as it is;
-//! - of the sources that those lead to, the smallest is kept ([`crate::sources`]).
+//! - sessions are sorted by length, longest first, and sessions of the same length by the kinds of
+//!   their operations; the remaining permutations exchange sessions with the same kinds. This is a
+//!   *skeleton*;
+//! - variables are numbered by first occurrence, and the smallest of the numberings under these
+//!   permutations is kept. A shape stores the permutations that leave it unchanged;
+//! - the smallest of the choices of sources under those permutations is kept ([`crate::sources`]).
 //!
-//! Nothing is stored and compared, so memory does not grow with the number of histories.
+//! No history is stored for comparison, so memory does not grow with the number of histories.
 
 use crate::relation::LIMIT;
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Kind {
     Write,
@@ -24,7 +25,7 @@ pub(crate) enum Kind {
     Fence,
 }
 
-/// Which histories are looked at.
+/// A space of histories to examine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Space {
     /// Largest number of operations.
@@ -40,33 +41,32 @@ pub struct Space {
 }
 
 impl Space {
-    /// Returns the space of reads and writes up to a number of operations, or as far as there can be
-    /// any of that size.
+    /// Returns the space of all histories of reads and writes with at most this many operations.
     pub fn of(operations: usize) -> Self {
         let variables = operations.min(LIMIT.saturating_sub(operations));
         Space { operations, sessions: operations, variables, fences: false, rmws: false }
     }
 
-    /// Returns whether its histories are small enough: operations and variables together are at most
-    /// sixteen.
+    /// Returns whether the histories are small enough: at most sixteen operations and variables
+    /// together.
     pub fn is_small(&self) -> bool {
         self.operations + self.variables.min(self.operations) <= LIMIT
     }
 }
 
-/// Who does what in which order, without variables and sources.
+/// The kinds of operations of each session in order, without variables and sources.
 #[derive(Clone, Debug)]
 pub(crate) struct Skeleton {
     pub(crate) kinds: Vec<Kind>,
     /// The session of each operation.
     pub(crate) session: Vec<usize>,
     pub(crate) sessions: usize,
-    /// The permutations of operations, other than the identity, that exchange sessions with the
-    /// same kinds: the operation that comes to each place.
+    /// Permutations of operations, other than the identity, that exchange sessions with the same
+    /// kinds: the operation that moves to each position.
     symmetries: Vec<Vec<u8>>,
 }
 
-/// Who does what to which variable in which order.
+/// The kinds and variables of the operations of each session in order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape<'a> {
     skeleton: &'a Skeleton,
@@ -74,7 +74,7 @@ pub(crate) struct Shape<'a> {
     variables: usize,
 }
 
-/// Where a read has its value from.
+/// The source of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Source {
     pub(crate) read: usize,
@@ -86,7 +86,7 @@ pub(crate) struct Source {
 const NO_VARIABLE: u8 = u8::MAX;
 
 impl Skeleton {
-    /// Counts what is neither a plain read nor a plain write.
+    /// Counts the operations that are neither plain reads nor plain writes.
     pub(crate) fn extras(&self) -> usize {
         self.kinds.iter().filter(|kind| matches!(kind, Kind::Rmw | Kind::Fence)).count()
     }
@@ -101,8 +101,8 @@ impl Skeleton {
         self.session.get(at + 1) != Some(&self.session[at])
     }
 
-    /// Calls `each` for every shape with that many variables and the permutations that leave it as
-    /// it is, until it says to stop. Returns whether it did not.
+    /// Calls `each` for every shape with that many variables and the permutations that leave it
+    /// unchanged, until it asks to stop. Returns whether it never did.
     pub(crate) fn shapes(
         &self,
         variables: usize,
@@ -112,7 +112,7 @@ impl Skeleton {
         self.name(shape, 0, variables, each)
     }
 
-    /// Names the variables of the operations from `at` on.
+    /// Chooses the variables of the operations from `at` on.
     fn name(
         &self,
         mut shape: Shape<'_>,
@@ -142,7 +142,7 @@ impl Skeleton {
         })
     }
 
-    /// Returns the symmetries that leave a shape as it is, or nothing if one makes it smaller.
+    /// Returns the symmetries that leave a shape unchanged, or nothing if one makes it smaller.
     fn automorphisms(&self, shape: &Shape<'_>) -> Option<Vec<&[u8]>> {
         let mut found = Vec::new();
         'symmetries: for symmetry in &self.symmetries {
@@ -221,7 +221,7 @@ pub(crate) fn skeletons(space: &Space, operations: usize, sessions: usize) -> Ve
     found
 }
 
-/// Lists the ways to write a number as a sum, largest parts first.
+/// Lists the partitions of a number, largest parts first.
 fn partitions(
     total: usize,
     parts: usize,
@@ -242,7 +242,7 @@ fn partitions(
     }
 }
 
-/// Fills sessions of given lengths with kinds, those of one length in order.
+/// Fills sessions of given lengths with kinds; sessions of the same length are in order.
 fn fill(lengths: &[usize], kinds: &[Kind], filled: &mut Vec<Vec<Kind>>, found: &mut Vec<Skeleton>) {
     let Some(&length) = lengths.get(filled.len()) else {
         found.push(skeleton(filled));

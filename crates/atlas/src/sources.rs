@@ -1,13 +1,13 @@
 //! Sources for the reads of a shape, each choice once up to symmetry.
 //!
 //! A read takes its value from the initial write or from a write of its variable, but not from a
-//! later one of its session: such a history satisfies no model. Sources are chosen read by read, so
-//! that whoever asks can stop as soon as what is chosen settles the matter.
+//! later write of its own session: such a history satisfies no model. Sources are chosen read by
+//! read, so that the visitor can stop as soon as the choices made settle the question.
 
 use crate::reduce::Reduction;
 use crate::shape::{Shape, Source};
 
-/// What to do with a choice of sources for some of the reads.
+/// The visitor's decision about a partial choice of sources.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
     /// Choose the sources of the other reads.
@@ -18,15 +18,15 @@ pub(crate) enum Next {
     Stop,
 }
 
-/// Who is asked about sources.
+/// A visitor of choices of sources.
 pub(crate) trait Visitor {
-    /// Examines sources of some of the reads.
+    /// Examines a partial choice of sources.
     fn partial(&mut self, sources: &[Source]) -> Next;
-    /// Examines sources of all reads. Returns whether to go on.
+    /// Examines a complete choice of sources. Returns whether to continue.
     fn complete(&mut self, sources: &[Source]) -> bool;
 }
 
-/// Visits the choices of sources. Returns whether it went through all.
+/// Visits the choices of sources. Returns whether it visited all.
 pub(crate) fn choose(
     shape: &Shape<'_>,
     automorphisms: &[&[u8]],

@@ -1,10 +1,10 @@
 //! The atlas itself: all pairs of the catalogue.
 //!
-//! For every pair of models either there is a proof that the first implies the second, or a history
-//! separates them, or the pair is open up to a bound. Histories of plain reads
-//! and writes are gone through first; what they do not separate is looked at again with fences and
-//! read-modify-writes, to a lower bound; and what is then left is asked of histories that somebody
-//! knows, which need not be smallest.
+//! For every pair of models there is either a proof that the first implies the second, or a history
+//! that separates them, or the pair is open up to a bound. Histories of plain reads and writes are
+//! examined first. Pairs that they do not separate are examined again with fences and
+//! read-modify-writes, to a lower bound. The pairs still open are then tried on given histories,
+//! which need not be smallest.
 
 use consistory_history::History;
 use consistory_models::{Standing, catalogue, implications, implies};
@@ -14,21 +14,21 @@ use consistory_verdict::{Stopped, Verdict};
 use crate::scan::{Question, Scan, ScanIndex, ScanOptions, scan};
 use crate::shape::Space;
 
-/// How far a survey looks.
+/// The bounds of a survey.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// The most operations of histories of reads and writes.
+    /// Largest number of operations of histories of reads and writes.
     pub plain: usize,
-    /// The most operations of histories with fences and read-modify-writes.
+    /// Largest number of operations of histories with fences and read-modify-writes.
     pub extended: usize,
 }
 
-/// What is known of all pairs of the catalogue.
+/// The results for all pairs of the catalogue.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// How far it looked.
+    /// Bounds of the survey.
     pub bounds: Bounds,
-    /// The pairs, the stronger model of a pair in the order of the catalogue.
+    /// The pairs; the first model of a pair varies slowest, in the order of the catalogue.
     pub pairs: Vec<Pair>,
     /// Number of histories that were decided.
     pub histories: u64,
@@ -41,39 +41,40 @@ pub struct Pair {
     pub from: &'static str,
     /// The id of the second model.
     pub to: &'static str,
-    /// What is known.
+    /// Whether the first implies the second.
     pub answer: Answer,
-    /// Where a smallest history was found: in the first scan, of reads and writes, or in the second one,
-    /// and where in it.
+    /// Where a smallest history was found: the scan (first: reads and writes; or second), and the
+    /// position in it.
     pub place: Option<(usize, ScanIndex)>,
 }
 
 /// Whether one model implies another.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// It does.
+    /// Implied.
     Implied(Standing),
-    /// It does not: no history with fewer operations is allowed by the first and forbidden by the
-    /// second, of those that are looked at.
+    /// Not implied: this is a smallest history that the first allows and the second forbids, among
+    /// the histories examined.
     Smallest(Box<History>),
-    /// It does not, by a history that was given and need not be smallest.
+    /// Not implied, as a given history shows, which need not be smallest.
     Known {
-        /// The name that it was given by.
+        /// Name of the history.
         name: String,
         /// The history.
         history: Box<History>,
     },
-    /// Nothing up to the bounds tells them apart.
+    /// No history up to the bounds separates them.
     Open {
-        /// What is conjectured, if anything.
+        /// The conjecture, if there is one.
         conjecture: Option<Standing>,
     },
 }
 
-/// Asks of all pairs of the catalogue what is known; `known` are histories with their names.
+/// Surveys all pairs of the catalogue; `known` are histories with their names.
 ///
-/// With a share of the space, a pair that another share separates is open here, or separated by a later
-/// history. All shares together are the whole survey: of each pair the history at the least place counts.
+/// With only a share of the space, a pair that another share separates is open here, or separated
+/// by a later history. All shares together give the whole survey: for each pair, the history at the
+/// least position counts.
 pub fn survey(
     bounds: Bounds,
     known: &[(String, History)],
@@ -121,13 +122,13 @@ pub fn survey(
 }
 
 impl Survey {
-    /// Returns the places of the pairs of which nothing is known yet.
+    /// Returns the indices of the pairs that are still open.
     fn open(&self) -> Vec<usize> {
         let is_open = |&pair: &usize| matches!(self.pairs[pair].answer, Answer::Open { .. });
         (0..self.pairs.len()).filter(is_open).collect()
     }
 
-    /// Finds among histories that somebody knows, with their names, the smallest for each open pair.
+    /// Finds the smallest given history for each open pair.
     pub fn ask(&mut self, known: &[(String, History)], options: &ScanOptions) {
         let models: Vec<Model> = catalogue().iter().map(Model::Catalogued).collect();
         let court = Options { budget: options.budget.clone(), ..Options::default() };

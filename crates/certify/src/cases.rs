@@ -1,11 +1,11 @@
-//! Proofs by cases: what each case assumes, and that the cases of a split are all there are.
+//! Proofs by cases: the assumption of each case, and the check that a split has all cases.
 //!
-//! A case says what a read reads from, one case for each candidate, or which of two writes of one
-//! key that count comes first, or which write of a key with a final value is the last, one case for
-//! each that may be. Inside it that is known. What closes a case without a further split,
-//! a read that has no candidate aside, is left to the rules of the model.
+//! A case assumes the source of a read (one case per candidate), the order of two counting writes
+//! of one key, or the last write of a key with a final value (one case per candidate). Inside the
+//! case the assumption is known. A case without a further split is closed by the rules of the
+//! model, unless a read has no candidate.
 //!
-//! Nothing recurses, however deep cases are nested.
+//! Nothing recurses, however deeply cases are nested.
 
 use consistory_history::{KeyId, OpId};
 use consistory_verdict::{Certificate, Edge, Verdict};

@@ -1,9 +1,10 @@
-//! Orders that show the causal order to be one: CC and CCv.
+//! CC and CCv: an order proves that the causal order is acyclic.
 //!
-//! An order that extends `po` and `wr` proves that `co = (po | wr)+` is irreflexive, and replaying
-//! it gives the causal past of each operation: how much of each session is in it. CC then asks that
-//! no read of x from w has another write of x causally between w and itself, and CCv that w is the
-//! last, in the order given, of all writes of x in the read's past.
+//! An order that extends `po` and `wr` proves that `co = (po | wr)+` is irreflexive. Replaying it
+//! computes the causal past of each operation: the length of the prefix of each session that it
+//! contains. CC then requires that no read of x from w has another write of x causally between w
+//! and itself; CCv requires that w is the last, in the given order, of all writes of x in the
+//! read's past.
 //!
 //! ```text
 //!   the writes of x in the order:   ... w  w1  w2  w3 ... r
@@ -11,15 +12,15 @@
 //!                                        only these can be causally after w and before r
 //! ```
 //!
-//! The causal order goes along with the order given. So both questions are about the writes of x
-//! between w and r in the order, and mostly there are few of them. Where there are many, the last
-//! write of each session that is in the read's past is looked up instead: the session's earlier
-//! writes are overwritten, or ordered before it, too.
+//! The given order extends the causal order. So both conditions concern only the writes of x
+//! between w and r in the order, and usually there are few of them. If there are many, the checker
+//! looks up the last write of each session in the read's past instead: the session's earlier writes
+//! are overwritten by it or ordered before it.
 //!
-//! Cost: one replay, and for each read the writes of its key that stand in between, or a binary
-//! search for each session if that is less. The reads are shared among the threads. A past is stored
-//! only where it is not that of the session's previous operation, that is where a read finds something
-//! new: four bytes for each such read and each session.
+//! Cost: one replay, and for each read the writes of its key between w and r, or one binary search
+//! per session if that is less. The threads share the reads. A past is stored only where it differs
+//! from that of the session's previous operation, that is, where a read finds something new: four
+//! bytes per such read and session.
 
 use std::sync::OnceLock;
 

@@ -1,9 +1,9 @@
 //! Closures: wSC and wTSO.
 //!
-//! A weak model holds iff the least relations that its rules derive have no cycle. The certificate
-//! gives pairs of operations. Added to what the model keeps of program order and to `wr` they
-//! make one relation for wSC, and two for wTSO; the checker sorts each topologically, closes it
-//! transitively, and sees that the rules derive nothing that is not there:
+//! A weak model holds if and only if the least relations that its rules derive have no cycle. The
+//! certificate lists pairs of operations. Together with the model's part of program order and with
+//! `wr`, they form one relation for wSC, and two for wTSO. The checker sorts each topologically,
+//! computes its transitive closure, and checks that the rules derive no pair that is missing:
 //!
 //! | rule | if | then |
 //! | --- | --- | --- |
@@ -11,13 +11,14 @@
 //! | `rw` | a write w2 is after a write w of its key | w2 is after what reads from w |
 //! | `st` | a write is before another of its key in one relation | it is so in the other |
 //!
-//! Relations that are closed contain the least ones, so these have no cycle either.
+//! Relations that are closed under the rules contain the least ones, so the least ones have no
+//! cycle either.
 //!
-//! Each operation has a clock: for each chain of operations that stand in line, the last that is
-//! before it. Of the writes of a key in a chain only the last before an operation has to be looked
-//! at, and of the reads of a write only the last of each session: the others are in line.
+//! Each operation has a clock: for each chain of totally ordered operations, the last one before
+//! it. Among the writes of a key in a chain only the last one before an operation matters, and
+//! among the reads of a write only the last of each session; the others follow by transitivity.
 //!
-//! Cost: operations times chains, the chains being a session each, or its writes and the rest.
+//! Cost: operations times chains; a chain is a session, or its writes and the rest.
 
 use consistory_history::OpId;
 use consistory_verdict::Stopped;

@@ -1,18 +1,18 @@
 //! Verdicts about any definition, checked by evaluating it a second time.
 //!
-//! A history satisfies a definition iff all its checks hold for some choice of what it leaves open:
-//! what each read reads from, never a write that follows it in its own session, and, if it has one,
-//! the store order. What proves it is the choice: the checks are evaluated under it, plainly, by an
-//! evaluator of the checker's own (`evaluate`). The definition is shared with the decider, as data:
-//! its text was parsed, and its names resolved, once for both.
+//! A history satisfies a definition if and only if all its checks hold for some choice of the
+//! source of each read (never a write that follows the read in its own session) and, if the
+//! definition has one, of the store order. The proof is the choice: the checker evaluates the
+//! checks under it with its own plain evaluator (`evaluate`). The definition itself is shared with
+//! the decider, as data: its text was parsed, and its names resolved, once for both.
 //!
-//! What proves a violation are cases. Each assumes a part of the choices and is closed by a check
-//! that fails whatever else is chosen; `refute` tells how that is known. The edges that a
-//! certificate shows add nothing to the proof, but they are what people look at, so they have to be
-//! a walk through what the check is about.
+//! A violation is proved by cases. Each case assumes a part of the choices and is closed by a check
+//! that fails whatever else is chosen; `refute` describes how this is known. The edges that a
+//! certificate shows add nothing to the proof, but people look at them, so they must form a walk
+//! through the relation of the check.
 //!
-//! Cost: n² bits a relation and about n³/64 steps an operator, for n operations, for each case whose
-//! choices differ in what the operator's operands depend on.
+//! Cost: n² bits per relation and about n³/64 steps per operator, for n operations, for each case
+//! in which the choices that the operands depend on differ.
 
 mod choice;
 mod evaluate;

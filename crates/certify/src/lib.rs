@@ -1,9 +1,9 @@
 //! The independent checker of certificates.
 //!
-//! [`certify`] takes a history, a claim about it and the certificate that goes with the claim, and
-//! accepts the certificate or says which part of it proves nothing. It shares no code with the
-//! deciders: who believes this crate needs to believe none of them. It is small, so that it can be
-//! read in one sitting, and plain, so that it can be believed.
+//! [`certify`] takes a history, a claim about it and the claim's certificate, and accepts the
+//! certificate or reports which part of it proves nothing. It shares no code with the deciders, so
+//! trusting a verdict means trusting only this crate. It is small enough to be read in one sitting,
+//! and plain enough to be trusted.
 //!
 //! | claim | certificate | what is checked |
 //! | --- | --- | --- |
@@ -14,31 +14,32 @@
 //! | `linearizability` holds | an order | the same, and it keeps real time |
 //! | `tso`, `pso` holds | a store order | both of the model's relations are acyclic under it |
 //! | `wsc`, `wtso` holds | pairs | with program order and `wr` they are acyclic and closed under the rules |
-//! | `ccm`, `wccm` holds | pairs a session | they hold what its reads force; what follows from all is acyclic |
+//! | `ccm`, `wccm` holds | pairs per session | they contain what its reads force; all together are acyclic |
 //! | a violation | cases and cycles | each edge follows by a rule, each case is closed |
 //!
-//! [`certify_definition`] does the same for any definition, of the catalogue or of a user. It has no
-//! rules: it evaluates the definition a second time, plainly and with code of its own, under what
-//! the certificate says. A definition that holds is proved by a witness, which chooses all that the
-//! definition leaves open; a violation by cases in each of which a check fails whatever else is
-//! chosen. The text of the definition is read once, for the decider and for the checker.
+//! [`certify_definition`] does the same for any definition, of the catalogue or of a user. It has
+//! no rules: it evaluates the definition a second time, with separate, plain code, under the
+//! choices of the certificate. That a definition holds is proved by a witness, which makes every
+//! choice that the definition leaves open; a violation is proved by cases, in each of which a check
+//! fails whatever else is chosen. The text of the definition is parsed once, for the decider and
+//! the checker.
 //!
 //! **Soundness.** An accepted certificate proves its claim, by the definitions of the models, for
 //! any history of reads, writes, read-modify-writes and fences. A history with objects' calls or
 //! with transactions of more than one operation is refused.
 //!
-//! **Completeness.** Every claim that is true has a certificate that is accepted, except violations
-//! of `sc`, `tso` and definitions whose case analysis nobody can afford to write down, and what
-//! has too many operations, or takes too long, to be evaluated by definition. A read of a value that
-//! nobody wrote, and a read of a write that follows it in its own session, are violations of
-//! every model, also of those that have no rules here.
+//! **Completeness.** Every true claim has a certificate that is accepted, with two exceptions:
+//! violations of `sc`, `tso` and definitions whose case analysis is too large to write down, and
+//! histories that are too large, or take too long, to be evaluated by definition. A read of a value
+//! that nobody wrote, and a read of a write that follows it in its own session, violate every
+//! model, including the models without rules here.
 //!
-//! **Choices.** What each read reads from is worked out from the values alone. The candidates of a
-//! read are the writes of its value to its key, the initial write and writes of unknown status
-//! among them, failed writes not; a read-modify-write is never its own candidate. A read with one
-//! candidate reads from it; with more, the certificate chooses, or splits into all cases. A write
-//! of unknown status counts exactly if something is known to read from it, and only operations
-//! that count stand in orders.
+//! **Choices.** The source of each read is derived from the values alone. The candidates of a read
+//! are the writes of its value to its key, including the initial write and indeterminate writes,
+//! but not failed writes; a read-modify-write is never its own candidate. A read with one candidate
+//! reads from it; with more, the certificate chooses, or splits into all cases. An indeterminate
+//! write counts if and only if something is known to read from it, and only operations that count
+//! appear in orders.
 //!
 //! The modules in reading order: `reads_from`, `replay` (CM and SC), `real_time`
 //! (linearizability), `causal` (CC and CCv),
@@ -89,7 +90,7 @@ pub fn certify(
 }
 
 /// Does the same on several threads, with limits of time and memory: a check that reaches one is a
-/// rejection, [`Rejection::Stopped`], which says nothing about the certificate.
+/// rejection, [`Rejection::Stopped`], which does not mean that the certificate is wrong.
 pub fn certify_within(
     history: &History,
     model: &str,

@@ -135,7 +135,7 @@ impl<'a> Candidates<'a> {
             .filter(move |&write| write != read && !self.is_internal(read, write))
     }
 
-    /// Iterates over the candidates of a read; what does not count as a read has none.
+    /// Iterates over the candidates of a read; an operation that does not count as a read has none.
     pub(crate) fn of(&self, read: OpId) -> impl Iterator<Item = OpId> {
         let only = self.only.get(read.index()).and_then(|only| some(only.load(Relaxed)));
         let several = self.latest.get(&read).map(|&latest| self.from(read, latest));
@@ -207,7 +207,7 @@ impl Accesses {
 /// What each read is known to read from.
 pub(crate) struct ReadsFrom<'a> {
     pub(crate) history: &'a History,
-    /// For each recorded operation what it is known to read from, or `NONE`.
+    /// Known source of each recorded operation, or `NONE`.
     source: Vec<u32>,
     /// For each write, or for each transaction, how many operations are known to read from it; empty
     /// if all operations are known to have taken effect.
@@ -216,7 +216,7 @@ pub(crate) struct ReadsFrom<'a> {
 }
 
 impl<'a> ReadsFrom<'a> {
-    /// Knows what each read with one candidate reads from.
+    /// Derives the source of each read with one candidate.
     pub(crate) fn unambiguous(candidates: &Candidates<'a>) -> Self {
         let history = candidates.history;
         let source: Vec<u32> = candidates.only.iter().map(|only| only.load(Relaxed)).collect();
@@ -232,7 +232,7 @@ impl<'a> ReadsFrom<'a> {
         wr
     }
 
-    /// Knows what every read reads from, by a certificate's choices where they are needed.
+    /// Derives the source of every read, using the certificate's choices where they are needed.
     pub(crate) fn chosen(
         candidates: &Candidates<'a>,
         choices: &[(OpId, OpId)],
@@ -263,13 +263,13 @@ impl<'a> ReadsFrom<'a> {
         Ok(wr)
     }
 
-    /// Returns what an operation is known to read from.
+    /// Returns the known source of an operation.
     #[inline]
     pub(crate) fn source(&self, op: OpId) -> Option<OpId> {
         self.source.get(op.index()).copied().and_then(some)
     }
 
-    /// Sets what a read reads from, and gives what it was.
+    /// Sets the source of a read, and returns the previous one.
     pub(crate) fn set(&mut self, read: OpId, write: Option<OpId>) -> Option<OpId> {
         let entry = write.map_or(NONE, |write| write.0);
         let before = some(std::mem::replace(&mut self.source[read.index()], entry));

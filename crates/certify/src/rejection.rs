@@ -55,7 +55,7 @@ pub enum Rejection {
         /// The read.
         read: String,
     },
-    /// The certificate chooses what cannot be, or chooses twice.
+    /// The certificate makes an impossible choice, or chooses twice.
     #[error("`wr` cannot say that {read} reads from {write}")]
     BadChoice {
         /// The read.
@@ -63,7 +63,7 @@ pub enum Rejection {
         /// The write.
         write: String,
     },
-    /// An operation comes before what precedes it in its session, comes twice, or does not count.
+    /// An operation comes before its predecessor in its session, comes twice, or does not count.
     #[error("`{part}`: {op} is not the next operation of its session that counts")]
     OutOfOrder {
         /// Where in the certificate.
@@ -197,7 +197,7 @@ pub enum Rejection {
         /// Where in the certificate.
         part: String,
     },
-    /// The cases of the last write of a key are not exactly those that may be.
+    /// The cases of the last write of a key are not exactly the candidates.
     #[error("`{part}`: {write} is left out, or cannot be the last of {key}, or is listed twice")]
     BadLast {
         /// Where in the certificate.
@@ -280,7 +280,7 @@ pub enum Flaw {
     NoRule,
     /// There are no premises, and it was neither derived before nor assumed.
     Unproved,
-    /// The premises are not those of the relation's rule.
+    /// The premises do not match the relation's rule.
     Premises,
     /// An end is not in the causal past of the observer.
     OutsidePast,

@@ -125,11 +125,11 @@ impl<'a> Replay<'a> {
 /// The next operation of each session, in an order that extends `po` and `wr`.
 pub(crate) struct Cursor<'a> {
     wr: &'a ReadsFrom<'a>,
-    /// For each session its first operation that counts, or what is after its last operation.
+    /// First counting operation of each session, or the end of the session.
     first: Vec<OpId>,
-    /// For each session the next operation that counts, or what is after its last operation.
+    /// Next counting operation of each session, or the end of the session.
     next: Vec<OpId>,
-    /// For each session what is after its last operation.
+    /// End of each session: the id after its last operation.
     end: Vec<OpId>,
 }
 
@@ -180,7 +180,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Finds the first operation from `from` on that counts, or gives `end`.
+/// Finds the first counting operation from `from` on, or returns `end`.
 #[inline]
 fn counting(wr: &ReadsFrom<'_>, from: OpId, end: OpId) -> OpId {
     let mut op = from;

@@ -1,26 +1,28 @@
 //! Views: CCM and wCCM.
 //!
-//! CCM holds iff `po | wr | pww | rw[pww]` has no cycle, where `pww = (hb_WW | cf[hb])+` and `hb` is the
-//! transitive union of the relations `hb_o`, least ones that hold the causal order and, for reads r
-//! up to o in the session of o, `(w', w)` if w' is before r and r reads from another write w of its
-//! key. All of that only grows with `hb`. So a larger `hb` proves as much, and the certificate
-//! gives one: pairs of writes, session by session.
+//! CCM holds if and only if `po | wr | pww | rw[pww]` has no cycle, where `pww = (hb_WW |
+//! cf[hb])+`. Here `hb` is the transitive union of the relations `hb_o`, the least relations that
+//! contain the causal order and, for reads r up to o in the session of o, the pair `(w', w)` if w'
+//! is before r and r reads from another write w of its key. All of this is monotone in `hb`, so a
+//! larger `hb` proves as much, and the certificate supplies one: pairs of writes, session by
+//! session.
 //!
-//! For each session the checker gives every operation a level: the first operation of the session
-//! that it is before, or that it is, by the causal order and the session's own pairs. Then it sees
-//! for each read r of the session from w, and each other write w' of the key whose level is at most r:
+//! For each session the checker assigns every operation a level: the first operation of the session
+//! that it precedes or equals, by the causal order and the session's own pairs. Then it checks for
+//! each read r of the session from w, and each other write w' of the key whose level is at most r:
 //!
 //! - the level of w' is at most that of w, and
 //! - w' is before w by the causal order and the pairs of all sessions.
 //!
-//! Operations a and b with a before b in the second sense, and a's level at most b's, then hold all of
-//! `hb_o`, for any o of the session: the causal order does not lower levels, and the rule leads to no new
-//! pair. From the union `cf`, `pww` and `rw` are worked out, with the few edges that have the same closure, and
-//! sorted topologically.
+//! The pairs (a, b) with a before b in the second sense, and a's level at most b's, then contain
+//! `hb_o` for every o of the session: the causal order does not lower levels, and the rule derives
+//! no new pair. From the union the checker computes `cf`, `pww` and `rw`, with few edges that have
+//! the same closure, and sorts them topologically.
 //!
-//! wCCM is the same twice over, with `ppo` and with `poloc`, and `wre` in place of `wr`; a session's reads are
-//! then those in line with each other. The two have one `wpww` together. A path of both that ends
-//! in a write needs no `poloc`: whatever is before a write in its session is so in `ppo`.
+//! wCCM is the same twice, with `ppo` and with `poloc`, and `wre` instead of `wr`; the reads of a
+//! session are then the totally ordered ones. Both share one `wpww`. A path of both relations that
+//! ends in a write needs no `poloc`: everything before a write in its session is before it in
+//! `ppo`.
 //!
 //! Cost: operations times chains, and for each session the past of its operations.
 

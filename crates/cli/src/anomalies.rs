@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::args::{CheckArgs, OutputFormat};
 use crate::check::{code_of, worse};
-use crate::error::{CliError, OK, VIOLATION, report};
+use crate::error::{CliError, OK, UNDECIDED, VIOLATION, report};
 use crate::limits;
 use crate::output::StandardOutput;
 
@@ -26,7 +26,7 @@ pub(crate) fn list(args: &CheckArgs) -> Result<u8, CliError> {
             let found = anomalies(&case.history, args.order.into(), &budget);
             Ok((case.source.clone(), case.index, found?))
         });
-        let (source, index, found) = match found {
+        let (source, index, listed) = match found {
             Ok(found) => found,
             Err(error) => {
                 code = worse(code, code_of(&error));
@@ -34,9 +34,13 @@ pub(crate) fn list(args: &CheckArgs) -> Result<u8, CliError> {
                 continue;
             }
         };
+        let (found, undecided) = (listed.found, listed.undecided);
         if !found.is_empty() {
             code = worse(code, VIOLATION);
+        } else if !undecided.is_empty() {
+            code = worse(code, UNDECIDED);
         }
+        let undecided: Vec<&str> = undecided.iter().map(|level| level.id()).collect();
         let text = match args.format {
             OutputFormat::Json => {
                 let list: Vec<_> = found
@@ -49,7 +53,11 @@ pub(crate) fn list(args: &CheckArgs) -> Result<u8, CliError> {
                         })
                     })
                     .collect();
-                json!({"source": &*source, "index": index, "anomalies": list}).to_string() + "\n"
+                let mut line = json!({"source": &*source, "index": index, "anomalies": list});
+                if !undecided.is_empty() {
+                    line["undecided"] = json!(undecided);
+                }
+                line.to_string() + "\n"
             }
             OutputFormat::Text => {
                 let mut text = format!("{source} [{index}]: ");
@@ -61,6 +69,10 @@ pub(crate) fn list(args: &CheckArgs) -> Result<u8, CliError> {
                 for anomaly in &found {
                     let _ = writeln!(text, "\n{}", anomaly.class.name());
                     text += &anomaly.explanation;
+                }
+                if !undecided.is_empty() {
+                    let levels = undecided.join(", ");
+                    let _ = writeln!(text, "\nundecided within the budget: {levels}");
                 }
                 text
             }

@@ -11,6 +11,7 @@ use consistory::{
 use consistory_report::Case as PageCase;
 use indicatif::ProgressBar;
 
+use crate::again::check_again;
 use crate::args::{CheckArgs, InputArgs, OutputFormat};
 use crate::digest::{Detail, Digest, Page, page};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
@@ -32,9 +33,23 @@ struct Done {
 
 /// A case of an interactive report, with its line of the overview.
 struct PageEntry {
+    source: String,
+    /// Number of the input, and index of the history in it.
+    place: (usize, u64),
     operations: u64,
     words: Vec<(String, &'static str)>,
     case: PageCase,
+}
+
+impl PageEntry {
+    /// Adds the case to a report; `next` is the number of the next case's input.
+    fn write(mut self, pages: &mut Pages, args: &CheckArgs, next: Option<usize>) -> io::Result<()> {
+        let (number, index) = self.place;
+        let is_alone = args.index.is_none() && index == 0 && next != Some(number);
+        self.case.recheck = check_again(&self.source, (!is_alone).then_some(index));
+        let words = self.words.iter().map(|(model, word)| (model.as_str(), *word));
+        pages.add(self.operations, words, &self.case)
+    }
 }
 
 enum Text {
@@ -77,7 +92,12 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
     let mut pages =
         args.report.as_deref().map(|path| Pages::open(path, "Consistency report")).transpose()?;
     let (mut lines, mut errors) = (0, 0);
-    let cases = read_all_within(&args.input.paths, args.input.from, court.reading_budget());
+    let mut cases = read_all_within(&args.input.paths, args.input.from, court.reading_budget());
+    if let Some(index) = args.index {
+        cases = cases.at_index(index);
+    }
+    // The last case waits: whether its input has others is part of the command that repeats it.
+    let mut waiting: Option<PageEntry> = None;
     let run = part.map(|_| run_id("check", &(shown_settings(args), inputs(&cases))));
     pipeline::run(
         args.jobs.count(),
@@ -111,9 +131,12 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
             if is_written {
                 broken = progress.suspend(|| out.write(&text, args.format)).err();
             }
-            if let (Some(pages), Some(PageEntry { operations, words, case })) = (&mut pages, page) {
-                let words = words.iter().map(|(model, word)| (model.as_str(), *word));
-                broken = broken.take().or_else(|| pages.add(operations, words, &case).err());
+            if let (Some(pages), Some(page)) = (&mut pages, page) {
+                let next = page.place.0;
+                if let Some(entry) = waiting.replace(page) {
+                    let written = entry.write(pages, args, Some(next));
+                    broken = broken.take().or(written.err());
+                }
             }
             broken.is_none()
         },
@@ -125,6 +148,9 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
     if let (None, Some(part), Some(run)) = (&broken, part, run) {
         let end = PartEnd { part, command: "check", run, lines, errors, code };
         broken = out.write(end.line().as_bytes(), args.format).err();
+    }
+    if let (None, Some(pages), Some(entry)) = (&broken, &mut pages, waiting) {
+        broken = entry.write(pages, args, None).err();
     }
     if let Some(error) = broken {
         return Err(CliError::output(error));
@@ -200,6 +226,8 @@ fn done(args: &CheckArgs, report: &Report<'_>) -> Done {
         }
     };
     let page = args.report.is_some().then(|| PageEntry {
+        source: report.source().to_owned(),
+        place: (report.number(), report.index()),
         operations: report.history().len() as u64,
         words: report
             .iter()
@@ -326,9 +354,9 @@ fn inputs(cases: &Cases) -> Vec<Option<String>> {
 
 /// Writes down what the verdicts depend on.
 fn shown_settings(args: &CheckArgs) -> String {
-    let CheckArgs { input, model, order, objects, budget, memory, engine, .. } = args;
+    let CheckArgs { input, index, model, order, objects, budget, memory, engine, .. } = args;
     let flags = (args.shrink, args.no_certify, args.anomalies);
-    format!("{:?}", (input.from, model, order, objects, budget, memory, engine, flags))
+    format!("{:?}", (input.from, index, model, order, objects, budget, memory, engine, flags))
 }
 
 /// Builds the folders that are written to.

@@ -10,6 +10,7 @@ use consistory_history::{History, escaped};
 use consistory_pages::{ContrastSide, contrast_case};
 use consistory_registers::Model;
 
+use crate::again::again;
 use crate::args::{ContrastArgs, OutputFormat};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::level_contrast;
@@ -114,8 +115,7 @@ pub(crate) fn write_report(
         ("histories decided".to_owned(), histories.to_string()),
         ("largest".to_owned(), counted(usize::from(args.bound), "operation")),
     ];
-    let words = [first, second].map(|model| consistory::shell_word(model));
-    case.recheck = format!("consistory contrast {} {} --bound {}", words[0], words[1], args.bound);
+    case.recheck = again(&[first, second]);
     let mut pages = Pages::open(path, &format!("Contrast of {title}"))?;
     pages.add(0, [], &case).map_err(CliError::output)?;
     pages.finish()

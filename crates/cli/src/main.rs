@@ -1,5 +1,6 @@
 //! The `consistory` command line: glue, exit codes, progress.
 
+mod again;
 mod anomalies;
 mod args;
 mod atlas;

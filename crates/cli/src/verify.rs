@@ -22,6 +22,7 @@ use consistory_report::Case;
 use consistory_verdict::Budget;
 use serde_json::{Value, json};
 
+use crate::again::again;
 use crate::args::{OutputFormat, VerifyArgs};
 use crate::error::{CliError, OK, UNDECIDED, UNPROVED, UNREADABLE, VIOLATION, report as tell};
 use crate::limits;
@@ -384,10 +385,7 @@ impl Task<'_> {
         }
         let source = self.path.display().to_string();
         let number = |key: &str| report.json[key].to_string();
-        let mut recheck = format!("consistory verify {}", consistory::shell_word(&source));
-        if self.args.plain {
-            recheck += " --plain";
-        }
+        let recheck = again(&[&source]);
         let case = protocol_case(&ProtocolFindings {
             source: &source,
             verdict: report.verdict.as_str(),

@@ -81,3 +81,53 @@ fn no_page_and_no_comment_uses_the_old_dialect() {
     }
     assert!(refused.is_empty(), "{}", refused.join("\n"));
 }
+
+/// Finds what stands on a page for something that is still to be written, such as `@TABLE@` or a to-do.
+fn placeholder(line: &str) -> Option<&str> {
+    let words = ["TODO", "FIXME", "TBD", "XXX", "not been measured yet", "not measured yet"];
+    let is_name = |text: &str| {
+        text.len() > 2 && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+    };
+    // Between two signs `@`: every piece but the first and the last.
+    let pieces: Vec<&str> = line.split('@').collect();
+    let inner = pieces.get(1..pieces.len() - 1).unwrap_or_default();
+    inner
+        .iter()
+        .copied()
+        .find(|text| is_name(text))
+        .or_else(|| words.into_iter().find(|word| line.contains(word)))
+}
+
+#[test]
+fn placeholders_are_found() {
+    assert_eq!(placeholder("@THROUGHPUT@"), Some("THROUGHPUT"));
+    assert_eq!(placeholder("| a | @THE_TABLE@ |"), Some("THE_TABLE"));
+    assert_eq!(placeholder("The table is TBD."), Some("TBD"));
+    assert_eq!(placeholder("t0: w(x,1) @1..5 w(x,2) @6..7"), None);
+    assert_eq!(placeholder("a@b.example, c@d.example"), None);
+    assert_eq!(placeholder("plain"), None);
+}
+
+#[test]
+fn no_page_has_a_placeholder() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let mut paths = Vec::new();
+    for folder in ["benches", "crates", "corpus", "dev", "docs", "fuzz", "models", "python"] {
+        collect(&root.join(folder), &mut paths);
+    }
+    paths.retain(|path| path.extension().is_some_and(|end| end == "md"));
+    let tops = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"];
+    paths.extend(tops.map(|page| root.join(page)));
+    assert!(paths.len() > 40, "the pages were found: {}", paths.len());
+    let mut found = Vec::new();
+    for path in &paths {
+        let text = std::fs::read_to_string(path).unwrap();
+        for (number, line) in text.lines().enumerate() {
+            if let Some(what) = placeholder(line) {
+                let place = path.strip_prefix(&root).unwrap_or(path).display();
+                found.push(format!("{place}:{}: `{what}`", number + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "still to be written:\n{}", found.join("\n"));
+}

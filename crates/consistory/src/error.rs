@@ -20,6 +20,15 @@ pub enum Error {
         /// Their number.
         histories: usize,
     },
+    /// An input has no history with the index that was asked for.
+    NoSuchIndex {
+        /// The name of the input.
+        source: String,
+        /// The index.
+        index: u64,
+        /// The number of histories in the input.
+        histories: u64,
+    },
     /// No model was named.
     NoModel,
     /// A model's id is not known.
@@ -147,6 +156,10 @@ impl Error {
             Error::AmbiguousObject { .. } => {
                 "say which with `--object`, or with a line `# object: NAME` in the file".to_owned()
             }
+            Error::NoSuchIndex { histories: 0, .. } => "it holds no history".to_owned(),
+            Error::NoSuchIndex { histories, .. } => {
+                format!("its histories have the indices 0 to {}", histories - 1)
+            }
             Error::Misfit { hint, .. } => return hint.clone(),
             Error::Internal(_) => {
                 "this is a bug in Consistory, not of your history; please report it".to_owned()
@@ -181,6 +194,9 @@ impl fmt::Display for Error {
             Error::Read(error) => write!(f, "{error}"),
             Error::Several { histories } => {
                 write!(f, "there are {histories} histories where one is expected")
+            }
+            Error::NoSuchIndex { source, index, .. } => {
+                write!(f, "{source} has no history with index {index}")
             }
             Error::NoModel => f.write_str("no model is named"),
             Error::UnknownModel { id, .. } => write!(f, "no model is called `{id}`"),

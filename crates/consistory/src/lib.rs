@@ -108,7 +108,7 @@ pub use objects::NamedObject;
 pub use progress::Stage;
 pub use read::{Case, Cases, parse, read, read_all};
 pub use report::Report;
-pub use transactions::{FoundAnomaly, anomalies};
+pub use transactions::{FoundAnomalies, FoundAnomaly, anomalies};
 pub use verdict::{Shrunk, Verdict};
 
 // Helpers shared by the programs of this workspace, not part of the documented interface.

@@ -21,7 +21,8 @@ impl Report<'_> {
     /// with the proof step by step, and certificates.
     ///
     /// `shrunk` holds, for each verdict, the verdict on the shrunk history if there is one; its
-    /// picture then replaces that of the whole.
+    /// picture then replaces that of the whole. The command that checks the history again depends on
+    /// where it came from and is left to the caller.
     pub fn page(&self, shrunk: &[Option<Shrunk>]) -> PageCase {
         let history = self.history();
         let mut page = PageCase::new(self.place_name(), ["model", "verdict", "pattern", "time"]);
@@ -61,12 +62,6 @@ impl Report<'_> {
             let text = verdict.text();
             if text.len() <= MAX_TEXT_BYTES {
                 page.text = text;
-            }
-            let models: Vec<&str> = self.iter().map(|verdict| verdict.model().id()).collect();
-            let source = shell_word(self.source());
-            page.recheck = format!("consistory check {source} --model {}", models.join(","));
-            if let Some(object) = self.object() {
-                page.recheck += &format!(" --object {}", shell_word(object.name()));
             }
         }
         page

@@ -73,6 +73,8 @@ pub struct Cases {
     budget: Budget,
     current: Option<Source>,
     last: usize,
+    /// Index of the only history that is wanted of each input.
+    index: Option<u64>,
 }
 
 /// The input that is being read.
@@ -80,12 +82,14 @@ struct Source {
     name: Arc<str>,
     number: usize,
     histories: std::iter::Enumerate<Histories>,
+    /// Number of histories that were passed over.
+    count: u64,
 }
 
 impl Cases {
     fn new(inputs: Vec<Result<Input, Error>>, format: Option<Format>, budget: Budget) -> Self {
         let inputs: Vec<(usize, Result<Input, Error>)> = inputs.into_iter().enumerate().collect();
-        Cases { inputs: inputs.into_iter(), format, budget, current: None, last: 0 }
+        Cases { inputs: inputs.into_iter(), format, budget, current: None, last: 0, index: None }
     }
 
     /// Lists the remaining inputs with their numbers; one that cannot be read has no name.
@@ -101,6 +105,12 @@ impl Cases {
         Cases { inputs: kept.into_iter(), ..self }
     }
 
+    /// Yields only the history with an index of each input; an input without it yields an error.
+    #[must_use]
+    pub fn at_index(self, index: u64) -> Self {
+        Cases { index: Some(index), ..self }
+    }
+
     /// Returns the number of the last item's input, errors included.
     pub fn last_input(&self) -> usize {
         self.last
@@ -112,15 +122,35 @@ impl Iterator for Cases {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(Source { name, number, histories }) = &mut self.current {
+            if let Some(Source { name, number, histories, count }) = &mut self.current {
                 match histories.next() {
+                    Some((index, Ok(_))) if self.index.is_some_and(|only| only > index as u64) => {
+                        *count = index as u64 + 1;
+                        continue;
+                    }
                     Some((index, Ok(history))) => {
                         let (source, index) = (Arc::clone(name), index as u64);
                         let history = Arc::new(history);
-                        return Some(Ok(Case { source, number: *number, index, history }));
+                        let case = Case { source, number: *number, index, history };
+                        if self.index.is_some() {
+                            // What follows in this input is not wanted.
+                            self.current = None;
+                        }
+                        return Some(Ok(case));
                     }
-                    Some((_, Err(error))) => return Some(Err(error.into())),
-                    None => self.current = None,
+                    Some((_, Err(error))) => {
+                        if self.index.is_some() {
+                            self.current = None;
+                        }
+                        return Some(Err(error.into()));
+                    }
+                    None => {
+                        let (source, histories) = (name.to_string(), *count);
+                        self.current = None;
+                        if let Some(index) = self.index {
+                            return Some(Err(Error::NoSuchIndex { source, index, histories }));
+                        }
+                    }
                 }
             }
             let (number, input) = self.inputs.next()?;
@@ -131,7 +161,7 @@ impl Iterator for Cases {
                     let name: Arc<str> = input.to_string().into();
                     let budget = self.budget.clone();
                     let histories = read_within(&input, self.format, budget).enumerate();
-                    self.current = Some(Source { name, number, histories });
+                    self.current = Some(Source { name, number, histories, count: 0 });
                 }
             }
         }

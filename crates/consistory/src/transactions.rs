@@ -129,11 +129,11 @@ pub fn anomalies(
     history: &History,
     order: ClientOrder,
     budget: &Budget,
-) -> Result<Vec<FoundAnomaly>, Error> {
+) -> Result<FoundAnomalies, Error> {
     let history = as_transactions(history)?;
     let found = list_anomalies(&history, order, budget).map_err(does_not_apply)?;
     let mut listed = Vec::new();
-    for (class, certificate) in found {
+    for (class, certificate) in found.found {
         let level = Level::ALL.into_iter().find(|&level| {
             accept(&history, level, order, None, Outcome::Violation, &certificate).is_ok()
         });
@@ -145,7 +145,16 @@ pub fn anomalies(
         let explanation = consistory_draw::explain(&history, level.id(), &judgement, &[]);
         listed.push(FoundAnomaly { class, level, explanation });
     }
-    Ok(listed)
+    Ok(FoundAnomalies { found: listed, undecided: found.undecided })
+}
+
+/// The anomalies of a history.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FoundAnomalies {
+    /// The classes, the worst first.
+    pub found: Vec<FoundAnomaly>,
+    /// The levels that the examples leave open and that were not decided within the budget.
+    pub undecided: Vec<Level>,
 }
 
 /// A class of anomalies that a history shows.

@@ -20,7 +20,7 @@ use crate::request::{Outcome, Reply, Request};
 use crate::schedule::Schedule;
 use crate::sql::BROKEN;
 use crate::system::{Client, System};
-use crate::workloads::{Program, Workload, WorkloadKind};
+use crate::workloads::{Family, Program, Workload, WorkloadKind};
 
 /// How a run is made.
 #[derive(Clone, Debug)]
@@ -245,8 +245,13 @@ impl Session<'_> {
             0 => Duration::ZERO,
             rate => Duration::from_secs_f64(f64::from(options.sessions) / f64::from(rate)),
         };
-        // Sessions take turns.
-        let mut due = Instant::now() + pause * number / options.sessions.max(1);
+        // Transactions are sent by all sessions at the same moments, because anomalies need transactions that
+        // overlap. Single requests take turns, because stale reads show when operations do not overlap.
+        let turn = match options.workload.family() {
+            Family::Transactions => 0,
+            _ => number,
+        };
+        let mut due = Instant::now() + pause * turn / options.sessions.max(1);
         let mut generation = 0;
         let limit = options.requests.unwrap_or(u32::MAX);
         while !is_over.load(Ordering::SeqCst) && program.requests < limit {

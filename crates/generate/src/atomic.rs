@@ -1,12 +1,12 @@
 //! Sequential consistency: one atomic memory.
 //!
-//! Lamport's definition is the machine: the sessions act on one memory, one operation at a time.
-//! The clients choose whose turn it is, so nothing is left to chance here.
+//! The machine is Lamport's definition: the sessions act on one memory, one operation at a time.
+//! The clients choose the order of the sessions, so the memory itself makes no random choice.
 
 use crate::memory::Machine;
 use crate::workload::Workload;
 
-/// One value a variable.
+/// One value per variable.
 pub(crate) struct Atomic {
     cells: Vec<u32>,
 }

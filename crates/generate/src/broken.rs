@@ -1,9 +1,10 @@
-//! A memory that promises nothing: replicas in which everything goes wrong that can.
+//! A memory without guarantees: replicas with lost, reordered and stale messages.
 //!
 //! As in the causal memories, a session acts on its own replica and its writes are sent to the
-//! others. But messages arrive in any order, even two from one session; one in eight is lost; a
-//! replica holds what it applied last; and one read in eight is stale: it finds what the replica
-//! held of the variable before. Only values from nowhere and from the future do not occur.
+//! others. But messages arrive in any order, even two from the same session; one in eight is lost;
+//! a replica holds the write that it applied last; and one read in eight is stale: it returns the
+//! previous value of the variable. Only values that nobody wrote and reads from the future do not
+//! occur.
 
 use crate::memory::Machine;
 use crate::random::Random;
@@ -12,10 +13,10 @@ use crate::workload::Workload;
 /// One message in this many is lost, and one read in this many is stale.
 const STEPS_PER_FAILURE: u32 = 8;
 
-/// Replicas and what is under way to each.
+/// Replicas and the messages in transit to each.
 pub(crate) struct Broken {
     variables: usize,
-    /// What replica r holds of variable v, at `r * variables + v`.
+    /// Value that replica r holds for variable v, at `r * variables + v`.
     cells: Vec<Cell>,
     inboxes: Vec<Vec<Message>>,
     capacity: usize,

@@ -9,16 +9,18 @@
 //!       memory
 //! ```
 //!
-//! This is the abstract machine of x86-TSO (Owens, Sarkar, Sewell, 2009), as of SPARC's manual
-//! before it. Under TSO a buffer is first in, first out. Under PSO there is a buffer a session and
-//! variable; one queue from which the oldest store of *some* variable leaves is the same thing. A
-//! fence empties the buffers of its session, and so does a read-modify-write, before and after.
+//! This is the abstract machine of x86-TSO (Owens, Sarkar, Sewell, 2009), and of SPARC's manual
+//! before it. Under TSO a buffer is first in, first out. Under PSO there is one buffer per session
+//! and variable; this is equivalent to one queue from which the oldest store of *some* variable
+//! leaves. A fence empties the buffers of its session, and so does a read-modify-write, before and
+//! after.
 //!
 //! Before an operation, buffers of random sessions drain in part: one with probability a third,
-//! another with a third of that, and so on, half a buffer on average; and of each a random number
-//! of stores, from none to all. So the buffers keep up with any share of writes, and hold as many
-//! stores whether there are few sessions or many. None holds more than [`Workload::lag`]: a store
-//! too many pushes another out, a drain that might have happened anyway.
+//! another with a third of that, and so on, half a buffer on average; from each, a random number of
+//! stores leaves, from none to all. So the buffers keep up with any share of writes, and the number
+//! of buffered stores does not depend on the number of sessions. None holds more than
+//! [`Workload::lag`] stores: one store too many pushes another out, which is a drain that might
+//! have happened anyway.
 
 use std::collections::VecDeque;
 
@@ -26,19 +28,19 @@ use crate::memory::Machine;
 use crate::random::Random;
 use crate::workload::Workload;
 
-/// Which store may leave a buffer.
+/// The rule by which stores leave a buffer.
 #[derive(Clone, Copy)]
 pub(crate) enum Drain {
-    /// The oldest: total store order.
+    /// The oldest store: total store order.
     Oldest,
-    /// The oldest of any one variable: partial store order.
+    /// The oldest store of any one variable: partial store order.
     OldestOfAVariable,
 }
 
-/// A memory and the stores that have not reached it.
+/// A memory and the buffered stores.
 pub(crate) struct Buffered {
     cells: Vec<u32>,
-    /// For each session its stores, oldest first.
+    /// Stores of each session, oldest first.
     buffers: Vec<VecDeque<Store>>,
     capacity: usize,
     drain: Drain,

@@ -1,8 +1,8 @@
-//! The clients: whose turn it is, and what it does.
+//! The clients: choice of the next session and of its operation.
 //!
-//! At each step a session that has operations left is chosen, each with the same probability; the
-//! memory lets some time pass; the session executes one operation. What a session does depends on
-//! the seed alone, never on the memory or on what it read.
+//! At each step one of the sessions with operations left is chosen uniformly; the memory lets some
+//! time pass; the session executes one operation. The choice of operations depends on the seed
+//! alone, never on the memory or on the values read.
 
 use consistory_history::{Action, History, HistoryBuilder, KeyId, SessionId};
 
@@ -10,48 +10,48 @@ use crate::memory::{Machine, Memory};
 use crate::random::{Choice, Chooser, Random, choices_of};
 use crate::workload::Workload;
 
-/// An operation as it is executed: session `t{session}` does `action`.
+/// An executed operation: session `t{session}` performs `action`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// The number of the session.
+    /// Number of the session.
     pub session: u32,
-    /// What it does.
+    /// Action of the operation.
     pub action: EventAction,
 }
 
-/// What an executed operation does; variable number i is named `x{i}`.
+/// The action of an executed operation; variable number i is named `x{i}`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EventAction {
     /// `r(variable,value)`.
     Read {
-        /// The number of the variable.
+        /// Number of the variable.
         variable: u32,
-        /// The value found.
+        /// Value read.
         value: u64,
     },
     /// `w(variable,value)`.
     Write {
-        /// The number of the variable.
+        /// Number of the variable.
         variable: u32,
-        /// The value put there.
+        /// Value written.
         value: u64,
     },
     /// `rmw(variable,read,write)`.
     Rmw {
-        /// The number of the variable.
+        /// Number of the variable.
         variable: u32,
-        /// The value found.
+        /// Value read.
         read: u64,
-        /// The value put there.
+        /// Value written.
         write: u64,
     },
     /// `f`.
     Fence,
 }
 
-/// Runs the clients on a memory and records what they do, session by session.
+/// Runs the clients on a memory and records their operations, session by session.
 ///
-/// Every session and every variable is in the history, even those that nothing happens to.
+/// The history has every session and every variable, even unused ones.
 ///
 /// # Panics
 /// If the workload is one that [`Workload::validate`] refuses.
@@ -83,7 +83,7 @@ pub fn generate(workload: &Workload, memory: Memory) -> History {
     builder.finish().expect("a valid workload has fewer operations than a history holds")
 }
 
-/// Runs the clients on a memory and gives their operations one by one, in the order of execution.
+/// Runs the clients on a memory and returns their operations one by one, in execution order.
 ///
 /// # Panics
 /// If the workload is one that [`Workload::validate`] refuses.
@@ -98,15 +98,15 @@ struct Clients {
     machine: Box<dyn Machine>,
     random: Random,
     variables: Choice,
-    /// An operation reads if a random number from 0 to 1 is below the first bound, reads and
-    /// writes if below the second, is a fence if below the third, and writes otherwise.
+    /// Bounds for a random number from 0 to 1: below the first bound the operation is a read, below
+    /// the second a read-modify-write, below the third a fence, and otherwise a write.
     bounds: [f64; 3],
-    /// The sessions that have operations left, with how many.
+    /// Sessions with operations left, and how many.
     unfinished: Vec<(u32, u32)>,
     left: u32,
-    /// The greatest value written to each variable.
+    /// Greatest value written to each variable.
     written: Vec<u32>,
-    /// Number of values for each variable, or 0 if every value is new.
+    /// Number of values per variable, or 0 if every value is new.
     values: u32,
 }
 
@@ -127,7 +127,7 @@ impl Clients {
         }
     }
 
-    /// Chooses the session whose turn it is.
+    /// Chooses the session that acts next.
     fn choose_session(&mut self) -> u32 {
         let at = self.random.below(self.unfinished.len() as u32) as usize;
         let (session, left) = &mut self.unfinished[at];
@@ -139,7 +139,7 @@ impl Clients {
         session
     }
 
-    /// Builds a value to write to `variable`, one that it never held unless values repeat.
+    /// Chooses a value to write to `variable`, one that it never held unless values repeat.
     fn value(&mut self, variable: u32) -> u32 {
         if self.values > 0 {
             return 1 + self.random.below(self.values);

@@ -1,8 +1,8 @@
-//! Histories on demand.
+//! Generates histories.
 //!
-//! A [`Workload`] describes random clients: how many sessions, operations and variables, how many
-//! of the operations read. They run on a [`Memory`], a small machine that implements one
-//! consistency model exactly, and what they see is a history of that model.
+//! A [`Workload`] describes random clients: the numbers of sessions, operations and variables, and
+//! the share of reads. They run on a [`Memory`], a small machine that implements one consistency
+//! model exactly, so the recorded history satisfies that model.
 //!
 //! ```
 //! use consistory_generate::{Memory, Workload, generate};
@@ -14,27 +14,28 @@
 //! # Ok::<(), consistory_generate::WorkloadError>(())
 //! ```
 //!
-//! [`generate`] holds the whole history; [`stream`] gives its operations one by one, in the order
-//! in which the machine executed them, in memory that does not grow with their number. A seed
-//! decides everything, on every platform, and decides the clients apart from the memory: the same
-//! workload makes the same writes on every memory, and only what its reads find differs.
+//! [`generate`] builds the whole history; [`stream`] returns its operations one by one, in
+//! execution order, in constant memory. The seed determines everything, on every platform, and the
+//! choices of the clients are independent of the memory: the same workload makes the same writes on
+//! every memory, and only the values that reads return differ.
 //!
-//! Every written value is new for its variable and none is 0, the initial value, so that each
-//! history is differentiated. Sessions are named `t0`, `t1`, ... and variables `x0`, `x1`, ...
+//! Every written value is new for its variable and never 0, the initial value, so every history is
+//! differentiated. Sessions are named `t0`, `t1`, ... and variables `x0`, `x1`, ...
 //!
-//! [`generate_calls`] does the same for the calls of a [`SharedObject`], a queue or a stack for
-//! example, with times, and with calls that never return; [`stream_calls`] gives its steps one by one.
+//! [`generate_calls`] does the same for the calls of a [`SharedObject`], for example a queue or a
+//! stack, with times and pending calls; [`stream_calls`] returns the events one by one.
 //!
-//! [`record`] makes such histories as test harnesses record: a register and a key-value store under
-//! faults.
+//! [`record`] builds histories as test harnesses record them: a register and a key-value store
+//! under faults.
 //!
-//! [`plant()`] spoils a good history: some of its reads find the value of another write.
+//! [`plant()`] plants violations in a good history: some of its reads return the value of another
+//! write.
 //!
-//! [`tangle()`] makes histories that take a search to decide.
+//! [`tangle()`] builds histories that only a search can decide.
 //!
-//! In reading order: the workload; the memories, from the strongest to the one that promises
-//! nothing; the clients that run on them; planted violations. Read next: `consistory-registers`, which
-//! decides what these histories satisfy.
+//! In reading order: the workload; the memories, from the strongest to the one that guarantees
+//! nothing; the clients that run on them; planted violations. Read next: `consistory-registers`,
+//! which decides the models of these histories.
 
 mod workload;
 

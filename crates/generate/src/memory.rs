@@ -1,4 +1,4 @@
-//! The memories on which clients run: their names, and what each must do.
+//! The memories on which clients run: their names and their common trait.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,7 +23,7 @@ pub enum Memory {
     Ccv,
     /// Causal memory.
     Cm,
-    /// No promise at all.
+    /// No guarantee at all.
     Broken,
 }
 
@@ -110,24 +110,25 @@ impl FromStr for Memory {
     }
 }
 
-/// A memory at work: a state, and what the sessions' operations do to it.
+/// A running memory: a state, and the effect of the sessions' operations on it.
 ///
 /// Every variable holds 0 at first.
 pub(crate) trait Machine {
-    /// Lets a random part of what is on its way arrive, before `session` acts.
+    /// Delivers a random part of the messages or stores in transit, before `session` acts.
     fn pass_time(&mut self, session: usize);
 
-    /// Returns what `session` finds in `variable`.
+    /// Returns the value that `session` reads from `variable`.
     fn read(&mut self, session: usize, variable: usize) -> u32;
 
-    /// Puts `value` into `variable`, on behalf of `session`.
+    /// Writes `value` to `variable`, on behalf of `session`.
     fn write(&mut self, session: usize, variable: usize, value: u32);
 
-    /// Completes what `session` wrote, if the memory has fences; on replicas one does nothing.
+    /// Completes the writes of `session`, if the memory has fences; on replicas a fence does
+    /// nothing.
     fn fence(&mut self, session: usize);
 
-    /// Reads and writes at once, where fences keep both in place; on replicas, it does so on the
-    /// session's own.
+    /// Reads and writes at once, in place if the memory has fences; on replicas, it acts on the
+    /// session's own replica.
     fn rmw(&mut self, session: usize, variable: usize, value: u32) -> u32 {
         self.fence(session);
         let found = self.read(session, variable);

@@ -1,11 +1,11 @@
-//! Random clients on an object that is linearizable, because each call takes effect at one moment.
+//! Random clients of a linearizable object, in which each call takes effect at one moment.
 //!
-//! Time goes in steps. In each a random session does the next thing: it calls a method, or its call
-//! takes effect, or it returns. So calls overlap as the sessions' steps do, and the order in which
-//! they take effect is a linearization. A call may also never return, before it took effect or
-//! after, and its session goes on; then it is pending.
+//! Time advances in steps. In each step a random session acts: it calls a method, or its call takes
+//! effect, or its call returns. So calls overlap, and the order in which they take effect is a
+//! linearization. A call may also never return, whether or not it took effect; it is then pending,
+//! and its session continues.
 //!
-//! No value is inserted or written twice. Planted violations exchange what two calls returned.
+//! No value is inserted or written twice. A planted violation exchanges the results of two calls.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -30,18 +30,18 @@ pub enum SharedObject {
     Stack,
     /// `insert`, `poll`, the least first.
     PriorityQueue,
-    /// `get`, `put`, of ten keys.
+    /// `get`, `put`, on ten keys.
     KeyValue,
     /// `get`, `add`, `increment`, `incrementAndGet`.
     Counter,
     /// `addFirst`, `addLast`, `pollFirst`, `pollLast`.
     Deque,
-    /// `tryLock`, `unlock`, `isLocked`; only who holds it unlocks it.
+    /// `tryLock`, `unlock`, `isLocked`; only the holder unlocks it.
     Lock,
 }
 
 impl SharedObject {
-    /// All of them.
+    /// Every object.
     pub const ALL: [SharedObject; 9] = [
         SharedObject::Register,
         SharedObject::Set,
@@ -54,7 +54,7 @@ impl SharedObject {
         SharedObject::Lock,
     ];
 
-    /// Those whose histories of this kind are decided in polynomial time.
+    /// Objects whose generated histories are decided in polynomial time.
     pub const DECIDED: [SharedObject; 6] = [
         SharedObject::Register,
         SharedObject::Set,
@@ -64,7 +64,7 @@ impl SharedObject {
         SharedObject::KeyValue,
     ];
 
-    /// Returns the name that users say.
+    /// Returns the object's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             SharedObject::Register => "register",
@@ -106,44 +106,44 @@ impl FromStr for SharedObject {
     }
 }
 
-/// Random clients of an object: how many, and what they do.
+/// Random clients of an object: their number and the mix of their calls.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ObjectWorkload {
-    /// What they call.
+    /// Object that the clients call.
     pub object: SharedObject,
     /// Number of sessions; at least one.
     pub sessions: u32,
     /// Total number of calls.
     pub operations: u32,
-    /// The share of calls that only look or take something out.
+    /// Share of calls that only look at the object or take something out.
     pub read_share: f64,
-    /// The share of calls that never return.
+    /// Share of calls that never return.
     pub pending_share: f64,
-    /// Number of pairs of calls that exchange their returns.
+    /// Number of pairs of calls whose results are exchanged.
     pub plants: usize,
-    /// How far apart the calls of such a pair are at most, in calls.
+    /// Largest distance between the calls of such a pair, in calls.
     pub distance: u32,
-    /// What decides every random choice.
+    /// Seed of every random choice.
     pub seed: u64,
 }
 
-/// What happens to a call.
+/// An event of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CallStep {
-    /// It is made.
+    /// The call is invoked.
     Invoke {
         /// The method.
         method: &'static str,
         /// The arguments.
         args: Vec<i64>,
     },
-    /// It returns; `None` if it returns nothing.
+    /// The call returns; `None` if it returns nothing.
     Return(Option<Value>),
-    /// It never returns, and its session goes on.
+    /// The call never returns, and its session continues.
     Lost,
 }
 
-/// What a session does next.
+/// The next step of a session.
 #[derive(Clone, Copy)]
 enum ClientStep {
     Call,
@@ -151,7 +151,7 @@ enum ClientStep {
     Return(Returned),
 }
 
-/// What a call returns: nothing, `null`, an empty text, a truth value or a number.
+/// The result of a call: nothing, `null`, an empty text, a truth value or a number.
 #[derive(Clone, Copy)]
 enum Returned {
     Nothing,
@@ -184,7 +184,7 @@ struct Invoked {
     args: [Option<i64>; 2],
 }
 
-/// Returns what happens, one step after the other, each with the number of its session.
+/// Returns the events one by one, each with the number of its session.
 ///
 /// Memory does not grow with the number of calls, unless violations are planted.
 pub fn stream_calls(workload: &ObjectWorkload) -> impl Iterator<Item = (u32, CallStep)> + use<> {
@@ -195,7 +195,7 @@ pub fn stream_calls(workload: &ObjectWorkload) -> impl Iterator<Item = (u32, Cal
     planted.into_iter().flatten().chain(seen)
 }
 
-/// Plants violations in what happens.
+/// Plants violations in a sequence of events.
 fn plant_steps(mut steps: Vec<(u32, CallStep)>, workload: &ObjectWorkload) -> Vec<(u32, CallStep)> {
     let mut calls: Vec<Called> = Vec::new();
     let mut returns: Vec<usize> = Vec::new();
@@ -229,7 +229,7 @@ struct Clients {
     random: Random,
     contents: Contents,
     steps: Vec<ClientStep>,
-    /// A call that is lost as soon as it is made.
+    /// Whether the call is lost as soon as it is made.
     lost: Option<u32>,
     pending_share: f64,
     read_share: f64,
@@ -257,8 +257,8 @@ impl Clients {
         self.random.unit() < self.pending_share && self.random.once_in(2)
     }
 
-    /// Lets a random session do the next thing; gives the time, the session and what others see of
-    /// it.
+    /// Lets a random session take its next step; returns the time, the session and the visible
+    /// event.
     fn next(&mut self) -> Option<(i64, u32, Option<CallStep>)> {
         if let Some(session) = self.lost.take() {
             return Some((self.clock - 1, session, Some(CallStep::Lost)));
@@ -315,7 +315,7 @@ impl Clients {
     }
 }
 
-/// Builds a history of an object's calls; linearizable unless violations are planted.
+/// Builds a history of an object's calls; it is linearizable unless violations are planted.
 pub fn generate_calls(workload: &ObjectWorkload) -> History {
     let mut clients = Clients::new(workload);
     let mut builder = HistoryBuilder::new();
@@ -352,14 +352,14 @@ pub fn generate_calls(workload: &ObjectWorkload) -> History {
     builder.finish().expect("there are no transactions, and fewer calls than ids")
 }
 
-/// What a violation may be planted in.
+/// The kinds of results that a planted violation may exchange.
 struct Called {
     method: &'static str,
     returns: Option<Value>,
     has_returned: bool,
 }
 
-/// Exchanges what some calls of one method returned, if it differs.
+/// Exchanges the results of some pairs of calls of one method, if they differ.
 fn plant(calls: &mut [Called], workload: &ObjectWorkload) {
     let mut random = choices_of(Chooser::Planter, workload.seed);
     let mut left = workload.plants;
@@ -384,7 +384,7 @@ fn plant(calls: &mut [Called], workload: &ObjectWorkload) {
 /// Number of keys of a store.
 const KEYS: u32 = 10;
 
-/// An object, and the values that were used.
+/// An object and the values used so far.
 enum Contents {
     Register { value: Option<i64>, next: i64 },
     KeyValue { values: [Option<i64>; KEYS as usize], next: i64 },
@@ -576,7 +576,7 @@ impl Contents {
 mod tests {
     use super::*;
 
-    /// What is seen of a history in the order of time: its calls and returns.
+    /// Lists the visible events of a history in time order: its calls and returns.
     fn steps(history: &History) -> Vec<(u32, CallStep)> {
         let mut steps: Vec<(i64, u32, CallStep)> = Vec::new();
         for op in history.ops() {

@@ -1,22 +1,23 @@
-//! Planting violations: some reads find the value of another write.
+//! Planting violations: some reads return the value of another write.
 //!
-//! The way is that of Zennou's thesis (2021, section 4.2.5, where half of the histories are to
-//! violate sequential consistency): the write-read relation is changed at random. For some reads,
-//! chosen at random, the value returned becomes the one written by a write chosen at random in the
+//! The method is that of Zennou's thesis (2021, section 4.2.5), in which half of the histories are
+//! meant to violate sequential consistency: the write-read relation is changed at random. For some
+//! randomly chosen reads, the returned value becomes that of a randomly chosen write of the
 //! execution, within a bounded distance of the read. The thesis leaves two things open, which are
 //! settled here:
-//! - The write is one of the same variable and of another value than the read found, so that each
-//!   change is one, and the history stays free of values from nowhere. It may come after the read,
-//!   even in its own session.
-//! - Distance is counted in the order of execution as far as the history tells it: by the time at
-//!   which operations started, if all have one; otherwise in turns, the first operations of all
-//!   sessions, then the second ones, and so on. A write is within the distance d of a read if it
-//!   stands at most d places before or after it. Initial writes stand nowhere and are not chosen.
+//! - The write is to the same variable and has a different value than the read returned, so that
+//!   something really changes, and no value appears that nobody wrote. The write may come after the
+//!   read, even in the same session.
+//! - Distance is measured in execution order as far as the history shows it: by start times, if all
+//!   operations have one; otherwise round-robin, the first operations of all sessions, then the
+//!   second ones, and so on. A write is within distance d of a read if it is at most d positions
+//!   before or after it. Initial writes have no position and are not chosen.
 //!
-//! A change need not be a violation: another write may be just as good to read. How many changes
-//! are one depends on the model and on the distance; with a small distance they are hard to find.
+//! A change need not be a violation, because the model may allow the other write as well. The share
+//! of changes that are violations depends on the model and on the distance; with a small distance
+//! they are hard to find.
 //!
-//! Cost: sorting, `n log n`, and for each changed read a search in logarithmic time, squared.
+//! Cost: sorting, `n log n`, and `log² n` per changed read.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -27,21 +28,21 @@ use consistory_history::{
 
 use crate::random::{Chooser, choices_of};
 
-/// How to spoil a history.
+/// Options of planted violations.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlantOptions {
-    /// How many reads change; one by default.
+    /// Number of reads that change; one by default.
     pub plants: Plants,
-    /// How far away the other write may be, in operations; 100 by default.
+    /// Largest distance of the other write, in operations; 100 by default.
     pub distance: u32,
-    /// What decides every random choice; 0 by default.
+    /// Seed of every random choice; 0 by default.
     pub seed: u64,
 }
 
-/// How many reads change, of those that have another write within the distance.
+/// The number of reads to change, among those with another write within the distance.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Plants {
-    /// So many, or all if there are fewer.
+    /// This many, or all if there are fewer.
     Count(usize),
     /// Each with this probability.
     Probability(f64),
@@ -53,9 +54,9 @@ impl Default for PlantOptions {
     }
 }
 
-/// Makes some reads, those of read-modify-writes included, find the value of another write.
+/// Makes some reads, including those of read-modify-writes, return the value of another write.
 ///
-/// All else stays as it is, and so do all ids.
+/// Everything else stays the same, including all ids.
 pub fn plant(history: &History, options: &PlantOptions) -> History {
     let mut random = choices_of(Chooser::Planter, options.seed);
     let writes = Writes::new(history, options.distance);
@@ -84,26 +85,26 @@ pub fn plant(history: &History, options: &PlantOptions) -> History {
     rebuild(history, changes)
 }
 
-/// The writes of a history, to be found by their place and by their value.
+/// The writes of a history, indexed by position and by value.
 struct Writes {
     distance: u32,
-    /// The place of each operation in the order of execution.
+    /// Position of each operation in execution order.
     places: Vec<u32>,
-    /// Key, place and value of each write, sorted.
+    /// Key, position and value of each write, sorted.
     by_place: Vec<(KeyId, u32, ValueId)>,
     /// Key, value and index into `by_place` of each write, sorted.
     by_value: Vec<(KeyId, ValueId, u32)>,
 }
 
-/// The writes among which a read may choose: those in a range, but for two values.
+/// The writes that a read may choose: a range, without two values.
 struct Others<'a> {
     writes: &'a Writes,
     key: KeyId,
     /// Indices into `by_place`.
     range: Range<u32>,
-    /// What the read found, and what its operation writes itself.
+    /// The value that the read returned, and the value that its operation writes itself.
     excluded: [Option<ValueId>; 2],
-    /// The number, at least one.
+    /// Number of writes to choose from, at least one.
     count: u32,
 }
 
@@ -131,8 +132,8 @@ impl Writes {
         Self { distance, places, by_place, by_value }
     }
 
-    /// Returns the other writes whose value `op` could have returned, if it reads and there is
-    /// one.
+    /// Returns the other writes whose value `op` could have returned; `None` if it does not read or
+    /// there are none.
     fn others(&self, history: &History, op: OpId) -> Option<Others<'_>> {
         let (key, found) = history.reads(op)?;
         let own = history.writes(op).map(|(_, value)| value).filter(|&own| own != found);
@@ -149,7 +150,7 @@ impl Writes {
 }
 
 impl Others<'_> {
-    /// Counts those before the write at `index` of the range.
+    /// Counts the candidates before the write at `index` of the range.
     fn before(&self, index: u32) -> u32 {
         let by_value = &self.writes.by_value;
         let rank =
@@ -159,7 +160,7 @@ impl Others<'_> {
         index - self.range.start - excluded.sum::<u32>()
     }
 
-    /// Returns the value of one of them, counting from 0.
+    /// Returns the value of the candidate with a given number, counted from 0.
     fn value(&self, number: u32) -> ValueId {
         // The last index with no more than `number` before it: that of the one looked for, since
         // from the next index on it is before, too.
@@ -172,7 +173,7 @@ impl Others<'_> {
     }
 }
 
-/// Copies a history but for what some operations read; the changes are sorted, last first.
+/// Copies a history, replacing the results of some reads; the changes are sorted, last first.
 fn rebuild(history: &History, mut changes: Vec<(OpId, ValueId)>) -> History {
     let mut builder = HistoryBuilder::new();
     if let Some(name) = history.name() {
@@ -248,7 +249,7 @@ mod tests {
         changed
     }
 
-    /// Returns the place of an operation when the four sessions take turns.
+    /// Returns the position of an operation if the four sessions take turns.
     fn place(history: &History, op: OpId) -> u32 {
         history.index_in_session(op) * 4 + history.session_of(op).0
     }

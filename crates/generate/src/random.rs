@@ -1,11 +1,11 @@
 //! Random choices that a seed decides, the same on every platform.
 //!
-//! No operation on floating-point numbers is used that IEEE 754 does not define to the last bit: no
-//! logarithm and no power from the platform's library.
+//! Uses only floating-point operations that IEEE 754 defines to the last bit: no logarithm and no
+//! power from the platform's library.
 
 pub(crate) use consistory_random::Random;
 
-/// Part of a generator that makes choices; every chooser has a stream of its own.
+/// A part of a generator that makes random choices; each has its own stream.
 #[derive(Clone, Copy)]
 pub(crate) enum Chooser {
     Clients,
@@ -19,15 +19,16 @@ pub(crate) fn choices_of(chooser: Chooser, seed: u64) -> Random {
     Random::new(seed, chooser as u64)
 }
 
-/// A choice among variables: uniform, or the more skewed the greater the exponent.
+/// A distribution over variables: uniform, or skewed by an exponent.
 pub(crate) enum Choice {
     Uniform(u32),
-    /// The sums of the weights up to each variable.
+    /// Prefix sums of the weights.
     Weighted(Vec<f64>),
 }
 
 impl Choice {
-    /// Chooses variable `i` of `count` with weight `1 / (i + 1)^exponent`, as Zipf's law does.
+    /// Builds the distribution in which variable `i` of `count` has weight `1 / (i + 1)^exponent`,
+    /// as in Zipf's law.
     pub(crate) fn zipf(count: u32, exponent: f64) -> Self {
         if exponent == 0.0 {
             return Choice::Uniform(count);

@@ -1,7 +1,7 @@
-//! Recordings such as test harnesses make: a register and a key-value store under faults.
+//! Recordings in the style of test harnesses: a register and a key-value store under faults.
 //!
-//! Clients run in turns, a step at a time, on a clock that counts steps. A call begins, takes effect
-//! on the shared state, and returns; in between others run.
+//! Clients take turns, one step at a time, on a clock that counts steps. A call begins, takes
+//! effect on the shared state, and returns; other clients run in between.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use consistory_history::{Action, Call, Details, History, HistoryBuilder, Interva
 
 use crate::random::{Chooser, Random, choices_of};
 
-/// What is recorded.
+/// The kind of a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recording {
     /// A register with `read`, `write` and `cas` of five values, as Jepsen tests them: a client
-    /// whose call is lost goes on under another name.
+    /// whose call is lost continues under a new name.
     CasRegister,
     /// A key-value store with `get`, `put` and `append` of texts.
     KeyValue,
 }
 
-/// How a recording is made.
+/// Options of a recording.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RecordingWorkload {
-    /// What is recorded.
+    /// Kind of the recording.
     pub recording: Recording,
     /// Number of concurrent clients.
     pub clients: u32,
@@ -30,13 +30,13 @@ pub struct RecordingWorkload {
     pub calls: u32,
     /// Number of keys of a store.
     pub keys: u32,
-    /// The share of calls that never return; half of them take effect.
+    /// Share of calls that never return; half of these take effect.
     pub lost: f64,
-    /// What decides every random choice.
+    /// Seed of every random choice.
     pub seed: u64,
 }
 
-/// A call under way.
+/// A pending call.
 struct Running {
     session: u32,
     method: &'static str,
@@ -47,7 +47,7 @@ struct Running {
     is_lost: bool,
 }
 
-/// The shared state: a map, of which a register is the key 0.
+/// The shared state: a map; a register is its key 0.
 type Contents = BTreeMap<u32, Value>;
 
 /// Builds a recording.

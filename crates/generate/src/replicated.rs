@@ -1,4 +1,4 @@
-//! Causal convergence and causal memory: one replica per session, written to by causal broadcast.
+//! Causal convergence and causal memory: one replica per session, updated by causal broadcast.
 //!
 //! A session acts on its own replica at once. Each of its writes is sent to all others and is
 //! applied there at some later time, after every write that its sender had applied before.
@@ -11,49 +11,51 @@
 //!  t2                           - - - - - -> r(x,1) r(y,1)
 //! ```
 //!
-//! Two memories differ in what a replica holds of a variable that several sessions wrote:
+//! The two memories differ in the value that a replica holds of a variable written by several
+//! sessions:
 //! - *causal memory* (Ahamad, Neiger, Burns, Kohli, Hutto, 1995): the write that it applied last.
-//!   Each session sees all writes in one order, which extends causality; no two need agree.
-//! - *causal convergence* (as in Bouajjani, Enea, Guerraoui, Hamza, 2017): the write with the
-//!   greatest Lamport timestamp of those that it applied, and of equal timestamps that of the later
-//!   session. All agree on the order of writes, though not on when they see them.
+//!   Each session sees all writes in one order, which extends causality; no two sessions need
+//!   agree.
+//! - *causal convergence* (as in Bouajjani, Enea, Guerraoui, Hamza, 2017): the applied write with
+//!   the greatest Lamport timestamp; among equal timestamps, the write of the later session. All
+//!   sessions agree on the order of writes, though not on when they see them.
 //!
-//! A message carries its sender's vector: how many writes of each session it had applied. Instead
-//! of holding back a message that comes too early, the machine chooses a message at random and
-//! first applies those that it depends on, which are the states that holding back reaches.
+//! A message carries its sender's vector: the number of writes of each session that it had applied.
+//! Instead of holding back a message that comes too early, the machine chooses a message at random
+//! and first applies the messages that it depends on; this reaches the same states.
 //!
-//! A replica only matters when its session acts, so it catches up just before, every other time: it
-//! takes a random number of steps, from none to as many as there are writes that it has not
-//! applied, and each step applies the next write of a random other session, if there is one. No
-//! replica falls further behind a session than [`Workload::lag`] writes: when the session makes one
-//! too many, the oldest is applied. Hence the messages of a session fit into a ring.
+//! A replica matters only when its session acts, so it catches up just before, every other time. It
+//! takes a random number of steps, from none to the number of writes that it has not applied; each
+//! step applies the next write of a random other session, if there is one. No replica falls behind
+//! a session by more than [`Workload::lag`] writes: when the session exceeds that, the oldest write
+//! is applied. Hence the messages of a session fit into a ring.
 //!
-//! Cost: each write is applied once in each replica, and each time its vector is compared with the
-//! replica's: sessions squared a write, over short vectors of words. Memory: sessions times
+//! Cost: each write is applied once per replica, and each time its vector is compared with the
+//! replica's: sessions squared per write, over short vectors of words. Memory: sessions times
 //! variables, and sessions squared times lag for the messages.
 
 use crate::memory::Machine;
 use crate::random::Random;
 use crate::workload::Workload;
 
-/// Which of the applied writes of a variable a replica holds.
+/// The rule by which a replica chooses among the applied writes of a variable.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Winner {
-    /// The one with the greatest timestamp: causal convergence.
+    /// The write with the greatest timestamp: causal convergence.
     Greatest,
-    /// The last applied: causal memory.
+    /// The last applied write: causal memory.
     Last,
 }
 
 /// Replicas and the messages between them.
 ///
-/// Invariants: `applied[r][r]` is how many writes session r made; no other session has applied
-/// more of them, nor fewer by more than the ring holds; what a message depends on is older than it;
-/// `waiting[r]` is the sum of what replica r lacks of each session.
+/// Invariants: `applied[r][r]` is the number of writes of session r; no other session has applied
+/// more of them, nor fewer by more than the size of the ring; the dependencies of a message are
+/// older than it; `waiting[r]` is the number of writes that replica r lacks, over all sessions.
 pub(crate) struct Replicated {
     sessions: usize,
     variables: usize,
-    /// What replica r holds of variable v, at `r * variables + v`.
+    /// Write that replica r holds for variable v, at `r * variables + v`.
     cells: Vec<Cell>,
     /// Number of writes of session s that replica r has applied, at `r * sessions + s`.
     applied: Vec<u32>,
@@ -64,10 +66,10 @@ pub(crate) struct Replicated {
     ring: usize,
     /// Number of writes that each replica has yet to apply.
     waiting: Vec<u32>,
-    /// The Lamport clock of each replica.
+    /// Lamport clock of each replica.
     clocks: Vec<u32>,
-    /// What is being delivered, each entry because the one below it waits for it: a session, and
-    /// how many of its writes are to be applied. Empty between deliveries.
+    /// Stack of deliveries, each needed by the one below it: a session, and the number of its
+    /// writes that must be applied. Empty between deliveries.
     wanted: Vec<(usize, u32)>,
     winner: Winner,
     random: Random,
@@ -114,8 +116,8 @@ impl Replicated {
         }
     }
 
-    /// Makes `replica` apply the writes of `sender` up to number `count`, and before each what it
-    /// depends on.
+    /// Makes `replica` apply the writes of `sender` up to number `count`, each after its
+    /// dependencies.
     fn deliver(&mut self, replica: usize, sender: usize, count: u32) {
         self.wanted.push((sender, count));
         while let Some(&(sender, count)) = self.wanted.last() {
@@ -191,7 +193,7 @@ impl Machine for Replicated {
     fn fence(&mut self, _session: usize) {}
 }
 
-/// Finds the first place at which `left` exceeds `right`.
+/// Finds the first index at which `left` exceeds `right`.
 fn first_greater(left: &[u32], right: &[u32]) -> Option<usize> {
     let pairs = || left.iter().zip(right);
     // Mostly there is none, and a loop without an exit runs many places at a time.

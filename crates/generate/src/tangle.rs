@@ -1,11 +1,11 @@
-//! Tangled histories, in which what saturation leaves open takes a search.
+//! Tangled histories, which saturation alone does not decide.
 //!
-//! Random clients make easy histories: the order that saturation forces leaves little open. Deciding
-//! SC is NP-complete though (Gibbons and Korach 1997), and what makes it hard is made here. Each
-//! cell has two writes, in sessions of their own. A read of one of them is before the other exactly if
-//! what it reads is the earlier one. Such a read for each of three cells makes a cycle that closes
-//! exactly if all three are written in the order that it asks for, as a clause of a formula in
-//! conjunctive normal form is false exactly if all its literals are:
+//! Random clients produce easy histories: the order that saturation forces leaves little open. But
+//! deciding SC is NP-complete (Gibbons and Korach 1997), and this module produces hard instances.
+//! Each cell has two writes, in sessions of their own. A read of one of them precedes the other
+//! write if and only if it reads the earlier one. One such read for each of three cells makes a
+//! cycle that closes if and only if all three cells are written in the order that the reads demand,
+//! just as a clause in conjunctive normal form is false if and only if all its literals are:
 //!
 //! ```text
 //!   x.1: w(x,1) f             x.2: w(x,2) f w(l1,1)
@@ -14,23 +14,23 @@
 //!   c0.1: r(l1,1) r(y,2)      if w(y,2) is earlier:  r(y,2) ──▶ w(y,1) ──▶ c0.0
 //! ```
 //!
-//! The fences are for PSO, the others do not need them. Cycles share writes, so that further cycles
-//! arise, and a history has a store order only if there is an order of every pair of writes that closes
-//! none of them: for few cycles there is one, for many there is none, and in between it is hard to
-//! say.
+//! The fences are for PSO; the other models do not need them. Cycles share writes, so further
+//! cycles arise. The history has a store order if and only if some order of every pair of writes
+//! closes none of the cycles. With few cycles there is such an order, with many there is none, and
+//! in between it is hard to tell.
 
 use consistory_history::{Action, History, HistoryBuilder};
 
 use crate::random::{Chooser, choices_of};
 
-/// How to tangle.
+/// Options of tangled histories.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tangle {
     /// Number of cells.
     pub cells: u32,
     /// Largest number of cycles.
     pub cycles: u32,
-    /// What decides every random choice.
+    /// Seed of every random choice.
     pub seed: u64,
 }
 

@@ -1,6 +1,6 @@
-//! What the random clients do.
+//! Options of random clients.
 
-/// Random clients: how many, and what they do.
+/// Random clients: their number and the mix of their operations.
 ///
 /// ```
 /// use consistory_generate::{Workload, WorkloadError};
@@ -12,32 +12,31 @@
 pub struct Workload {
     /// Number of sessions; 4 by default.
     pub sessions: u32,
-    /// How many operations all sessions execute together, each as many as the others but for one;
-    /// 100 by default.
+    /// Number of operations of all sessions together, distributed evenly; 100 by default.
     pub operations: u32,
     /// Number of variables; 10 by default.
     pub variables: u32,
-    /// The share of reads among all operations; a half by default.
+    /// Share of reads among all operations; a half by default.
     ///
     /// All other operations are writes.
     pub read_share: f64,
-    /// The share of read-modify-writes among all operations; none by default.
+    /// Share of read-modify-writes among all operations; none by default.
     pub rmw_share: f64,
-    /// The share of fences among all operations; none by default.
+    /// Share of fences among all operations; none by default.
     pub fence_share: f64,
-    /// How unevenly the variables are chosen: `x{i}` has the weight `1 / (i + 1)^skew`.
+    /// Skew of the choice of variables: `x{i}` has the weight `1 / (i + 1)^skew`.
     ///
-    /// With 0, the default, all variables are chosen alike; with 1 by Zipf's law.
+    /// With 0, the default, the choice is uniform; with 1 it follows Zipf's law.
     pub skew: f64,
-    /// How many values the clients write to a variable, each time a random one; with 0, the default,
-    /// no value is ever written twice.
+    /// Number of distinct values per variable, each write choosing one at random; with 0, the
+    /// default, no value is written twice.
     pub values: u32,
-    /// How far a memory may fall behind: the most writes that a session's store buffer holds, or
-    /// that one session made and another's replica has not applied; 16 by default.
+    /// Largest lag of a memory: the most writes that a store buffer holds, or that one session made
+    /// and another's replica has not yet applied; 16 by default.
     ///
-    /// With 0 every memory but the broken one is sequentially consistent.
+    /// With 0, every memory except the broken one is sequentially consistent.
     pub lag: u32,
-    /// What decides every random choice; 0 by default.
+    /// Seed of every random choice; 0 by default.
     pub seed: u64,
 }
 
@@ -58,19 +57,19 @@ impl Default for Workload {
     }
 }
 
-/// Why a workload cannot run.
+/// The reason why a workload cannot run.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum WorkloadError {
-    /// Nobody acts.
+    /// There is no session.
     #[error("a workload needs at least one session")]
     NoSessions,
-    /// There is nothing to act on.
+    /// There is no variable.
     #[error("a workload needs at least one variable")]
     NoVariables,
     /// A share is not a number from 0 to 1.
     #[error("the share of {of} is {share}, which is not between 0 and 1")]
     Share {
-        /// What it is the share of.
+        /// The kind of operation whose share it is.
         of: &'static str,
         /// The share.
         share: f64,
@@ -89,12 +88,12 @@ pub enum WorkloadError {
         /// The skew.
         skew: f64,
     },
-    /// There are more operations and variables than a history holds.
+    /// The workload has more operations and variables than a history holds.
     #[error("{operations} operations and {variables} variables are more than a history holds")]
     TooManyOperations {
-        /// The operations asked for.
+        /// Number of operations.
         operations: u32,
-        /// The variables asked for.
+        /// Number of variables.
         variables: u32,
     },
     /// The memory would need more than [`Workload::MAX_CELLS`] cells.
@@ -104,23 +103,23 @@ pub enum WorkloadError {
         max = Workload::MAX_CELLS
     )]
     TooManyCells {
-        /// The sessions asked for.
+        /// Number of sessions.
         sessions: u32,
-        /// The variables asked for.
+        /// Number of variables.
         variables: u32,
-        /// The lag asked for.
+        /// The lag.
         lag: u32,
-        /// The cells that they need.
+        /// Number of cells.
         cells: u128,
     },
 }
 
 impl Workload {
-    /// The greatest skew; beyond it, nearly all operations act on one variable.
+    /// Largest skew; beyond it, nearly all operations act on one variable.
     pub const MAX_SKEW: f64 = 16.0;
 
-    /// The most cells, of up to 16 bytes, that a replicated memory may need: in each session one
-    /// for each variable, and one for each session and each write that waits for delivery.
+    /// Largest number of cells, of up to 16 bytes each, of a replicated memory: per session one for
+    /// each variable, and one for each session and each write that waits for delivery.
     pub const MAX_CELLS: u128 = 1 << 27;
 
     /// Checks that the workload can run.

@@ -18,9 +18,9 @@ pub struct Model {
     pub name: String,
     /// The full name.
     pub title: String,
-    /// Where it is from.
+    /// Publication that defines it.
     pub source: String,
-    /// What it means in a sentence.
+    /// Meaning in one sentence.
     pub meaning: String,
     /// The text of its definition.
     pub text: &'static str,
@@ -28,13 +28,13 @@ pub struct Model {
     pub definition: Definition,
 }
 
-/// No model of the catalogue has that id.
+/// The error of an id that no model of the catalogue has.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("no model is called `{id}`")]
 pub struct UnknownModel {
     /// The id.
     pub id: String,
-    /// What may have been meant, or which ids there are.
+    /// Ids that may have been meant, or the list of all ids.
     pub hint: String,
 }
 
@@ -75,8 +75,8 @@ pub(crate) fn model(id: &'static str, text: &'static str) -> Model {
 static LINEARIZABILITY: LazyLock<Model> =
     LazyLock::new(|| model("linearizability", include_str!("../models/linearizability.cat")));
 
-/// Returns linearizability of reads and writes, which is a model of histories with times only and
-/// therefore not among those that are compared with each other.
+/// Returns linearizability of reads and writes. It applies only to histories with times and is
+/// therefore not among the models that are compared with each other.
 pub fn linearizability() -> &'static Model {
     &LINEARIZABILITY
 }
@@ -99,7 +99,7 @@ pub fn find(id: &str) -> Result<&'static Model, UnknownModel> {
 /// Reads a user's definition.
 ///
 /// `file` is the name that diagnostics show. The files of the catalogue can always be included, as
-/// `"cc.cat"` and `"relations.cat"`; `include` gives the text of any other.
+/// `"cc.cat"` and `"relations.cat"`; `include` returns the text of any other file.
 pub fn load(
     file: &str,
     text: &str,

@@ -1,4 +1,4 @@
-//! Choices of `wr` and `ww`: what can be chosen, what was, and what refutes it.
+//! Choices of `wr` and `ww`: the alternatives, the choices made, and their refutations.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::register::Register;
 use consistory_definition::Definition;
 use consistory_order::Matrix;
 
-/// A choice that a verdict may rest on.
+/// A choice that a verdict may depend on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) enum Assumption {
     /// The read takes its value from the write.
@@ -20,10 +20,10 @@ pub(crate) enum Assumption {
     Before { first: usize, second: usize },
 }
 
-/// A refutation and the choices that it rests on.
+/// A refutation and the choices that it depends on.
 pub(crate) struct Proof {
     pub(crate) certificate: Certificate,
-    /// The patterns of its leaves, each once.
+    /// Patterns of the leaves, each once.
     pub(crate) patterns: Vec<String>,
     pub(crate) uses: FxHashSet<Assumption>,
 }
@@ -37,7 +37,7 @@ impl Proof {
     }
 }
 
-/// Refutes that a read takes its value from a write that follows it.
+/// Refutes the choice that a read takes its value from a write that follows it.
 pub(crate) fn future_read(register: &Register<'_>, read: usize, write: usize) -> Proof {
     let (r, w) = (register.op(read), register.op(write));
     Proof {
@@ -51,7 +51,7 @@ pub(crate) fn future_read(register: &Register<'_>, read: usize, write: usize) ->
     }
 }
 
-/// Something to choose.
+/// An open choice.
 #[derive(Clone, Debug)]
 pub(crate) enum Choice {
     Read { read: usize, writes: Vec<usize> },
@@ -79,13 +79,13 @@ impl Choice {
     }
 }
 
-/// What is chosen so far.
+/// The choices made so far.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     pub(crate) wr_of: Rc<Vec<Option<usize>>>,
-    /// Transitive.
+    /// The store order, transitively closed.
     pub(crate) ww: Rc<Matrix>,
-    /// What was evaluated for this `wr`; absent until it is needed.
+    /// Values evaluated for this `wr`; absent until needed.
     pub(crate) stage: Option<Rc<Stage>>,
 }
 
@@ -94,8 +94,8 @@ pub(crate) struct Frame {
     pub(crate) choice: Choice,
     pub(crate) before: State,
     pub(crate) branch: usize,
-    /// The refutations of the branches. A branch before the present one without a refutation is
-    /// known to fail at once, and is refuted when somebody asks.
+    /// Refutations of the branches. An earlier branch without a refutation is known to fail
+    /// immediately, and is refuted on demand.
     pub(crate) refuted: Vec<Option<Proof>>,
 }
 
@@ -105,7 +105,7 @@ impl Frame {
     }
 }
 
-/// Builds the state in which only what leaves no choice is settled.
+/// Builds the state in which only the forced choices are settled.
 pub(crate) fn root(definition: &Definition, register: &Register<'_>, finals: &Finals) -> State {
     let only = |candidates: &Vec<usize>| match candidates[..] {
         [write] => Some(write),
@@ -132,8 +132,8 @@ pub(crate) fn root(definition: &Definition, register: &Register<'_>, finals: &Fi
     }
 }
 
-/// Returns the groups of operations that a store order or commit order orders, each with what is
-/// initial first: the writes of each key, or the first operations of all transactions.
+/// Returns the groups of operations that a store order or commit order orders, each with its
+/// initial member first: the writes of each key, or the first operations of all transactions.
 pub(crate) fn ordered_groups(definition: &Definition, register: &Register<'_>) -> Vec<Vec<usize>> {
     if definition.program().commit_order.is_some() {
         if register.history.key_count() == 0 {

@@ -1,8 +1,8 @@
-//! Derivations: pairs, what each follows from, and how that is written out.
+//! Derivations: pairs, the premises of each, and their written form.
 //!
-//! The pairs form a graph without cycles. It is written as trees, as certificates have them: a
-//! derivation stands where it is first used, reading from the left and premises before conclusions,
-//! and a later use of the same pair has no premises.
+//! The pairs form an acyclic graph. Certificates hold it as trees: the derivation of a pair stands
+//! at its first use, reading from the left and premises before conclusions; a later use of the same
+//! pair has no premises.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::interpret::Scope;
 use consistory_definition::{TermId, VariableId};
 
-/// A pair of something that has a name.
+/// A pair of a named relation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Key {
     pub(crate) what: What,
@@ -47,14 +47,14 @@ pub(crate) enum DerivationStep {
 
 pub(crate) type NodeId = usize;
 
-/// A pair and what it follows from.
+/// A pair and its premises.
 pub(crate) struct Node {
     key: Key,
     label: Cow<'static, str>,
     pub(crate) premises: Vec<NodeId>,
 }
 
-/// Pairs and what they follow from.
+/// Pairs and their premises.
 #[derive(Default)]
 pub(crate) struct Derivation {
     nodes: Vec<Node>,
@@ -75,7 +75,7 @@ impl Derivation {
         self.nodes[node].premises = premises;
     }
 
-    /// Finds or makes a node, and says whether it is new.
+    /// Finds or creates a node, and returns whether it is new.
     pub(crate) fn node(
         &mut self,
         key: Key,
@@ -96,13 +96,13 @@ impl Derivation {
         *self.scopes.entry((scope, step)).or_insert(fresh)
     }
 
-    /// Writes the derivations of some nodes out.
+    /// Writes out the derivations of some nodes.
     pub(crate) fn write(&self, nodes: &[NodeId]) -> Vec<Edge> {
         let mut written = FxHashSet::default();
         nodes.iter().map(|&node| self.write_one(node, &mut written)).collect()
     }
 
-    /// Writes one tree, with a stack of its own since derivations can be deep.
+    /// Writes one tree, with an explicit stack since derivations can be deep.
     fn write_one(&self, root: NodeId, written: &mut FxHashSet<NodeId>) -> Edge {
         struct Open {
             edge: Edge,
@@ -148,8 +148,8 @@ impl Derivation {
         node
     }
 
-    /// Returns what to show as premises: those of a call that only names what a name of its own
-    /// stands for are that name's.
+    /// Returns the premises to show. If a call merely stands for a name that is bound inside it,
+    /// they are the premises of that name.
     fn premises_of(&self, node: NodeId) -> &[NodeId] {
         match self.sole_premise(node) {
             Some(premise) if self.is_local_of(premise, node) => &self.nodes[premise].premises,

@@ -1,15 +1,15 @@
 //! Why a check fails: a cycle, each edge derived down to `po`, `wr` and `ww`.
 //!
-//! The evaluator keeps no record of how it found a pair, so the explanation derives it again, by
-//! the structure of the term: of a union the first operand that holds the pair; of a composition
-//! the operations in between; of a closure a shortest path; of a `let rec` the stage at which the
-//! pair first appeared, its premises being of earlier stages, so that no derivation is circular.
-//! What has a name becomes an edge of that name with premises of its own, what has none is
-//! replaced by its premises.
+//! The evaluator does not record how it found a pair, so the explanation derives the pair again by
+//! the structure of the term. For a union it takes the first operand that holds the pair; for a
+//! composition, the operations in between; for a closure, a shortest path; for a `let rec`, the
+//! stage at which the pair first appeared, whose premises belong to earlier stages, so that no
+//! derivation is circular. A named term becomes an edge of that name with its own premises; an
+//! unnamed term is replaced by its premises.
 //!
-//! Membership in a set, `loc`, `ext`, `int` and `id` need no premise. They are derived all the
-//! same, because an explanation also says on which choices it rests ([`Explanation::uses`]), and
-//! whether an operation is in a set may depend on a choice.
+//! Membership in a set, `loc`, `ext`, `int` and `id` need no premise. They are derived
+//! nevertheless: an explanation also lists the choices it depends on ([`Explanation::uses`]), and
+//! membership in a set may depend on a choice.
 //!
 //! Named edges are put on an agenda instead of being derived on the spot, so the recursion here is
 //! only over the structure of the definition, which is bounded.
@@ -30,25 +30,25 @@ use consistory_definition::CheckKind;
 use consistory_definition::{Base, FunctionId, Program, Term, TermId, VariableId};
 use consistory_order::Matrix;
 
-/// The choices under which something is explained.
+/// Choices under which a failure is explained.
 pub(crate) struct Assumed<'a> {
     pub(crate) register: &'a Register<'a>,
     pub(crate) wr_of: &'a [Option<usize>],
-    /// The pairs of the store order that were chosen; the others follow.
+    /// Pairs of the store order that were chosen; the others follow from these.
     pub(crate) before: &'a [(usize, usize)],
-    /// The pairs of the store order that follow from final values.
+    /// Pairs of the store order that follow from final values.
     pub(crate) finals: &'a [(usize, usize)],
-    /// The pairs of the store order that lists show.
+    /// Pairs of the store order that lists show.
     pub(crate) listed: &'a [(usize, usize)],
 }
 
-/// Why a check fails.
+/// The reason why a check fails.
 pub(crate) struct Explanation {
     pub(crate) edges: Vec<Edge>,
     pub(crate) uses: FxHashSet<Assumption>,
 }
 
-/// Explains a check that fails.
+/// Explains why a check fails.
 pub(crate) fn explain(
     model: &Model<'_>,
     evaluated: &Evaluated,
@@ -61,8 +61,8 @@ pub(crate) fn explain(
     Ok(explainer.finish(&top))
 }
 
-/// Explains that a write cannot come last because all of `candidates`, one of which is last, come
-/// before it: the candidate, the write, and a step back that the final value demands.
+/// Explains why a write cannot come last: every candidate for the last position comes before it.
+/// The cycle has the candidate, the write, and a step back that the final value requires.
 pub(crate) fn explain_final(
     model: &Model<'_>,
     assumed: &Assumed<'_>,
@@ -80,7 +80,7 @@ pub(crate) fn explain_final(
     Ok(explainer.finish(&[before, back]))
 }
 
-/// What is left to derive: a node's premises are those of its pair in a term.
+/// A derivation still to be done: the premises of a node are those of its pair in a term.
 struct Task {
     node: NodeId,
     term: TermId,
@@ -94,7 +94,7 @@ struct Explainer<'a> {
     assumed: &'a Assumed<'a>,
     derivation: Derivation,
     agenda: Vec<Task>,
-    /// The values of the bodies of outermost unions over operations, each evaluated once.
+    /// Values of the bodies of outermost unions over operations, each evaluated once.
     unions: FxHashMap<TermId, Vec<(usize, Value)>>,
     uses: FxHashSet<Assumption>,
 }
@@ -112,7 +112,7 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Finds the edges of the cycle, or of the pair that should not be.
+    /// Finds the edges of the cycle, or of the forbidden pair.
     fn fault(&mut self, env: &Environment, fault: Fault) -> Result<Vec<NodeId>, Stopped> {
         let check = &self.program.checks[fault.check];
         let mut env = env.clone();
@@ -146,8 +146,9 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Finds a shortest cycle of a term's relation. If it is one reflexive pair of an operand that
-    /// is itself a closure, a cycle of what is closed says more.
+    /// Finds a shortest cycle of a term's relation. If it is a single reflexive pair of an operand
+    /// that is itself a closure, returns a cycle of the closed relation instead, which is more
+    /// informative.
     fn cycle(&mut self, env: &Environment, term: TermId) -> Result<Vec<NodeId>, Stopped> {
         let (mut env, mut term) = (env.clone(), term);
         loop {
@@ -172,9 +173,9 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Follows names and calls until a closure or something else that is not a name: a reflexive pair
-    /// of a closure is better shown as a cycle of what is closed. A recursive name is taken at the
-    /// stage at which it first has a reflexive pair.
+    /// Follows names and calls until it reaches a closure or another unnamed term, because a
+    /// reflexive pair of a closure is better shown as a cycle of the closed relation. A recursive
+    /// name is taken at the stage at which it first has a reflexive pair.
     fn unfold(
         &mut self,
         mut env: Environment,
@@ -212,7 +213,7 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Binds the names of a recursive group to the values from which those of a stage were computed.
+    /// Binds the names of a recursive group to the values from which a stage was computed.
     fn enter_stage(&mut self, env: &mut Environment, fixpoint: &Rc<Fixpoint>, stage: usize) {
         let first = fixpoint.group.bindings[0].0;
         env.scope = self.derivation.step(fixpoint.scope, DerivationStep::Stage(first, stage));
@@ -223,8 +224,8 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Returns the edges that lead from one operation to another: one of a named operand, or those
-    /// of a chain that an operand without a name composes.
+    /// Returns the edges that lead from one operation to another: the edge of a named operand, or
+    /// the chain of edges that an unnamed operand composes.
     fn steps(
         &mut self,
         env: &Environment,
@@ -331,7 +332,8 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Derives that an operation is in a set. There is nothing to show, but it may rest on choices.
+    /// Derives that an operation is in a set. Nothing is shown, but the membership may depend on
+    /// choices.
     fn member(&mut self, env: &Environment, term: TermId, at: usize) -> Result<(), Stopped> {
         let program = self.program;
         match program.term(term) {
@@ -421,8 +423,8 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Builds the node of a pair of the store order: chosen, after an initial write, or following
-    /// from those by transitivity.
+    /// Builds the node of a pair of the store order: chosen, after an initial write, or implied by
+    /// these through transitivity.
     fn store_order(&mut self, from: usize, to: usize) -> NodeId {
         self.mention(from);
         self.mention(to);
@@ -600,12 +602,12 @@ impl<'a> Explainer<'a> {
         unreachable!("the union holds the pair")
     }
 
-    /// Evaluates a term and leaves the environment as it is.
+    /// Evaluates a term without changing the environment.
     fn eval(&self, env: &Environment, term: TermId) -> Result<Value, Stopped> {
         self.model.eval(&mut env.clone(), term)
     }
 
-    /// Finds or makes a node, and if it is new leaves its derivation for later.
+    /// Finds or creates a node; a new node is queued for derivation.
     fn later(
         &mut self,
         key: Key,
@@ -667,7 +669,8 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Notes that an operation is used: one of unknown status counts because something reads it.
+    /// Records the use of an operation: an indeterminate one counts because something reads from
+    /// it.
     fn mention(&mut self, at: usize) {
         let register = self.assumed.register;
         if !register.is_uncertain[at] {
@@ -682,7 +685,7 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Notes that it is used what a read reads from.
+    /// Records the use of a read's source.
     fn rest_on_read(&mut self, read: usize) {
         if let Some(write) = self.assumed.wr_of[read]
             && self.assumed.register.candidates[read].len() > 1
@@ -696,7 +699,7 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// Finds operations by which a composition leads from one to another, both ends included.
+/// Finds the operations along a composition from one operation to another, both ends included.
 fn stations(relations: &[Rc<Matrix>], from: usize, to: usize) -> Vec<usize> {
     let size = relations[0].size();
     // What can still reach the end, before each step, from the last step to the first.

@@ -1,24 +1,25 @@
-//! Final values: what a history says that its keys hold in the end.
+//! Final values: the values that a history records for its keys at the end.
 //!
-//! They bind the store order: the last write of the key must have that value. If one write has it,
-//! all others come before that one; if several have it, no other write may come after all of them.
+//! Final values constrain the store order: the last write of the key must have that value. If only
+//! one write has it, all others come before that write; if several have it, no other write may come
+//! after all of them.
 
 use consistory_history::{KeyId, ValueId};
 
 use crate::register::Register;
 use consistory_order::Matrix;
 
-/// What the final values demand of the store order.
+/// Constraints of the final values on the store order.
 pub(crate) struct Finals {
-    /// The keys with a final value, each with the writes that may be last.
+    /// Keys with a final value, each with the writes that may be last.
     candidates: Vec<(usize, Vec<usize>)>,
-    /// Pairs that follow when there is one candidate.
+    /// Pairs that follow if there is only one candidate.
     pub(crate) before: Vec<(usize, usize)>,
-    /// Whether a final value was never written.
+    /// Whether some final value was never written.
     pub(crate) is_impossible: bool,
 }
 
-/// The pattern of violations of what final values demand.
+/// Pattern of violations of the final values.
 pub(crate) const FINAL_VALUE: &str = "FinalValue";
 
 impl Finals {
@@ -54,7 +55,7 @@ impl Finals {
         finals
     }
 
-    /// Finds a write that comes after all that may be last.
+    /// Finds a write that comes after all candidates for the last write.
     pub(crate) fn fault(&self, register: &Register<'_>, ww: &Matrix) -> Option<(&[usize], usize)> {
         self.candidates.iter().find_map(|(key, candidates)| {
             let is_after = |write: usize| candidates.iter().all(|&last| ww.contains(last, write));

@@ -1,10 +1,10 @@
-//! What may help who wrote a definition that is wrong, those who know herd's cat above all.
+//! Hints for authors of wrong definitions, especially for those who know herd's cat.
 
 use consistory_diagnostic::{did_you_mean, nearest};
 
 use crate::problem::Problem;
 
-/// Returns what may help with an undefined name.
+/// Returns a hint for an undefined name.
 pub(crate) fn hint_for_name(name: &str) -> Option<&'static str> {
     match name {
         "ww" => Some("declare the store order first: `with ww from store-orders`"),
@@ -21,7 +21,7 @@ pub(crate) fn hint_for_name(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns what may help with a problem of syntax.
+/// Returns a hint for a syntax error.
 pub(crate) fn hint_for_syntax(problem: &Problem, text: &str) -> Option<String> {
     match problem {
         Problem::Expected { expected, .. } if expected.starts_with("a statement") => match text {

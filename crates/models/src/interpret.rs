@@ -1,9 +1,9 @@
-//! The reference evaluator: terms to sets and relations, operator by operator.
+//! The reference evaluator: computes the set or relation of a term, operator by operator.
 //!
-//! Nothing here is clever. A `let rec` starts from nothing and iterates until nothing changes; a
-//! union over operations evaluates its body for each of them; a function's body is evaluated anew
-//! at each call. The one economy is that names which do not depend on the store order are
-//! evaluated once for all store orders ([`Stage`]).
+//! The evaluator is deliberately simple. A `let rec` starts from the empty set and iterates to a
+//! fixpoint; a union over operations evaluates its body for each of them; a function's body is
+//! evaluated anew at each call. The only optimisation is that names which do not depend on the
+//! store order are evaluated once for all store orders ([`Stage`]).
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use consistory_definition::Kind;
 use consistory_definition::{Base, Check, FunctionId, Group, Program, Term, TermId, VariableId};
 use consistory_order::{Matrix, Set};
 
-/// What a term evaluates to.
+/// The value of a term.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Value {
     Set(Rc<Set>),
@@ -25,7 +25,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// Returns the set; the resolver has seen to it that there is one.
+    /// Returns the set; the resolver guarantees that the term is one.
     pub(crate) fn set(self) -> Rc<Set> {
         match self {
             Value::Set(set) => set,
@@ -33,7 +33,7 @@ impl Value {
         }
     }
 
-    /// Returns the relation; the resolver has seen to it that there is one.
+    /// Returns the relation; the resolver guarantees that the term is one.
     pub(crate) fn relation(self) -> Rc<Matrix> {
         match self {
             Value::Relation(relation) => relation,
@@ -69,7 +69,7 @@ impl From<Matrix> for Value {
     }
 }
 
-/// A variable's value and where it is from, which is what explanations follow.
+/// A variable's value and its origin, which explanations follow.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub(crate) value: Value,
@@ -78,13 +78,13 @@ pub(crate) struct Slot {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
-    /// It is bound to the value of a term.
+    /// Bound to the value of a term.
     Term(TermId),
-    /// It is a parameter, and the term is the argument.
+    /// A parameter; the term is its argument.
     Argument(TermId),
-    /// It is the name at this place of a group that was solved by iteration.
+    /// The name at this position of a group that was solved by iteration.
     Fixpoint(Rc<Fixpoint>, usize),
-    /// It is an operation that a union or `forall` runs over.
+    /// An operation that a union or `forall` ranges over.
     Operation(usize),
 }
 
@@ -93,15 +93,15 @@ pub(crate) enum Origin {
 pub(crate) struct Fixpoint {
     pub(crate) group: Group,
     pub(crate) stages: Vec<Vec<Value>>,
-    /// Where the group was bound.
+    /// Scope in which the group was bound.
     pub(crate) scope: Scope,
 }
 
-/// Which calls, operations and stages led to an environment, as explanations number them; the
-/// outermost is 0.
+/// Number of the sequence of calls, operations and stages that led to an environment, as
+/// explanations number them; the outermost is 0.
 pub(crate) type Scope = u32;
 
-/// The values of the variables that are bound.
+/// Values of the bound variables.
 #[derive(Clone, Debug)]
 pub(crate) struct Environment {
     slots: Vec<Option<Slot>>,
@@ -122,14 +122,14 @@ impl Environment {
     }
 }
 
-/// A check that fails, and for which operation if it is quantified.
+/// A failed check, with its operation if it is quantified.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Fault {
     pub(crate) check: usize,
     pub(crate) observer: Option<usize>,
 }
 
-/// What is evaluated once for one choice of `wr`: all that does not depend on the store order.
+/// Everything evaluated once per choice of `wr`: the part that does not depend on the store order.
 #[derive(Debug)]
 pub(crate) struct Stage {
     pub(crate) basics: Rc<Basics>,
@@ -153,7 +153,7 @@ pub(crate) struct Interpreter<'a> {
     work: Cell<usize>,
 }
 
-/// How much work there may be between two looks at the budget.
+/// Amount of work between two checks of the budget.
 const WORK_UNIT: usize = 1 << 20;
 
 impl<'a> Interpreter<'a> {
@@ -161,7 +161,7 @@ impl<'a> Interpreter<'a> {
         Interpreter { definition, program: definition.program(), budget, work: Cell::new(0) }
     }
 
-    /// Checks the budget if enough was done since the last time.
+    /// Checks the budget if enough work was done since the last check.
     pub(crate) fn spend(&self, work: usize) -> Result<(), Stopped> {
         let total = self.work.get().saturating_add(work);
         if total < WORK_UNIT {
@@ -172,7 +172,7 @@ impl<'a> Interpreter<'a> {
         self.budget.check()
     }
 
-    /// Evaluates all that does not depend on the store order.
+    /// Evaluates everything that does not depend on the store order.
     pub(crate) fn stage(&self, basics: Basics) -> Result<Stage, Stopped> {
         let mut stage = Stage {
             basics: Rc::new(basics),
@@ -229,7 +229,7 @@ impl Model<'_> {
         self.basics.po.size()
     }
 
-    /// Binds the names of a group; those of a recursive one to the least solution.
+    /// Binds the names of a group; a recursive group is bound to its least solution.
     pub(crate) fn bind(&self, env: &mut Environment, group: &Group) -> Result<(), Stopped> {
         if !group.recursive {
             // All terms are evaluated before any name is bound.
@@ -288,12 +288,12 @@ impl Model<'_> {
         Ok(())
     }
 
-    /// Binds an operation that a union or `forall` runs over.
+    /// Binds an operation that a union or `forall` ranges over.
     pub(crate) fn bind_operation(&self, env: &mut Environment, variable: VariableId, op: usize) {
         env.set(variable, Set::singleton(self.size(), op).into(), Origin::Operation(op));
     }
 
-    /// Binds what is bound inside a check's `forall`, for one operation.
+    /// Binds the names inside a check's `forall`, for one operation.
     pub(crate) fn bind_observer(
         &self,
         env: &mut Environment,
@@ -483,7 +483,7 @@ impl Model<'_> {
     }
 }
 
-/// Why names of litmus tests never come up when a history is judged.
+/// The reason why names of litmus tests never occur when a history is judged.
 pub(crate) const NOT_A_HISTORY: &str = "definitions of memory models are not about histories";
 
 /// Combines two values of one kind.

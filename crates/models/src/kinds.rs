@@ -1,7 +1,7 @@
-//! Which names stand for sets and which for relations, by unification.
+//! Infers by unification which names stand for sets and which for relations.
 //!
-//! Each term has a kind that is known, or unknown yet and shared with other terms; a parameter's
-//! follows from its use.
+//! Every term has a kind that is known, or still unknown and shared with other terms. The kind of a
+//! parameter follows from its use.
 
 use consistory_definition::Kind;
 

@@ -1,8 +1,8 @@
-//! The lattice: which model implies which, and how that is known.
+//! The lattice: the implications between models, and how each is known.
 //!
-//! The implications are data of the definitions (`@implies`). Here they are put together: what
-//! follows by transitivity, what is strongest, and the drawing without what follows anyway. A
-//! conjecture is shown and never used.
+//! The definitions declare the implications (`@implies`). This module combines them: the transitive
+//! closure, the strongest of some models, and the transitive reduction for drawings. A conjecture
+//! is shown but never used.
 
 use std::fmt::Write;
 use std::sync::LazyLock;
@@ -11,24 +11,25 @@ use crate::catalogue::{Model, catalogue};
 use crate::levels::{levels, on_single_operations};
 use consistory_definition::Standing;
 
-/// That every history that satisfies one model satisfies another.
+/// The implication from a stronger model to a weaker one: every history that satisfies the first
+/// satisfies the second.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Implication {
     /// The id of the stronger model.
     pub from: &'static str,
     /// The id of the weaker model.
     pub to: &'static str,
-    /// How it is known.
+    /// How the implication is known.
     pub standing: Standing,
 }
 
 /// The lattice, ready to be drawn.
 #[derive(Clone, Debug)]
 pub struct Lattice {
-    /// The models' ids, each with its rank: 0 for those that imply no other, else one more than
-    /// the highest rank of an implied model.
+    /// Ids of the models with their ranks: 0 for a model that implies no other, otherwise one more
+    /// than the highest rank of an implied model.
     pub nodes: Vec<(&'static str, usize)>,
-    /// The implications that do not follow from others, conjectures included.
+    /// Implications that do not follow from others, conjectures included.
     pub edges: Vec<Implication>,
 }
 
@@ -54,9 +55,9 @@ pub fn implications() -> &'static [Implication] {
     &IMPLICATIONS
 }
 
-/// Returns how it is known that the first model implies the second, if it is proved.
+/// Returns how the implication from the first model to the second is known, if it is proved.
 ///
-/// A model implies itself by definition. What follows by transitivity is proved by its steps.
+/// A model implies itself by definition. An implication by transitivity is proved by its steps.
 pub fn implies(from: &str, to: &str) -> Option<Standing> {
     if from == to {
         return models().any(|model| model.id == from).then_some(Standing::Definition);
@@ -72,7 +73,7 @@ pub fn implies(from: &str, to: &str) -> Option<Standing> {
     Some(Standing::Proved { by: steps.join(", ") })
 }
 
-/// Returns those of some models that no other of them implies.
+/// Returns the maximal ones of some models: those that no other of them implies.
 pub fn strongest<'a>(ids: &[&'a str]) -> Vec<&'a str> {
     ids.iter()
         .enumerate()

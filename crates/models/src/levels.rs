@@ -12,7 +12,7 @@ pub(crate) const LEVELS: [(&str, &str); 7] = embedded!["rc", "ra", "tcc", "pc", 
 static CATALOGUE: LazyLock<Vec<Model>> =
     LazyLock::new(|| LEVELS.into_iter().map(|(id, text)| model(id, text)).collect());
 
-/// Returns the isolation levels, every one after those that it implies.
+/// Returns the isolation levels, each after the levels that it implies.
 pub fn levels() -> &'static [Model] {
     &CATALOGUE
 }
@@ -22,19 +22,19 @@ pub fn find_level(id: &str) -> Option<&'static Model> {
     levels().iter().find(|level| level.id == id)
 }
 
-/// A level that is the same as a model of registers where every transaction is one operation.
+/// A level that equals a model of registers if every transaction is a single operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SingleOperations {
     /// The id of the level.
     pub level: &'static str,
     /// The id of the model of registers.
     pub model: &'static str,
-    /// How it is known.
+    /// How the equality is known.
     pub standing: Standing,
 }
 
-/// Returns the levels that are models of registers where every transaction is one operation and the
-/// clients bring the order of their sessions.
+/// Returns the levels that equal a model of registers if every transaction is a single operation
+/// and the clients bring the order of their sessions.
 pub fn on_single_operations() -> [SingleOperations; 2] {
     let proved = |by: &str| Standing::Proved { by: by.to_owned() };
     [

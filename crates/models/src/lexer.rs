@@ -10,13 +10,13 @@ use consistory_diagnostic::{Cursor, Escapes, Nesting};
 
 use crate::problem::Problem;
 
-/// A kind of token; text is found by its range.
+/// A kind of token; its text is found by its range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Token {
     Name,
     String,
     Keyword(Keyword),
-    /// A mark of one character, among them `_` and `0`.
+    /// A mark of one character, including `_` and `0`.
     Mark(char),
     /// `^-1`, also written `-1` after `^`.
     Inverse,
@@ -43,23 +43,23 @@ keywords! {
     Union "union", Do "do", End "end",
 }
 
-/// A token and where it stands.
+/// A token and its position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Lexeme {
     pub(crate) token: Token,
     pub(crate) range: Range<usize>,
-    /// Whether it is the first on its line.
+    /// Whether the token is the first on its line.
     pub(crate) starts_line: bool,
 }
 
-/// A metadata line: where its key and its value stand.
+/// A metadata line: the positions of its key and value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Metadata {
     pub(crate) key: Range<usize>,
     pub(crate) value: Range<usize>,
 }
 
-/// What a text consists of.
+/// The tokens, metadata and strings of a text.
 #[derive(Debug, Default)]
 pub(crate) struct Lexed {
     pub(crate) lexemes: Vec<Lexeme>,

@@ -1,10 +1,11 @@
-//! What consistency models mean, as data.
+//! Consistency models as data.
 //!
-//! A model is a text in a small relational language in the style of herd's cat: sets of
-//! operations, relations between them, and checks such as `acyclic po | wr | ww | rw(ww)`. The
-//! reference evaluator decides any [`Definition`] on any small history, a user's own included:
-//! plainly, with bit matrices over all operations, and with a certificate for each verdict. Fast
-//! deciders are optimisations of a definition and are tested to be equal to it.
+//! A model is a text in a small relational language in the style of herd's cat: sets of operations,
+//! relations between them, and checks such as `acyclic po | wr | ww | rw(ww)`. The reference
+//! evaluator decides any [`Definition`], including a user's own, on any small history. It is a
+//! plain implementation with bit matrices over all operations, and it produces a certificate for
+//! each verdict. The fast deciders are optimisations of a definition and are tested to be equal to
+//! it.
 //!
 //! ```
 //! use consistory_history::{Action, HistoryBuilder};
@@ -32,11 +33,11 @@
 //! assert_eq!(verdict(&own), Verdict::Consistent);
 //! ```
 //!
-//! [`load`] lexes, parses and resolves a text, and reports every error at its place; an analysis of
-//! signs finds out which parts a search may prune. [`evaluate`] searches `wr` and `ww`, interprets
-//! the checks, and explains those that fail. The models themselves are in the [`catalogue`], and
-//! the implications between them in the [`lattice`](lattice()). `consistory-definition` holds the
-//! types of a parsed definition.
+//! [`load`] lexes, parses and resolves a text, and reports every error with its position; an
+//! analysis of signs determines where a search may prune. [`evaluate`] searches `wr` and `ww`,
+//! interprets the checks, and explains the checks that fail. The models are in the [`catalogue`],
+//! and the implications between them in the [`lattice`](lattice()). `consistory-definition` holds
+//! the types of a parsed definition.
 //!
 //! Read next: `docs/definition-language.md` for the language, `models/` for the definitions, and
 //! `consistory-registers` for the deciders that take large histories.

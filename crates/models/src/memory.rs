@@ -1,13 +1,14 @@
 //! Memory models: definitions over the events of litmus tests.
 //!
-//! The language is the same, with cat's names: `rf` and `co` in place of `wr` and `ww`, `fr`,
-//! `po-loc`, `rmw`, `addr`, `data`, `ctrl` and kinds of fences. `po` leaves initial writes out. In
-//! place of the store order `co`, a definition may quantify over total orders of all operations
-//! that start with the initial writes: `with mo from total-orders` is one memory order, and `co`
-//! is then its part; `with view from thread-orders` is one a thread, `view(S)` being those of the
-//! threads of a set's operations. A read-modify-write is one operation, in `R` and in `W`.
+//! The language is the same, with cat's names: `rf` and `co` instead of `wr` and `ww`, `fr`,
+//! `po-loc`, `rmw`, `addr`, `data`, `ctrl` and kinds of fences. `po` leaves out initial writes.
+//! Instead of the store order `co`, a definition may quantify over total orders of all operations
+//! that start with the initial writes. `with mo from total-orders` declares one memory order, of
+//! which `co` is then a part; `with view from thread-orders` declares one order per thread, and
+//! `view(S)` is the union of the orders of the threads of the operations in `S`. A
+//! read-modify-write is one operation, in both `R` and `W`.
 //!
-//! A [`MemoryModel`] says nothing of histories, so [`evaluate`](crate::evaluate()) does not take
+//! A [`MemoryModel`] does not apply to histories, so [`evaluate`](crate::evaluate()) does not take
 //! one; `consistory-litmus` runs tests under it.
 
 use std::sync::LazyLock;
@@ -41,7 +42,7 @@ impl MemoryModel {
         self.definition.name()
     }
 
-    /// Returns what the model means in a sentence, `@meaning`.
+    /// Returns the meaning of the model in one sentence, `@meaning`.
     pub fn meaning(&self) -> Option<&str> {
         self.definition.meaning()
     }
@@ -57,7 +58,7 @@ impl MemoryModel {
     }
 }
 
-/// What every definition of a memory model can use.
+/// The prelude, which every definition of a memory model can use.
 const PRELUDE: &str = include_str!("../models/litmus/prelude.cat");
 
 macro_rules! embedded {
@@ -70,10 +71,10 @@ macro_rules! embedded {
 const MODELS: [(&str, &str); 10] =
     embedded!["sc", "ibm370", "tso", "pso", "pslo", "rmo", "ntso", "npso", "nrmo", "sober"];
 
-/// What they include.
+/// Files that the models include.
 const LIBRARY: [(&str, &str); 2] = embedded!["memory-order", "views"];
 
-/// herd's own files: what they define is in the prelude.
+/// herd's own files, which are empty here because the prelude has their definitions.
 const HERD: [&str; 6] =
     ["stdlib.cat", "cos.cat", "fences.cat", "filters.cat", "x86fences.cat", "bell.cat"];
 
@@ -100,7 +101,7 @@ pub fn find_memory_model(id: &str) -> Option<&'static MemoryModel> {
 /// Reads a user's memory model, in this language or in herd's cat.
 ///
 /// `file` is the name that diagnostics show. The models that come with Consistory can be included,
-/// as `"tso.cat"`, and so can herd's own files; `include` gives the text of any other.
+/// as `"tso.cat"`, and so can herd's own files; `include` returns the text of any other file.
 pub fn load_memory_model(
     file: &str,
     text: &str,

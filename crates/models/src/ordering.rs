@@ -1,8 +1,8 @@
-//! Which checks put the writes of a key in order.
+//! Finds the checks that put the writes of a key in order.
 //!
-//! If a relation must be acyclic and contains the store order whatever that is, a path in it from
-//! one write to another settles their order: the other order would close a cycle. Whether a term
-//! contains the store order is read off its structure; where that is not obvious, it does not.
+//! If a relation must be acyclic and always contains the store order, a path in it from one write
+//! to another settles their order: the opposite order would close a cycle. Whether a term contains
+//! the store order is decided from its structure; when in doubt, the answer is no.
 
 use consistory_definition::{Base, Program, Term, TermId, VariableId};
 

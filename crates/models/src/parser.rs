@@ -1,8 +1,8 @@
-//! From tokens to the syntax tree, with the precedence of herd's cat.
+//! Parses tokens into the syntax tree, with the precedence of herd's cat.
 //!
-//! From weakest to strongest: `|`, `;`, `\`, `&`, `*` between sets, prefix `~`, then the postfix
-//! `+ * ? ^-1`. A `*` is a product when an operand follows and a closure when none does. After an
-//! error the parser goes on at the next line that starts with a statement.
+//! From weakest to strongest: `|`, `;`, `\`, `&`, `*` between sets, prefix `~`, then the postfix `+
+//! * ? ^-1`. A `*` is a product if an operand follows it and a closure otherwise. After an error
+//! the parser resumes at the next line that starts with a statement.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::lexer::{Keyword, Lexeme, Token};
 use crate::problem::Problem;
 use crate::syntax::{Binding, Expr, ExprKind, File, Group, Ident, Statement};
 
-/// How deeply expressions may be nested.
+/// Maximum nesting depth of expressions.
 const DEPTH_LIMIT: usize = 100;
 
 /// Parses one file; problems are appended to `problems`.
@@ -34,7 +34,7 @@ pub(crate) fn parse(
     File { title, statements }
 }
 
-/// A problem was reported; the way back is by recovering.
+/// The error of a parse function that has already reported its problem; the caller recovers.
 struct Reported;
 
 type Parsed<T> = Result<T, Reported>;
@@ -44,7 +44,7 @@ struct Parser<'a> {
     text: &'a str,
     lexemes: &'a [Lexeme],
     at: usize,
-    /// Number of expressions that are being parsed inside each other.
+    /// Current nesting depth of expressions.
     open: usize,
     problems: &'a mut Vec<(Range<usize>, Problem)>,
 }
@@ -325,7 +325,7 @@ impl Parser<'_> {
         Ok(Ident { name, span: self.span_from(start) })
     }
 
-    /// Takes a string token and gives what is between its quotes.
+    /// Takes a string token and returns the text between its quotes.
     fn string(&mut self) -> String {
         let text = &self.text[self.lexemes[self.at].range.clone()];
         self.at += 1;

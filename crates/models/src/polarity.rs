@@ -1,20 +1,20 @@
-//! How the value of a term changes with what it is made of.
+//! Computes how the value of a term changes with the values of its parts.
 //!
-//! A name occurs positively in a term when a larger value of the name can only make the term
-//! larger, negatively when it can only make it smaller: on the right side of `\` and under `~` the
-//! signs swap. From the signs follow
+//! A name occurs positively in a term if a larger value of the name can only make the term larger,
+//! and negatively if it can only make it smaller: on the right side of `\` and under `~` the signs
+//! swap. The signs answer three questions:
 //!
-//! - that a `let rec` has a least solution, found by iteration: no name of the group occurs
-//!   negatively in it;
-//! - that a violation found with a part of `wr` or `ww` stays one whatever is added: neither occurs
-//!   negatively in a check. This is what allows a search to prune;
+//! - whether a `let rec` has a least solution that iteration finds: it does if no name of the group
+//!   occurs negatively in it;
+//! - whether a violation found with a part of `wr` or `ww` remains one whatever is added: it does
+//!   if neither occurs negatively in a check, and then a search may prune;
 //! - which names depend on `ww` at all, so that the others are evaluated once.
 //!
-//! Writes of unknown status count only if something reads from them, so with a part of `wr` the
-//! predefined sets and relations grow too. Whether a pair of operations that count is in
-//! `po \ (W * R)` does not change when others come to count, but `po \ (po ; po)` shrinks. So a
-//! predefined name has one symbol where only the pair itself decides, and another after an
-//! operator that looks at other operations.
+//! Indeterminate writes count only if something reads from them, so the predefined sets and
+//! relations grow with `wr` too. Whether a pair of counting operations is in `po \ (W * R)` does
+//! not change when more operations count, but `po \ (po ; po)` shrinks. Therefore a predefined name
+//! has one symbol where only the pair itself matters, and another below an operator that looks at
+//! other operations.
 
 use consistory_definition::{
     Analysis, Base, FunctionId, Group, Program, Pruning, Term, TermId, VariableId,
@@ -24,22 +24,22 @@ use rustc_hash::FxHashMap;
 use crate::problem::Problem;
 use crate::resolve::Problems;
 
-/// How deeply calls and expressions may be nested in all; it bounds every recursion over terms.
+/// Maximum nesting depth of calls and expressions together; it bounds every recursion over terms.
 const DEPTH_LIMIT: usize = 400;
 
-/// What can occur in a term.
+/// A symbol that can occur in a term.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Symbol {
     Wr,
     Ww,
-    /// Which operations count, where only the operations of the pair matter.
+    /// The set of operations that count, where only the operations of the pair matter.
     Counting,
-    /// Which operations count, where others matter too.
+    /// The set of operations that count, where other operations matter too.
     CountingElsewhere,
     Variable(VariableId),
 }
 
-/// Symbols by sign, each with a place where it occurs.
+/// Symbols by sign, each with a position where it occurs.
 #[derive(Clone, Debug, Default)]
 struct Polarity {
     positive: FxHashMap<Symbol, TermId>,
@@ -62,7 +62,7 @@ impl Polarity {
         self.depth = self.depth.max(other.depth);
     }
 
-    /// Swaps the signs. What depends on the pair alone does so under a complement too.
+    /// Swaps the signs. A term that depends on the pair alone still does so under a complement.
     fn negated(mut self) -> Self {
         std::mem::swap(&mut self.positive, &mut self.negative);
         if let Some(term) = self.negative.remove(&Symbol::Counting) {
@@ -71,7 +71,7 @@ impl Polarity {
         self
     }
 
-    /// Puts the term after an operator that looks at other operations than the pair's.
+    /// Marks the term as the operand of an operator that looks at operations outside the pair.
     fn looking_elsewhere(mut self) -> Self {
         if let Some(term) = self.positive.remove(&Symbol::Counting) {
             self.positive.insert(Symbol::CountingElsewhere, term);
@@ -133,16 +133,16 @@ pub(crate) fn analyse(program: &Program) -> Result<Analysis, Problems> {
 
 struct Analyser<'a> {
     program: &'a Program,
-    /// What is known of the variables; the others stand for themselves.
+    /// Known signs of the variables; a variable without an entry stands for itself.
     variables: FxHashMap<VariableId, Polarity>,
     functions: Vec<Polarity>,
-    /// Whether something that may depend on a choice was negated.
+    /// Whether a term that may depend on a choice was negated.
     negates_choices: bool,
     problems: Problems,
 }
 
 impl Analyser<'_> {
-    /// Swaps the signs of what is negated, and notes whether it may depend on a choice.
+    /// Swaps the signs of a negated term, and records whether it may depend on a choice.
     fn negate(&mut self, polarity: Polarity) -> Polarity {
         let mut symbols = polarity.positive.keys().chain(polarity.negative.keys());
         self.negates_choices |=
@@ -249,8 +249,8 @@ impl Analyser<'_> {
         polarity
     }
 
-    /// Puts the arguments in place of the parameters, and what is known by now in place of the
-    /// other variables of the function's body.
+    /// Substitutes the arguments for the parameters, and the known signs for the other variables of
+    /// the function's body.
     fn apply(&mut self, function: FunctionId, arguments: &[TermId]) -> Polarity {
         let arguments: Vec<Polarity> =
             arguments.iter().map(|&argument| self.term(argument)).collect();

@@ -1,8 +1,8 @@
-//! What can be wrong with a definition.
+//! The errors of a definition.
 
 use consistory_definition::Kind;
 
-/// What can be wrong with a definition.
+/// An error of a definition.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Problem {
     /// A character that the language does not use.
@@ -17,42 +17,42 @@ pub(crate) enum Problem {
     /// A string without its closing quote on the same line.
     #[error("this string never ends")]
     UnterminatedString,
-    /// Something else should stand here.
+    /// Unexpected text.
     #[error("expected {expected}, found {found}")]
     Expected {
-        /// What should stand here.
+        /// Description of the expected text.
         expected: &'static str,
-        /// What does.
+        /// Description of the text found.
         found: String,
     },
-    /// Expressions are nested beyond any need.
+    /// Expressions nested too deeply.
     #[error("nested too deeply")]
     NestedTooDeeply,
-    /// The text is longer than any definition.
+    /// A text that is too long.
     #[error("the definition is longer than {limit} bytes")]
     TooLong {
-        /// How long it may be.
+        /// Maximum length.
         limit: usize,
     },
-    /// Nothing has that name.
+    /// An undefined name.
     #[error("undefined name `{name}`")]
     UndefinedName {
         /// The name.
         name: String,
     },
-    /// A name that is not a function's is applied to arguments.
+    /// A name that is not a function but is applied to arguments.
     #[error("`{name}` is not a function")]
     NotAFunction {
         /// The name.
         name: String,
     },
-    /// A function stands without its arguments.
+    /// A function without its arguments.
     #[error("the function `{name}` needs arguments")]
     MissingArguments {
         /// The function.
         name: String,
     },
-    /// A function has too few or too many arguments.
+    /// A function with too few or too many arguments.
     #[error("`{name}` takes {expected} argument(s), found {found}")]
     WrongArity {
         /// The function.
@@ -65,21 +65,21 @@ pub(crate) enum Problem {
     /// A set where a relation is needed, or the other way round.
     #[error("expected {expected}, found {found}")]
     WrongKind {
-        /// What is needed.
+        /// The needed kind.
         expected: Kind,
-        /// What stands there.
+        /// The kind found.
         found: Kind,
     },
-    /// A least solution need not exist.
+    /// A recursion that need not have a least solution.
     #[error("`{name}` is defined by recursion through a complement or the right side of `\\`")]
     NonMonotone {
         /// The recursive name.
         name: String,
     },
-    /// A function is defined by `let rec`.
+    /// A function defined by `let rec`.
     #[error("a function cannot be recursive")]
     RecursiveFunction,
-    /// A parameter or name is bound twice at once.
+    /// A parameter or name bound twice at once.
     #[error("`{name}` is bound twice")]
     BoundTwice {
         /// The name.
@@ -97,25 +97,25 @@ pub(crate) enum Problem {
         /// The included file.
         path: String,
     },
-    /// A key of a metadata line that means nothing.
+    /// An unknown key of a metadata line.
     #[error("unknown metadata `@{key}`")]
     UnknownMetadata {
         /// The key.
         key: String,
     },
-    /// An `@implies` line whose standing cannot be read.
+    /// An `@implies` line whose kind of evidence cannot be read.
     #[error("expected a model's id and how the implication is known")]
     BadImplication,
-    /// The store order is declared more than once.
+    /// A store order declared more than once.
     #[error("the store order is declared twice")]
     SecondStoreOrder,
-    /// Total orders are declared more than once.
+    /// Total orders declared more than once.
     #[error("there is a memory order or the threads' views already")]
     SecondTotalOrder,
-    /// A statement that cannot stand inside `forall`.
+    /// A statement that is not allowed inside `forall`.
     #[error("only `let` and checks can stand inside `forall`")]
     MisplacedInForall,
-    /// A definition that checks nothing.
+    /// A definition without a check.
     #[error("the definition checks nothing")]
     NoChecks,
 }

@@ -1,4 +1,4 @@
-//! From a text of the language to a [`Definition`].
+//! Reads a [`Definition`] from a text of the language.
 
 use consistory_definition::{Claim, Definition, Metadata, Span, Standing};
 use consistory_diagnostic::{Diagnostics, did_you_mean, nearest};
@@ -7,11 +7,10 @@ use crate::polarity::analyse;
 use crate::problem::Problem;
 use crate::resolve::{Dialect, Problems, Resolved, diagnostics, resolve};
 
-/// Parses a definition in one of the dialects; `include` returns the text of a file that it
-/// includes.
+/// Parses a definition in one of the dialects; `include` returns the text of an included file.
 ///
-/// `file` is the name that diagnostics show. All errors of syntax and names are reported at once,
-/// and if there are none those of recursion and metadata.
+/// `file` is the name that diagnostics show. All errors of syntax and names are reported at once;
+/// if there are none, all errors of recursion and metadata.
 pub(crate) fn read_definition(
     dialect: Dialect,
     file: &str,

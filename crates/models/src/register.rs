@@ -1,22 +1,22 @@
-//! Histories as the evaluator sees them: who reads and writes what, and who may read from whom.
+//! Histories as the evaluator sees them: reads, writes, and the candidate sources of each read.
 //!
-//! For a definition about registers every operation stands for itself. For one about transactions
-//! (see [`crate::transactions`]) operations have units, their transactions, which count or do not
-//! count as a whole.
+//! For a definition about registers every operation is its own unit. For one about transactions
+//! (see [`crate::transactions`]) the unit of an operation is its transaction, which counts or does
+//! not count as a whole.
 
 use consistory_history::{Action, History, KeyId, OpId, Status};
 use consistory_order::{Matrix, Set};
 
-/// A read that rules out every model.
+/// A read that violates every model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BadRead {
-    /// No operation can have written the value; the pattern says why.
+    /// No operation can have written the value; the pattern gives the reason.
     NoSource { read: usize, pattern: &'static str },
-    /// The one write of the value follows the read in its session.
+    /// The only write of the value follows the read in its session.
     Future { read: usize, write: usize },
 }
 
-/// The parts that an operation plays once it counts.
+/// The roles that an operation has once it counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Role {
     pub(crate) reads: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Role {
 }
 
 impl Role {
-    /// Checks whether the operation plays any part.
+    /// Returns whether the operation has any role.
     pub(crate) fn is_any(self) -> bool {
         self.reads || self.writes || self.is_fence
     }
@@ -37,7 +37,7 @@ impl Role {
 pub(crate) struct Register<'a> {
     pub(crate) history: &'a History,
     pub(crate) size: usize,
-    /// Part of each operation; operations without one are in no set and no relation.
+    /// Role of each operation; operations without a role are in no set and no relation.
     pub(crate) roles: Vec<Role>,
     /// Writes that each operation may have read from; empty unless it reads.
     pub(crate) candidates: Vec<Vec<usize>>,
@@ -49,22 +49,22 @@ pub(crate) struct Register<'a> {
     pub(crate) has_uncertain: bool,
     /// Unit of each operation: itself, or the number of its transaction.
     pub(crate) unit_of: Vec<usize>,
-    /// Operations of each unit that play a part.
+    /// Operations of each unit that have a role.
     pub(crate) members: Vec<Vec<usize>>,
     /// Pairs of writes that lists put in order; empty for registers.
     pub(crate) listed: Vec<(usize, usize)>,
-    /// A read that rules out every model, if there is one.
+    /// A read that violates every model, if there is one.
     pub(crate) bad_read: Option<BadRead>,
-    /// Units of which one comes before another for the clients, and in real time; empty for
-    /// definitions about registers.
+    /// Pairs of units ordered by the clients, and pairs ordered by real time; empty for definitions
+    /// about registers.
     pub(crate) client_order: Vec<(usize, usize)>,
     pub(crate) real_time: Vec<(usize, usize)>,
     /// Whether a read from a later operation of its session is bad.
     pub(crate) forbids_future: bool,
 }
 
-/// Lists the operations of which one returned before another started; initial writes are before all.
-/// It is empty if no operation has a time.
+/// Lists the pairs of operations of which the first returned before the second started; initial
+/// writes come before all. Returns an empty list if no operation has a time.
 fn real_time(history: &History) -> Vec<(usize, usize)> {
     let ops = || history.ops().filter(|&op| history.time(op).is_some());
     if ops().next().is_none() {
@@ -82,8 +82,8 @@ fn real_time(history: &History) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// Checks whether an operation returned before another started. Where a session's next operation starts
-/// at the very time at which one returns, the session's order tells.
+/// Returns whether one operation returned before another started. If an operation of a session
+/// starts at the very time at which the previous one returned, session order decides.
 fn returned_before(history: &History, before: OpId, after: OpId) -> bool {
     let (Some(first), Some(second)) = (history.time(before), history.time(after)) else {
         return false;
@@ -154,7 +154,7 @@ impl<'a> Register<'a> {
         self.history.key_of(OpId::new(at))
     }
 
-    /// Finds a read that rules out every model whatever is chosen.
+    /// Finds a read that violates every model whatever is chosen.
     fn find_bad_read(&self) -> Option<BadRead> {
         let reads = || (0..self.size).filter(|&at| self.roles[at].reads);
         let thin_air = reads().find(|&read| self.candidates[read].is_empty());
@@ -167,7 +167,7 @@ impl<'a> Register<'a> {
         thin_air.map(|read| BadRead::NoSource { read, pattern: "ThinAirRead" }).or_else(future)
     }
 
-    /// Checks whether `write` follows `read` in the read's own session, and that is forbidden.
+    /// Returns whether `write` follows `read` in the read's own session and this is forbidden.
     pub(crate) fn is_future(&self, read: usize, write: usize) -> bool {
         self.forbids_future
             && write < self.history.len()
@@ -179,14 +179,15 @@ impl<'a> Register<'a> {
         self.history.session_of(OpId::new(at)).index()
     }
 
-    /// Checks whether an operation counts when the reads read from what `wr_of` says.
+    /// Returns whether an operation counts if the reads have the sources that `wr_of` returns.
     pub(crate) fn counts(&self, at: usize, wr_of: &[Option<usize>]) -> bool {
         !self.is_uncertain[at]
             || wr_of.iter().flatten().any(|&write| self.unit_of[write] == self.unit_of[at])
     }
 
-    /// Returns the operations that count when the reads read from what `wr_of` says (`None` while
-    /// nothing is chosen): those that took effect, and the units that something reads from.
+    /// Returns the operations that count if the reads have the sources that `wr_of` returns (`None`
+    /// while nothing is chosen): the ones that took effect, and the units that something reads
+    /// from.
     pub(crate) fn counting(&self, wr_of: &[Option<usize>]) -> Set {
         let mut set = Set::empty(self.size);
         for at in 0..self.size {

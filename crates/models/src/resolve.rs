@@ -1,4 +1,4 @@
-//! From syntax trees to a program: includes, names, arities, sets and relations.
+//! Resolves syntax trees into a program: includes, names, arities, sets and relations.
 
 use consistory_definition::{
     Base, Check, CheckKind, Function, FunctionId, Group, Kind, LitmusBase, Program, SourceFile,
@@ -14,27 +14,27 @@ use crate::parser::parse;
 use crate::problem::Problem;
 use crate::syntax::{self, Binding, Expr, ExprKind, Ident, Statement};
 
-/// How long a file may be, in bytes.
+/// Maximum length of a file, in bytes.
 pub(crate) const LENGTH_LIMIT: usize = 1 << 18;
 
 /// Largest number of files that a definition may include.
 const FILE_LIMIT: usize = 64;
 
-/// What resolving a definition gives.
+/// The result of resolving a definition.
 #[derive(Debug)]
 pub(crate) struct Resolved {
     pub(crate) program: Program,
     pub(crate) title: Option<String>,
-    /// The metadata lines of the main file: key, value, and where the line stands.
+    /// Metadata lines of the main file: key, value and position.
     pub(crate) metadata: Vec<(String, String, Span)>,
     pub(crate) files: Vec<SourceFile>,
     pub(crate) problems: Problems,
 }
 
-/// Problems with their places and hints.
+/// Problems with their positions and hints.
 pub(crate) type Problems = Vec<(Span, Problem, Option<String>)>;
 
-/// Resolves a text and all that it includes.
+/// Resolves a text and everything it includes.
 pub(crate) fn resolve(
     name: &str,
     text: &str,
@@ -99,16 +99,16 @@ pub(crate) fn diagnostics(files: &[SourceFile], mut problems: Problems) -> Diagn
     diagnostics
 }
 
-/// Which names there are.
+/// The set of predefined names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Dialect {
-    /// Those of histories: `wr`, and `ww` where it is declared.
+    /// The names of histories: `wr`, and `ww` where it is declared.
     Histories,
-    /// Those of litmus tests, as in herd's cat: `rf`, `co` and what the prelude defines.
+    /// The names of litmus tests, as in herd's cat: `rf`, `co` and the definitions of the prelude.
     Litmus { prelude: &'static str },
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Copy, Debug)]
 enum Entity {
     Base(Base),
@@ -118,14 +118,14 @@ enum Entity {
     Projection(fn(TermId) -> Term),
     /// The orders that threads see, applied to a set.
     Views,
-    /// Something whose definition has a problem.
+    /// A name whose definition has a problem.
     Unknown,
 }
 
 struct Resolver<'a> {
     include: &'a mut dyn FnMut(&str) -> Option<String>,
     files: Vec<SourceFile>,
-    /// The names of the files that are being included.
+    /// Names of the files that are currently being included.
     open_files: Vec<String>,
     problems: Problems,
     program: Program,
@@ -134,7 +134,7 @@ struct Resolver<'a> {
     variable_kinds: Vec<KindId>,
     /// The kind of each function's result.
     result_kinds: Vec<KindId>,
-    /// What each name stands for, the innermost last.
+    /// Meaning of each name, the innermost last.
     scope: FxHashMap<String, Vec<Entity>>,
     dialect: Dialect,
 }
@@ -300,7 +300,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Binds the names of a group; gives what is to be evaluated, functions left out.
+    /// Binds the names of a group; returns the group to evaluate, without functions.
     fn group(&mut self, group: &syntax::Group, is_global: bool) -> Option<Group> {
         for (i, binding) in group.bindings.iter().enumerate() {
             if group.bindings[..i].iter().any(|earlier| earlier.name.name == binding.name.name) {
@@ -577,7 +577,7 @@ impl Resolver<'_> {
         self.known(Term::Base(base), base.kind(), span)
     }
 
-    /// Stands for what has a problem; it can be a set or a relation.
+    /// Returns a placeholder for a term that has a problem; it can be a set or a relation.
     fn unknown(&mut self, span: &Span) -> TermId {
         let kind = self.kinds.fresh();
         self.push(Term::Base(Base::EmptyRelation), kind, span)
@@ -636,7 +636,7 @@ impl Resolver<'_> {
         self.problems.push((span, problem, None));
     }
 
-    /// Writes the kinds that unification found into the program; what is unused is a relation.
+    /// Writes the kinds that unification found into the program; an unused name becomes a relation.
     fn settle_kinds(&mut self) {
         for (variable, &kind) in self.program.variables.iter_mut().zip(&self.variable_kinds) {
             variable.kind = self.kinds.get(kind).unwrap_or(Kind::Relation);

@@ -1,9 +1,10 @@
 //! Deciding a definition: the search over `wr` and `ww`.
 //!
 //! A history satisfies a definition if all its checks hold for some `wr` that the values allow and,
-//! where the definition has one, some store order `ww`. Reads with one candidate are settled, and
-//! so are the store order's pairs that start with an initial write; the rest is searched, read by
-//! read (fewest candidates first) and then pair by pair of unordered writes to one key.
+//! if the definition has a store order, for some `ww`. Reads with one candidate are settled, and so
+//! are the pairs of the store order that start with an initial write. The search branches on the
+//! rest: on the reads first (fewest candidates first), then on pairs of unordered writes to one
+//! key.
 //!
 //! When no check can be repaired by adding to `wr` and `ww` (see [`crate::polarity`]), a violation
 //! under a part of the choices closes the branch, and three things guide the store order:
@@ -45,12 +46,12 @@ use consistory_definition::Pruning;
 use consistory_definition::{ClientOrder, TermId};
 use consistory_order::Matrix;
 
-/// How [`evaluate`] goes about its work.
+/// Options of [`evaluate`].
 #[derive(Clone, Debug)]
 pub struct EvaluateOptions {
-    /// How much time and memory it may take.
+    /// Time and memory that the evaluation may take.
     pub budget: Budget,
-    /// Largest number of operations of a history, initial writes not counted.
+    /// Largest number of operations of a history, without the initial writes.
     pub max_operations: usize,
     /// The order between transactions that `so` stands for in definitions about transactions.
     pub order: ClientOrder,
@@ -68,8 +69,9 @@ impl Default for EvaluateOptions {
 
 /// Decides by definition whether a history satisfies a model.
 ///
-/// Two bad reads rule out every model whatever its definition says: a read of a value that nobody
-/// wrote (`ThinAirRead`), and a read of a write that follows it in its session (`FutureRead`).
+/// Two kinds of bad reads violate every model whatever its definition says: a read of a value that
+/// nobody wrote (`ThinAirRead`), and a read of a write that follows it in its session
+/// (`FutureRead`).
 pub fn evaluate(
     definition: &Definition,
     history: &History,
@@ -117,14 +119,14 @@ fn decide(
     ChoiceSearch::new(definition, &register, &finals, budget).run()
 }
 
-/// What a state amounts to.
+/// The status of a state.
 enum Node {
     Refuted(Proof),
     Solved(State),
     Branch(Choice),
 }
 
-/// What comes of evaluating a state.
+/// The result of evaluating a state.
 enum SearchOutcome {
     Holds(Evaluated),
     Fails(Proof),
@@ -200,8 +202,8 @@ impl<'a> ChoiceSearch<'a> {
         }
     }
 
-    /// Settles what follows from the present state, until it is refuted, solved, or in need of a
-    /// choice.
+    /// Settles everything that follows from the current state, until it is refuted, solved, or
+    /// needs a choice.
     fn examine(&mut self) -> Result<Node, Stopped> {
         loop {
             if let Some(Assumption::Reads { read, write }) =
@@ -246,8 +248,8 @@ impl<'a> ChoiceSearch<'a> {
         }
     }
 
-    /// Orders the writes between which there is a path in a relation that holds the store order
-    /// and must be acyclic. Says whether there were any.
+    /// Orders the writes between which there is a path in a relation that contains the store order
+    /// and must be acyclic. Returns whether there were any.
     fn settle_by_paths(&mut self, evaluated: &Evaluated) -> Result<bool, Stopped> {
         let frames = self.frames.len();
         for term in self.ordering.clone() {
@@ -269,8 +271,8 @@ impl<'a> ChoiceSearch<'a> {
         Ok(self.frames.len() > frames)
     }
 
-    /// Tries the store order of a topological order; if it fails, what it fails for says which
-    /// writes to order next. Gives nothing if it settled some writes itself.
+    /// Tries the store order of a topological order. If it fails, the reason of the failure
+    /// determines which writes to order next. Returns nothing if it settled some writes itself.
     fn guess(&mut self, evaluated: &Evaluated) -> Result<Option<Node>, Stopped> {
         let order = match self.ordering.first() {
             Some(&term) => self.relation(evaluated, term)?.topological_order(),
@@ -326,7 +328,7 @@ impl<'a> ChoiceSearch<'a> {
         Ok(Some(Node::Branch(Choice::Order { writes: [first, second] })))
     }
 
-    /// Takes a branch of a choice; `refuted` tells of the branches before it.
+    /// Takes a branch of a choice; `refuted` has the refutations of the branches before it.
     fn choose(
         &mut self,
         choice: Choice,
@@ -342,8 +344,8 @@ impl<'a> ChoiceSearch<'a> {
         Ok(())
     }
 
-    /// Goes back to the last choice that a refutation rests on and takes its next branch. Gives
-    /// the refutation back if it rests on none.
+    /// Backtracks to the last choice that a refutation depends on and takes its next branch.
+    /// Returns the refutation if it depends on no choice.
     fn backjump(&mut self, mut proof: Proof) -> Result<Option<Proof>, Stopped> {
         while let Some(mut frame) = self.frames.pop() {
             if !proof.uses.contains(&frame.assumption()) {
@@ -361,7 +363,7 @@ impl<'a> ChoiceSearch<'a> {
         Ok(Some(proof))
     }
 
-    /// Puts the refutations of all branches of a choice together.
+    /// Combines the refutations of all branches of a choice.
     fn combine(&self, frame: Frame) -> Result<Proof, Stopped> {
         let Frame { choice, before, refuted, .. } = frame;
         let mut patterns: Vec<String> = Vec::new();
@@ -401,7 +403,7 @@ impl<'a> ChoiceSearch<'a> {
         Ok(Proof { certificate, patterns, uses })
     }
 
-    /// Refutes a branch that was found to fail at once.
+    /// Refutes a branch that was found to fail immediately.
     fn immediate_refutation(
         &self,
         before: &State,
@@ -481,7 +483,7 @@ impl<'a> ChoiceSearch<'a> {
             || self.interpreter.evaluate(&stage, &ww)?.fault.is_some())
     }
 
-    /// Returns what is evaluated once for the state's `wr`.
+    /// Returns the part that is evaluated once for the state's `wr`.
     fn stage(&self, state: &State) -> Result<Rc<Stage>, Stopped> {
         match &state.stage {
             Some(stage) => Ok(stage.clone()),
@@ -524,8 +526,8 @@ impl<'a> ChoiceSearch<'a> {
         self.frames.iter().filter_map(pair).collect()
     }
 
-    /// Iterates over the groups of operations that count and that are to be ordered: the writes of
-    /// each key for a store order, the first operations of all transactions for a commit order.
+    /// Iterates over the groups of counting operations that must be ordered: the writes of each key
+    /// for a store order, the first operations of all transactions for a commit order.
     fn counting_writes(&self, state: &State) -> impl Iterator<Item = Vec<usize>> {
         let groups = ordered_groups(self.definition, self.register);
         groups.into_iter().map(|writes| {
@@ -576,8 +578,8 @@ impl<'a> ChoiceSearch<'a> {
         Certificate::Witness { ww, wr }
     }
 
-    /// Finds an order of the operations that count by which each read takes the last write before
-    /// it: a topological order of `po | wr | ww | rw[ww]`.
+    /// Finds an order of the counting operations in which each read takes the last write before it:
+    /// a topological order of `po | wr | ww | rw[ww]`.
     fn sequential_order(&self, state: &State) -> Option<Vec<usize>> {
         let basics = self.register.basics(self.register.counting(&state.wr_of), &state.wr_of);
         let mut relation = basics.po;
@@ -597,5 +599,5 @@ impl<'a> ChoiceSearch<'a> {
     }
 }
 
-/// Number of matrices that are alive at once besides those of the choices made.
+/// Number of matrices alive at once besides those of the choices made.
 const MATRICES_ALIVE: usize = 64;

@@ -1,8 +1,8 @@
 //! The table of models: one row per model, of every family.
 //!
-//! The rows of registers and of transactions come from their definitions; those of objects, whose
-//! axioms are in `consistory-spec`, are written out here. To add a model is to add its definition,
-//! which makes its row, a decider if it needs one, and a rule of the checker if it has a decider.
+//! The rows of registers and transactions come from their definitions; the rows of objects, whose
+//! axioms are in `consistory-spec`, are written out here. To add a model, add its definition, which
+//! makes its row; then a decider if it needs one, and a rule of the checker if it has a decider.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use consistory_verdict::{BadRead, Family, Pattern};
 use crate::catalogue::{Model, UnknownModel, catalogue};
 use crate::levels::levels;
 
-/// A model, as the table has it.
+/// A row of the table: one model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
     /// The id by which commands name it.
@@ -21,11 +21,11 @@ pub struct Row {
     pub family: Family,
     /// The full name.
     pub title: String,
-    /// What it means in a sentence.
+    /// Meaning in one sentence.
     pub meaning: String,
-    /// Where it is from.
+    /// Publication that defines it.
     pub source: String,
-    /// What can be wrong with a history that violates it.
+    /// Patterns that a violation of the model can have.
     pub patterns: Vec<Pattern>,
 }
 
@@ -84,7 +84,8 @@ static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
     registers.chain(transactions).chain(objects).collect()
 });
 
-/// Builds the row of a model that has a definition; `bad_reads` are refused before its checks run.
+/// Builds the row of a model that has a definition; `bad_reads` are patterns found before its
+/// checks run.
 fn of_definition(model: &Model, family: Family, bad_reads: &[Pattern]) -> Row {
     let checks = model.definition.checks().map(|check| Pattern::from(check.name));
     Row {
@@ -114,7 +115,7 @@ pub fn find_row(id: &str) -> Result<&'static Row, UnknownModel> {
     })
 }
 
-/// Returns the ids that are spelled most like `id`, or else those whose full name is.
+/// Returns the ids spelled most like `id`, or else the ids of the models whose full names are.
 fn similar_ids(id: &str) -> Vec<&'static str> {
     let by_id = nearest(id, table().iter().map(|row| row.id));
     if !by_id.is_empty() {

@@ -1,17 +1,18 @@
 //! Transactions as the evaluator sees them.
 //!
-//! Only what others can see of a transaction plays a part: its *external* reads, those before any
-//! write of the key in the same transaction, and the last write of each key. All initial writes are
-//! one transaction. An aborted transaction counts for nothing; an indeterminate one counts exactly
-//! if something reads from it, and then its writes do, never its reads.
+//! Only the externally visible part of a transaction matters: its *external* reads, which precede
+//! any write of the key in the same transaction, and its last write of each key. All initial writes
+//! form one transaction. An aborted transaction is ignored. An indeterminate one counts if and only
+//! if something reads from it, and then only its writes count, never its reads.
 //!
-//! A read that no level allows is found here, not by a definition: after a write of its own
-//! transaction it must return that write (`InternalRead`), otherwise the last write of its key by
-//! another transaction that counts (`AbortedRead`, `IntermediateRead`, `FutureRead`, `ThinAirRead`).
+//! Reads that no level allows are found here, not by a definition. After a write of its own
+//! transaction, a read must return that write (`InternalRead`); otherwise it must return the last
+//! write of its key by another transaction that counts (`AbortedRead`, `IntermediateRead`,
+//! `FutureRead`, `ThinAirRead`).
 //!
-//! A list that is read shows which transaction wrote the version, the order of all transactions
-//! before it, and that everybody else's appends come later. Two lists that disagree, or that tear
-//! the appends of a transaction apart, have an `IncompatibleOrder`.
+//! A read of a list shows which transaction wrote the version, the order of all transactions before
+//! it, and that all other appends come later. Two lists that disagree, or that separate the appends
+//! of one transaction, have an `IncompatibleOrder`.
 
 use consistory_definition::ClientOrder;
 use consistory_history::{Action, History, Interval, KeyId, KeyKind, OpId, Status, Value, ValueId};
@@ -26,12 +27,12 @@ struct Txn {
     status: Status,
     session: Option<usize>,
     time: Option<Interval>,
-    /// Its operations, failed ones left out.
+    /// The transaction's operations, without failed ones.
     ops: Vec<usize>,
 }
 
 impl<'a> Register<'a> {
-    /// Returns the view of a definition about transactions, to which the history fits.
+    /// Returns the view of a definition about transactions; the history must fit it.
     pub(crate) fn of_transactions(history: &'a History, order: ClientOrder) -> Self {
         let size = history.len() + history.key_count();
         let mut view = View {
@@ -120,7 +121,7 @@ impl View<'_> {
         self.txns[txn].ops.iter().filter_map(of_key).map(|write| write.1)
     }
 
-    /// Returns the transactions that may count besides one.
+    /// Returns the transactions other than the given one that may count.
     fn others(&self, txn: usize) -> impl Iterator<Item = usize> {
         (1..self.txns.len())
             .filter(move |&other| other != txn && self.txns[other].status != Status::Fail)
@@ -163,7 +164,7 @@ impl View<'_> {
         found.expect("the transaction writes the key")
     }
 
-    /// Finds what the external reads of a transaction may read from.
+    /// Finds the candidate sources of a transaction's external reads.
     fn read_all(&mut self, txn: usize) {
         for i in 0..self.txns[txn].ops.len() {
             let at = self.txns[txn].ops[i];
@@ -322,7 +323,7 @@ impl View<'_> {
         }
     }
 
-    /// Orders the transactions as the clients and real time do.
+    /// Orders the transactions by client order and real time.
     fn order_units(&mut self, order: ClientOrder) {
         let ends_before = |first: &Txn, second: &Txn| {
             let end = first.time.and_then(|time| time.end);

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use consistory::{Case as HistoryCase, Court, Error};
+use consistory::{Case as HistoryCase, Court, Error, shell_word};
 use consistory_atlas::{Bounds, ScanOptions, Side, Space, contrast, contrast_levels, survey};
 use consistory_diagnostic::Diagnostics;
 use consistory_formats::{Format, ReadError, parse_str};
 use consistory_history::History;
 use consistory_litmus::{
-    Asked, IsaError, IsaOptions, IsaOutcomes, Language, Outcome, Semantics, Table, Test,
+    IsaError, IsaOptions, IsaOutcomes, Language, Outcome, Semantics, Table, Test,
     definition_witnesses, find_isa_model, isa_language, isa_model_ids, isa_outcomes, read_isa_test,
     read_test, witnesses,
 };
@@ -298,6 +298,25 @@ impl Task<'_> {
         }
     }
 
+    /// Returns the command that judges a history of the text again, saved as `FILE`.
+    fn recheck(&self, index: Option<usize>) -> String {
+        let Question { models, object, order, .. } = self.question;
+        let mut command = "consistory check FILE".to_owned();
+        if let Some(index) = index {
+            command += &format!(" --index {index}");
+        }
+        if !models.is_empty() {
+            command += &format!(" --model {}", shell_word(&models.join(",")));
+        }
+        if !object.is_empty() {
+            command += &format!(" --object {}", shell_word(object));
+        }
+        if matches!(order.as_str(), "realtime" | "none") {
+            command += &format!(" --order {order}");
+        }
+        command
+    }
+
     fn histories(&self) -> Result<Vec<Case>, Refusal> {
         let text = &self.question.text;
         let format = Format::sniff(text).unwrap_or(Format::Hist);
@@ -315,6 +334,7 @@ impl Task<'_> {
         };
         let court = self.court(court.models(self.models()?)?.order(order));
         let mut cases = Vec::new();
+        let many = histories.len();
         for (index, history) in histories.into_iter().take(MAX_HISTORIES).enumerate() {
             let case = HistoryCase {
                 source: "history".into(),
@@ -324,7 +344,7 @@ impl Task<'_> {
             let mut case = court.judge_case(case)?.page(&[]);
             // The text stands in the editor already.
             case.text.clear();
-            case.recheck = case.recheck.replacen(" history ", " FILE ", 1);
+            case.recheck = self.recheck((many > 1).then_some(index));
             cases.push(case);
         }
         Ok(cases)
@@ -402,13 +422,11 @@ impl Task<'_> {
         }
         let word = |found: &Result<IsaOutcomes, String>| {
             let Ok(found) = found else { return "" };
-            let satisfied = found.states.iter().filter(|state| test.satisfies(state)).count();
-            let holds = match test.quantifier {
-                Asked::Exists => satisfied > 0,
-                Asked::NotExists => satisfied == 0,
-                Asked::Forall => satisfied == found.states.len(),
-            };
-            if holds { "the condition holds" } else { "the condition does not hold" }
+            if test.is_answered(found) {
+                "the condition holds"
+            } else {
+                "the condition does not hold"
+            }
         };
         let results: Vec<IsaResult<'_>> = ids
             .iter()

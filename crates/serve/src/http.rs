@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 /// Longest head of a request, in bytes.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
+/// Bytes that one write passes on.
+const WRITTEN_AT_ONCE: usize = 16 * 1024;
 const MAX_HEADERS: usize = 64;
 
 /// A request.
@@ -148,6 +150,25 @@ fn read_some(
     }
 }
 
+/// Writes all bytes; fails if the client has not taken them before the deadline.
+fn write_until(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_write_timeout(Some(left))?;
+        // A blocking write waits for room for all its bytes and starts its time anew with each part.
+        match stream.write(&bytes[..bytes.len().min(WRITTEN_AT_ONCE)]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// An answer.
 pub(crate) struct Response {
     pub(crate) status: u16,
@@ -185,8 +206,8 @@ impl Response {
         }
     }
 
-    /// Sends the answer and ends the connection.
-    pub(crate) fn send(&self, stream: &mut TcpStream) -> io::Result<()> {
+    /// Sends the answer within `time` and ends the connection.
+    pub(crate) fn send(&self, stream: &mut TcpStream, time: Duration) -> io::Result<()> {
         let reason = match self.status {
             200 => "OK",
             400 => "Bad Request",
@@ -209,10 +230,9 @@ impl Response {
             self.body.len(),
             self.more
         );
-        stream.set_write_timeout(Some(Duration::from_secs(10)))?;
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(&self.body)?;
-        stream.flush()?;
+        let deadline = Instant::now() + time;
+        write_until(stream, head.as_bytes(), deadline)?;
+        write_until(stream, &self.body, deadline)?;
         // What the client still sends is read and dropped for a moment: closing a socket with unread
         // bytes would reset the connection before the client has seen the answer.
         stream.shutdown(std::net::Shutdown::Write)?;

@@ -16,6 +16,8 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Time that a client has to send its request.
     pub request_time: Duration,
+    /// Time that a client has to take its answer.
+    pub answer_time: Duration,
     /// Time of an analysis.
     pub analysis_time: Duration,
     /// Memory of an analysis, in bytes.
@@ -31,6 +33,7 @@ impl Default for Limits {
         Limits {
             body_bytes: 4 << 20,
             request_time: Duration::from_secs(10),
+            answer_time: Duration::from_secs(30),
             analysis_time: Duration::from_secs(5),
             analysis_memory: 1 << 30,
             connections: 64,
@@ -122,7 +125,7 @@ impl State {
         if stream.set_nonblocking(false).is_err() {
             return;
         }
-        let Limits { body_bytes, request_time, connections, .. } = self.limits;
+        let Limits { body_bytes, request_time, answer_time, connections, .. } = self.limits;
         let answer = if self.open.load(Ordering::Relaxed) > connections {
             Some(Response::text(503, "too many connections; try again in a moment\n"))
         } else {
@@ -133,7 +136,7 @@ impl State {
         };
         if let Some(answer) = answer {
             // The client may have gone away, and then nobody is left to tell.
-            let _ = answer.send(&mut stream);
+            let _ = answer.send(&mut stream, answer_time);
         }
     }
 

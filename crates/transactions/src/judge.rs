@@ -108,25 +108,35 @@ impl Court<'_, '_> {
             let certificate = TransactionCertificate::BadRead { kind, read, other };
             return Judgement::Violation { pattern, certificate };
         }
-        // Without session order there are many short chains. A commit order that respects sessions
-        // is one that does not have to, and is mostly found faster.
-        if self.order == ClientOrder::None
-            && level > Level::Causal
-            && let Ok(Chosen { decision: Decision::Consistent(order), choices }) =
-                choices::decide(self.tx, ClientOrder::Session, level, &self.budget.share(3))
-        {
-            return Judgement::Consistent(choices::certificate(self.tx, &order, &choices));
+        decide_cycles(self.tx, self.order, level, self.budget)
+    }
+}
+
+/// Decides a level, with bad reads left out of account.
+pub(crate) fn decide_cycles(
+    tx: &Transactions<'_>,
+    order: ClientOrder,
+    level: Level,
+    budget: &Budget,
+) -> Judgement<TransactionCertificate> {
+    // Without session order there are many short chains. A commit order that respects sessions
+    // is one that does not have to, and is mostly found faster.
+    if order == ClientOrder::None
+        && level > Level::Causal
+        && let Ok(Chosen { decision: Decision::Consistent(order), choices }) =
+            choices::decide(tx, ClientOrder::Session, level, &budget.share(3))
+    {
+        return Judgement::Consistent(choices::certificate(tx, &order, &choices));
+    }
+    match choices::decide(tx, order, level, budget) {
+        Err(stopped) => Judgement::Undecided(stopped),
+        Ok(Chosen { decision: Decision::Consistent(order), choices }) => {
+            Judgement::Consistent(choices::certificate(tx, &order, &choices))
         }
-        match choices::decide(self.tx, self.order, level, self.budget) {
-            Err(stopped) => Judgement::Undecided(stopped),
-            Ok(Chosen { decision: Decision::Consistent(order), choices }) => {
-                Judgement::Consistent(choices::certificate(self.tx, &order, &choices))
-            }
-            Ok(Chosen { decision: Decision::Violation(certificate), .. }) => {
-                let pattern = Anomaly::of_certificate(&certificate);
-                let pattern = pattern.map_or("", Anomaly::name).into();
-                Judgement::Violation { pattern, certificate }
-            }
+        Ok(Chosen { decision: Decision::Violation(certificate), .. }) => {
+            let pattern = Anomaly::of_certificate(&certificate);
+            let pattern = pattern.map_or("", Anomaly::name).into();
+            Judgement::Violation { pattern, certificate }
         }
     }
 }

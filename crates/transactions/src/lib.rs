@@ -36,7 +36,7 @@ mod weak;
 mod window;
 mod writes;
 
-pub use anomalies::anomalies;
+pub use anomalies::{Anomalies, anomalies};
 pub use judge::judge;
 pub use lists::{Lists, UNREAD};
 pub use shrink::{Shrunk, shrink};

@@ -77,14 +77,14 @@ fn causal(graph: &mut Saturation<'_, '_>, budget: &Budget) -> Result<Saturated, 
 }
 
 /// The order that reads force at `rc` and `ra`.
-struct Forced<'p, 't> {
+pub(crate) struct Forced<'p, 't> {
     problem: &'p Problem<'t>,
-    links: Vec<Link>,
+    pub(crate) links: Vec<Link>,
     overwritten: Option<(u32, u32)>,
 }
 
 impl<'p, 't> Forced<'p, 't> {
-    fn new(problem: &'p Problem<'t>) -> Self {
+    pub(crate) fn new(problem: &'p Problem<'t>) -> Self {
         Forced { problem, links: Vec::new(), overwritten: None }
     }
 
@@ -99,7 +99,7 @@ impl<'p, 't> Forced<'p, 't> {
     }
 
     /// Goes through what transactions know by reading from it.
-    fn by_reads(&mut self, level: Level, budget: &Budget) -> Result<(), Stopped> {
+    pub(crate) fn by_reads(&mut self, level: Level, budget: &Budget) -> Result<(), Stopped> {
         let problem = self.problem;
         let tx = problem.tx;
         // The latest read of each key within the transaction, and the one before it.
@@ -147,7 +147,7 @@ impl<'p, 't> Forced<'p, 't> {
     }
 
     /// Goes through what transactions know by session order.
-    fn by_sessions(&mut self, budget: &Budget) -> Result<(), Stopped> {
+    pub(crate) fn by_sessions(&mut self, budget: &Budget) -> Result<(), Stopped> {
         let problem = self.problem;
         if problem.order == ClientOrder::None {
             return Ok(());
@@ -173,7 +173,7 @@ impl<'p, 't> Forced<'p, 't> {
     }
 
     /// Goes through what transactions know because it ended before they began.
-    fn by_real_time(&mut self, budget: &Budget) -> Result<(), Stopped> {
+    pub(crate) fn by_real_time(&mut self, budget: &Budget) -> Result<(), Stopped> {
         let problem = self.problem;
         if problem.order != ClientOrder::Realtime {
             return Ok(());

@@ -1,26 +1,28 @@
 //! A plain evaluator of definitions, which only the checker uses.
 //!
 //! It computes every expression as a set of pairs ([`Pairs`]), operator by operator, a `let rec` by
-//! iteration from nothing, under a [`Choice`] of `wr` and `ww` that may be a part of what is to be
-//! chosen. With each value go four facts:
+//! iteration from the empty set, under a [`Choice`] of `wr` and `ww` that may be partial. Each
+//! value carries four facts:
 //!
-//! - `grows`: in every completion of the choice the value holds all the pairs that it holds here;
-//! - `shrinks`: it holds no others between the operations that count here;
-//! - whether `wr`, or `ww`, was looked at to compute it.
+//! - `grows`: in every completion of the choice, the value contains all pairs that it contains
+//!   here;
+//! - `shrinks`: it contains no other pairs between the operations that count here;
+//! - whether its computation used `wr`, and whether it used `ww`.
 //!
-//! A completion may have more of `wr` and `ww`, and more operations that count, as a write of
-//! unknown status counts once something reads from it. So `po` grows, but it shrinks as well:
-//! whether two operations are in it depends on no other. The operators hand that on, `\` and `~`
-//! with the roles swapped on their right side, except that those which look at further operations,
-//! such as `;`, may find new ones in between. A check that fails for a value that grows fails in
-//! every completion. This is why a part of the choices can be enough to prove a violation.
+//! A completion may have more of `wr` and `ww`, and more operations that count, because an
+//! indeterminate write counts once something reads from it. So `po` grows, and it also shrinks:
+//! whether two operations are in it depends on no other operation. The operators propagate these
+//! facts; `\` and `~` swap the roles for their right operand. Operators that look at further
+//! operations, such as `;`, may find new ones in between. A check that fails for a growing value
+//! fails in every completion, which is why a partial choice can suffice to prove a violation.
 //!
-//! The other two facts tell which of the outermost names are still good under the next choice, so
-//! that the cases of a proof share what does not differ between them.
+//! The other two facts determine which outermost names remain valid under the next choice, so that
+//! the cases of a proof share the values that do not differ between them.
 //!
-//! Cost: n² bits a value and about n³/64 steps a composition or closure, for n operations; there is
-//! a limit to the steps, since a short definition can ask for any number of them. The recursion is
-//! over nested expressions and calls, of which a definition has at most some hundred.
+//! Cost: n² bits per value and about n³/64 steps per composition or closure, for n operations. The
+//! number of steps is limited, since a short definition can require any number of them. The
+//! recursion is over nested expressions and calls; a definition has at most a few hundred levels of
+//! them.
 
 use std::rc::Rc;
 
@@ -38,7 +40,7 @@ use crate::real_time::returned_before;
 /// Number of words that may be looked at to check one certificate; that takes some ten seconds.
 const MAX_WORDS_VISITED: u64 = 1 << 34;
 
-/// What an expression stands for under a choice.
+/// The value of an expression under a choice.
 #[derive(Clone, Debug)]
 pub(super) struct Value {
     pub(super) pairs: Rc<Pairs>,
@@ -57,7 +59,7 @@ pub(super) struct Facts {
     uses_ww: bool,
 }
 
-/// Why names of litmus tests never come up here.
+/// The reason why names of litmus tests never occur here.
 const NOT_A_HISTORY: &str = "definitions of memory models are not about histories";
 
 impl Facts {
@@ -86,9 +88,9 @@ pub(super) struct Evaluator<'a> {
     transactions: Option<&'a Projection>,
     program: &'a Program,
     choice: Choice,
-    /// The predefined names, those that were used.
+    /// Values of the predefined names that were used.
     bases: Vec<(Base, Value)>,
-    /// For each group of outermost names what is known of its values, if they are up to date.
+    /// Facts about the values of each group of outermost names, if they are up to date.
     globals: Vec<Option<Facts>>,
     /// For each variable its value, if it is bound.
     values: Vec<Option<Value>>,
@@ -154,7 +156,7 @@ impl<'a> Evaluator<'a> {
         self.values[variable.index()].as_ref()
     }
 
-    /// Returns what a check is about, for one operation if it is quantified.
+    /// Returns the set or relation that a check is about, for one operation if it is quantified.
     pub(super) fn subject(
         &mut self,
         check: &Check,
@@ -169,7 +171,7 @@ impl<'a> Evaluator<'a> {
         self.value(check.term)
     }
 
-    /// Returns the value of an expression, in which only what is bound occurs.
+    /// Returns the value of an expression that contains only bound names.
     pub(super) fn value(&mut self, term: TermId) -> Result<Value, Rejection> {
         let program = self.program;
         Ok(match program.term(term) {
@@ -269,7 +271,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// Binds the names of a group, and gives what is known of all their values.
+    /// Binds the names of a group, and returns the facts that hold of all their values.
     fn bind(&mut self, group: &Group) -> Result<Facts, Rejection> {
         if group.recursive {
             return self.solve(group);
@@ -350,12 +352,12 @@ impl<'a> Evaluator<'a> {
         self.result(pairs, Kind::Relation, value.facts)
     }
 
-    /// What is known after an operator that looks at operations besides those of the pair.
+    /// Returns the facts after an operator that looks at operations outside the pair.
     fn looking_further(&self, facts: Facts) -> Facts {
         Facts { shrinks: facts.shrinks && self.choice.is_closed, ..facts }
     }
 
-    /// Builds a value; what it costs to make any is counted as some words.
+    /// Builds a value; creating one is charged as a few words.
     fn result(&mut self, pairs: Pairs, kind: Kind, facts: Facts) -> Result<Value, Rejection> {
         self.spend((self.choice.size * self.choice.size.div_ceil(64)) as u64 + 128)?;
         Ok(Value { pairs: Rc::new(pairs), kind, facts })
@@ -438,7 +440,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// Returns whether what a check demands holds of its subject.
+/// Returns whether a set or relation satisfies a check.
 pub(super) fn holds(kind: CheckKind, subject: &Pairs) -> bool {
     match kind {
         CheckKind::Acyclic => subject.chains().elements().next().is_none(),

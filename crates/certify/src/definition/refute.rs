@@ -1,22 +1,23 @@
 //! Violations of a definition: cases, each closed for all choices that it leaves open.
 //!
-//! The cases say what a read reads from, one case for each candidate, or which of two writes of one
-//! key that count comes first. What is assumed around a case, together with what the values, the
-//! initial writes and the final values settle, is a part of a choice; the case is closed if no
-//! completion of that part makes all checks hold. There are five ways to show it:
+//! A case assumes the source of a read (one case per candidate) or the order of two counting writes
+//! of one key. The assumptions of a case and the cases around it, together with the choices that
+//! the values, the initial writes and the final values settle, form a partial choice. The case is
+//! closed if no completion of the partial choice makes all checks hold. There are five ways to show
+//! this:
 //!
 //! | certificate | what is checked |
 //! | --- | --- |
 //! | a thin-air read | it has no candidate |
-//! | a cycle of `po` and `wr`, without a check | the read comes before what it reads from |
+//! | a cycle of `po` and `wr`, without a check | the read comes before its source |
 //! | no edges, without a check | nothing wrote a final value, or a key has two |
-//! | `ww` and back by `final`, without a check | a write comes after all those of the final value |
-//! | a cycle, with a check | the check fails under the part, and what it is about only grows |
+//! | `ww` and back by `final`, without a check | a write comes after all writes of the final value |
+//! | a cycle, with a check | the check fails under the partial choice, and its relation only grows |
 //!
-//! In the last two the edges that are shown have to be there, too, as `walk` tells.
+//! In the last two the shown edges must exist too (see `walk`).
 //!
-//! Cases may contradict each other, such as two about one read. Then there is no completion, and
-//! whatever closes them is right.
+//! Cases may contradict each other, for example two cases about one read. Then there is no
+//! completion, and anything closes them.
 
 use consistory_definition::Definition;
 use consistory_history::{KeyId, OpId};
@@ -82,7 +83,7 @@ impl<'a> Rules<'a> for DefinitionProof<'a> {
 }
 
 impl<'a> DefinitionProof<'a> {
-    /// Checks what rules out every definition, or every store order.
+    /// Checks for violations of every definition, or of every store order.
     fn without_check(&mut self, cases: &Cases<'a>, edges: &[Edge]) -> Result<(), Rejection> {
         let [there, back] = edges else {
             if edges.is_empty() && self.finals.are_impossible() {
@@ -184,7 +185,7 @@ impl<'a> DefinitionProof<'a> {
         Ok(())
     }
 
-    /// Builds the evaluator go on to what the present case assumes.
+    /// Moves the evaluator to the choices that the current case assumes.
     fn evaluator(&mut self, cases: &Cases<'a>) -> Result<Evaluator<'a>, Rejection> {
         let history = cases.wr.history;
         affordable(history)?;

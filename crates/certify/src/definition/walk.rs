@@ -1,14 +1,14 @@
-//! What a certificate shows of a check that fails.
+//! Checks the edges that a certificate shows for a failing check.
 //!
-//! That the check fails was found by evaluating it; the edges are what people look at, so they are
-//! held to it. They have to be a walk: for `acyclic` a closed one that falls into steps, of one
-//! edge or more, each a pair of the relation; for `irreflexive` a closed one from an operation that
-//! the relation pairs with itself; for `empty` one from the first to the second operation of a
-//! pair, or from an element to itself.
+//! The failure of the check was established by evaluation; the edges are shown to people, so they
+//! must agree with it. They must form a walk: for `acyclic`, a closed one that splits into steps of
+//! one or more edges, each a pair of the relation; for `irreflexive`, a closed one from an
+//! operation that the relation pairs with itself; for `empty`, one from the first to the second
+//! operation of a pair, or from an element to itself.
 //!
-//! Each edge and each of its premises, at any depth, says that a pair is in a relation. For `po`,
-//! `wr`, `ww`, and what the definition binds to a name at its outermost level and nowhere else,
-//! that has to be true. Other labels, such as the application of a function, are words.
+//! Each edge and each of its premises, at any depth, claims that a pair is in a relation. For `po`,
+//! `wr`, `ww`, and every name that the definition binds at its outermost level and nowhere else,
+//! the claim must be true. Other labels, such as the application of a function, are only text.
 
 use consistory_definition::{Base, CheckKind, Definition, Kind, VariableId};
 use consistory_history::{History, OpId};

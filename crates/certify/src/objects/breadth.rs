@@ -373,7 +373,7 @@ impl<'a, 'v, const W: usize> BreadthSearch<'a, 'v, W> {
         Ok(())
     }
 
-    /// Linearizes the readers that return what they did.
+    /// Linearizes the readers whose return value matches.
     fn settle(
         &mut self,
         open: &[Open<'_>],
@@ -544,7 +544,7 @@ impl Slots {
     }
 }
 
-/// A read, and the operations that may come before it.
+/// A read, and the operations that may precede it.
 struct ReadAhead<'a> {
     ready: &'a Ready,
     /// Its slot, if it was called.

@@ -1,18 +1,20 @@
 //! Confirms that no order and visibility explains some operations, depth first.
 //!
-//! Operations are appended one by one, each with a set that it sees. The sets of an operation are
-//! grown from what the axioms demand, by one operation that may change the state at a time; a set
-//! after which the operation returns what it did is not grown further. (That larger sets need not be
-//! tried is the theorem of Emmi and Enea: what an operation sees only obliges later ones to see
-//! more.) A position is the order of the operations and what each sees, and is left at once if the
-//! same operations were reached before with the same sets and the same order of those that may
+//! Operations are appended one by one, each with a visibility set. The sets of an operation grow
+//! from the set that the axioms require, by one operation that may change the state at a time; a
+//! set after which the operation returns the recorded value is not grown further. (Larger sets need
+//! not be tried, by a theorem of Emmi and Enea: seeing more only obliges later operations to see
+//! more.) A position is the order of the operations with their visibility sets; it is pruned if the
+//! same operations were reached before with the same sets and the same order of the operations that
+//! may change the state.
 //! change the state.
 //!
-//! Operations that only read are thus neither added to sets nor told apart by where they stand. If
-//! the checker does not know the object, that they only read is checked in every state that occurs
-//! while a set is replayed. That is enough: a set with more readers in it, or with readers in other
-//! places, comes through the same states up to the first reader that changes one of them. An
-//! operation that turns out not to be a reader counts as none, and the search begins again.
+//! Hence read-only operations are never added to sets, and their positions are not distinguished.
+//! If the checker does not know the object, it checks that they only read in every state that
+//! occurs while a set is replayed. This suffices: a set with more readers in it, or with readers at
+//! other positions, passes through the same states up to the first reader that changes one of them.
+//! An operation that turns out not to be a reader is no longer treated as one, and the search
+//! restarts.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 

@@ -20,11 +20,11 @@
 //! That a prefix of the history is the shortest that fails is accepted if the certificate explains
 //! everything that returned before its last return.
 //!
-//! Operations are left out where nobody can notice: those that started after everything that is
-//! looked at and, of a ready object, those that only read and whose return is not looked at, and
-//! those confined to other parts of the object. The axioms still hold for what remains. For an object
-//! that the checker does not know, the whole history up to the last return is searched instead of the
-//! part that the certificate names: other parts may matter there.
+//! Operations are left out if this cannot be noticed: operations that started after everything
+//! under consideration and, for a ready object, read-only operations whose return is not
+//! considered, and operations confined to other parts of the object. The axioms still hold for the
+//! rest. For an object that the checker does not know, the whole history up to the last return is
+//! searched instead of the part that the certificate names, because other parts may matter there.
 
 mod breadth;
 mod core;

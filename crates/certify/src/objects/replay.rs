@@ -28,7 +28,7 @@ pub(crate) fn consistent(
     }
 }
 
-/// Accepts an attempt: it is right as far as it goes, and its operation cannot come next.
+/// Accepts an attempt: it is correct as far as it goes, and its operation cannot be next.
 pub(crate) fn stuck(
     view: &View<'_>,
     model: &ObjectModel,

@@ -38,7 +38,7 @@ impl Set {
         self.0.iter().zip(&other.0).all(|(a, b)| a & !b == 0)
     }
 
-    /// Adds what two sets have in common.
+    /// Adds the intersection of two sets.
     pub(crate) fn add_common(&mut self, a: &Set, b: &Set) {
         let common = a.0.iter().zip(&b.0).map(|(a, b)| a & b);
         self.0.iter_mut().zip(common).for_each(|(word, more)| *word |= more);

@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::view::View;
 
-/// What operations do in states, as far as it was asked.
+/// Results of operations in states, as far as they were computed.
 pub(crate) struct Transitions {
     states: Vec<Rc<State>>,
     numbers: FxHashMap<Rc<State>, u32>,
@@ -60,7 +60,8 @@ impl Transitions {
         &self.states[number as usize]
     }
 
-    /// Performs an operation; returns the state after it, if it returns what it did.
+    /// Performs an operation; returns the state after it, if the return value matches the recorded
+    /// one.
     pub(crate) fn perform(&mut self, view: &View<'_>, state: u32, event: usize) -> Option<u32> {
         let key = (state, self.kinds[event]);
         if let Some(&known) = self.known.get(&key) {

@@ -13,7 +13,7 @@ use super::knowledge::{Called, Ready};
 pub(crate) struct Event {
     pub(crate) op: OpId,
     pub(crate) session: SessionId,
-    /// Its place in its session.
+    /// Position in its session.
     pub(crate) index: u32,
     pub(crate) method: Box<str>,
     pub(crate) args: Vec<Value>,
@@ -165,7 +165,7 @@ impl<'a> View<'a> {
         true
     }
 
-    /// Performs an operation and checks whether it returns what it did.
+    /// Performs an operation and checks whether it returns the recorded value.
     pub(crate) fn perform(&self, state: &mut State, event: usize) -> bool {
         match (self.invoke(state, event), &self.events[event].returns) {
             (Some(found), Some(recorded)) => found == *recorded,

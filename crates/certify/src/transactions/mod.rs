@@ -1,10 +1,10 @@
 //! Certificates about isolation levels.
 //!
-//! A commit order is replayed: it must hold every transaction that counts once, extend what the
-//! clients observed and the reads-from relation, agree with every list that was read, and give each
-//! read the last version of what its transaction knows at the level. A violation is a cycle of
-//! dependencies; every edge is checked against the history or against its premises, and the cycle
-//! must be one that the level forbids:
+//! A commit order is replayed: it must contain every counting transaction once, extend the observed
+//! client order and the reads-from relation, agree with every list that was read, and each read
+//! must return the last version that its transaction knows at the level. A violation is a cycle of
+//! dependencies; every edge is checked against the history or against its premises, and the level
+//! must forbid the cycle:
 //!
 //! With B = `so | rt | wr`, all levels forbid the cycles of B and `ww`; further
 //!
@@ -33,7 +33,7 @@ use view::View;
 /// Why a certificate about an isolation level is not accepted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TransactionRejection {
-    /// The time or the memory of the check ran out, which says nothing about the certificate.
+    /// The time or memory of the check ran out, which does not mean that the certificate is wrong.
     #[error("{0}")]
     Stopped(Stopped),
     /// The levels do not apply to the history.
@@ -69,13 +69,13 @@ pub enum TransactionRejection {
         /// Its first operation.
         op: String,
     },
-    /// The choice of what a read reads from is missing or not among the candidates.
+    /// The choice of a read's source is missing or not among the candidates.
     #[error("{read} has no source, or one that it cannot have")]
     Source {
         /// The read.
         read: String,
     },
-    /// The order contradicts what the clients observed, or a list that was read.
+    /// The order contradicts the observed client order, or a list that was read.
     #[error("the order puts {op} before something that precedes it")]
     Order {
         /// The first operation of the transaction.
@@ -201,7 +201,7 @@ fn settles(accepted: &LevelClaim<'_>, claim: &LevelClaim<'_>) -> bool {
     }
 }
 
-/// Works out the transactions of a history, or says what the levels do not apply to.
+/// Collects the transactions of a history, or reports why the levels do not apply to it.
 fn applicable<'h>(history: &'h History, budget: &Budget) -> Result<View<'h>, &'static str> {
     if history.has_calls() {
         return Err("objects' calls");

@@ -31,7 +31,7 @@ struct Read {
 struct Replay<'v, 'h> {
     view: &'v View<'h>,
     order: ClientOrder,
-    /// The units in commit order, and the place of each unit, or `NOWHERE`.
+    /// Units in commit order, and the position of each unit, or `NOWHERE`.
     commits: Vec<u32>,
     place: Vec<u32>,
     reads: Vec<Read>,
@@ -215,7 +215,7 @@ impl<'v, 'h> Replay<'v, 'h> {
         Ok(())
     }
 
-    /// Checks that the versions of each list stand as in every list that was read.
+    /// Checks that the versions of each list are ordered as in every list that was read.
     fn check_lists(&self) -> Result<(), TransactionRejection> {
         let view = self.view;
         let history = view.history;
@@ -281,7 +281,7 @@ impl<'v, 'h> Replay<'v, 'h> {
     }
 
     /// Checks that every transaction sees all that the clients observed before it, and its sources:
-    /// `seen` says how many transactions of the order each one sees.
+    /// `seen` is the number of transactions of the order that each one sees.
     fn observed(&self, seen: &[u32]) -> Result<(), TransactionRejection> {
         let view = self.view;
         let wrong =
@@ -489,7 +489,7 @@ enum Walk {
     TooMany,
 }
 
-/// The writers of a key by chain, by their places in the order.
+/// Writers of a key by chain, with their positions in the order.
 type WritersOfKey = Vec<(u32, Vec<u32>)>;
 
 /// The clocks of all transactions for some of the chains.
@@ -501,7 +501,7 @@ struct Pass<'r, 'v, 'h> {
     chain: &'r [u32],
     chains: std::ops::Range<u32>,
     rows: Vec<u32>,
-    /// For real time: the units by end, and what is known once each has ended.
+    /// For real time: the units by end, and the knowledge once each has ended.
     ends: Vec<(i64, u32)>,
     moments: Vec<u32>,
 }
@@ -585,7 +585,7 @@ impl<'r, 'v, 'h> Pass<'r, 'v, 'h> {
         Ok(())
     }
 
-    /// Looks at the versions after the one that a read returned, up to the reader's place.
+    /// Checks the versions after the one that a read returned, up to the reader's position.
     fn walk_versions(&self, row: &[u32], unit: u32, at: u32, read: &Read) -> Walk {
         let replay = self.replay;
         let mut next = replay.overwriter(read);

@@ -126,7 +126,7 @@ impl Refuter<'_, '_> {
         }
     }
 
-    /// Checks a case, and forgets what was proved in it.
+    /// Checks a case, and drops the facts proved in it.
     fn branch(&mut self, branch: &TransactionCertificate) -> Result<(), TransactionRejection> {
         let known = self.proven.len();
         self.certificate(branch)?;

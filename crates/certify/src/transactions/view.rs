@@ -39,7 +39,7 @@ pub(super) struct Written {
 /// All writes, by key and value.
 #[derive(Debug, Default)]
 struct WrittenTable {
-    /// Where the writes of each key start, and where those of the last key end.
+    /// Start of the writes of each key, and the end of those of the last key.
     key_starts: Vec<u32>,
     /// The values, sorted within each key, and the writes in the same order.
     values: Vec<ValueId>,
@@ -89,7 +89,7 @@ pub(super) enum Source {
     Any(Vec<u32>),
 }
 
-/// The transactions of a history and what was written.
+/// The transactions of a history and their writes.
 pub(super) struct View<'h> {
     pub(super) history: &'h History,
     pub(super) units: Vec<Unit>,
@@ -180,7 +180,7 @@ impl<'h> View<'h> {
         &self.last[self.last_starts[unit] as usize..self.last_starts[unit + 1] as usize]
     }
 
-    /// Returns where a unit's last write of a key stands among all last writes.
+    /// Returns the index of a unit's last write of a key among all last writes.
     pub(super) fn last_write(&self, unit: u32, key: KeyId) -> Option<usize> {
         let found = self.last_writes(unit).binary_search_by_key(&key, |&(key, _)| key);
         found.ok().map(|at| self.last_starts[unit as usize] as usize + at)
@@ -190,7 +190,7 @@ impl<'h> View<'h> {
         self.last.len()
     }
 
-    /// Iterates over the reads of a committed unit with what was written before them in the unit.
+    /// Iterates over the reads of a committed unit, each with the unit's writes before it.
     pub(super) fn reads(
         &self,
         unit: u32,
@@ -266,7 +266,7 @@ impl<'h> View<'h> {
         }
     }
 
-    /// Says why none of the writers can be read from.
+    /// Returns the reason why none of the writers can be read from.
     fn bad(&self, unit: u32, writers: &[Written]) -> BadRead {
         let others = || writers.iter().filter(|written| written.unit != unit);
         if others().any(|w| self.units[w.unit as usize].fate == Fate::Aborted) {
@@ -355,7 +355,7 @@ impl<'h> View<'h> {
         places.filter(move |(i, element)| initial.get(*i) != Some(element)).map(|(_, e)| e)
     }
 
-    /// Finds who appended an element to a list.
+    /// Finds the transaction that appended an element to a list.
     pub(super) fn appender(&self, key: KeyId, element: &Value) -> Option<Written> {
         let value = self.history.values().find(element)?;
         self.writers(key, value).first().copied()

@@ -66,6 +66,9 @@ pub(crate) struct CheckArgs {
     /// judged again, and new lines are appended to it. Needs `--format json`.
     #[arg(long, value_name = "OUT", conflicts_with = "part")]
     pub(crate) resume: Option<PathBuf>,
+    /// Judge only the history with this index in each input, counted from 0.
+    #[arg(long, value_name = "N", conflicts_with_all = ["anomalies", "infer_levels"])]
+    pub(crate) index: Option<u64>,
     /// Models: ids from `consistory models`, in any case, paths to definition files, `all`, or
     /// `strongest` (the default).
     #[arg(long, short, value_name = "MODEL", value_delimiter = ',')]

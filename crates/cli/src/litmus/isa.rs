@@ -17,6 +17,7 @@ use consistory_pages::{IsaResult, isa_assignment, isa_case, isa_execution_scene}
 use consistory_scene::{PictureFormat, Scene};
 use serde_json::{Value, json};
 
+use crate::again::again;
 use crate::args::OutcomesArgs;
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::limits;
@@ -128,22 +129,12 @@ pub(super) fn run(
     Ok(ran)
 }
 
-/// Returns whether what the test asks for holds.
-fn holds(test: &IsaTest, found: &IsaOutcomes) -> bool {
-    let satisfied = found.states.iter().filter(|state| test.satisfies(state)).count();
-    match test.quantifier {
-        Asked::Exists => satisfied > 0,
-        Asked::NotExists => satisfied == 0,
-        Asked::Forall => satisfied == found.states.len(),
-    }
-}
-
 fn is_undefined(found: &IsaOutcomes) -> bool {
     found.flags.contains("*undef*")
 }
 
 fn verdict(test: &IsaTest, found: &IsaOutcomes) -> &'static str {
-    match (test.quantifier, holds(test, found)) {
+    match (test.quantifier, test.is_answered(found)) {
         _ if is_undefined(found) => "undefined",
         (Asked::Exists, true) => "allowed",
         (Asked::Exists, false) => "forbidden",
@@ -154,7 +145,7 @@ fn verdict(test: &IsaTest, found: &IsaOutcomes) -> &'static str {
 
 impl IsaRan {
     pub(super) fn code(&self, args: &OutcomesArgs) -> u8 {
-        let failed = |(found, _): &(Result<IsaOutcomes, String>, f64)| matches!(found, Ok(found) if is_undefined(found) || !holds(&self.test, found));
+        let failed = |(found, _): &(Result<IsaOutcomes, String>, f64)| matches!(found, Ok(found) if is_undefined(found) || !self.test.is_answered(found));
         if self.results.iter().any(|(found, _)| found.is_err()) {
             UNDECIDED
         } else if args.check && self.results.iter().any(failed) {
@@ -263,7 +254,7 @@ impl IsaRan {
             if found.cut {
                 let _ = writeln!(text, "Loop");
             }
-            let answer = match holds(&self.test, found) {
+            let answer = match self.test.is_answered(found) {
                 _ if is_undefined(found) => "Undef",
                 true => "Ok",
                 false => "No",
@@ -333,12 +324,7 @@ impl IsaRan {
             .collect();
         let source = self.source.display().to_string();
         let mut case = isa_case(&source, &self.text, &self.test, &results);
-        let ids: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
-        case.recheck = format!(
-            "consistory litmus outcomes {} --model {}",
-            consistory::shell_word(&source),
-            ids.join(",")
-        );
+        case.recheck = again(&[&source]);
         let words = results.iter().map(|result| (result.title, result.word));
         pages.add(self.test.thread_count() as u64, words, &case).map_err(CliError::output)
     }

@@ -21,6 +21,7 @@ use serde_json::{Map, Value, json};
 use super::isa::{self, IsaModel};
 use super::select::{Kind, Model, select};
 use super::{find_tests, load_text};
+use crate::again::again;
 use crate::args::{OutcomesArgs, OutcomesFormat, OutputFormat, Style};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::limits;
@@ -179,12 +180,7 @@ fn add_page(pages: &mut Pages, ran: &Ran, models: &[Model]) -> Result<(), CliErr
         .collect();
     let source = ran.source.display().to_string();
     let mut case: Case = litmus_case(&source, &ran.test, &results);
-    let ids: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
-    case.recheck = format!(
-        "consistory litmus outcomes {} --model {}",
-        consistory::shell_word(&source),
-        ids.join(",")
-    );
+    case.recheck = again(&[&source]);
     let words = titles.iter().map(String::as_str).zip(words.iter().map(String::as_str));
     pages.add(ran.test.program.threads.len() as u64, words, &case).map_err(CliError::output)
 }

@@ -1,4 +1,4 @@
-//! Anomalies to plant: each the smallest history that shows it, on keys of its own.
+//! Anomalies to plant: each is the smallest history that shows it, on its own keys.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,7 +29,7 @@ pub enum Anomaly {
     LostUpdate,
     /// Two readers see two writes in opposite orders.
     LongFork,
-    /// Two transactions each read what the other overwrites (G2-item, A5B).
+    /// Write skew: two transactions each read a version that the other overwrites (G2-item, A5B).
     WriteSkew,
     /// Two readers see the elements of a list in opposite orders.
     IncompatibleOrder,
@@ -114,9 +114,9 @@ impl Anomaly {
         }
     }
 
-    /// Returns the anomaly's history: sessions between `|`, transactions between `;`, `!` after one
-    /// that aborts. A read of a register returns a number; that of a list all values up to it in
-    /// [`version_order`], or the values between dots.
+    /// Returns the anomaly's history: sessions separated by `|`, transactions by `;`, with `!`
+    /// after an aborted transaction. A read of a register returns a number; a read of a list
+    /// returns all values up to it in [`version_order`], or the values between dots.
     fn text(self) -> &'static str {
         match self {
             Anomaly::DirtyWrite => "w(x,1) w(y,1) | w(x,2) w(y,2) | r(x,2) r(y,1) | r(y,1) r(x,2)",
@@ -136,7 +136,7 @@ impl Anomaly {
         }
     }
 
-    /// Returns the values of a key in version order; everywhere but in one case that of the numbers.
+    /// Returns the values of a key in version order, which is numeric order in all cases but one.
     fn version_order(self, key: char) -> &'static [u32] {
         match (self, key) {
             (Anomaly::DirtyWrite, 'y') => &[2, 1],

@@ -11,7 +11,8 @@
 //!   t1             begin         w(x), commit
 //! ```
 //!
-//! What the clients do depends on the seed alone, never on the store or on what they read.
+//! The actions of the clients depend on the seed alone, never on the store or on the values that
+//! they read.
 
 use std::collections::VecDeque;
 
@@ -119,14 +120,14 @@ struct Planned {
     key: u32,
     /// The value to write or append; nothing for a read.
     write: Option<u32>,
-    /// When the operation began and, once it has, returned.
+    /// Start time of the operation and, once it has returned, its end time.
     start: i64,
     end: i64,
 }
 
 /// A client with its current transaction.
 struct Client {
-    /// Number of operations that it has yet to begin.
+    /// Number of operations that the client has yet to begin.
     left: u32,
     /// Session of the current transaction, and its operations; none between transactions.
     current: Option<(u32, Vec<Planned>)>,
@@ -152,7 +153,8 @@ struct Clients {
     clock: i64,
     /// Number of operations executed.
     executed: u32,
-    /// Anomalies to plant and the number of operations after which, the next one last.
+    /// Anomalies to plant, each with the number of operations after which to plant it; the next one
+    /// last.
     plants: Vec<(u32, Anomaly)>,
     finished: VecDeque<ExecutedTransaction>,
 }
@@ -354,7 +356,7 @@ impl Clients {
         }
     }
 
-    /// Builds the writes of a committed transaction visible.
+    /// Makes the writes of a committed transaction visible.
     fn install(&mut self, client: usize, is_writer: bool, operations: &[Planned]) {
         let Some(commit) = self.isolation.commit(client, is_writer) else { return };
         for (at, operation) in operations.iter().enumerate() {

@@ -1,22 +1,23 @@
 //! Transactional causal consistency and parallel snapshot isolation: vector clocks.
 //!
-//! A transaction sees a causally closed set of transactions: with each of them all that it saw, and
-//! its session's earlier ones. Such a set is a vector clock, the number of writers that it contains
-//! of each client. Of the versions of a key that it contains the last committed one is read.
+//! A transaction sees a causally closed set of transactions: if it sees a transaction, it sees
+//! everything that one saw, and it sees the earlier transactions of its session. Such a set is a
+//! vector clock: the number of its writers per client. A read returns the last committed version of
+//! its key in the set.
 //!
 //! Under *parallel snapshot isolation* the set of a transaction that writes a key contains every
 //! earlier version of the key, so the writers of a key see each other (no lost updates).
 //!
-//! The set of a transaction starts from what its session has seen and grows by what some recent
-//! transactions of random clients saw. No set lags behind a client by more than
-//! [`TransactionWorkload::lag`] writers, so the clocks of a client's recent writers fit into a ring.
-//! Cost: a few joins of clocks per transaction, each as long as there are sessions.
+//! The set of a transaction starts from the set of its session and grows by the sets of some recent
+//! transactions of random clients. No set lags behind a client by more than
+//! [`TransactionWorkload::lag`] writers, so the clocks of a client's recent writers fit into a
+//! ring. Cost: a few joins of clocks per transaction, each linear in the number of sessions.
 
 use super::versions::{Commit, Isolation, KeyVersions, Version};
 use super::workload::{ClientOrder, Store, TransactionWorkload};
 use crate::random::Random;
 
-/// The most random clients whose recent transactions a new one comes to see.
+/// Largest number of random clients whose recent transactions a new one sees.
 const MAX_NEWS: u32 = 8;
 
 /// A store whose transactions see causally closed sets.
@@ -62,13 +63,13 @@ impl Clocks {
         }
     }
 
-    /// Returns where the clock of a client's writer is in the ring.
+    /// Returns the position in the ring of the clock of a client's writer.
     fn slot(&self, client: usize, sequence: u32) -> usize {
         let ring = self.lag as usize + 1;
         (client * ring + sequence as usize % ring) * self.clients
     }
 
-    /// Adds a recent writer and all that it saw to the view.
+    /// Adds a recent writer and everything it saw to the view.
     fn see(&mut self, client: usize, sequence: u32) {
         if self.view[client] < sequence {
             let slot = self.slot(client, sequence);

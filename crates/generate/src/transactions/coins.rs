@@ -1,14 +1,15 @@
 //! Read atomic and read committed: random visibility.
 //!
-//! Under *read atomic* a transaction sees a set of transactions, each as a whole, that contains its
-//! session's earlier ones; nothing else is asked of the set. A hash of both transactions decides
-//! whether one sees the other, so no set is ever stored.
+//! Under *read atomic* a transaction sees a set of whole transactions that contains the earlier
+//! ones of its session; there is no other condition on the set. A hash of both transactions decides
+//! whether one sees the other, so the set is never stored.
 //!
-//! Under *read committed* every read chooses among the committed versions of its key on its own,
-//! but once a transaction has read from another it does not read anything older of the keys that
-//! the other wrote. Going from the newest version to older ones, the choice stops there.
+//! Under *read committed* every read chooses independently among the committed versions of its key.
+//! Once a transaction has read from another, however, it does not read older versions of the keys
+//! that the other wrote. The choice goes from the newest version to older ones and stops there.
 //!
-//! Both see whatever committed more than [`TransactionWorkload::lag`] transactions per session ago.
+//! Both stores see everything that committed more than [`TransactionWorkload::lag`] transactions
+//! per session ago.
 
 use consistory_random::mix;
 
@@ -16,7 +17,7 @@ use super::versions::{Commit, Isolation, KeyVersions, Version};
 use super::workload::{ClientOrder, TransactionWorkload};
 use crate::random::Random;
 
-/// Positions in the commit order, which both stores keep alike.
+/// Positions in the commit order, shared by both stores.
 struct Positions {
     /// Number of commits after which everything is visible.
     window: u32,
@@ -54,9 +55,9 @@ pub(super) struct ReadAtomic {
     is_realtime: bool,
     /// Number of commits when each client's transaction began.
     begun: Vec<u32>,
-    /// Decides with a version's position whether the transaction being run sees its writer.
+    /// Decides from a version's position whether the running transaction sees its writer.
     salt: u64,
-    /// Of eight recent transactions, how many the transaction being run does not see.
+    /// Out of eight recent transactions, the number that the running transaction does not see.
     unseen: u64,
     random: Random,
 }

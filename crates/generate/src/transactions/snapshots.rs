@@ -1,14 +1,15 @@
 //! Prefix consistency, snapshot isolation and serializability: snapshots of the commit order.
 //!
-//! A transaction reads the state after a prefix of the commit order. The three levels differ in
-//! which prefixes a transaction may read that writes:
+//! A transaction reads the state after a prefix of the commit order. The three levels differ in the
+//! prefixes that a writing transaction may read:
 //! - *prefix consistency*: any that contains its session's earlier transactions;
 //! - *snapshot isolation*: one that also contains every earlier version of the keys that it writes
 //!   (first committer wins, without the aborts: the snapshot is chosen at commit);
 //! - *serializability*: all that committed before it.
 //!
-//! A transaction that only reads takes its place in the commit order right after its snapshot, so
-//! it may be an old one even in a serializable store; its session goes on from there.
+//! A read-only transaction takes its position in the commit order right after its snapshot, so the
+//! snapshot may be an old one even in a serializable store; later transactions of its session start
+//! from there.
 
 use super::versions::{Commit, Isolation, KeyVersions, Version};
 use super::workload::{ClientOrder, Store, TransactionWorkload};

@@ -1,4 +1,4 @@
-//! Versions of keys, and what a store decides about them.
+//! Versions of keys, and the trait by which a store chooses among them.
 
 /// A committed version of a key: the state of the key after one transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,19 +74,20 @@ impl KeyVersions {
 ///
 /// The clients run a transaction at its commit: [`prepare`](Isolation::prepare), then
 /// [`version`](Isolation::version) for each external read in program order, then
-/// [`commit`](Isolation::commit) unless it aborts. So the order of commits is the commit order.
+/// [`commit`](Isolation::commit) unless it aborts. Hence the order of these calls is the commit
+/// order.
 pub(super) trait Isolation {
-    /// Notes that a transaction of `client` begins: what has committed so far, ended before it.
+    /// Records that a transaction of `client` begins; everything committed so far ended before it.
     fn begin(&mut self, client: usize);
 
-    /// Chooses what the transaction sees; `written` are the latest versions of the keys that it
-    /// writes.
+    /// Chooses the set that the transaction sees; `written` are the latest versions of the keys
+    /// that it writes.
     fn prepare(&mut self, client: usize, written: &[Version]);
 
     /// Returns the version of a key that the transaction reads.
     fn version(&mut self, client: usize, key: &KeyVersions) -> Version;
 
-    /// Commits the transaction; one that only reads has no place in the commit order of versions.
+    /// Commits the transaction; a read-only one has no position in the commit order of versions.
     fn commit(&mut self, client: usize, is_writer: bool) -> Option<Commit>;
 
     /// Checks whether every transaction from now on sees a version, or a later one of its key.

@@ -122,13 +122,13 @@ impl FromStr for Store {
 /// The order between transactions that a store respects besides what they read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ClientOrder {
-    /// None: clients take their connections from a pool, so a session's transactions are those of
+    /// None: clients take their connections from a pool, so the transactions of a session belong to
     /// different clients.
     None,
     /// The order of each session.
     #[default]
     Session,
-    /// Real time: a transaction sees all those that ended before it began.
+    /// Real time: a transaction sees all transactions that ended before it began.
     Realtime,
 }
 
@@ -245,7 +245,7 @@ impl Keys {
 pub struct TransactionWorkload {
     /// The store that the clients run on; serializable by default.
     pub store: Store,
-    /// The order that the store respects; that of the sessions by default.
+    /// The order that the store respects; session order by default.
     pub order: ClientOrder,
     /// Number of sessions; 4 by default.
     pub sessions: u32,
@@ -276,8 +276,8 @@ pub struct TransactionWorkload {
     pub indeterminate_share: f64,
     /// Records when each operation ran; off by default.
     pub is_timed: bool,
-    /// How far a store may lag behind: the number of transactions per session that a new one may
-    /// not see; 16 by default.
+    /// Largest lag of a store: the number of transactions per session that a new one may not see;
+    /// 16 by default.
     pub lag: u32,
     /// Anomalies to plant, each at a random place and on keys of its own; none by default.
     pub anomalies: Vec<Anomaly>,

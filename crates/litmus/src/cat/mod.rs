@@ -36,7 +36,15 @@ pub struct CatModel {
     variants: Vec<String>,
     /// Names of the sets of events that carry a tag of the model's bell file.
     pub(crate) tag_sets: Vec<String>,
-    compiled: Mutex<HashMap<Vec<String>, Arc<Compiled>>>,
+    /// For each list of tags that a test has brought along, what became of the model.
+    compiled: Mutex<HashMap<Vec<String>, Arc<Prepared>>>,
+}
+
+/// A model, ready for the executions of one vocabulary.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) vocabulary: Vocabulary,
+    pub(crate) compiled: Compiled,
 }
 
 /// What became of a model for one vocabulary.
@@ -95,14 +103,20 @@ impl CatModel {
         })
     }
 
-    /// Compiles the model for a vocabulary, or finds that it has been.
-    pub(crate) fn compile(&self, vocabulary: &Vocabulary) -> Result<Arc<Compiled>, Diagnostics> {
-        let key: Vec<String> = vocabulary.entries.iter().map(|entry| entry.name.clone()).collect();
+    /// Compiles the model for tests with some tags, or finds that it has been.
+    ///
+    /// `vocabulary` returns the names that executions of such tests have.
+    pub(crate) fn compile(
+        &self,
+        tags: &[String],
+        vocabulary: impl FnOnce() -> Vocabulary,
+    ) -> Result<Arc<Prepared>, Diagnostics> {
         let mut known = self.compiled.lock().expect("no thread panics while it compiles");
-        if let Some(compiled) = known.get(&key) {
-            return Ok(compiled.clone());
+        if let Some(prepared) = known.get(tags) {
+            return Ok(prepared.clone());
         }
-        let mut interpreter = Interpreter::new(&self.texts, vocabulary, &self.variants, None);
+        let vocabulary = vocabulary();
+        let mut interpreter = Interpreter::new(&self.texts, &vocabulary, &self.variants, None);
         let compiled = match interpreter.run(&self.statements) {
             Ok(()) => {
                 let uses_coherence = interpreter.uses_coherence;
@@ -117,9 +131,9 @@ impl CatModel {
                 return Err(self.texts.diagnostics(place, message, None));
             }
         };
-        let compiled = Arc::new(compiled);
-        known.insert(key, compiled.clone());
-        Ok(compiled)
+        let prepared = Arc::new(Prepared { vocabulary, compiled });
+        known.insert(tags.to_vec(), prepared.clone());
+        Ok(prepared)
     }
 
     /// Runs the model on one execution: whether it is allowed by some choice, and its flags.

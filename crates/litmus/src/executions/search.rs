@@ -74,22 +74,21 @@ pub fn isa_outcomes(
     model: &CatModel,
     options: &IsaOptions,
 ) -> Result<IsaOutcomes, IsaError> {
-    let mut tags = test.code.tags.clone();
-    for name in &model.tag_sets {
-        if !tags.contains(name) {
-            tags.push(name.clone());
-        }
-    }
-    let vocabulary = vocabulary(&tags);
-    let compiled = model.compile(&vocabulary).map_err(IsaError::Model)?;
+    let tags = &test.code.tags;
+    let with_bell = || {
+        let mut all = tags.clone();
+        all.extend(model.tag_sets.iter().filter(|name| !tags.contains(name)).cloned());
+        vocabulary(&all)
+    };
+    let prepared = model.compile(tags, with_bell).map_err(IsaError::Model)?;
     let mut found = IsaOutcomes::default();
     let threads = all_runs(&test.code, options.unroll, &mut found)?;
     let mut search = Search {
         test,
         model,
         options,
-        vocabulary: &vocabulary,
-        compiled: &compiled,
+        vocabulary: &prepared.vocabulary,
+        compiled: &prepared.compiled,
         memory: Memory::default(),
         found,
         done: false,

@@ -1,6 +1,7 @@
 //! A test of some instruction set: its program, and what is asked of its final states.
 
 use super::code::{Code, truncate};
+use super::search::IsaOutcomes;
 
 /// A test in herd's format.
 #[derive(Clone, Debug)]
@@ -148,6 +149,16 @@ impl IsaTest {
     /// Returns whether a state satisfies the proposition.
     pub fn satisfies(&self, state: &FinalState) -> bool {
         self.holds(&self.proposition, state)
+    }
+
+    /// Returns whether the condition holds of the outcomes, by its quantifier.
+    pub fn is_answered(&self, found: &IsaOutcomes) -> bool {
+        let mut each = found.states.iter().map(|state| self.satisfies(state));
+        match self.quantifier {
+            Asked::Exists => each.any(|satisfied| satisfied),
+            Asked::NotExists => !each.any(|satisfied| satisfied),
+            Asked::Forall => each.all(|satisfied| satisfied),
+        }
     }
 
     pub(crate) fn passes_filter(&self, state: &FinalState) -> bool {

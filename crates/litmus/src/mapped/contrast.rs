@@ -120,7 +120,15 @@ pub fn contrast_mapped(
     options: &MappedOptions,
 ) -> Result<MappedContrast, MappedError> {
     let mut found = MappedContrast::default();
-    let search = MappedSearch { left, right, alphabet, options };
+    let known = |side: &MappedSide<'_>| alphabet.repeats_itself(&side.mapping).then(Known::default);
+    let search = MappedSearch {
+        left,
+        right,
+        alphabet,
+        options,
+        known_left: known(left),
+        known_right: known(right),
+    };
     let (mut wants_left, mut wants_right) =
         (options.allowing != Allowing::Right, options.allowing != Allowing::Left);
     'sizes: for accesses in 1..=options.bound.accesses {
@@ -165,11 +173,21 @@ pub fn contrast_mapped(
     Ok(found)
 }
 
+/// Outcomes of a side's programs, by their text.
+type Known = Mutex<HashMap<String, Arc<BTreeSet<Vec<i64>>>>>;
+
+/// How many texts a side remembers; each takes about a kilobyte.
+const MAX_KNOWN_TEXTS: usize = 200_000;
+
 struct MappedSearch<'s> {
     left: &'s MappedSide<'s>,
     right: &'s MappedSide<'s>,
     alphabet: &'s Alphabet,
     options: &'s MappedOptions,
+    /// Outcomes of the left side, if its mapping writes different programs in the same way.
+    known_left: Option<Known>,
+    /// The same for the right side.
+    known_right: Option<Known>,
 }
 
 impl MappedSearch<'_> {
@@ -223,8 +241,8 @@ impl MappedSearch<'_> {
         let render = |mapping: &Mapping| sketch.render(self.alphabet, mapping, "difference");
         let Some(left) = render(&self.left.mapping) else { return Ok(None) };
         let Some(right) = render(&self.right.mapping) else { return Ok(None) };
-        let of_left = self.outcomes(self.left, &left)?;
-        let of_right = self.outcomes(self.right, &right)?;
+        let of_left = self.remembered(self.left, &left, self.known_left.as_ref())?;
+        let of_right = self.remembered(self.right, &right, self.known_right.as_ref())?;
         if of_left == of_right {
             return Ok(None);
         }
@@ -235,6 +253,26 @@ impl MappedSearch<'_> {
             only_left: of_left.difference(&of_right).cloned().collect(),
             only_right: of_right.difference(&of_left).cloned().collect(),
         }))
+    }
+
+    /// Returns the outcomes of a test, computed once for each text.
+    fn remembered(
+        &self,
+        side: &MappedSide<'_>,
+        test: &RenderedTest,
+        known: Option<&Known>,
+    ) -> Result<Arc<BTreeSet<Vec<i64>>>, Stop> {
+        let Some(known) = known else { return self.outcomes(side, test).map(Arc::new) };
+        let lock = || known.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(outcomes) = lock().get(&test.text) {
+            return Ok(outcomes.clone());
+        }
+        let outcomes = Arc::new(self.outcomes(side, test)?);
+        let mut known = lock();
+        if known.len() < MAX_KNOWN_TEXTS {
+            known.insert(test.text.clone(), outcomes.clone());
+        }
+        Ok(outcomes)
     }
 
     fn outcomes(

@@ -52,6 +52,25 @@ impl Alphabet {
         Alphabet { dependencies: Vec::new(), of_reads: Vec::new(), ..self }
     }
 
+    /// Returns whether a mapping writes two names of the alphabet in the same way, so that
+    /// different programs have one text.
+    pub(crate) fn repeats_itself(&self, mapping: &Mapping) -> bool {
+        let repeats = |names: &[String], entries: &[Entry]| {
+            let codes: Vec<&str> = entries
+                .iter()
+                .filter(|entry| names.contains(&entry.name))
+                .map(|entry| entry.code.as_str())
+                .collect();
+            codes.iter().enumerate().any(|(at, code)| codes[..at].contains(code))
+        };
+        // A fence without an instruction is written like none at all.
+        let is_empty = |entry: &Entry| entry.code.is_empty() && self.fences.contains(&entry.name);
+        repeats(&self.loads, &mapping.loads)
+            || repeats(&self.stores, &mapping.stores)
+            || repeats(&self.fences, &mapping.fences)
+            || mapping.fences.iter().any(is_empty)
+    }
+
     /// Returns whether there is a load and a store.
     pub fn is_usable(&self) -> bool {
         !self.loads.is_empty() && !self.stores.is_empty()
