@@ -102,6 +102,9 @@ fn limits_hold_while_reading_judging_and_certifying() {
     assert_eq!(made.code, 0, "{}", made.err);
     let made = folder.run("generate --operations 400000 --sessions 4 --variables 20 -o long.jsonl");
     assert_eq!(made.code, 0, "{}", made.err);
+    let made =
+        folder.run("generate --operations 400000 --sessions 40 --variables 200 -o wide.jsonl");
+    assert_eq!(made.code, 0, "{}", made.err);
     let (code, _, idle_time, idle_memory) = measured(&folder, "check small.hist --model sc");
     assert_eq!(code, 0);
     for (args, seconds, mebibytes) in [
@@ -125,7 +128,9 @@ fn limits_hold_while_reading_judging_and_certifying() {
         ("check repeated.hist --model sc --budget 300ms --memory 64MiB --jobs 1", 0.6, 64),
         ("check long.jsonl --model cc --budget 50ms --memory 64MiB --jobs 1", 0.1, 64),
         ("check long.jsonl --model cc --memory 12MiB --jobs 1", 60.0, 12),
-        ("check long.jsonl --from jsonl --model cc --budget 10ms --jobs 1", 0.1, 64),
+        // Deciding and certifying take three to five times as much as they may have.
+        ("check long.jsonl --from jsonl --model cc --budget 20ms --jobs 1", 0.1, 64),
+        ("check wide.jsonl --from jsonl --model ccv --budget 50ms --jobs 1", 0.1, 80),
         ("check /dev/zero --from hist --budget 5s --memory 64MiB", 5.0, 64),
         ("check /dev/zero --from cobra --budget 5s --memory 64MiB", 5.0, 64),
         ("check small.hist --object /dev/zero --budget 5s", 5.0, 40),

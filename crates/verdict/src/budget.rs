@@ -9,8 +9,8 @@
 //! that a waiting user gets an answer. On an idle machine both are the same. Without a meter only
 //! the clock counts. If several histories are in progress, each counts its share of the processor
 //! time, since the work of the others is not its own. What deciding leaves to the check of a
-//! certificate is counted in the same way ([`Stopwatch`]). [`Budget::of_thread`] counts the processor time of one thread alone, for work
-//! that also waits for others, such as reading from a pipe.
+//! certificate is counted in the same way ([`Stopwatch`]). [`Budget::of_thread`] counts the processor
+//! time of one thread alone, for work that also waits for others, such as reading from a pipe.
 //!
 //! # Which memory
 //!
@@ -58,9 +58,9 @@ struct Shared {
     sample: Mutex<Option<(Duration, Option<Duration>)>>,
 }
 
-/// Largest age of a sample of the processor time: reading it takes some microseconds, and a batch
+/// Largest age of a sample of the processor time: reading it takes half a microsecond, and a batch
 /// of small histories starts very many budgets.
-const MAX_SAMPLE_AGE: Duration = Duration::from_millis(5);
+const MAX_SAMPLE_AGE: Duration = Duration::from_millis(1);
 
 impl Gauge {
     /// Builds a gauge. Every history may use the whole limit, so the process may use it once per
@@ -78,7 +78,7 @@ impl Gauge {
         Tenant { gauge: self.clone(), is_judged: true }
     }
 
-    /// Returns the processor time of the process, as it was a few milliseconds ago.
+    /// Returns the processor time of the process, as it was at most a millisecond ago.
     fn processor_time(&self) -> Option<Duration> {
         let Shared { meter, origin, sample, .. } = &*self.0;
         let now = origin.elapsed();
