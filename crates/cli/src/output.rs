@@ -1,7 +1,7 @@
 //! Where results go: standard output or a file that appears only when it is complete.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Seek, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -145,11 +145,9 @@ impl Write for Output {
 /// Standard output in blocks of whole lines: the output ends with a complete line even if the process
 /// is stopped or the disk is full.
 ///
-/// Only SIGKILL interrupts the kernel inside a write, and into a file it does so between two pages of
-/// the file. So what goes to a file is written in pieces of whole lines that end before the next page,
-/// and a line that crosses the end of a page is a piece by itself ([`whole_line_pieces`]). What is left
-/// is the moment between the two halves of such a line, less than a microsecond; a file named by
-/// `--output` has none, since it appears when it is complete.
+/// Only SIGKILL can cut a line, and no program can prevent it: the kernel leaves a write to a file
+/// between two pages when the process is killed. A file named by `--output` appears when it is complete,
+/// and `check --resume` takes a cut line away.
 pub(crate) struct Lines {
     out: StandardOutput,
     buffer: Vec<u8>,
@@ -167,7 +165,7 @@ impl Lines {
 
     /// Writes the first bytes of the buffer.
     fn pass_on(&mut self, length: usize) -> io::Result<()> {
-        let written = self.out.write_lines(&self.buffer[..length]);
+        let written = self.out.write_whole(&self.buffer[..length]);
         self.is_broken |= written.is_err();
         self.buffer.drain(..length);
         written
@@ -291,17 +289,6 @@ impl StandardOutput {
         self.write_whole(&plain.into_inner())
     }
 
-    /// Writes lines, each as a whole; see [`Lines`].
-    fn write_lines(&mut self, text: &[u8]) -> io::Result<()> {
-        let Some(data) = self.file.metadata().ok().filter(|data| data.is_file()) else {
-            return self.write_whole(text);
-        };
-        // The first write to a file that is appended to goes to its end.
-        let position = self.file.stream_position().unwrap_or(0);
-        let position = if position == 0 { data.len() } else { position };
-        whole_line_pieces(text, position).into_iter().try_for_each(|piece| self.write_whole(piece))
-    }
-
     /// Writes all of a text, or nothing of it if the output is a file that cannot take all, as on a
     /// full disk.
     fn write_whole(&mut self, text: &[u8]) -> io::Result<()> {
@@ -315,26 +302,6 @@ impl StandardOutput {
         }
         written
     }
-}
-
-/// Size of a page, the unit in which a file is written; larger ones are multiples of it.
-const PAGE_BYTES: u64 = 4096;
-
-/// Cuts a text that goes to `position` of a file into pieces of whole lines: each is inside one page,
-/// or a single line that crosses the end of one.
-fn whole_line_pieces(text: &[u8], position: u64) -> Vec<&[u8]> {
-    let (mut pieces, mut start) = (Vec::new(), 0);
-    while start < text.len() {
-        let rest = &text[start..];
-        let in_page = PAGE_BYTES - (position + start as u64) % PAGE_BYTES;
-        let in_page = usize::try_from(in_page).unwrap_or(usize::MAX).min(rest.len());
-        let inside = rest[..in_page].iter().rposition(|&byte| byte == b'\n');
-        let end = inside.or_else(|| rest.iter().position(|&byte| byte == b'\n'));
-        let (piece, _) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
-        pieces.push(piece);
-        start += piece.len();
-    }
-    pieces
 }
 
 /// Aligns a table that keeps to the width of the terminal, if standard output is one.
@@ -413,26 +380,6 @@ fn shown_width(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pieces_are_whole_lines_inside_a_page() {
-        for (length, position) in [(3, 0), (100, 4000), (700, 4095), (4096, 0), (5000, 10), (1, 1)]
-        {
-            let line = [&vec![b'a'; length - 1], &b"\n"[..]].concat();
-            let text = line.repeat(50);
-            let pieces = whole_line_pieces(&text, position);
-            assert_eq!(pieces.concat(), text);
-            let mut start = position;
-            for piece in pieces {
-                let end = start + piece.len() as u64;
-                assert!(piece.ends_with(b"\n"));
-                let is_inside = start / PAGE_BYTES == (end - 1) / PAGE_BYTES;
-                assert!(is_inside || piece.len() == length, "{length} {position}");
-                start = end;
-            }
-        }
-        assert_eq!(whole_line_pieces(b"no end", 4093), [b"no end"]);
-    }
 
     #[test]
     fn lines_are_broken_at_the_width_of_the_terminal() {

@@ -4,8 +4,10 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use support::{Folder, Ran};
 
@@ -236,6 +238,9 @@ fn every_command_survives_every_failure() {
         "verify --descriptor run.txt",
         "verify serial.m --plain --report out.html --draw out",
         "simulate serial.m --descriptor -n 5 --seed 1",
+        "record cpu --threads 2 --operations 20 --rounds 3 --seed 1",
+        "record cpu --threads 2 --operations 20 --rounds 3 --seed 1 -o out.hist",
+        "test sqlite --time 20s --operations 3 --clients 2 --seed 1 --output run",
         "models show cc",
         "models",
         "man",
@@ -249,6 +254,64 @@ fn every_command_survives_every_failure() {
     }
     assert!(reached > 400, "only {reached} points were reached");
     assert!(!folder.path().join("out.edn.partial").exists());
+}
+
+/// Asks the page at an address about a history; `None` if the connection was closed without an answer.
+fn asked(address: &str) -> Option<String> {
+    let (host, token) = address.trim().strip_prefix("http://")?.split_once("/?token=")?;
+    let body = r#"{"kind":"history","text":"t0: w(x,1)\nt1: r(x,1) r(x,0)","models":["cc"]}"#;
+    let mut stream = TcpStream::connect(host).ok()?;
+    let length = body.len();
+    let sent = write!(
+        stream,
+        "POST /api/judge HTTP/1.1\r\nHost: {host}\r\nX-Token: {token}\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    let mut answer = String::new();
+    sent.and_then(|()| stream.read_to_string(&mut answer)).ok()?;
+    let complete = answer.split_once("\r\n\r\n").filter(|(head, body)| {
+        head.starts_with("HTTP/1.1 200")
+            && head.contains(&format!("Content-Length: {}", body.len()))
+    });
+    complete.map(|(_, body)| body.to_owned())
+}
+
+/// A connection that fails is closed, and the next one is served.
+#[cfg(unix)]
+#[test]
+fn the_page_survives_every_failure() {
+    let folder = Folder::new();
+    let mut reached = 0;
+    for point in ["memory", "read", "write", "thread", "clock"] {
+        for nth in 1.. {
+            assert!(nth < MOST_POINTS, "{point}");
+            let mut child = folder
+                .command("serve --port 0")
+                .env("CONSISTORY_FAIL", format!("{point}:{nth}"))
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("it starts");
+            let mut address = String::new();
+            BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut address).unwrap();
+            if !address.is_empty() {
+                let answers = [(); 3].map(|()| asked(&address).unwrap_or_default());
+                let right = answers.iter().filter(|answer| answer.contains("violation")).count();
+                assert!(right >= 2, "{point}:{nth} {answers:?}");
+                let id = child.id().to_string();
+                Command::new("kill").args(["-INT", &id]).status().unwrap();
+            }
+            let output = child.wait_with_output().unwrap();
+            let err = String::from_utf8_lossy(&output.stderr).into_owned();
+            let code = if address.is_empty() { 2 } else { 0 };
+            assert_eq!(output.status.code(), Some(code), "{point}:{nth} {err}");
+            assert!(!err.contains("panicked"), "{point}:{nth} {err}");
+            if !err.contains("injected\n") {
+                reached += nth - 1;
+                break;
+            }
+        }
+    }
+    assert!(reached > 5, "only {reached} points were reached");
 }
 
 /// The name of a file forges no line and changes no colour, whichever command prints it.
