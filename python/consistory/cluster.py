@@ -175,7 +175,8 @@ def _run(args: argparse.Namespace) -> int:
 
 def _print(command: str, summary: Dict[str, Any]) -> None:
     if command in ("check", "campaign"):
-        print(f"{summary['histories']} histories")
+        histories = summary["histories"]
+        print("1 history" if histories == 1 else f"{histories} histories")
     words: List[str] = []
     for line in summary["counts"].values():
         words += [word for word in line if word not in words]

@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 fn class(error: &Error) -> &'static str {
     match error {
         Error::At { error, .. } => class(error),
-        Error::Read(_) | Error::Several { .. } => "ReadError",
+        Error::Read(_) | Error::Several { .. } | Error::NoSuchIndex { .. } => "ReadError",
         Error::File { .. } => "ReadError",
         Error::Text(_) => "DefinitionError",
         Error::NoModel | Error::UnknownModel { .. } | Error::WrongFamily { .. } => "ModelError",

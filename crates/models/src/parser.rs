@@ -1,8 +1,8 @@
 //! Parses tokens into the syntax tree, with the precedence of herd's cat.
 //!
-//! From weakest to strongest: `|`, `;`, `\`, `&`, `*` between sets, prefix `~`, then the postfix `+
-//! * ? ^-1`. A `*` is a product if an operand follows it and a closure otherwise. After an error
-//! the parser resumes at the next line that starts with a statement.
+//! From weakest to strongest: `|`, `;`, `\`, `&`, `*` between sets, prefix `~`, then the postfix
+//! `+`, `*`, `?` and `^-1`. A `*` is a product if an operand follows it and a closure otherwise.
+//! After an error the parser resumes at the next line that starts with a statement.
 
 use std::ops::Range;
 
