@@ -156,6 +156,116 @@ fn limits_hold_while_reading_judging_and_certifying() {
     }
 }
 
+/// Makes a test of four processors with seven accesses each, which has very many executions.
+fn wide_litmus() -> String {
+    const ACCESSES: usize = 7;
+    let access = |line: usize, processor: usize| {
+        let location = ["x", "y", "z", "w"][(line + processor) % 4];
+        match line % 2 {
+            0 => format!("MOV [{location}],${}", processor * ACCESSES + line + 1),
+            _ => format!("MOV E{}X,[{location}]", ["A", "B", "C"][line / 2]),
+        }
+    };
+    let line = |line| (0..4).map(|p| access(line, p)).collect::<Vec<_>>().join(" | ");
+    let lines: Vec<String> = (0..ACCESSES).map(|number| format!(" {} ;\n", line(number))).collect();
+    let code = lines.concat();
+    format!(
+        "X86 wide\n{{ x=0; y=0; z=0; w=0; }}\n P0 | P1 | P2 | P3 ;\n{code}exists (0:EAX=0 /\\ 1:EAX=0)\n"
+    )
+}
+
+/// Every engine stops at its limits of time and memory, by the processor time and the memory that the
+/// system counts: nothing takes more than a fifth beyond, or a tenth of a second.
+#[test]
+fn every_engine_keeps_its_limits() {
+    let folder = Folder::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for file in ["german.m", "serial-prefetch.m"] {
+        folder.write(file, std::fs::read(root.join("corpus/protocols").join(file)).unwrap());
+    }
+    for file in ["sc.cat", "relations.cat"] {
+        folder.write(file, std::fs::read(root.join("models").join(file)).unwrap());
+    }
+    folder.write("small.hist", "a: w(x,1)\n");
+    folder.write("queue.hist", hard_queue(40, 8));
+    folder.write("wide.litmus", wide_litmus());
+    for args in [
+        "--operations 80000 --sessions 4 --variables 2 --values 5 --seed 1 -o repeated.hist",
+        "--operations 60000 --sessions 30 --variables 3 --seed 1 -o unique.hist",
+        "--transactions --operations 60000 --sessions 30 --variables 100 --seed 1 -o txn.hist",
+        "--transactions --lists --operations 60000 --sessions 30 --variables 100 -o lists.hist",
+    ] {
+        let made = folder.run(&format!("generate {args}"));
+        assert_eq!(made.code, 0, "{}", made.err);
+    }
+    // Command, seconds and MiB that it may take; the histories and models need many times as much.
+    let mut rows: Vec<(String, f64, u32)> = Vec::new();
+    for model in ["cc", "ccv", "cm", "ccm", "wccm", "wsc", "sc", "wtso", "tso", "pso", "rmo"] {
+        let limits = "--budget 100ms --memory 24MiB --jobs 1";
+        rows.push((format!("check repeated.hist --model {model} {limits}"), 0.1, 24));
+    }
+    for model in ["ccm", "wccm", "wsc", "sc", "wtso", "tso", "pso", "linearizability"] {
+        let limits = "--budget 30ms --memory 24MiB --jobs 1";
+        rows.push((format!("check unique.hist --model {model} {limits}"), 0.03, 24));
+    }
+    for engine in ["split", "frontier", "sat"] {
+        let limits = "--budget 100ms --memory 24MiB --jobs 1";
+        let args = format!("check unique.hist --model sc --engine {engine} {limits}");
+        rows.push((args, 0.1, 24));
+    }
+    for model in ["cc", "ccv", "cm"] {
+        let limits = "--budget 5ms --memory 24MiB --jobs 1";
+        rows.push((format!("check unique.hist --model {model} {limits}"), 0.005, 24));
+    }
+    for (args, seconds, mebibytes) in [
+        ("kernel unique.hist --budget 10ms --memory 24MiB --jobs 1", 0.01, 24),
+        ("check txn.hist --model rc,ra,tcc --budget 3ms --jobs 1", 0.03, 32),
+        ("check txn.hist --model psi,pc,si,ser --budget 3ms --jobs 1", 0.03, 32),
+        ("check lists.hist --model ser --budget 5ms --memory 64MiB --jobs 1", 0.1, 64),
+        ("check lists.hist --model ser --memory 24MiB --jobs 1", 0.1, 24),
+        ("check lists.hist --anomalies --budget 5ms --memory 64MiB --jobs 1", 0.1, 64),
+        ("check queue.hist --object queue --model linearizability --budget 200ms", 0.2, 999),
+        ("check queue.hist --object queue --model causal-convergence --budget 200ms", 0.25, 999),
+        ("check queue.hist --object queue --budget 5s --memory 24MiB --jobs 1", 5.0, 24),
+        ("check queue.hist --object queue --levels dequeue=weak --memory 24MiB --jobs 1", 5.0, 24),
+        ("check queue.hist --object queue --infer-levels --memory 24MiB --jobs 1", 5.0, 24),
+        ("verify german.m --budget 200ms --memory 32MiB --jobs 1", 0.2, 32),
+        ("verify german.m --plain --budget 200ms --memory 32MiB --jobs 1", 0.2, 32),
+        ("verify german.m --memory 4MiB --jobs 1", 20.0, 4),
+        ("verify german.m --plain --memory 2MiB --jobs 1", 20.0, 2),
+        ("verify serial-prefetch.m -D BLOCKS=65536 --plain --budget 1s --jobs 1", 1.0, 128),
+        ("verify serial-prefetch.m -D BLOCKS=65536 --plain --memory 16MiB --jobs 1", 1.0, 16),
+        ("contrast ./sc.cat sc --bound 9 --budget 200ms --jobs 1", 0.2, 32),
+        ("atlas --bound 8 --budget 200ms --jobs 1", 0.2, 32),
+        ("litmus outcomes wide.litmus --model sc,tso --budget 200ms --jobs 1", 0.4, 32),
+        ("litmus outcomes wide.litmus --model rmo --budget 200ms --jobs 1", 0.2, 32),
+        (
+            "litmus contrast --left rmo --right rmo --right-style operational --bound 7 --budget 200ms --jobs 1",
+            0.25,
+            48,
+        ),
+        ("litmus generate --model rmo --bound 9 --output suite --budget 200ms --jobs 1", 0.25, 48),
+    ] {
+        rows.push((args.to_owned(), seconds, mebibytes));
+    }
+    let (_, _, idle_time, idle_memory) = measured(&folder, "check small.hist --model sc");
+    let mut wrong = String::new();
+    for (args, seconds, mebibytes) in rows {
+        let (code, text, time, memory) = measured(&folder, &args);
+        // Reading has a tenth of a second at least.
+        let reading =
+            if args.starts_with("check") || args.starts_with("kernel") { 0.1 } else { 0.0 };
+        let in_time = time <= (seconds * 1.2).max(seconds + 0.1) + idle_time + reading;
+        let in_memory = memory <= f64::from(mebibytes) * 1.2 + idle_memory + 4.0;
+        if code != 3 || !in_time || !in_memory || text.contains("panicked") {
+            wrong += &format!(
+                "{args}: exit {code}, {time} s, {memory} MiB beside {idle_memory}\n{text}\n"
+            );
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
 /// Runs a command with the n-th point of a kind failing, for every n until none is reached; every run
 /// ends by itself with a documented code and a message, and prints whole lines.
 fn survive(folder: &Folder, point: &str, args: &str, codes: &[i32]) -> u64 {
