@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 use consistory_faults::{Point, fail};
 
@@ -145,9 +147,9 @@ impl Write for Output {
 /// Standard output in blocks of whole lines: the output ends with a complete line even if the process
 /// is stopped or the disk is full.
 ///
-/// Only SIGKILL can cut a line, and no program can prevent it: the kernel leaves a write to a file
-/// between two pages when the process is killed. A file named by `--output` appears when it is complete,
-/// and `check --resume` takes a cut line away.
+/// Signals wait for the end of a write ([`between_writes`]). Only SIGKILL can cut a line, and no program
+/// can prevent it: the kernel leaves a write to a file between two pages when the process is killed. A
+/// file named by `--output` appears when it is complete, and `check --resume` takes a cut line away.
 pub(crate) struct Lines {
     out: StandardOutput,
     buffer: Vec<u8>,
@@ -292,6 +294,7 @@ impl StandardOutput {
     /// Writes all of a text, or nothing of it if the output is a file that cannot take all, as on a
     /// full disk.
     fn write_whole(&mut self, text: &[u8]) -> io::Result<()> {
+        let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
         let length = self.file.metadata().ok().filter(|data| data.is_file()).map(|data| data.len());
         let written = fail(Point::Write).and_then(|()| self.file.write_all(text));
         if let (Err(_), Some(length)) = (&written, length)
@@ -301,6 +304,22 @@ impl StandardOutput {
             let _ = self.file.set_len(length);
         }
         written
+    }
+}
+
+/// Held while standard output, or a file of lines, is written to.
+static WRITING: Mutex<()> = Mutex::new(());
+
+/// Waits until nobody writes, for at most `limit`; while the result is held, nobody begins to.
+pub(crate) fn between_writes(limit: Duration) -> Option<MutexGuard<'static, ()>> {
+    let deadline = Instant::now() + limit;
+    loop {
+        match WRITING.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return None,
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_micros(100)),
+        }
     }
 }
 

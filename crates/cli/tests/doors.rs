@@ -500,6 +500,30 @@ fn a_killed_run_leaves_the_output_as_it_was() {
     assert!(folder.read("out.jsonl").len() > 100_000);
 }
 
+/// A signal ends the program between two lines, and by that signal.
+#[cfg(target_os = "linux")]
+#[test]
+fn signals_do_not_cut_lines() {
+    use std::os::unix::process::ExitStatusExt;
+    let folder = Folder::new();
+    folder.run("generate --operations 40000 --sessions 4 --seed 1 -o long.hist");
+    let mut interrupted = 0;
+    for turn in 0..40 {
+        let out = std::fs::File::create(folder.path().join("out.jsonl")).unwrap();
+        let mut command = folder.command("convert long.hist --to jsonl");
+        let mut child = command.stdout(out).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_micros(turn * 2500));
+        let (name, number) = [("-TERM", 15), ("-INT", 2), ("-HUP", 1)][turn as usize % 3];
+        Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+        let status = child.wait().unwrap();
+        assert!(status.success() || status.signal() == Some(number), "{status}");
+        interrupted += u32::from(!status.success());
+        let text = folder.read("out.jsonl");
+        assert!(text.is_empty() || text.ends_with("}\n"), "{:?}", text.lines().last());
+    }
+    assert!(interrupted > 0, "every run was done before it was interrupted");
+}
+
 /// A certificate that was left out because it is large says nothing against the rest of its line.
 #[test]
 fn a_line_without_a_large_certificate_is_not_rejected() {
