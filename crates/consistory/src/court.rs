@@ -438,6 +438,13 @@ impl Court {
         self.hear(Held::Borrowed(history), Origin::default())
     }
 
+    /// Returns the ids of the models that were asked for by name.
+    pub fn named_models(&self) -> impl Iterator<Item = &str> {
+        let registers = self.registers.iter().map(RegisterModel::id);
+        let objects = self.objects.iter().map(|model| &*model.id);
+        registers.chain(objects).chain(self.isolation.iter().map(|level| level.id()))
+    }
+
     /// Judges a history that was read; errors name its source.
     pub fn judge_case(&self, case: Case) -> Result<Report<'static>, Error> {
         let Case { source, number, index, history } = case;
