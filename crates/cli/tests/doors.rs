@@ -266,6 +266,36 @@ fn every_engine_keeps_its_limits() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
+/// The times of the verdicts add up to what the run took, and each model has its own.
+#[test]
+fn times_are_the_whole_truth() {
+    let folder = Folder::new();
+    folder.write("small.hist", "a: w(x,1)\n");
+    folder.write("queue.hist", hard_queue(40, 8));
+    let made = folder.run("generate --operations 80000 --sessions 20 --variables 20 -o long.hist");
+    assert_eq!(made.code, 0, "{}", made.err);
+    let (_, _, idle, _) = measured(&folder, "check small.hist --model sc");
+    for (args, outside) in [
+        ("check queue.hist --object queue --budget 200ms --jobs 1 --format json", 0.05),
+        ("check queue.hist --object queue --memory 24MiB --jobs 1 --format json", 0.05),
+        // Reading and printing are outside.
+        ("check long.hist --model cc,ccv,cm,sc,tso --jobs 1 --format json", 0.3),
+    ] {
+        let (code, text, time, _) = measured(&folder, args);
+        assert!(code == 0 || code == 3, "{args}: {text}");
+        let line: serde_json::Value = serde_json::from_str(text.trim()).expect(&text);
+        let results = line["results"].as_array().unwrap();
+        let millis = |result: &serde_json::Value| result["millis"].as_f64().unwrap();
+        let sum: f64 = results.iter().map(millis).sum();
+        assert!(sum / 1000.0 >= time - idle - outside, "{args}: {sum} ms of {time} s\n{text}");
+        if args.contains("200ms") {
+            for result in results {
+                assert!(millis(result) >= 100.0, "{result}");
+            }
+        }
+    }
+}
+
 /// Runs a command with the n-th point of a kind failing, for every n until none is reached; every run
 /// ends by itself with a documented code and a message, and prints whole lines.
 fn survive(folder: &Folder, point: &str, args: &str, codes: &[i32]) -> u64 {
