@@ -8,12 +8,13 @@ calls of a stack or a register. Each is written in every format that can hold it
 and three things must hold:
 
 * `convert` to JSON lines gives back the operations that were written;
-* what `convert` writes in a format is read back by the tiny reader of that format, if there is one here,
-  and by `convert` itself, as the same operations;
+* what `convert` writes in a format is read back by the tiny reader of that format, and by `convert` itself,
+  as the same operations; the tiny readers of formats that are only read get what was written here;
 * `check` gives the same verdicts in every format.
 
-Sessions, keys and values are numbers, so that no format has to rename anything. Prints the counts, and
-exits with 1 if anything differs.
+Sessions, keys and values are numbers, so that no format has to rename anything. Then the tiny readers and
+`convert` read the files of `corpus/formats/valid` and every `.hist` file of the corpus, and must find the same.
+Prints the counts, and exits with 1 if anything differs.
 """
 
 import argparse
@@ -27,6 +28,10 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, namedtuple
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "dev"))
+import recheck_reading  # noqa: E402
 
 # kind: r, w, u (read-modify-write), f (fence), a (append), or the name of a method.
 Op = namedtuple("Op", "kind key read write time", defaults=[None, None, None, None])
@@ -316,6 +321,145 @@ def to_gem5(sessions):
 
 # Tiny readers -------------------------------------------------------------------------------------------
 
+def from_hist(text):
+    """Histories of one file, as written by `convert`: no comments, quotes only around texts."""
+    value = lambda v: tuple(json.loads(v)) if v.startswith("[") else json.loads(v)
+    op = re.compile(r"(\w+)(?:\(((?:\[[^]]*\]|[^()\[\]])*)\))?( => (\S+))? ?(?:@(\d+)\.\.(\d+))?")
+    sessions = {}
+    for line in text.splitlines():
+        name, rest = re.fullmatch(r"(\d+):(.*)", line).groups()
+        session, inside = sessions.setdefault(int(name), []), None
+        at = 0
+        while rest[at:].strip():
+            at += len(rest[at:]) - len(rest[at:].lstrip())
+            if rest[at] == "[":
+                inside = Txn("ok", [])
+                session.append(inside)
+                at += 1
+                continue
+            if rest[at] == "]":
+                status = {"!": "fail", "?": "unknown"}.get(rest[at + 1:at + 2])
+                session[-1] = inside._replace(status=status or "ok")
+                inside, at = None, at + 1 + bool(status)
+                continue
+            found = op.match(rest, at)
+            kind, args, has_result, result, start, end = found.groups()
+            args = re.findall(r"\[[^]]*\]|[^,]+", args or "")
+            time = (int(start), int(end)) if start else None
+            if kind in ("push", "pop"):
+                one = Op(kind, None, json.loads(result) if has_result else None, value(args[0]) if args else None, time)
+            else:
+                kind = {"append": "a", "rmw": "u"}.get(kind, kind)
+                one = Op(kind, args[0] if args else None, value(args[1]) if kind in "ru" else None,
+                         value(args[-1]) if kind in "wua" else None, time)
+            at = found.end()
+            if inside:
+                inside.ops.append(one)
+            else:
+                status = {"!": "fail", "?": "unknown"}.get(rest[at:at + 1])
+                at += bool(status)
+                session.append(Txn(status or "ok", [one]))
+    return [sessions[i] for i in sorted(sessions)]
+
+
+def from_limo(text):
+    """Calls and returns in their order; other methods than those of a stack are calls with texts."""
+    sessions, at = {}, 0
+    for line in re.sub(r"#.*", "", text).splitlines():
+        found = re.fullmatch(r"\[(\d+)\] (call|return)(?: (.*?))?\s*", line)
+        if not found:
+            continue
+        session, what, rest = sessions.setdefault(int(found[1]), []), found[2], found[3]
+        if what == "call":
+            name, args = re.fullmatch(r"(\w+)\s*\(?(.*?)\)?", rest).groups()
+            args = [simple(arg.strip()) for arg in args.split(",")] if args else []
+            session.append(Txn("ok", [Op(name, None, None, arguments(args), (at, None))]))
+        else:
+            op, = session[-1].ops
+            session[-1] = Txn("ok", [op._replace(read=simple(rest), time=(op.time[0], at))])
+        at += 1
+    return [sessions[i] for i in sorted(sessions)]
+
+
+def arguments(args):
+    return args[0] if len(args) == 1 else tuple(args) or None
+
+
+def simple(text):
+    """A word of a log as a value."""
+    if text in (None, "empty", "nil", "null"):
+        return None
+    return {"true": True, "false": False}.get(text, int(text) if re.fullmatch(r"-?\d+", text) else text)
+
+
+def from_cobra(files):
+    sessions = []
+    for name in sorted(files, key=lambda name: int(re.search(r"\d+", name).group())):
+        data, at, session = files[name], 0, []
+        while at < len(data):
+            kind, at = chr(data[at]), at + 1
+            fields = struct.unpack_from({"S": ">q", "C": ">q", "W": ">3q", "R": ">4q"}[kind], data, at)
+            at += 8 * len(fields)
+            if kind == "S":
+                session.append(Txn("unknown", []))
+            elif kind == "C":
+                session[-1] = session[-1]._replace(status="ok")
+            elif kind == "W":
+                session[-1].ops.append(Op("w", str(fields[1]), None, fields[0]))
+            else:
+                read = INITIAL if fields[1] == 0xdeadbeef else fields[1]
+                session[-1].ops.append(Op("r", str(fields[2]), read))
+        sessions.append(session)
+    return sessions
+
+
+def from_viper(files):
+    """A fourth field that is false is an operation that did not happen."""
+    one = lambda kind, key, v, *_: Op("w", str(key), None, v) if kind == "w" else Op("r", str(key), v or INITIAL)
+    ops = lambda line: [one(*op) for op in json.loads(line)["value"] if op[3:] != [False]]
+    return [[Txn("ok", ops(line)) for line in files[name].decode().splitlines()]
+            for name in sorted(files, key=lambda name: int(re.search(r"\d+", name).group()))]
+
+
+def from_timekiller(text):
+    sessions = {}
+    for t in json.loads(text):
+        ops = [Op("w", str(op["k"]), None, op["v"]) if op["t"] == "w" else Op("r", str(op["k"]), op["v"] or INITIAL)
+               for op in t["ops"]]
+        sessions.setdefault(t["sid"], []).append(Txn("ok", ops))
+    return [sessions[i] for i in sorted(sessions)]
+
+
+def from_jepsen_log(text):
+    """Invocations and completions of registers; what fails to read, or never completes, is unknown."""
+    sessions, at = {}, 0
+    for process, kind, name, v in re.findall(r"jepsen\.util(?: -|:) (\d+)\s+:(\w+)\s+:(\w+)\s+(.*)", text):
+        session, values = sessions.setdefault(int(process), []), v.strip("[]").split()
+        if kind == "invoke":
+            args = [] if name == "read" else [simple(v) for v in values]
+            session.append(Txn("unknown", [Op(name, None, None, arguments(args), (at, None))]))
+        else:
+            op, = session[-1].ops
+            if kind == "ok" or kind == "fail" and name != "read":
+                read = simple(v) if name == "read" else kind == "ok" if name == "cas" else None
+                status = "fail" if kind == "fail" and name != "cas" else "ok"
+                session[-1] = Txn(status, [op._replace(read=read, time=(op.time[0], at))])
+        at += 1
+    return [sessions[i] for i in sorted(sessions)]
+
+
+def from_gem5(text):
+    """One byte is written, several are read."""
+    sessions = {}
+    for proc, address, size, data in re.findall(
+            r"completed request for proc: (\d+) addr: 0x([0-9a-f]+), size: (\d+), data: ([\d ]+)", text):
+        data, address = [int(byte) for byte in data.split()], int(address, 16)
+        ops = [Op("w", hex(address), None, data[0])] if size == "1" else [
+            Op("r", hex(address + i), byte) for i, byte in enumerate(data)]
+        sessions.setdefault(int(proc), []).extend(Txn("ok", [op]) for op in ops)
+    return [sessions[i] for i in sorted(sessions)]
+
+
 def from_jsonl(text):
     sessions, last, kinds = {}, {}, {"read": "r", "write": "w", "rmw": "u", "fence": "f", "append": "a"}
     for line in text.splitlines():
@@ -326,7 +470,7 @@ def from_jsonl(text):
         time = (fields["start"], fields.get("end")) if "start" in fields else None
         if "call" in fields:
             args = fields["args"]
-            op = Op(fields["call"], None, fields.get("returns"), args[0] if args else None, time)
+            op = Op(fields["call"], None, fields.get("returns"), arguments(args), time)
         else:
             kind, value = kinds[fields["op"]], fields.get("value")
             value = tuple(value) if isinstance(value, list) else value
@@ -453,7 +597,7 @@ def from_dbcop_binary(data):
     return [[txn() for _ in range(take("Q"))] for _ in range(take("Q"))]
 
 
-# name: (writer, reader or None, whether times survive)
+# Writers and readers by the name of the format.
 SINGLE = {"hist": to_hist, "jsonl": to_jsonl, "axe": to_axe}
 COMMITTED = {"hist": to_hist, "jsonl": to_jsonl, "awdit": to_awdit, "viper": to_viper, "timekiller": to_timekiller,
              "dbcop": to_dbcop, "dbcop-json": to_dbcop_json, "plume": to_plume, "dbcop-binary": to_dbcop_binary,
@@ -463,7 +607,8 @@ UNKNOWN = {name: COMMITTED[name] for name in ("hist", "jsonl", "edn", "jepsen-js
 LISTS = {name: COMMITTED[name] for name in ("hist", "jsonl", "edn", "jepsen-json")}
 CALLS = {"hist": to_hist, "jsonl": to_jsonl, "limo": to_limo, "fptlin": to_fptlin,
          "fastlin": to_fastlin}
-READERS = {"jsonl": from_jsonl, "axe": from_axe, "dbcop": from_dbcop, "dbcop-json": from_dbcop_json,
+READERS = {"jsonl": from_jsonl, "hist": from_hist, "limo": from_limo, "cobra": from_cobra, "viper": from_viper,
+           "timekiller": from_timekiller, "jepsen": from_jepsen_log, "gem5": from_gem5, "axe": from_axe, "dbcop": from_dbcop, "dbcop-json": from_dbcop_json,
            "plume": from_plume, "awdit": from_awdit, "edn": from_edn, "jepsen-json": from_jepsen_json,
            "fptlin": from_fptlin, "fastlin": from_fastlin, "dbcop-binary": from_dbcop_binary}
 READ_ONLY = {"cobra", "viper", "timekiller", "gem5", "jepsen"}
@@ -503,10 +648,11 @@ class Doors:
             chosen = [] if form in ("cobra", "viper") else ["--from", form]
             self.compare(f"{form} is read otherwise than it was written", sessions,
                          self.run("convert", source, *chosen, "--to", "jsonl"), form, from_jsonl)
-            if form not in READ_ONLY and form != "hist":
+            if form in READ_ONLY:
+                self.alike(form, source, write(sessions))
+            else:
                 written = self.run("convert", f"{name}-hist", "--from", "hist", "--to", form)
-                if form in READERS:
-                    self.compare(f"{form} is written otherwise than it was read", sessions, written, form, READERS[form])
+                self.compare(f"{form} is written otherwise than it was read", sessions, written, form, READERS[form])
                 self.place("again", written.stdout)
                 self.compare(f"{form} does not come back", sessions,
                              self.run("convert", "again", "--from", form, "--to", "jsonl"), form, from_jsonl)
@@ -543,24 +689,63 @@ class Doors:
         self.family("lists", transactions(rng, ["ok", "ok", "unknown"], lists=True), LISTS, levels)
         self.family("calls", calls(rng), CALLS, "linearizability,read-my-writes")
         plain = [[Txn("ok", [op]) for op in (t.ops[0] for t in s)] for s in transactions(rng, ["ok"])]
-        self.place("plain-jepsen", to_jepsen_log(plain))
-        found = from_jsonl(self.run("convert", "plain-jepsen", "--from", "jepsen", "--to", "jsonl").stdout.decode())
-        names = {"write": "w", "read": "r"}
-        got = [[(names.get(t.ops[0].kind), t.ops[0].write if t.ops[0].kind == "write" else t.ops[0].read) for t in s]
-               for s in found]
-        wanted = [[(t.ops[0].kind, t.ops[0].write if t.ops[0].kind == "w" else t.ops[0].read) for t in s] for s in plain]
-        self.counts["jepsen compared"] += 1
-        if got != wanted:
-            self.report("jepsen: a log is read otherwise than it was written", plain, f"{got}\n{wanted}")
+        self.alike("jepsen", "plain-jepsen", to_jepsen_log(plain))
         pairs = [[Txn("ok", [Op("r", "0", rng.randrange(3)), Op("r", "1", rng.randrange(3))]) if rng.random() < 0.5 else
                   Txn("ok", [Op("w", str(rng.randrange(2)), None, rng.randrange(9))]) for _ in range(3)] for _ in range(2)]
-        self.place("bytes-gem5", to_gem5(pairs))
-        found = from_jsonl(self.run("convert", "bytes-gem5", "--from", "gem5", "--to", "jsonl").stdout.decode())
-        got = [[(op.kind, int(op.key, 16), op.read, op.write) for t in s for op in t.ops] for s in found]
-        wanted = [[(op.kind, int(op.key), op.read, op.write) for t in s for op in t.ops] for s in pairs]
-        self.counts["gem5 compared"] += 1
-        if got != wanted:
-            self.report("gem5: a log is read otherwise than it was written", pairs, f"{got}\n{wanted}")
+        self.alike("gem5", "bytes-gem5", to_gem5(pairs))
+
+    def alike(self, form, name, content):
+        """Lets `convert` and the tiny reader read the same input."""
+        self.counts[f"{form} compared"] += 1
+        self.place(name, content)
+        ran = self.run("convert", name, *([] if form in ("cobra", "viper") else ["--from", form]), "--to", "jsonl")
+        found = from_jsonl(ran.stdout.decode())
+        wanted = READERS[form](content)
+        if not wanted or as_calls(found) != as_calls(wanted):
+            self.report(f"{form}: {name} is read otherwise than by the tiny reader", [],
+                        f"{ran.stderr.decode()}{as_calls(found)}\n{as_calls(wanted)}")
+
+    def corpus(self):
+        """Reads the files of the corpus twice."""
+        folder = os.path.join(ROOT, "corpus/formats/valid")
+        for form, name in (("timekiller", "timekiller.json"), ("limo", "stack.limo"), ("jepsen", "jepsen.log"),
+                           ("jepsen", "jepsen-with-times.log"), ("gem5", "ruby-tester.out")):
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                self.alike(form, name, file.read())
+        for place, _, files in sorted(os.walk(os.path.join(ROOT, "corpus"))):
+            for name in sorted(files):
+                path = os.path.join(place, name)
+                if not name.endswith(".hist") or "malformed" in place:
+                    continue
+                try:
+                    wanted = recheck_reading.read_histories(path)
+                    ran = self.run("convert", path, "--to", "jsonl")
+                    found = recheck_reading.read_jsonl(ran.stdout.decode())
+                except recheck_reading.Skip:
+                    self.counts["files of the corpus with calls or single failures, not compared"] += 1
+                    continue
+                if not found and b"can't express" in ran.stderr:
+                    self.counts["files of the corpus with calls or single failures, not compared"] += 1
+                    continue
+                self.counts["files of the corpus compared"] += 1
+                found, wanted = [plain_ops(h) for h in found], [plain_ops(h) for h in wanted]
+                if found != wanted:
+                    self.report(f"{path} is read otherwise than by recheck.py", [], f"{found}\n{wanted}")
+
+
+def plain_ops(history):
+    """The operations of a history of recheck.py; a transaction has the name of its first operation."""
+    first = {}
+    ops = sorted(history.ops, key=lambda op: (op.session, op.index))
+    return history.init + [op._replace(txn=first.setdefault(op.txn, op.name)) for op in ops]
+
+
+def as_calls(sessions):
+    """What was found, in a form that does not depend on how it was grouped; unknown results count for nothing."""
+    def one(t, op):
+        is_open = op.time is not None and op.time[1] is None
+        return ("unknown" if is_open else t.status, op.kind, op.key, None if is_open else op.read, op.write, op.time)
+    return [[one(t, op) for t in s for op in t.ops] for s in sessions]
 
 
 def normal(sessions, form):
@@ -592,6 +777,7 @@ def main():
     doors = Doors(args.binary, args.seed)
     for _ in range(args.rounds):
         doors.round()
+    doors.corpus()
     for what in sorted(doors.counts):
         print(f"{doors.counts[what]:8} {what}")
     print(f"{doors.found:8} found")

@@ -15,7 +15,9 @@ model, a certificate with another operation. `certify` must accept none whose cl
 may leave a proof valid, `recheck.py` decides, or the verdict that the deciders give to the same question.
 
 Kills: commands that write many lines are interrupted or killed at a random moment. Every line that they
-wrote must be whole, and `check --resume` must complete an interrupted file to what it would have been.
+wrote must be whole, a file named by `--output` must be complete or not there, and `check --resume` must
+complete an interrupted file to what it would have been. A line at the end of standard output that SIGKILL cut
+is counted by itself: the kernel leaves a write between two pages, and `check --resume` takes the line away.
 
 Prints the counts, and exits with 1 if anything was found.
 """
@@ -438,26 +440,41 @@ class Storm:
         check = ["check", path, "--model", "cc,ccv", "--format", "json"]
         litmus = os.path.join(ROOT, "corpus/litmus")
         protocols = os.path.join(ROOT, "corpus/protocols")
-        commands = [check] * 6 + [["convert", path, "--to", "jsonl"],
+        named = os.path.join(self.folder, "named.jsonl")
+        convert = ["convert", path, "--to", "jsonl"]
+        commands = [check] * 6 + [convert, [*convert, "--output", named],
                                   ["litmus", "outcomes", litmus, "--model", "sc,tso,pso", "--format", "json"],
                                   ["verify", protocols, "--budget", "20ms", "--format", "json"]]
         _, whole, _ = self.run(check)
+        _, converted, _ = self.run(convert)
         for turn in range(number):
             out_path = os.path.join(self.folder, "out.jsonl")
             args = self.random.choice(commands)
             with open(out_path, "wb") as out:
                 child = subprocess.Popen([self.binary, *args], stdout=out, stderr=subprocess.DEVNULL)
                 time.sleep(self.random.random() * 0.25)
-                child.send_signal(self.random.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+                by = self.random.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+                child.send_signal(by)
                 try:
                     child.wait(timeout=HANG)
                 except subprocess.TimeoutExpired:
                     child.kill()
                     self.report("hang", "after a signal")
             with open(out_path, "rb") as out:
-                self.lines_are_whole(out.read(), [out_path])
+                text = out.read()
+            is_cut = by == signal.SIGKILL and not text.endswith(b"\n") and len(text) % 4096 == 0 and text != b""
+            if is_cut:
+                self.count("last lines of standard output cut by SIGKILL")
+                text = text[:text.rfind(b"\n") + 1]
+            self.lines_are_whole(text, [out_path])
             self.count(f"kills of {args[0]}")
-            if args is check and turn % 10 == 0:
+            if os.path.exists(named):
+                with open(named, "rb") as out:
+                    if out.read() != converted:
+                        self.report("incomplete file", "named by --output", [named])
+                os.remove(named)
+                self.count("complete files of killed runs")
+            if args is check and (turn % 10 == 0 or is_cut):
                 self.run([*check, "--resume", out_path], [out_path])
                 with open(out_path, "rb") as out:
                     if self.timeless(out.read()) != self.timeless(whole):

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
-use consistory::{ClientOrder, Family, Model, NamedObject, Outcome, Proof, strongest_of};
+use consistory::{ClientOrder, Model, NamedObject, Outcome, Proof, strongest_of};
 use consistory_formats::{Histories, Input, inputs, read, source_path};
 use consistory_history::{History, escaped, is_of_transaction_calls, transactions_of_calls};
 use consistory_verdict::{MAX_DEPTH, Options};
@@ -127,7 +127,12 @@ impl Docket<'_> {
         let object = line.get("object").and_then(Value::as_str).map(NamedObject::load).transpose();
         let mut object = object.map_err(|error| error.to_string())?;
         let mut history = self.history(&source, index)?;
-        let calls;
+        let (calls, transactions);
+        if object.is_none() && is_of_transaction_calls(history) {
+            // Isolation levels look at the transactions that the calls make.
+            transactions = transactions_of_calls(history).map_err(|error| error.to_string())?;
+            history = &transactions;
+        }
         let registers = object.as_ref().and_then(|named| named.as_registers(history));
         if let Some(registers) = registers.as_ref().filter(|made| made.digest() == *digest) {
             // The calls were judged as reads and writes.
@@ -306,13 +311,6 @@ fn check_result(
         (None, None) => Model::register(&model),
     };
     let known = known.map_err(|error| error.to_string())?;
-    let transactions;
-    let history = if known.family() == Family::Transactions && is_of_transaction_calls(history) {
-        transactions = transactions_of_calls(history).map_err(|error| error.to_string())?;
-        &transactions
-    } else {
-        history
-    };
     // A certificate that cannot be read, since it names an operation that is not in the history,
     // say, proves nothing.
     let pattern = result.get("pattern").and_then(Value::as_str);

@@ -1,13 +1,15 @@
 //! `consistory check`: judge histories and print the verdicts.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use consistory::{
     Attachments, Budget, Case, Cases, Court, Error, MAX_PRINTED_CERTIFICATE, Outcome, Report,
     Shrunk, Verdict, pipeline, read_all_within,
 };
+use consistory_history::escaped;
 use consistory_report::Case as PageCase;
 use indicatif::ProgressBar;
 
@@ -19,7 +21,7 @@ use crate::output::{StandardOutput, write_file};
 use crate::pages::Pages;
 use crate::part::{InputShare, Part, PartEnd, placed, run_id};
 use crate::progress::{progress_bar, show_stages};
-use crate::resume::{Resumed, resume};
+use crate::resume::{Asked, Judged, Known, Others, Resumed, resume};
 use crate::{anomalies, infer, limits};
 
 /// The output for an item.
@@ -79,15 +81,26 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
     refuse_terminal(&args.input)?;
     create_folders(args)?;
     let (mut out, judged, mut code) = match &args.resume {
-        None => (StandardOutput::open()?, HashSet::new(), OK),
+        None => (StandardOutput::open()?, Judged::default(), OK),
         Some(_) if args.format != OutputFormat::Json => {
             return Err(CliError::usage("--resume needs --format json"));
         }
         Some(path) => {
-            let Resumed { file, judged, code } = resume(path)?;
+            let named = BTreeSet::from_iter(court.named_models());
+            let asks = |group: &str| args.model.iter().any(|id| id.eq_ignore_ascii_case(group));
+            let has_own = !args.objects.axioms.is_empty() || args.objects.levels.is_some();
+            let others = match named.is_empty() {
+                _ if asks("all") => Others::All,
+                _ if asks("strongest") => Others::Strongest,
+                _ if has_own => Others::Own,
+                true => Others::Strongest,
+                false => Others::None,
+            };
+            let Resumed { file, judged, code } = resume(path, &Asked { named, others })?;
             (StandardOutput::appending(file), judged, code)
         }
     };
+    let changed = Mutex::new(Vec::new());
     let mut digest = Digest::default();
     let is_written = !args.verbosity.quiet || args.resume.is_some();
     let mut broken = None;
@@ -105,10 +118,14 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
         args.jobs.count(),
         |push| {
             produce_share(cases, part, &mut |case, operations| {
-                let is_judged = case.as_ref().is_ok_and(|case| {
-                    !judged.is_empty() && judged.contains(&(case.source.to_string(), case.index))
+                let known = case.as_ref().map_or(Known::No, |case| {
+                    judged.knows(&case.source, case.index, &case.history)
                 });
-                is_judged || push(case, operations)
+                if let (Known::Changed, Ok(case)) = (&known, &case) {
+                    let place = format!("{} [{}]", escaped(&case.source), case.index);
+                    changed.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+                }
+                known != Known::No || push(case, operations)
             });
         },
         |case| match case.and_then(|case| court.judge_case(case)) {
@@ -144,6 +161,14 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
         },
     );
     progress.finish_and_clear();
+    for place in changed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        errors += 1;
+        code = worse(code, UNREADABLE);
+        report(&CliError::with_hint(
+            format!("{place}: the history has changed since it was judged"),
+            "take its line out of the file that is resumed, and it is judged again",
+        ));
+    }
     if broken.is_none() && is_written {
         broken = out.write(&digest.finish(), args.format).err();
     }

@@ -53,6 +53,10 @@ fn main() -> ExitCode {
     #[cfg(debug_assertions)]
     inject::arm();
     anstream::ColorChoice::from(cli.color).write_global();
+    // These complete what they have when they are interrupted.
+    if !matches!(cli.command, Command::Verify(_) | Command::Test(_) | Command::Serve(_)) {
+        interrupt::end_between_writes();
+    }
     let result = match &cli.command {
         Command::Check(args) => check::check(args),
         Command::Certify(args) => certify::certify(args),

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 use consistory_faults::{Point, fail};
 
@@ -16,21 +18,86 @@ pub(crate) enum Output {
     File { file: BufWriter<File>, partial: Option<Partial>, path: PathBuf },
 }
 
-/// A file that is not complete yet, and is removed unless it is moved to its place.
-pub(crate) struct Partial(PathBuf);
+/// A file that is not complete yet.
+pub(crate) enum Partial {
+    /// A file without a name, which the system removes if the process ends, whatever ends it.
+    Unnamed,
+    /// A file beside its place, for file systems that have no files without a name; it is removed
+    /// unless it is moved to its place.
+    Beside(PathBuf),
+}
+
+impl Partial {
+    /// Creates a file that is to be moved to `path`.
+    fn create(path: &Path) -> io::Result<(File, Self)> {
+        match create_unnamed(path) {
+            Some(file) => Ok((file, Partial::Unnamed)),
+            None => create_beside(path).map(|(name, file)| (file, Partial::Beside(name))),
+        }
+    }
+
+    /// Moves the complete file to `path`, and replaces what is there.
+    fn move_to(&self, file: &File, path: &Path) -> io::Result<()> {
+        match self {
+            Partial::Beside(name) => std::fs::rename(name, path),
+            Partial::Unnamed => {
+                // Naming a file replaces nothing, so it takes a name beside its place first.
+                let (name, ()) = with_name_beside(path, |name| give_name(file, name))?;
+                std::fs::rename(&name, path).inspect_err(|_| {
+                    let _ = std::fs::remove_file(&name);
+                })
+            }
+        }
+    }
+}
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // It is gone already if it was moved.
-        let _ = std::fs::remove_file(&self.0);
+        if let Partial::Beside(name) = self {
+            // It is gone already if it was moved.
+            let _ = std::fs::remove_file(name);
+        }
     }
+}
+
+/// Creates a file without a name in the folder of `path`, if the file system has such files and can
+/// name them later.
+#[cfg(target_os = "linux")]
+fn create_unnamed(path: &Path) -> Option<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let flag = i32::try_from(rustix::fs::OFlags::TMPFILE.bits()).ok()?;
+    if !Path::new("/proc/self/fd").exists() {
+        return None;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).custom_flags(flag).open(folder.unwrap_or(Path::new("."))).ok()
+}
+
+/// Names a file that has no name, unless the name is taken.
+#[cfg(target_os = "linux")]
+fn give_name(file: &File, name: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    use std::os::fd::AsRawFd;
+    let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(linkat(CWD, open, CWD, name, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn create_unnamed(_: &Path) -> Option<File> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+fn give_name(_: &File, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 impl Output {
     /// Opens a file, or standard output if there is none.
     ///
-    /// The file is written beside its place and moved there by [`Output::finish`], so that what is
-    /// found there is complete. A device, a pipe or what a link leads to is written as it is.
+    /// The file has no name, or one beside its place, until [`Output::finish`] moves it there, so that
+    /// what is found there is complete. A device, a pipe or what a link leads to is written as it is.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, CliError> {
         let Some(path) = path else {
             return Ok(Output::Stdout(Lines::open()?));
@@ -38,7 +105,7 @@ impl Output {
         let is_special = std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
         let opened = match is_special {
             true => File::create(path).map(|file| (file, None)),
-            false => create_beside(path).map(|(target, file)| (file, Some(Partial(target)))),
+            false => Partial::create(path).map(|(file, partial)| (file, Some(partial))),
         };
         let (file, partial) = opened.map_err(|e| CliError::file("create", path, e))?;
         let file = BufWriter::with_capacity(1 << 16, file);
@@ -54,7 +121,8 @@ impl Output {
                     .and_then(|()| file.flush())
                     .map_err(|e| CliError::file("write", &path, e))?;
                 let Some(partial) = partial else { return Ok(()) };
-                std::fs::rename(&partial.0, &path).map_err(|e| CliError::file("write", &path, e))
+                let moved = partial.move_to(file.get_ref(), &path);
+                moved.map_err(|e| CliError::file("write", &path, e))
             }
         }
     }
@@ -78,6 +146,10 @@ impl Write for Output {
 
 /// Standard output in blocks of whole lines: the output ends with a complete line even if the process
 /// is stopped or the disk is full.
+///
+/// Signals wait for the end of a write ([`between_writes`]). Only SIGKILL can cut a line, and no program
+/// can prevent it: the kernel leaves a write to a file between two pages when the process is killed. A
+/// file named by `--output` appears when it is complete, and `check --resume` takes a cut line away.
 pub(crate) struct Lines {
     out: StandardOutput,
     buffer: Vec<u8>,
@@ -131,6 +203,14 @@ impl Drop for Lines {
 /// Creates a file with a new name in the folder of another one; a file that is there already is
 /// somebody else's.
 pub(crate) fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    with_name_beside(path, |name| File::create_new(name))
+}
+
+/// Tries names in the folder of a file until one is free, and returns it with what `create` returned.
+fn with_name_beside<T>(
+    path: &Path,
+    create: impl Fn(&Path) -> io::Result<T>,
+) -> io::Result<(PathBuf, T)> {
     let name = path.file_name().unwrap_or_default();
     for number in 0u32.. {
         let mut other = name.to_owned();
@@ -139,8 +219,8 @@ pub(crate) fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
             other.push(number.to_string());
         }
         let other = path.with_file_name(other);
-        match File::create_new(&other) {
-            Ok(file) => return Ok((other, file)),
+        match create(&other) {
+            Ok(created) => return Ok((other, created)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {}
             Err(error) => return Err(error),
         }
@@ -219,6 +299,7 @@ impl StandardOutput {
     /// Writes all of a text, or nothing of it if the output is a file that cannot take all, as on a
     /// full disk.
     fn write_whole(&mut self, text: &[u8]) -> io::Result<()> {
+        let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
         let length = self.file.metadata().ok().filter(|data| data.is_file()).map(|data| data.len());
         let written = fail(Point::Write).and_then(|()| self.file.write_all(text));
         if let (Err(_), Some(length)) = (&written, length)
@@ -228,6 +309,22 @@ impl StandardOutput {
             let _ = self.file.set_len(length);
         }
         written
+    }
+}
+
+/// Held while standard output, or a file of lines, is written to.
+static WRITING: Mutex<()> = Mutex::new(());
+
+/// Waits until nobody writes, for at most `limit`; while the result is held, nobody begins to.
+pub(crate) fn between_writes(limit: Duration) -> Option<MutexGuard<'static, ()>> {
+    let deadline = Instant::now() + limit;
+    loop {
+        match WRITING.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return None,
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_micros(100)),
+        }
     }
 }
 

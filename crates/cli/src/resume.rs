@@ -1,13 +1,16 @@
 //! `consistory check --resume OUT`: continues an interrupted batch.
 //!
 //! OUT holds the lines of `check --format json`, one per history. A last line that was cut off is
-//! removed, the histories of the others are not judged again, and new lines are appended.
+//! removed, the histories of the others are not judged again, and new lines are appended. Lines about
+//! other models are refused, and so are lines about a history that has changed.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
+use consistory::NamedObject;
+use consistory_history::{History, escaped, is_of_transaction_calls, transactions_of_calls};
 use serde_json::Value;
 
 use crate::check::worse;
@@ -17,14 +20,102 @@ use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 pub(crate) struct Resumed {
     /// The file, opened so that everything is appended to it.
     pub(crate) file: File,
-    /// The histories that were judged: their sources and indices.
-    pub(crate) judged: HashSet<(String, u64)>,
+    /// The histories that were judged.
+    pub(crate) judged: Judged,
     /// The exit code that their verdicts lead to.
     pub(crate) code: u8,
 }
 
+/// The lines of histories that were judged, by their sources and indices.
+#[derive(Default)]
+pub(crate) struct Judged(HashMap<(String, u64), Line>);
+
+/// What a line says of its history.
+struct Line {
+    digest: Option<String>,
+    /// The object whose calls were judged.
+    object: Option<String>,
+}
+
+impl Line {
+    fn is_about(&self, history: &History) -> bool {
+        let Some(digest) = &self.digest else { return true };
+        if *digest == history.digest() {
+            return true;
+        }
+        // Calls may have been judged as transactions, or as reads and writes, and the other way round.
+        let is_it = |made: &History| made.digest() == *digest;
+        let Some(Ok(named)) = self.object.as_deref().map(NamedObject::load) else {
+            return is_of_transaction_calls(history)
+                && transactions_of_calls(history).as_ref().is_ok_and(is_it);
+        };
+        named.as_registers(history).as_ref().is_some_and(is_it)
+            || named.as_calls(history).is_ok_and(|(made, _)| made.as_ref().is_some_and(is_it))
+    }
+}
+
+/// What is known of a history.
+#[derive(PartialEq, Eq)]
+pub(crate) enum Known {
+    /// It was not judged.
+    No,
+    /// It was judged.
+    Yes,
+    /// A history was judged that stood in its place.
+    Changed,
+}
+
+impl Judged {
+    /// Looks a history up.
+    pub(crate) fn knows(&self, source: &str, index: u64, history: &History) -> Known {
+        if self.0.is_empty() {
+            return Known::No;
+        }
+        match self.0.get(&(source.to_owned(), index)) {
+            None => Known::No,
+            Some(line) if line.is_about(history) => Known::Yes,
+            Some(_) => Known::Changed,
+        }
+    }
+}
+
+/// The models that a batch is judged by.
+pub(crate) struct Asked<'a> {
+    /// Ids of the models that were asked for by name.
+    pub(crate) named: BTreeSet<&'a str>,
+    /// The other models.
+    pub(crate) others: Others,
+}
+
+/// Models that are judged besides those with a name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Others {
+    /// None.
+    None,
+    /// Axioms and levels of the command line.
+    Own,
+    /// Every model that applies.
+    All,
+    /// Every model that applies, and the strongest ones are told.
+    Strongest,
+}
+
+impl Asked<'_> {
+    /// Checks whether a line with verdicts on these models answers what is asked.
+    fn is_answered_by(&self, line: &Value, models: &BTreeSet<&str>) -> bool {
+        let fits = match self.others {
+            Others::None => models.is_subset(&self.named),
+            Others::Own => !models.is_empty(),
+            // Several models apply to any history.
+            Others::All => models.len() > 1 && line.get("strongest").is_none(),
+            Others::Strongest => line.get("strongest").is_some(),
+        };
+        fits && self.named.is_subset(models)
+    }
+}
+
 /// Opens the output of an interrupted batch; a file that does not exist is an empty one.
-pub(crate) fn resume(path: &Path) -> Result<Resumed, CliError> {
+pub(crate) fn resume(path: &Path, asked: &Asked<'_>) -> Result<Resumed, CliError> {
     let failed = |error| CliError::file("resume", path, error);
     let mut file =
         OpenOptions::new().read(true).append(true).create(true).open(path).map_err(failed)?;
@@ -34,20 +125,34 @@ pub(crate) fn resume(path: &Path) -> Result<Resumed, CliError> {
     let mut text = Vec::new();
     file.read_to_end(&mut text).map_err(failed)?;
     let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-    let (mut judged, mut code) = (HashSet::new(), OK);
+    let (mut judged, mut code) = (Judged::default(), OK);
     let lines = text[..whole].split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     for (number, line) in lines.enumerate() {
         let line: Option<Value> = serde_json::from_slice(line).ok();
-        let place = line.as_ref().and_then(|line| {
-            Some((line.get("source")?.as_str()?.to_owned(), line.get("index")?.as_u64()?))
+        let parts = line.as_ref().and_then(|line| {
+            let place = (line.get("source")?.as_str()?.to_owned(), line.get("index")?.as_u64()?);
+            Some((line, place, line.get("results")?.as_array()?))
         });
-        let results = line.as_ref().and_then(|line| line.get("results")?.as_array());
-        let (Some(place), Some(results)) = (place, results) else {
+        let Some((line, place, results)) = parts else {
             return Err(CliError::with_hint(
                 format!("{}:{}: not a line of verdicts", path.display(), number + 1),
                 "resume a file that `check --format json` wrote; nothing was changed",
             ));
         };
+        let models = results.iter().filter_map(|result| result.get("model")?.as_str()).collect();
+        if !asked.is_answered_by(line, &models) {
+            let shown = Vec::from_iter(models.iter().copied()).join(",");
+            return Err(CliError::with_hint(
+                format!("{}:{}: verdicts on other models", path.display(), number + 1),
+                format!(
+                    "the line is about {}: resume with the models that the batch was started with; \
+                     nothing was changed",
+                    escaped(&shown)
+                ),
+            ));
+        }
+        let text = |field: &str| line.get(field).and_then(Value::as_str).map(str::to_owned);
+        judged.0.insert(place, Line { digest: text("digest"), object: text("object") });
         for result in results {
             code = worse(
                 code,
@@ -58,7 +163,6 @@ pub(crate) fn resume(path: &Path) -> Result<Resumed, CliError> {
                 },
             );
         }
-        judged.insert(place);
     }
     // Only what is not a whole line goes, once it is clear that the file is ours.
     file.set_len(whole as u64).map_err(failed)?;

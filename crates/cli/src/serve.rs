@@ -1,6 +1,5 @@
 //! `consistory serve`: the local page.
 
-use std::io::Write as _;
 use std::net::SocketAddr;
 
 use consistory_serve::{Limits, Server};
@@ -8,6 +7,7 @@ use consistory_serve::{Limits, Server};
 use crate::args::ServeArgs;
 use crate::error::{CliError, OK};
 use crate::interrupt;
+use crate::output::print;
 
 /// Serves the page until it is interrupted.
 pub(crate) fn serve(args: &ServeArgs) -> Result<u8, CliError> {
@@ -24,14 +24,13 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, CliError> {
             "choose another port with --port, or 0 for any that is free",
         )
     })?;
-    let mut out = std::io::stdout();
     let is_local = server.address().ip().is_loopback();
     let mut text = format!("{}\n", server.url());
     if !is_local {
         text += "Others on the network can reach this page if they know its token.\n";
     }
     text += "Open the address in a browser; Ctrl-C ends the server.\n";
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::output)?;
+    print(text)?;
     server
         .run(&interrupt::flag())
         .map_err(|error| CliError::usage(format!("the server stopped: {error}")))?;

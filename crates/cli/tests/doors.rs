@@ -4,8 +4,10 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use support::{Folder, Ran};
 
@@ -102,6 +104,9 @@ fn limits_hold_while_reading_judging_and_certifying() {
     assert_eq!(made.code, 0, "{}", made.err);
     let made = folder.run("generate --operations 400000 --sessions 4 --variables 20 -o long.jsonl");
     assert_eq!(made.code, 0, "{}", made.err);
+    let made =
+        folder.run("generate --operations 400000 --sessions 40 --variables 200 -o wide.jsonl");
+    assert_eq!(made.code, 0, "{}", made.err);
     let (code, _, idle_time, idle_memory) = measured(&folder, "check small.hist --model sc");
     assert_eq!(code, 0);
     for (args, seconds, mebibytes) in [
@@ -116,10 +121,18 @@ fn limits_hold_while_reading_judging_and_certifying() {
             32,
         ),
         ("check queue.hist --object queue --budget 1s --memory 48MiB", 6.0, 48),
+        // Two histories at a time may take the limit twice, and the one that is read half of it.
+        (
+            "check queue.hist queue.hist queue.hist --object queue --budget 1s --memory 32MiB --jobs 2",
+            18.0,
+            80,
+        ),
         ("check repeated.hist --model sc --budget 300ms --memory 64MiB --jobs 1", 0.6, 64),
         ("check long.jsonl --model cc --budget 50ms --memory 64MiB --jobs 1", 0.1, 64),
         ("check long.jsonl --model cc --memory 12MiB --jobs 1", 60.0, 12),
-        ("check long.jsonl --from jsonl --model cc --budget 50ms --jobs 1", 0.1, 64),
+        // Deciding and certifying take three to five times as much as they may have.
+        ("check long.jsonl --from jsonl --model cc --budget 20ms --jobs 1", 0.1, 64),
+        ("check wide.jsonl --from jsonl --model ccv --budget 50ms --jobs 1", 0.1, 80),
         ("check /dev/zero --from hist --budget 5s --memory 64MiB", 5.0, 64),
         ("check /dev/zero --from cobra --budget 5s --memory 64MiB", 5.0, 64),
         ("check small.hist --object /dev/zero --budget 5s", 5.0, 40),
@@ -140,6 +153,146 @@ fn limits_hold_while_reading_judging_and_certifying() {
             memory <= most,
             "{args}: {memory} MiB of {mebibytes} MiB beside {idle_memory}\n{text}"
         );
+    }
+}
+
+/// Makes a test of four processors with seven accesses each, which has very many executions.
+fn wide_litmus() -> String {
+    const ACCESSES: usize = 7;
+    let access = |line: usize, processor: usize| {
+        let location = ["x", "y", "z", "w"][(line + processor) % 4];
+        match line % 2 {
+            0 => format!("MOV [{location}],${}", processor * ACCESSES + line + 1),
+            _ => format!("MOV E{}X,[{location}]", ["A", "B", "C"][line / 2]),
+        }
+    };
+    let line = |line| (0..4).map(|p| access(line, p)).collect::<Vec<_>>().join(" | ");
+    let lines: Vec<String> = (0..ACCESSES).map(|number| format!(" {} ;\n", line(number))).collect();
+    let code = lines.concat();
+    format!(
+        "X86 wide\n{{ x=0; y=0; z=0; w=0; }}\n P0 | P1 | P2 | P3 ;\n{code}exists (0:EAX=0 /\\ 1:EAX=0)\n"
+    )
+}
+
+/// Every engine stops at its limits of time and memory, by the processor time and the memory that the
+/// system counts: nothing takes more than a fifth beyond, or a tenth of a second.
+#[test]
+fn every_engine_keeps_its_limits() {
+    let folder = Folder::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for file in ["german.m", "serial-prefetch.m"] {
+        folder.write(file, std::fs::read(root.join("corpus/protocols").join(file)).unwrap());
+    }
+    for file in ["sc.cat", "relations.cat"] {
+        folder.write(file, std::fs::read(root.join("models").join(file)).unwrap());
+    }
+    folder.write("small.hist", "a: w(x,1)\n");
+    folder.write("queue.hist", hard_queue(40, 8));
+    folder.write("wide.litmus", wide_litmus());
+    for args in [
+        "--operations 80000 --sessions 4 --variables 2 --values 5 --seed 1 -o repeated.hist",
+        "--operations 60000 --sessions 30 --variables 3 --seed 1 -o unique.hist",
+        "--transactions --operations 60000 --sessions 30 --variables 100 --seed 1 -o txn.hist",
+        "--transactions --lists --operations 60000 --sessions 30 --variables 100 -o lists.hist",
+    ] {
+        let made = folder.run(&format!("generate {args}"));
+        assert_eq!(made.code, 0, "{}", made.err);
+    }
+    // Command, seconds and MiB that it may take; the histories and models need many times as much.
+    let mut rows: Vec<(String, f64, u32)> = Vec::new();
+    for model in ["cc", "ccv", "cm", "ccm", "wccm", "wsc", "sc", "wtso", "tso", "pso", "rmo"] {
+        let limits = "--budget 100ms --memory 24MiB --jobs 1";
+        rows.push((format!("check repeated.hist --model {model} {limits}"), 0.1, 24));
+    }
+    for model in ["ccm", "wccm", "wsc", "sc", "wtso", "tso", "pso", "linearizability"] {
+        let limits = "--budget 30ms --memory 24MiB --jobs 1";
+        rows.push((format!("check unique.hist --model {model} {limits}"), 0.03, 24));
+    }
+    for engine in ["split", "frontier", "sat"] {
+        let limits = "--budget 100ms --memory 24MiB --jobs 1";
+        let args = format!("check unique.hist --model sc --engine {engine} {limits}");
+        rows.push((args, 0.1, 24));
+    }
+    for model in ["cc", "ccv", "cm"] {
+        let limits = "--budget 5ms --memory 24MiB --jobs 1";
+        rows.push((format!("check unique.hist --model {model} {limits}"), 0.005, 24));
+    }
+    for (args, seconds, mebibytes) in [
+        ("kernel unique.hist --budget 10ms --memory 24MiB --jobs 1", 0.01, 24),
+        ("check txn.hist --model rc,ra,tcc --budget 3ms --jobs 1", 0.03, 32),
+        ("check txn.hist --model psi,pc,si,ser --budget 3ms --jobs 1", 0.03, 32),
+        ("check lists.hist --model ser --budget 5ms --memory 64MiB --jobs 1", 0.1, 64),
+        ("check lists.hist --model ser --memory 24MiB --jobs 1", 0.1, 24),
+        ("check lists.hist --anomalies --budget 5ms --memory 64MiB --jobs 1", 0.1, 64),
+        ("check queue.hist --object queue --model linearizability --budget 200ms", 0.2, 999),
+        ("check queue.hist --object queue --model causal-convergence --budget 200ms", 0.25, 999),
+        ("check queue.hist --object queue --budget 5s --memory 24MiB --jobs 1", 5.0, 24),
+        ("check queue.hist --object queue --levels dequeue=weak --memory 24MiB --jobs 1", 5.0, 24),
+        ("check queue.hist --object queue --infer-levels --memory 24MiB --jobs 1", 5.0, 24),
+        ("verify german.m --budget 200ms --memory 32MiB --jobs 1", 0.2, 32),
+        ("verify german.m --plain --budget 200ms --memory 32MiB --jobs 1", 0.2, 32),
+        ("verify german.m --memory 4MiB --jobs 1", 20.0, 4),
+        ("verify german.m --plain --memory 2MiB --jobs 1", 20.0, 2),
+        ("verify serial-prefetch.m -D BLOCKS=65536 --plain --budget 1s --jobs 1", 1.0, 128),
+        ("verify serial-prefetch.m -D BLOCKS=65536 --plain --memory 16MiB --jobs 1", 1.0, 16),
+        ("contrast ./sc.cat sc --bound 9 --budget 200ms --jobs 1", 0.2, 32),
+        ("atlas --bound 8 --budget 200ms --jobs 1", 0.2, 32),
+        ("litmus outcomes wide.litmus --model sc,tso --budget 200ms --jobs 1", 0.4, 32),
+        ("litmus outcomes wide.litmus --model rmo --budget 200ms --jobs 1", 0.2, 32),
+        (
+            "litmus contrast --left rmo --right rmo --right-style operational --bound 7 --budget 200ms --jobs 1",
+            0.25,
+            48,
+        ),
+        ("litmus generate --model rmo --bound 9 --output suite --budget 200ms --jobs 1", 0.25, 48),
+    ] {
+        rows.push((args.to_owned(), seconds, mebibytes));
+    }
+    let (_, _, idle_time, idle_memory) = measured(&folder, "check small.hist --model sc");
+    let mut wrong = String::new();
+    for (args, seconds, mebibytes) in rows {
+        let (code, text, time, memory) = measured(&folder, &args);
+        // Reading has a tenth of a second at least.
+        let reading =
+            if args.starts_with("check") || args.starts_with("kernel") { 0.1 } else { 0.0 };
+        let in_time = time <= (seconds * 1.2).max(seconds + 0.1) + idle_time + reading;
+        let in_memory = memory <= f64::from(mebibytes) * 1.2 + idle_memory + 4.0;
+        if code != 3 || !in_time || !in_memory || text.contains("panicked") {
+            wrong += &format!(
+                "{args}: exit {code}, {time} s, {memory} MiB beside {idle_memory}\n{text}\n"
+            );
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// The times of the verdicts add up to what the run took, and each model has its own.
+#[test]
+fn times_are_the_whole_truth() {
+    let folder = Folder::new();
+    folder.write("small.hist", "a: w(x,1)\n");
+    folder.write("queue.hist", hard_queue(40, 8));
+    let made = folder.run("generate --operations 80000 --sessions 20 --variables 20 -o long.hist");
+    assert_eq!(made.code, 0, "{}", made.err);
+    let (_, _, idle, _) = measured(&folder, "check small.hist --model sc");
+    for (args, outside) in [
+        ("check queue.hist --object queue --budget 200ms --jobs 1 --format json", 0.05),
+        ("check queue.hist --object queue --memory 24MiB --jobs 1 --format json", 0.05),
+        // Reading and printing are outside.
+        ("check long.hist --model cc,ccv,cm,sc,tso --jobs 1 --format json", 0.3),
+    ] {
+        let (code, text, time, _) = measured(&folder, args);
+        assert!(code == 0 || code == 3, "{args}: {text}");
+        let line: serde_json::Value = serde_json::from_str(text.trim()).expect(&text);
+        let results = line["results"].as_array().unwrap();
+        let millis = |result: &serde_json::Value| result["millis"].as_f64().unwrap();
+        let sum: f64 = results.iter().map(millis).sum();
+        assert!(sum / 1000.0 >= time - idle - outside, "{args}: {sum} ms of {time} s\n{text}");
+        if args.contains("200ms") {
+            for result in results {
+                assert!(millis(result) >= 100.0, "{result}");
+            }
+        }
     }
 }
 
@@ -225,6 +378,9 @@ fn every_command_survives_every_failure() {
         "verify --descriptor run.txt",
         "verify serial.m --plain --report out.html --draw out",
         "simulate serial.m --descriptor -n 5 --seed 1",
+        "record cpu --threads 2 --operations 20 --rounds 3 --seed 1",
+        "record cpu --threads 2 --operations 20 --rounds 3 --seed 1 -o out.hist",
+        "test sqlite --time 20s --operations 3 --clients 2 --seed 1 --output run",
         "models show cc",
         "models",
         "man",
@@ -238,6 +394,64 @@ fn every_command_survives_every_failure() {
     }
     assert!(reached > 400, "only {reached} points were reached");
     assert!(!folder.path().join("out.edn.partial").exists());
+}
+
+/// Asks the page at an address about a history; `None` if the connection was closed without an answer.
+fn asked(address: &str) -> Option<String> {
+    let (host, token) = address.trim().strip_prefix("http://")?.split_once("/?token=")?;
+    let body = r#"{"kind":"history","text":"t0: w(x,1)\nt1: r(x,1) r(x,0)","models":["cc"]}"#;
+    let mut stream = TcpStream::connect(host).ok()?;
+    let length = body.len();
+    let sent = write!(
+        stream,
+        "POST /api/judge HTTP/1.1\r\nHost: {host}\r\nX-Token: {token}\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    let mut answer = String::new();
+    sent.and_then(|()| stream.read_to_string(&mut answer)).ok()?;
+    let complete = answer.split_once("\r\n\r\n").filter(|(head, body)| {
+        head.starts_with("HTTP/1.1 200")
+            && head.contains(&format!("Content-Length: {}", body.len()))
+    });
+    complete.map(|(_, body)| body.to_owned())
+}
+
+/// A connection that fails is closed, and the next one is served.
+#[cfg(unix)]
+#[test]
+fn the_page_survives_every_failure() {
+    let folder = Folder::new();
+    let mut reached = 0;
+    for point in ["memory", "read", "write", "thread", "clock"] {
+        for nth in 1.. {
+            assert!(nth < MOST_POINTS, "{point}");
+            let mut child = folder
+                .command("serve --port 0")
+                .env("CONSISTORY_FAIL", format!("{point}:{nth}"))
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("it starts");
+            let mut address = String::new();
+            BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut address).unwrap();
+            if !address.is_empty() {
+                let answers = [(); 3].map(|()| asked(&address).unwrap_or_default());
+                let right = answers.iter().filter(|answer| answer.contains("violation")).count();
+                assert!(right >= 2, "{point}:{nth} {answers:?}");
+                let id = child.id().to_string();
+                Command::new("kill").args(["-INT", &id]).status().unwrap();
+            }
+            let output = child.wait_with_output().unwrap();
+            let err = String::from_utf8_lossy(&output.stderr).into_owned();
+            let code = if address.is_empty() { 2 } else { 0 };
+            assert_eq!(output.status.code(), Some(code), "{point}:{nth} {err}");
+            assert!(!err.contains("panicked"), "{point}:{nth} {err}");
+            if !err.contains("injected\n") {
+                reached += nth - 1;
+                break;
+            }
+        }
+    }
+    assert!(reached > 5, "only {reached} points were reached");
 }
 
 /// The name of a file forges no line and changes no colour, whichever command prints it.
@@ -288,6 +502,56 @@ fn a_file_beside_the_output_stays() {
     assert_eq!(folder.read("b.jsonl.partial"), "mine");
     assert!(folder.read("b.jsonl").ends_with('\n'));
     assert!(!folder.path().join("b.jsonl.partial1").exists());
+}
+
+/// A file that is named as the output appears when it is complete, and a run that was killed leaves
+/// nothing: neither a part of the output nor a file beside it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_killed_run_leaves_the_output_as_it_was() {
+    let folder = Folder::new();
+    folder.run("generate --operations 60000 --sessions 4 --seed 1 -o long.hist");
+    folder.write("out.jsonl", "before\n");
+    let mut killed = 0;
+    for turn in 0..12 {
+        let mut child =
+            folder.command("convert long.hist --to jsonl -o out.jsonl").spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(turn * 4));
+        child.kill().unwrap();
+        killed += u32::from(child.wait().unwrap().code().is_none());
+        let is_before = folder.read("out.jsonl") == "before\n";
+        assert!(is_before || folder.read("out.jsonl").ends_with("}\n"));
+        folder.write("out.jsonl", "before\n");
+        let files = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(files, 2, "turn {turn} left a file");
+    }
+    assert!(killed > 0, "every run was done before it was killed");
+    assert_eq!(folder.run("convert long.hist --to jsonl -o out.jsonl").code, 0);
+    assert!(folder.read("out.jsonl").len() > 100_000);
+}
+
+/// A signal ends the program between two lines, and by that signal.
+#[cfg(target_os = "linux")]
+#[test]
+fn signals_do_not_cut_lines() {
+    use std::os::unix::process::ExitStatusExt;
+    let folder = Folder::new();
+    folder.run("generate --operations 40000 --sessions 4 --seed 1 -o long.hist");
+    let mut interrupted = 0;
+    for turn in 0..40 {
+        let out = std::fs::File::create(folder.path().join("out.jsonl")).unwrap();
+        let mut command = folder.command("convert long.hist --to jsonl");
+        let mut child = command.stdout(out).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_micros(turn * 2500));
+        let (name, number) = [("-TERM", 15), ("-INT", 2), ("-HUP", 1)][turn as usize % 3];
+        Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+        let status = child.wait().unwrap();
+        assert!(status.success() || status.signal() == Some(number), "{status}");
+        interrupted += u32::from(!status.success());
+        let text = folder.read("out.jsonl");
+        assert!(text.is_empty() || text.ends_with("}\n"), "{:?}", text.lines().last());
+    }
+    assert!(interrupted > 0, "every run was done before it was interrupted");
 }
 
 /// A certificate that was left out because it is large says nothing against the rest of its line.

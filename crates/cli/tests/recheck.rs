@@ -269,9 +269,44 @@ fn an_interrupted_batch_goes_on() {
         assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{}", ran.err);
         assert_eq!(untimed(&folder.read("out.jsonl")), untimed(&whole.out), "{kept} lines kept");
     }
+    for models in ["sc", "cc,sc", "all", "strongest"] {
+        let ran =
+            folder.run(&format!("check a.hist --model {models} --format json --resume out.jsonl"));
+        assert_eq!(ran.code, 2, "{models}: {}", ran.err);
+        assert!(ran.err.contains("out.jsonl:1: verdicts on other models"), "{}", ran.err);
+    }
+    folder.write("b.hist", "t: w(x,1) r(x,0)\n");
+    let ran = folder.run("check a.hist b.hist --model cc --format json --resume out.jsonl");
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("b.hist [0]: the history has changed"), "{}", ran.err);
     folder.write("mine.txt", "this is not\na file of verdicts");
     let ran = folder.run("check a.hist --model cc --format json --resume mine.txt");
     assert_eq!((ran.code, folder.read("mine.txt").len()), (2, 30), "{}", ran.err);
+}
+
+/// Verdicts on what an input was turned into are still verdicts on the input.
+#[test]
+fn converted_histories_are_certified_and_resumed() {
+    let folder = Folder::new();
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/doors");
+    for file in ["initial-in-transaction.hist", "initial-of-call.hist", "bank.edn"] {
+        folder.write(file, std::fs::read(corpus.join(file)).unwrap());
+    }
+    for args in [
+        "initial-in-transaction.hist --model ser",
+        "initial-in-transaction.hist --model linearizability",
+        "initial-of-call.hist --model linearizability",
+        "initial-of-call.hist",
+        "bank.edn --object bank(2*10)",
+    ] {
+        let ran = folder.run(&format!("check {args} --format json"));
+        folder.write("verdicts.json", &ran.out);
+        let certified = folder.run("certify verdicts.json");
+        assert_eq!(certified.code, 0, "{args}: {}{}", certified.out, certified.err);
+        let resumed = folder.run(&format!("check {args} --format json --resume verdicts.json"));
+        assert_eq!((resumed.code, resumed.err.as_str()), (ran.code, ""), "{args}");
+        assert_eq!(folder.read("verdicts.json"), ran.out, "{args}");
+    }
 }
 
 #[test]

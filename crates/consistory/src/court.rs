@@ -18,7 +18,7 @@ use consistory_registers::{Engine, Model as RegisterModel, Tuning};
 use consistory_spec::{Level, Object, ObjectModel, parse_axioms, parse_levels};
 use consistory_verdict::{
     Budget, ClientOrder, Family, Gauge, Judgement, Level as IsolationLevel, Options, Ruling,
-    Stopped,
+    Stopped, Stopwatch,
 };
 use consistory_work::{catch_panic, pipeline, side_by_side};
 
@@ -443,6 +443,13 @@ impl Court {
         self.hear(Held::Borrowed(history), Origin::default())
     }
 
+    /// Returns the ids of the models that were asked for by name.
+    pub fn named_models(&self) -> impl Iterator<Item = &str> {
+        let registers = self.registers.iter().map(RegisterModel::id);
+        let objects = self.objects.iter().map(|model| &*model.id);
+        registers.chain(objects).chain(self.isolation.iter().map(|level| level.id()))
+    }
+
     /// Judges a history that was read; errors name its source.
     pub fn judge_case(&self, case: Case) -> Result<Report<'static>, Error> {
         let Case { source, number, index, history } = case;
@@ -512,18 +519,19 @@ impl Court {
         let _tenant = self.settings.gauge.as_ref().map(Gauge::enter);
         // Histories judged at the same time share the threads.
         let jobs = (self.settings.jobs / turn.at_work).max(1);
+        let hearing = Hearing { jobs, watch: Stopwatch::start(self.settings.gauge.as_ref()) };
         match self.family(&history) {
-            Family::Registers => self.hear_registers(history, place, jobs),
-            Family::Objects => match self.hear_in_real_time(&history, &place, jobs)? {
+            Family::Registers => self.hear_registers(history, place, &hearing),
+            Family::Objects => match self.hear_in_real_time(&history, &place, &hearing)? {
                 InRealTime::Judged(report) => Ok(report),
-                InRealTime::OtherQuestion => self.hear_calls(history, place, jobs),
+                InRealTime::OtherQuestion => self.hear_calls(history, place, &hearing),
                 InRealTime::Open => {
                     let mut court = self.clone();
                     court.settings.time /= 2;
-                    court.hear_calls(history, place, jobs)
+                    court.hear_calls(history, place, &hearing)
                 }
             },
-            Family::Transactions => self.hear_transactions(history, place, jobs),
+            Family::Transactions => self.hear_transactions(history, place, &hearing),
         }
     }
 
@@ -531,7 +539,7 @@ impl Court {
         &self,
         history: Held<'h>,
         place: Origin,
-        jobs: usize,
+        hearing: &Hearing,
     ) -> Result<Report<'h>, Error> {
         let (named, group) = (self.named[0], self.group(self.named[0]));
         let all: Arc<[RegisterModel]>;
@@ -546,7 +554,8 @@ impl Court {
         };
         let (operations, count) = (history.len(), models.len());
         self.settings.observe(Stage::Judging { operations, models: count });
-        let rulings = registers::judge(&history, models, &self.settings.register_options(jobs));
+        let rulings =
+            registers::judge(&history, models, &self.settings.register_options(hearing.jobs));
         let mut ruled = Vec::with_capacity(models.len());
         let mut refused = None;
         for (i, (model, ruling)) in models.iter().zip(rulings).enumerate() {
@@ -562,7 +571,7 @@ impl Court {
         if let (true, Some(reason)) = (ruled.is_empty(), refused) {
             return Err(Error::NoneApplies { reason });
         }
-        Ok(self.report(history, place, None, ruled, group, jobs))
+        Ok(self.report(history, place, None, ruled, group, hearing))
     }
 
     fn asks_only_for_linearizability(&self) -> bool {
@@ -579,7 +588,7 @@ impl Court {
         &self,
         history: &Held<'h>,
         place: &Origin,
-        jobs: usize,
+        hearing: &Hearing,
     ) -> Result<InRealTime<'h>, Error> {
         if !self.asks_only_for_linearizability() {
             return Ok(InRealTime::OtherQuestion);
@@ -604,7 +613,7 @@ impl Court {
         }
         let operations = registers.len();
         self.settings.observe(Stage::Judging { operations, models: 1 });
-        let mut options = self.settings.register_options(jobs);
+        let mut options = self.settings.register_options(hearing.jobs);
         options.budget = options.budget.share(2);
         let ruling = registers::judge(&registers, std::slice::from_ref(&model), &options);
         let Ok(ruling) = ruling.into_iter().next().expect("one model has one ruling") else {
@@ -614,7 +623,7 @@ impl Court {
             return Ok(InRealTime::Open);
         }
         let ruled = vec![(Model::Register(model), ruling)];
-        let report = self.report(registers, place.clone(), named, ruled, None, jobs);
+        let report = self.report(registers, place.clone(), named, ruled, None, hearing);
         Ok(InRealTime::Judged(report))
     }
 
@@ -622,7 +631,7 @@ impl Court {
         &self,
         history: Held<'h>,
         place: Origin,
-        jobs: usize,
+        hearing: &Hearing,
     ) -> Result<Report<'h>, Error> {
         let named = match &self.subject {
             Subject::Object(named) => named.clone(),
@@ -643,20 +652,20 @@ impl Court {
         }
         let (operations, count) = (history.len(), models.len());
         self.settings.observe(Stage::Judging { operations, models: count });
-        let rulings = objects::judge(&task, &models, &self.settings.object_options(jobs));
+        let rulings = objects::judge(&task, &models, &self.settings.object_options(hearing.jobs));
         drop(task);
         let ruled = models.into_iter().zip(rulings);
         let ruled = ruled
             .map(|(model, ruling)| (Model::Object { object: named.clone(), model }, ruling))
             .collect();
-        Ok(self.report(history, place, Some(named), ruled, group, jobs))
+        Ok(self.report(history, place, Some(named), ruled, group, hearing))
     }
 
     fn hear_transactions<'h>(
         &self,
         history: Held<'h>,
         place: Origin,
-        jobs: usize,
+        hearing: &Hearing,
     ) -> Result<Report<'h>, Error> {
         let converted = match as_transactions(&history)? {
             Cow::Borrowed(_) => None,
@@ -674,7 +683,7 @@ impl Court {
         let ruled = levels.into_iter().zip(rulings);
         let ruled =
             ruled.map(|(level, ruling)| (Model::Isolation { level, order }, ruling)).collect();
-        Ok(self.report(history, place, None, ruled, group, jobs))
+        Ok(self.report(history, place, None, ruled, group, hearing))
     }
 
     /// Returns the requested group; without any model this is the strongest.
@@ -690,9 +699,9 @@ impl Court {
         object: Option<NamedObject>,
         ruled: Vec<(Model, Ruling)>,
         group: Option<Group>,
-        jobs: usize,
+        hearing: &Hearing,
     ) -> Report<'h> {
-        let checked = self.have_checked(&history, &ruled, jobs);
+        let checked = self.have_checked(&history, &ruled, hearing);
         let verdicts: Vec<Verdict<'h>> = ruled
             .into_iter()
             .zip(checked)
@@ -710,16 +719,18 @@ impl Court {
     /// Has the certificates checked, in parallel for a large history. Returns why one was rejected,
     /// and how long the check took.
     ///
-    /// A check may use the time that deciding its model has left.
+    /// A check may use the time that deciding its model has left, of which only work counts: what
+    /// other programs kept the decider waiting for is not taken from the check.
     fn have_checked(
         &self,
         history: &History,
         ruled: &[(Model, Ruling)],
-        jobs: usize,
+        hearing: &Hearing,
     ) -> Vec<(Option<Rejection>, Duration)> {
         if self.settings.certify == Certify::None {
             return vec![(None, Duration::ZERO); ruled.len()];
         }
+        let jobs = hearing.jobs;
         let is_large = history.len() >= PARALLEL_CERTIFY_OPS;
         let together = if is_large { jobs.min(ruled.len()).max(1) } else { 1 };
         let alone = self.settings.certify_options(if is_large { jobs } else { 1 });
@@ -742,7 +753,7 @@ impl Court {
             let started = Instant::now();
             // Deciding has used a part of the time of every level; checking has what is left of one.
             let spent = levels.iter().map(|(_, ruling)| ruling.time).max().unwrap_or_default();
-            let budget = alone.budget.after(spent);
+            let budget = alone.budget.after(hearing.watch.work_in(spent));
             let order = self.settings.order;
             let rejections = transactions::rejections(history, order, &levels, &budget);
             let each = started.elapsed() / u32::try_from(total).unwrap_or(1);
@@ -751,7 +762,7 @@ impl Court {
         }
         let check = |i: usize, options: &Options| {
             let (model, ruling) = &ruled[i];
-            let budget = options.budget.after(ruling.time);
+            let budget = options.budget.after(hearing.watch.work_in(ruling.time));
             let started = Instant::now();
             let accepted =
                 model.accept_ruling(history, ruling, &Options { budget, ..options.clone() });
@@ -772,6 +783,14 @@ impl Court {
         }
         checked
     }
+}
+
+/// What the judging of one history works with.
+struct Hearing {
+    /// Number of threads.
+    jobs: usize,
+    /// Started with the judging.
+    watch: Stopwatch,
 }
 
 /// Returns the satisfied models that no other satisfied model implies.

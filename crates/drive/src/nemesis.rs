@@ -4,6 +4,8 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use consistory_work::each;
+
 use crate::clock::Clock;
 use crate::cluster::{Cluster, NodeId};
 use crate::error::DriveError;
@@ -133,14 +135,8 @@ impl Nemesis for FaultKind {
             }
             FaultKind::KillAll => {
                 let system = site.system;
-                std::thread::scope(|scope| {
-                    let kills =
-                        cluster.ids().map(|node| scope.spawn(move || system.kill(cluster, node)));
-                    let kills: Vec<_> = kills.collect();
-                    kills
-                        .into_iter()
-                        .try_for_each(|kill| kill.join().expect("killing does not panic"))
-                })?;
+                let kills = each(cluster.ids().collect(), |node| system.kill(cluster, node));
+                kills.into_iter().collect::<Result<(), DriveError>>()?;
                 "all nodes killed".to_owned()
             }
             FaultKind::LinkDown => {

@@ -136,7 +136,7 @@ impl Network {
         devices.push(Switch::open_device("eth0")?);
         addresses.push(clients_address());
         tool::run(&["ip", "-batch", "-"], &device_up(clients_address()))?;
-        self.switch = Some(Switch::start(devices, addresses, seed));
+        self.switch = Some(Switch::start(devices, addresses, seed)?);
         Ok(())
     }
 

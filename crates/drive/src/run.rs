@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use consistory_faults::{Point, fail};
 use consistory_random::Random;
+use consistory_work::{each, spawn_scoped};
 
 use crate::clock::Clock;
 use crate::cluster::{Cluster, NodeId};
@@ -177,15 +179,31 @@ pub fn record(
     };
     let site = Site::new(system, cluster);
     let (outcome, rows) = std::thread::scope(|scope| {
+        let collector =
+            spawn_scoped(scope, || keeper.collect(&recorder, &is_recorded)).map_err(no_thread)?;
+        // Without a thread of its own, judging waits for the end of the run.
+        let _ = spawn_scoped(scope, || watch(&keeper, observer, &violated, &is_recorded));
+        let mut refused = Vec::new();
         for number in 0..options.sessions {
             let (session, recorder, is_over, at_work) = (&session, &recorder, &is_over, &at_work);
-            scope.spawn(move || {
+            let started = spawn_scoped(scope, move || {
                 session.work(number, recorder, clock, is_over);
                 at_work.fetch_sub(1, Ordering::SeqCst);
             });
+            if let Err(error) = started {
+                // The others go on without it.
+                at_work.fetch_sub(1, Ordering::SeqCst);
+                refused.push(error);
+            }
         }
-        let collector = scope.spawn(|| keeper.collect(&recorder, &is_recorded));
-        scope.spawn(|| watch(&keeper, observer, &violated, &is_recorded));
+        let left = options.sessions as usize - refused.len();
+        if let Some(error) = refused.pop() {
+            observer.progress(&format!("running with {left} sessions: {error}"));
+            if left == 0 {
+                is_recorded.store(true, Ordering::SeqCst);
+                return Err(no_thread(error));
+            }
+        }
         let outcome = carry_out(&site, schedule, clock, &mut faults_file, |wait| {
             let until = Instant::now() + wait;
             while Instant::now() < until && pace() == Pace::GoOn {
@@ -208,8 +226,8 @@ pub fn record(
         }
         is_recorded.store(true, Ordering::SeqCst);
         let rows = collector.join().expect("the collector does not panic");
-        (outcome, rows)
-    });
+        Ok::<_, DriveError>((outcome, rows))
+    })?;
     match outcome {
         Ok(faults) => run.faults = faults,
         Err(error) => run.trouble = Some(error.to_string()),
@@ -222,8 +240,39 @@ pub fn record(
     Ok(run)
 }
 
-fn create(path: &Path) -> Result<BufWriter<File>, DriveError> {
-    Ok(BufWriter::new(File::create(path).map_err(|error| DriveError::file(path, error))?))
+fn no_thread(error: io::Error) -> DriveError {
+    DriveError::setup(format!("cannot start a thread: {error}"))
+}
+
+fn create(path: &Path) -> Result<BufWriter<Journaled>, DriveError> {
+    let file = File::create(path).map_err(|error| DriveError::file(path, error))?;
+    Ok(BufWriter::new(Journaled { file, path: path.to_owned(), length: 0 }))
+}
+
+/// A file of a run, which takes all of a text or nothing of it: its lines stay whole if the disk is
+/// full.
+struct Journaled {
+    file: File,
+    path: PathBuf,
+    /// Length of what was written, in bytes.
+    length: u64,
+}
+
+impl Write for Journaled {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = fail(Point::Write).and_then(|()| self.file.write_all(bytes));
+        if let Err(error) = written {
+            let _ = self.file.set_len(self.length);
+            let _ = self.file.seek(SeekFrom::Start(self.length));
+            return Err(io::Error::new(error.kind(), format!("{}: {error}", self.path.display())));
+        }
+        self.length += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 /// State shared by the sessions.
@@ -324,15 +373,10 @@ impl Session<'_> {
         let first_key = self.options.first_key;
         let requests: Vec<Request> =
             self.workload.last().into_iter().map(|request| request.shifted(first_key)).collect();
-        std::thread::scope(|scope| {
-            for home in 0..self.system.homes() {
-                let requests = &requests;
-                scope.spawn(move || {
-                    let session = self.options.sessions + home as u32;
-                    for request in requests {
-                        self.ask_until_stable(recorder, clock, session, NodeId(home), request);
-                    }
-                });
+        each((0..self.system.homes()).collect(), |home| {
+            let session = self.options.sessions + home as u32;
+            for request in &requests {
+                self.ask_until_stable(recorder, clock, session, NodeId(home), request);
             }
         });
     }
@@ -374,7 +418,7 @@ enum Sent {
 struct Keeper {
     journal: Mutex<Journal>,
     text: Mutex<String>,
-    file: Mutex<BufWriter<File>>,
+    file: Mutex<BufWriter<Journaled>>,
 }
 
 impl Keeper {

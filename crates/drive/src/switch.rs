@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use consistory_work::spawn;
 use tun_tap::{Iface, Mode};
 
 use consistory_random::Random;
@@ -105,7 +106,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Switch {
     /// Starts forwarding between devices, which have the given addresses.
-    pub(crate) fn start(devices: Vec<Iface>, addresses: Vec<Ipv4Addr>, seed: u64) -> Switch {
+    pub(crate) fn start(
+        devices: Vec<Iface>,
+        addresses: Vec<Ipv4Addr>,
+        seed: u64,
+    ) -> Result<Switch, DriveError> {
         let ports = devices.len();
         let table =
             Table { links: vec![Link::default(); ports * ports], is_down: vec![false; ports] };
@@ -120,11 +125,11 @@ impl Switch {
         });
         for port in 0..ports {
             let shared = Arc::clone(&shared);
-            std::thread::spawn(move || shared.read_from(port));
+            spawn(move || shared.read_from(port))?;
         }
         let timer = Arc::clone(&shared);
-        std::thread::spawn(move || timer.deliver_late());
-        Switch { shared }
+        spawn(move || timer.deliver_late())?;
+        Ok(Switch { shared })
     }
 
     /// Opens a device in the namespace of this process; the caller moves it to where it belongs.

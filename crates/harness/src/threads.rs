@@ -30,6 +30,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use consistory_faults::{Point, fail};
 use consistory_history::Value;
 use consistory_random::QuickRandom;
 use rustc_hash::FxHashMap;
@@ -272,7 +273,8 @@ impl<T: Send + Sync + 'static> Worker<T> {
                 }
             }
         };
-        let started = std::thread::Builder::new().name(format!("t{number}")).spawn(work);
+        let started = fail(Point::Thread)
+            .and_then(|()| std::thread::Builder::new().name(format!("t{number}")).spawn(work));
         started.map_err(|error| ThreadError::Thread { reason: error.to_string() })?;
         Ok(Worker { jobs, logs })
     }

@@ -23,6 +23,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use consistory_faults::{Point, fail};
 use consistory_harness::{cores, pin};
 use consistory_history::{Action, History, HistoryBuilder};
 
@@ -183,9 +184,11 @@ pub fn record_cpu(
             receivers.push(receiver);
             let core = cores.get(thread as usize % cores.len().max(1)).copied();
             let machine = &machine;
-            let started = std::thread::Builder::new()
-                .name(format!("t{thread}"))
-                .spawn_scoped(scope, move || machine.work(thread, core, &sender));
+            let started = fail(Point::Thread).and_then(|()| {
+                std::thread::Builder::new()
+                    .name(format!("t{thread}"))
+                    .spawn_scoped(scope, move || machine.work(thread, core, &sender))
+            });
             match started {
                 Ok(started) => threads.push(started),
                 Err(error) => {

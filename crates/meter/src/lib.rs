@@ -66,8 +66,12 @@ impl ProcessMeter {
         *next_look = now + LOOK_EVERY;
         let resident = processor::resident().unwrap_or(0).saturating_sub(self.resident_baseline);
         if resident > in_use + in_use / 16 + MAX_LEFT_OVER {
+            // Work counts, not the time for which a loaded machine keeps this thread waiting.
+            let started = processor::of_thread();
             allocator::release();
-            *next_look = Instant::now() + LOOK_EVERY.max(now.elapsed() * MAX_RELEASE_SHARE);
+            let work = processor::of_thread().zip(started).map(|(end, start)| end - start);
+            let cost = work.unwrap_or_else(|| now.elapsed());
+            *next_look = Instant::now() + LOOK_EVERY.max(cost * MAX_RELEASE_SHARE);
         }
     }
 }

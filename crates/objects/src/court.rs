@@ -4,7 +4,7 @@
 //! every model. Other models are not local, so they are searched on the whole history
 //! ([`crate::visibility`]).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use consistory_spec::{NAMED, ObjectModel, object_model_implies};
 use consistory_verdict::{Attempt, Budget, Linearization as LinearizationCertificate, Stopped};
@@ -59,17 +59,19 @@ pub enum Engine {
 /// violates the models that imply it.
 pub fn judge_objects(task: &Task<'_>, models: &[ObjectModel], options: &Options) -> Vec<Ruling> {
     let mut started = Instant::now();
-    let mut rule = |judgement: Judgement, via| {
+    // Returns the time since it was asked last.
+    let mut lap = || {
         let now = Instant::now();
-        let time = now - std::mem::replace(&mut started, now);
-        Ruling { judgement, via, time }
+        now - std::mem::replace(&mut started, now)
     };
     let asked = models.iter().any(ObjectModel::is_linearizability);
     let share = options.budget.share(if asked { 1 } else { 4 });
     let linearizability = judge_linearizability(task, &share, &threads(options));
     if let Ok(judgement @ Judgement::Consistent(_)) = &linearizability {
-        return models.iter().map(|_| rule(judgement.clone(), None)).collect();
+        return models.iter().map(|_| Ruling::own(judgement.clone(), lap())).collect();
     }
+    // The search counts for its own model if that is asked for, else for the first that is judged.
+    let searched = if asked { lap() } else { Duration::ZERO };
     // Named models from weak to strong, then the others.
     let strength = |model: &ObjectModel| NAMED.iter().rev().position(|id| *id == model.id);
     let mut order: Vec<usize> = (0..models.len()).collect();
@@ -82,20 +84,22 @@ pub fn judge_objects(task: &Task<'_>, models: &[ObjectModel], options: &Options)
         let weaker = violated
             .iter()
             .find(|(weaker, _)| id.is_some_and(|id| object_model_implies(id, weaker)));
-        let ruling = if model.is_linearizability()
+        let (judgement, via) = if model.is_linearizability()
             && let Ok(judgement) = &linearizability
         {
-            rule(judgement.clone(), None)
+            (judgement.clone(), None)
         } else if let Some((weaker, judgement)) = weaker {
-            rule(judgement.clone(), Some(*weaker))
+            (judgement.clone(), Some(*weaker))
         } else if let (true, Err(stopped)) = (model.is_linearizability(), &linearizability) {
-            rule(Judgement::Undecided(stopped.clone()), None)
+            (Judgement::Undecided(stopped.clone()), None)
         } else {
             let (strategy, visibility) = (Strategy::default(), Visibility::default());
             let budget = options.budget.renewed();
             let judgement = judge_by_axioms(task, model, strategy, visibility, &budget);
-            rule(judgement.unwrap_or_else(Judgement::Undecided), None)
+            (judgement.unwrap_or_else(Judgement::Undecided), None)
         };
+        let own = if model.is_linearizability() { searched } else { Duration::ZERO };
+        let ruling = Ruling { judgement, via, time: lap() + own };
         if let (Some(id), Judgement::Violation { .. }, None) = (id, &ruling.judgement, ruling.via) {
             violated.push((id, ruling.judgement.clone()));
         }

@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use consistory_faults::{Point, fail};
+
 /// Longest head of a request, in bytes.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// Bytes that one write passes on.
@@ -134,7 +136,7 @@ fn read_some(
     }
     stream.set_read_timeout(Some(left)).map_err(|_| BadRequest::Gone)?;
     let mut buffer = [0u8; 16 * 1024];
-    match stream.read(&mut buffer) {
+    match fail(Point::Read).and_then(|()| stream.read(&mut buffer)) {
         Ok(0) => Err(BadRequest::Gone),
         Ok(count) => {
             bytes.extend_from_slice(&buffer[..count]);
@@ -159,7 +161,8 @@ fn write_until(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> i
         }
         stream.set_write_timeout(Some(left))?;
         // A blocking write waits for room for all its bytes and starts its time anew with each part.
-        match stream.write(&bytes[..bytes.len().min(WRITTEN_AT_ONCE)]) {
+        let part = &bytes[..bytes.len().min(WRITTEN_AT_ONCE)];
+        match fail(Point::Write).and_then(|()| stream.write(part)) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(count) => bytes = &bytes[count..],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

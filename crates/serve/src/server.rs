@@ -96,7 +96,7 @@ impl Server {
                         state.serve(stream);
                     };
                     // Without a thread the connection is closed, which the client can try again.
-                    if std::thread::Builder::new().spawn(serve).is_err() {
+                    if consistory_work::spawn(serve).is_err() {
                         self.state.open.fetch_sub(1, Ordering::Relaxed);
                     }
                 }

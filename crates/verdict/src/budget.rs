@@ -7,8 +7,10 @@
 //! [`Meter`] ends when the time has passed on the clock *and* the process has used as much
 //! processor time; at the latest when [`MAX_STRETCH`] times the limit has passed on the clock, so
 //! that a waiting user gets an answer. On an idle machine both are the same. Without a meter only
-//! the clock counts. [`Budget::of_thread`] counts the processor time of one thread alone, for work
-//! that also waits for others, such as reading from a pipe.
+//! the clock counts. If several histories are in progress, each counts its share of the processor
+//! time, since the work of the others is not its own. What deciding leaves to the check of a
+//! certificate is counted in the same way ([`Stopwatch`]). [`Budget::of_thread`] counts the processor
+//! time of one thread alone, for work that also waits for others, such as reading from a pipe.
 //!
 //! # Which memory
 //!
@@ -46,34 +48,37 @@ pub struct Gauge(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     meter: Arc<dyn Meter>,
-    /// Number of histories being processed.
+    /// Number of histories in memory: those being judged, and one that is being read.
     tenants: AtomicUsize,
+    /// Number of histories being judged.
+    judged: AtomicUsize,
     /// The origin of the times of samples.
     origin: Instant,
     /// Time of the last reading of the processor time, counted from the origin, and the reading.
     sample: Mutex<Option<(Duration, Option<Duration>)>>,
 }
 
-/// Largest age of a sample of the processor time: reading it takes some microseconds, and a batch
+/// Largest age of a sample of the processor time: reading it takes half a microsecond, and a batch
 /// of small histories starts very many budgets.
-const MAX_SAMPLE_AGE: Duration = Duration::from_millis(5);
+const MAX_SAMPLE_AGE: Duration = Duration::from_millis(1);
 
 impl Gauge {
     /// Builds a gauge. Every history may use the whole limit, so the process may use it once per
     /// history in progress.
     pub fn new(meter: Arc<dyn Meter>) -> Self {
-        let (tenants, sample) = Default::default();
-        Gauge(Arc::new(Shared { meter, tenants, origin: Instant::now(), sample }))
+        let (tenants, judged, sample) = Default::default();
+        Gauge(Arc::new(Shared { meter, tenants, judged, origin: Instant::now(), sample }))
     }
 
-    /// Counts one more history until the result is dropped.
+    /// Counts one more history that is judged until the result is dropped.
     #[must_use]
     pub fn enter(&self) -> Tenant {
         self.0.tenants.fetch_add(1, Ordering::Relaxed);
-        Tenant(self.clone())
+        self.0.judged.fetch_add(1, Ordering::Relaxed);
+        Tenant { gauge: self.clone(), is_judged: true }
     }
 
-    /// Returns the processor time of the process, as it was a few milliseconds ago.
+    /// Returns the processor time of the process, as it was at most a millisecond ago.
     fn processor_time(&self) -> Option<Duration> {
         let Shared { meter, origin, sample, .. } = &*self.0;
         let now = origin.elapsed();
@@ -88,6 +93,11 @@ impl Gauge {
         }
     }
 
+    /// Returns the number of histories that share the processor time, at least 1.
+    fn judged(&self) -> u32 {
+        u32::try_from(self.0.judged.load(Ordering::Relaxed)).unwrap_or(u32::MAX).max(1)
+    }
+
     /// Fails if more is allocated than the histories in progress may use together.
     fn check(&self, limit: u64) -> Result<(), Stopped> {
         let tenants = self.0.tenants.load(Ordering::Relaxed).max(1) as u64;
@@ -98,13 +108,53 @@ impl Gauge {
     }
 }
 
+/// Tells how much of the clock time since its start was work: the time for which the process was
+/// given a processor.
+#[derive(Clone, Debug)]
+pub struct Stopwatch {
+    gauge: Option<Gauge>,
+    started: Instant,
+    /// Processor time at the start, if it is measured.
+    processor: Option<Duration>,
+}
+
+impl Stopwatch {
+    /// Starts now; without a gauge, all time counts as work.
+    pub fn start(gauge: Option<&Gauge>) -> Self {
+        let processor = gauge.and_then(|gauge| gauge.0.meter.processor_time());
+        Stopwatch { gauge: gauge.cloned(), started: Instant::now(), processor }
+    }
+
+    /// Returns the part of a span of clock time since the start that counts as work.
+    ///
+    /// The share of the time in which the process worked is known for the whole time since the start
+    /// only, so it is taken to be the same for every span.
+    pub fn work_in(&self, span: Duration) -> Duration {
+        let used = self.gauge.as_ref().and_then(|gauge| {
+            let used = gauge.0.meter.processor_time()?.saturating_sub(self.processor?);
+            Some(used.div_f64(f64::from(gauge.judged())))
+        });
+        let passed = self.started.elapsed();
+        match used {
+            Some(used) if used < passed => span.mul_f64(used.as_secs_f64() / passed.as_secs_f64()),
+            _ => span,
+        }
+    }
+}
+
 /// A history in progress.
 #[derive(Debug)]
-pub struct Tenant(Gauge);
+pub struct Tenant {
+    gauge: Gauge,
+    is_judged: bool,
+}
 
 impl Drop for Tenant {
     fn drop(&mut self) {
-        self.0.0.tenants.fetch_sub(1, Ordering::Relaxed);
+        self.gauge.0.tenants.fetch_sub(1, Ordering::Relaxed);
+        if self.is_judged {
+            self.gauge.0.judged.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -187,8 +237,9 @@ struct Deadline {
     limit: Duration,
     /// The end on the clock.
     at: Instant,
-    /// The end in processor time, if it is measured.
-    processor: Option<Duration>,
+    /// The processor time that may be used, and the reading of it when the time began, if it is
+    /// measured.
+    processor: Option<(Duration, Duration)>,
 }
 
 impl Budget {
@@ -204,9 +255,12 @@ impl Budget {
         self
     }
 
-    /// Counts one more history in progress until the result is dropped, if there is a gauge.
+    /// Counts one more history that is read until the result is dropped, if there is a gauge. It
+    /// takes memory beside those that are judged, and has the time of its thread.
     pub fn enter(&self) -> Option<Tenant> {
-        self.gauge.as_ref().map(Gauge::enter)
+        let gauge = self.gauge.clone()?;
+        gauge.0.tenants.fetch_add(1, Ordering::Relaxed);
+        Some(Tenant { gauge, is_judged: false })
     }
 
     /// Counts the processor time of the calling thread only, from now; without a gauge, the clock.
@@ -230,7 +284,7 @@ impl Budget {
     /// Limits the time, counted from now.
     #[must_use]
     pub fn with_time(mut self, limit: Duration) -> Self {
-        let processor = self.processor_time().and_then(|now| now.checked_add(limit));
+        let processor = self.processor_time().map(|now| (limit, now));
         let at = Instant::now().checked_add(limit);
         self.deadline = at.map(|at| Deadline { limit, at, processor });
         self
@@ -260,7 +314,8 @@ impl Budget {
         let deadline = self.deadline.map(|Deadline { limit, at, processor }| {
             let more = limit / one_in.max(1);
             let at = at.checked_add(more).unwrap_or(at);
-            Deadline { limit, at, processor: processor.and_then(|time| time.checked_add(more)) }
+            let longer = |(time, start): (Duration, Duration)| (time.saturating_add(more), start);
+            Deadline { limit, at, processor: processor.map(longer) }
         });
         Budget { deadline, ..self.clone() }
     }
@@ -323,10 +378,16 @@ impl Budget {
         if now < deadline.at {
             return false;
         }
-        let Some((end, used)) = deadline.processor.zip(self.processor_time()) else { return true };
+        let Some(((time, start), used)) = deadline.processor.zip(self.processor_time()) else {
+            return true;
+        };
+        let sharing = match (&self.gauge, self.scope) {
+            (Some(gauge), Scope::Process) => gauge.judged(),
+            _ => 1,
+        };
         let stretched = deadline.at.checked_add(deadline.limit * (MAX_STRETCH - 1));
         let is_kept_waiting = self.scope == Scope::Thread || stretched.is_none_or(|at| now < at);
-        used >= end || !is_kept_waiting
+        used.saturating_sub(start) / sharing >= time || !is_kept_waiting
     }
 
     /// Fails if a table of `needed` bytes exceeds the budget.
@@ -337,5 +398,81 @@ impl Budget {
             }
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process that is given a processor for a fixed share of the time on the clock.
+    #[derive(Debug)]
+    struct Loaded {
+        started: Instant,
+        percent: u32,
+    }
+
+    impl Meter for Loaded {
+        fn processor_time(&self) -> Option<Duration> {
+            Some(self.started.elapsed() * self.percent / 100)
+        }
+
+        fn thread_time(&self) -> Option<Duration> {
+            self.processor_time()
+        }
+
+        fn allocated(&self) -> u64 {
+            0
+        }
+    }
+
+    fn gauge(percent: u32) -> Gauge {
+        Gauge::new(Arc::new(Loaded { started: Instant::now(), percent }))
+    }
+
+    /// Waits until a budget is used up, and returns how often its limit has passed on the clock by then.
+    fn stretch(gauge: &Gauge) -> f64 {
+        const LIMIT: Duration = Duration::from_millis(60);
+        let budget = Budget::unlimited().with_gauge(gauge.clone()).with_time(LIMIT);
+        let started = Instant::now();
+        while budget.check().is_ok() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        started.elapsed().as_secs_f64() / LIMIT.as_secs_f64()
+    }
+
+    #[test]
+    fn waiting_for_a_processor_is_not_counted() {
+        assert!(stretch(&gauge(100)) >= 1.0);
+        assert!(stretch(&gauge(50)) >= 1.8, "half of a processor takes twice as long");
+        assert!(
+            stretch(&gauge(1)) >= f64::from(MAX_STRETCH) * 0.95,
+            "a user does not wait for ever"
+        );
+    }
+
+    #[test]
+    fn the_work_of_other_histories_is_not_counted() {
+        // Two histories on one processor: each has half of it.
+        let shared = gauge(100);
+        let first = shared.enter();
+        let second = shared.enter();
+        let reading = Budget::unlimited().with_gauge(shared.clone()).enter();
+        let both = stretch(&shared);
+        assert!(both >= 1.8, "{both}");
+        drop((first, second, reading));
+        assert_eq!(shared.judged(), 1);
+    }
+
+    #[test]
+    fn only_work_is_taken_from_what_comes_after() {
+        let span = Duration::from_millis(100);
+        for (percent, least, most) in [(100, 95, 100), (25, 20, 30), (200, 100, 100)] {
+            let watch = Stopwatch::start(Some(&gauge(percent)));
+            std::thread::sleep(Duration::from_millis(30));
+            let work = watch.work_in(span).as_millis();
+            assert!((least..=most).contains(&work), "{percent} %: {work} ms");
+        }
+        assert_eq!(Stopwatch::start(None).work_in(span), span);
     }
 }

@@ -30,7 +30,7 @@ mod transactions_json;
 use std::fmt;
 
 pub use anomaly::Anomaly;
-pub use budget::{Budget, Gauge, MAX_STRETCH, Meter, Stopped, Tenant};
+pub use budget::{Budget, Gauge, MAX_STRETCH, Meter, Stopped, Stopwatch, Tenant};
 pub use certificate::{Certificate, Edge, View};
 pub use json::{CertificateError, MAX_DEPTH, read_certificate, write_certificate};
 pub use judgement::{Judgement, Ruling};

@@ -88,7 +88,8 @@ pub(crate) struct CheckArgs {
     /// machine is loaded, processor time counts, and at most four times as long on the clock.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub(crate) budget: Duration,
-    /// How much memory one history may take, to be read and to be judged, such as 512MiB.
+    /// How much memory one history may take, to be judged, and half as much to be read, such as 512MiB.
+    /// With `--jobs N`, up to N histories are judged at a time, and each may take as much.
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = units::size)]
     pub(crate) memory: u64,
     /// How SC, TSO and PSO are completed where the forced order leaves something open.

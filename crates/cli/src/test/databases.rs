@@ -70,7 +70,7 @@ pub(super) fn test(args: &TestArgs) -> Result<u8, CliError> {
     }
     let interrupted = interrupt::flag();
     if own.isolated {
-        obey_the_one_outside(&interrupted);
+        obey_the_one_outside(&interrupted)?;
     }
     std::fs::create_dir_all(&folder).map_err(|error| CliError::file("create", &folder, error))?;
     let sweeper = match system.nodes() {
@@ -244,14 +244,16 @@ fn needed(own: &DatabaseArgs) -> Vec<PathBuf> {
 
 /// Listens to the program outside, which holds the other end of the standard input: a byte is an
 /// interrupt, and the end means that it has ended. Then this process ends, and with it all nodes.
-fn obey_the_one_outside(interrupted: &Arc<AtomicBool>) {
+fn obey_the_one_outside(interrupted: &Arc<AtomicBool>) -> Result<(), CliError> {
     let interrupted = Arc::clone(interrupted);
-    std::thread::spawn(move || {
+    let listening = consistory_work::spawn(move || {
         while matches!(std::io::stdin().read(&mut [0]), Ok(1)) {
             interrupted.store(true, Ordering::Relaxed);
         }
         std::process::exit(UNREADABLE.into());
     });
+    let what = "cannot listen to the program outside".to_owned();
+    listening.map(drop).map_err(|error| CliError::Io { what, error })
 }
 
 /// What the program inside adds to its exit code, so that no code of the programs between the two, nor

@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
+use consistory_work::spawn;
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, NodeId};
@@ -174,13 +175,17 @@ impl System for External {
             .map_err(|error| DriveError::setup(format!("{}: {error}", self.client[0])))?;
         let output = child.stdout.take().expect("the output is piped");
         let (sender, lines) = sync_channel(16);
-        std::thread::spawn(move || {
+        let started = spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 if sender.send(line).is_err() {
                     return;
                 }
             }
         });
+        if let Err(error) = started {
+            let _ = child.kill().and_then(|()| child.wait());
+            return Err(error.into());
+        }
         let input = child.stdin.take().expect("the input is piped");
         let mut client = Process { child, input, lines, id: 0 };
         let session = self.sessions.fetch_add(1, Ordering::Relaxed);

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use consistory_harness::{Outcome, Program, Runner};
+use consistory_work::spawn;
 
 use super::collections::JdkCollection;
 use crate::pin::pin_named;
@@ -176,7 +177,7 @@ impl Jdk {
         let output = child.stdout.take().expect("its output is a pipe");
         let errors = child.stderr.take().expect("its errors are a pipe");
         let (sender, lines) = sync_channel(1024);
-        std::thread::spawn(move || {
+        let listening = spawn(move || {
             for line in BufReader::new(output).lines() {
                 if sender.send(line).is_err() {
                     break;
@@ -185,7 +186,7 @@ impl Jdk {
         });
         let complaints = Arc::new(Mutex::new(String::new()));
         let kept = Arc::clone(&complaints);
-        std::thread::spawn(move || {
+        let collecting = spawn(move || {
             let mut errors = BufReader::new(errors);
             let mut text = Vec::new();
             // What cannot be read says no more than what was.
@@ -195,7 +196,10 @@ impl Jdk {
             }
             let _ = io::copy(&mut errors, &mut io::sink());
         });
-        Ok(Jdk { options, child, input, lines, complaints, programs: 0, pinned: 0 })
+        // Dropped, it ends the program that was started.
+        let jdk = Jdk { options, child, input, lines, complaints, programs: 0, pinned: 0 };
+        listening.and(collecting).map_err(spawning("a thread"))?;
+        Ok(jdk)
     }
 
     /// Says why no more answers come.
