@@ -660,11 +660,14 @@ class Doors:
                               *(["--object", "stack"] if name == "calls" else []))
             try:
                 results = json.loads(judged.stdout.decode())["results"]
-                verdicts[form] = [(r["model"], r["verdict"]) for r in results]
+                verdicts[form] = {r["model"]: r["verdict"] for r in results}
             except ValueError:
                 self.report(f"{form} is not judged", sessions, judged.stderr.decode())
-        if len({str(v) for v in verdicts.values()}) > 1:
-            self.report("the verdicts differ", sessions, json.dumps(verdicts, indent=1))
+        for model in models.split(","):
+            # fastlin has no sessions, which weaker models of objects ask for.
+            said = {form: v[model] for form, v in verdicts.items() if form != "fastlin" or model == "linearizability"}
+            if len(set(said.values())) > 1:
+                self.report(f"the verdicts on {model} differ", sessions, json.dumps(said))
         self.counts[f"verdicts of {name}"] += sum(len(v) for v in verdicts.values())
 
     def compare(self, what, sessions, ran, form, read):
