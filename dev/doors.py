@@ -278,12 +278,13 @@ def to_timekiller(sessions):
 
 
 def to_limo(sessions):
+    """Calls precede returns at the same time: operations that meet overlap."""
     found = []
     for i, t in each(sessions):
         op = t.ops[0]
-        found.append((op.time[0], f"[{i}] call push({op.write})" if op.kind == "push" else f"[{i}] call pop"))
-        found.append((op.time[1], f"[{i}] return" + ("" if op.kind == "push" else f" {op.read or 'empty'}")))
-    return "# stack\n" + "\n".join(text for _, text in sorted(found)) + "\n"
+        found.append((op.time[0], 0, f"[{i}] call push({op.write})" if op.kind == "push" else f"[{i}] call pop"))
+        found.append((op.time[1], 1, f"[{i}] return" + ("" if op.kind == "push" else f" {op.read or 'empty'}")))
+    return "# stack\n" + "\n".join(text for _, _, text in sorted(found)) + "\n"
 
 
 def to_fptlin(sessions):
