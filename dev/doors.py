@@ -278,12 +278,13 @@ def to_timekiller(sessions):
 
 
 def to_limo(sessions):
+    """Calls precede returns at the same time: operations that meet overlap."""
     found = []
     for i, t in each(sessions):
         op = t.ops[0]
-        found.append((op.time[0], f"[{i}] call push({op.write})" if op.kind == "push" else f"[{i}] call pop"))
-        found.append((op.time[1], f"[{i}] return" + ("" if op.kind == "push" else f" {op.read or 'empty'}")))
-    return "# stack\n" + "\n".join(text for _, text in sorted(found)) + "\n"
+        found.append((op.time[0], 0, f"[{i}] call push({op.write})" if op.kind == "push" else f"[{i}] call pop"))
+        found.append((op.time[1], 1, f"[{i}] return" + ("" if op.kind == "push" else f" {op.read or 'empty'}")))
+    return "# stack\n" + "\n".join(text for _, _, text in sorted(found)) + "\n"
 
 
 def to_fptlin(sessions):
@@ -660,11 +661,14 @@ class Doors:
                               *(["--object", "stack"] if name == "calls" else []))
             try:
                 results = json.loads(judged.stdout.decode())["results"]
-                verdicts[form] = [(r["model"], r["verdict"]) for r in results]
+                verdicts[form] = {r["model"]: r["verdict"] for r in results}
             except ValueError:
                 self.report(f"{form} is not judged", sessions, judged.stderr.decode())
-        if len({str(v) for v in verdicts.values()}) > 1:
-            self.report("the verdicts differ", sessions, json.dumps(verdicts, indent=1))
+        for model in models.split(","):
+            # fastlin has no sessions, which weaker models of objects ask for.
+            said = {form: v[model] for form, v in verdicts.items() if form != "fastlin" or model == "linearizability"}
+            if len(set(said.values())) > 1:
+                self.report(f"the verdicts on {model} differ", sessions, json.dumps(said))
         self.counts[f"verdicts of {name}"] += sum(len(v) for v in verdicts.values())
 
     def compare(self, what, sessions, ran, form, read):
