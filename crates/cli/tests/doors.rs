@@ -222,7 +222,7 @@ fn every_engine_keeps_its_limits() {
         ("check txn.hist --model rc,ra,tcc --budget 3ms --jobs 1", 0.03, 32),
         ("check txn.hist --model psi,pc,si,ser --budget 3ms --jobs 1", 0.03, 32),
         ("check lists.hist --model ser --budget 5ms --memory 64MiB --jobs 1", 0.1, 64),
-        ("check lists.hist --model ser --memory 24MiB --jobs 1", 0.1, 24),
+        ("check lists.hist --model ser --memory 8MiB --jobs 1", 0.1, 24),
         ("check lists.hist --anomalies --budget 5ms --memory 64MiB --jobs 1", 0.1, 64),
         ("check queue.hist --object queue --model linearizability --budget 200ms", 0.2, 999),
         ("check queue.hist --object queue --model causal-convergence --budget 200ms", 0.25, 999),
