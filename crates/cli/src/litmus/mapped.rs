@@ -264,11 +264,15 @@ impl Shown<'_> {
                 }
             }
         }
-        let leaves_open = self.found.stopped || !has_left || !has_right;
-        if leaves_open && !self.args.keep_redundant && self.args.decorations.is_none_or(|n| n > 2) {
-            text += "note: programs of one thread with more than two marks, fences and dependencies \
-                     were not run, since a thread alone has one outcome under coherent models; \
-                     --keep-redundant runs them\n";
+        let claims_absence = self.found.stopped
+            || !has_left && wants(crate::args::OnlySide::Left)
+            || !has_right && wants(crate::args::OnlySide::Right);
+        if claims_absence
+            && !self.args.keep_redundant
+            && self.args.decorations.is_none_or(|n| n > 2)
+        {
+            text += "(not run: programs of one thread with more than two marks, fences and \
+                     dependencies; --keep-redundant runs them)\n";
         }
         if self.args.explain {
             let _ = writeln!(text, "\n{}", self.alphabet.summary());
