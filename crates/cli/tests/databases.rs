@@ -111,7 +111,8 @@ fn wrong_usage_is_explained() {
         ("test sqlite --workload chess", "there is no workload `chess`"),
         ("test sqlite --set level=none", "has no setting `level`"),
         ("test sqlite --set journal=none", "is one of wal, delete"),
-        ("test sqlite --faults kill", "has no nodes"),
+        ("test sqlite --faults kill", "`kill` needs a node, and there are no nodes"),
+        ("test mariadb --faults kill,partition", "`partition` needs two nodes, and there is one"),
         ("test sqlite --model chess", "no model is called `chess`"),
         ("test sqlite --model ser", "ser"),
         ("test etcd --workload queue", "it can run register, "),
@@ -137,11 +138,13 @@ fn wrong_usage_is_explained() {
 fn anyones_system_is_tested_through_json_lines() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples");
     let client = examples.join("sqlite_client.py").canonicalize().unwrap();
-    for (workload, model) in [("register", "sc"), ("cas-register", "linearizability")] {
+    let expected =
+        [("register", "sc"), ("cas-register", "linearizability"), ("set", "linearizability")];
+    for (workload, model) in expected {
         let folder = Folder::new();
         let database = folder.path().join("example.db");
         let ran = folder
-            .command("test --time 3s --clients 3 --format json --output run --workload")
+            .command("test --time 2s --clients 3 --format json --output run --workload")
             .args([workload, "--command"])
             .arg(format!("{} {}", client.display(), database.display()))
             .output()

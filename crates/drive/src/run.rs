@@ -178,7 +178,7 @@ pub fn record(
         }
     };
     let site = Site::new(system, cluster);
-    let (outcome, rows) = std::thread::scope(|scope| {
+    let (outcome, time, rows) = std::thread::scope(|scope| {
         let collector =
             spawn_scoped(scope, || keeper.collect(&recorder, &is_recorded)).map_err(no_thread)?;
         // Without a thread of its own, judging waits for the end of the run.
@@ -220,19 +220,21 @@ pub fn record(
             std::thread::sleep(SETTLE);
         }
         is_over.store(true, Ordering::SeqCst);
+        // Collecting the last rows of a busy run is not part of it.
+        let time = clock.elapsed();
         if is_healed {
             observer.progress("reading on every node");
             session.look_once_more(&recorder, clock);
         }
         is_recorded.store(true, Ordering::SeqCst);
         let rows = collector.join().expect("the collector does not panic");
-        Ok::<_, DriveError>((outcome, rows))
+        Ok::<_, DriveError>((outcome, time, rows))
     })?;
     match outcome {
         Ok(faults) => run.faults = faults,
         Err(error) => run.trouble = Some(error.to_string()),
     }
-    run.time = clock.elapsed();
+    run.time = time;
     run.rows = rows?;
     keeper.add_members(&run.rows, options.sessions)?;
     run.operations = keeper.journal.lock().unwrap_or_else(PoisonError::into_inner).lines();

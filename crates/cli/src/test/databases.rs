@@ -209,11 +209,11 @@ fn schedule(args: &TestArgs, system: &dyn System) -> Result<Schedule, CliError> 
         let text = std::fs::read_to_string(path).map_err(|e| CliError::file("read", path, e))?;
         return Ok(Schedule::from_lines(&text, system.verbs(), system.nodes())?);
     }
-    let mix = FaultMix::parse(&own.faults, system.verbs())?;
-    if !mix.is_empty() && system.nodes() == 0 {
-        let message = format!("{} has no nodes that faults could happen to", system.name());
-        return Err(CliError::usage(message));
-    }
+    let mix = FaultMix::parse(&own.faults, system.verbs(), system.nodes());
+    let mix = mix.map_err(|error| match own.command.is_some() && own.system.is_none() {
+        true => CliError::with_hint(error.to_string(), "--system SCRIPT starts nodes"),
+        false => CliError::from(error),
+    })?;
     Ok(Schedule::draw(&mix, system.nodes(), args.time, args.seed))
 }
 
