@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, Dict, List, Optional
 
 
@@ -74,7 +75,7 @@ class ReadError(Error, ValueError):
 
 
 class FormatError(Error, ValueError):
-    """A history cannot be written in a format."""
+    """A format is not known, or a history cannot be written in it."""
 
 
 class ModelError(Error, ValueError):
@@ -108,6 +109,21 @@ class Violation(Error, AssertionError):
     """
 
     verdict: Any = None
+
+
+class MissingPackage(Error, ImportError):
+    """Another package is needed for this, which is not installed."""
+
+
+def package(name: str, extra: str) -> Any:
+    """Imports a package that only some functions need; ``extra`` is the extra that brings it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingPackage(
+            f"this needs the package {name.partition('.')[0]}: {error}",
+            hint=f"pip install {name.partition('.')[0]}, or the extra {extra} of consistory",
+        ) from error
 
 
 class Impossible(Exception):

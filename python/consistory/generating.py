@@ -43,11 +43,15 @@ def _one(
     seed: int,
     options: Any,
 ) -> History:
-    if object is not None:
-        return _native.generate_calls(object, seed=seed, **options)
-    if transactions is not None:
-        return _native.generate_transactions(transactions, seed=seed, **options)
-    return _native.generate_memory(memory or "sc", seed=seed, **options)
+    try:
+        if object is not None:
+            return _native.generate_calls(object, seed=seed, **options)
+        if transactions is not None:
+            return _native.generate_transactions(transactions, seed=seed, **options)
+        return _native.generate_memory(memory or "sc", seed=seed, **options)
+    except OverflowError as error:
+        given = ", ".join(f"{name}={value!r}" for name, value in {"seed": seed, **options}.items())
+        raise ModelError(f"a number is out of range among {given}") from error
 
 
 def _many(

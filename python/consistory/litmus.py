@@ -10,6 +10,7 @@ import os
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Union
 
 from . import _native
+from .errors import ModelError, ReadError, package
 
 
 class Outcomes:
@@ -48,9 +49,7 @@ class Outcomes:
 
     def to_frame(self) -> Any:
         """The outcomes as a pandas frame."""
-        import pandas
-
-        return pandas.DataFrame(self._outcomes)
+        return package("pandas", "tables").DataFrame(self._outcomes)
 
 
 class Difference(NamedTuple):
@@ -87,8 +86,11 @@ def outcomes(
 def _text(test: Union[str, "os.PathLike[str]"]) -> "tuple[str, str]":
     name = os.fspath(test)
     if isinstance(test, os.PathLike) or (name.endswith(".litmus") and "\n" not in name):
-        with open(name, encoding="utf-8") as file:
-            return file.read(), name
+        try:
+            with open(name, encoding="utf-8", errors="replace") as file:
+                return file.read(), name
+        except OSError as error:
+            raise ReadError(f"cannot read {name}: {error.strerror or error}", source=name) from error
     return name, "test"
 
 
@@ -108,6 +110,8 @@ def contrast(
 
     The list is empty if no program of up to ``bound`` accesses does.
     """
+    if bound < 1:
+        raise ModelError(f"the bound {bound} is not a number of accesses", hint="it is 1 or more")
     found = _native.contrast_litmus(
         left,
         right,

@@ -7,6 +7,7 @@ from typing import Any, List, NamedTuple, Optional, Union
 
 from . import _native
 from ._native import History
+from .errors import ReadError
 
 
 class Verification(NamedTuple):
@@ -46,8 +47,15 @@ def verify(
     """
     name = os.fspath(protocol)
     if isinstance(protocol, os.PathLike) or "\n" not in name:
-        with open(name, encoding="utf-8", errors="replace") as file:
-            text, source = file.read(), name
+        try:
+            with open(name, encoding="utf-8", errors="replace") as file:
+                text, source = file.read(), name
+        except OSError as error:
+            raise ReadError(
+                f"cannot read {name}: {error.strerror or error}",
+                source=name,
+                hint="a protocol is the path of its description, or its text",
+            ) from error
     else:
         text, source = name, "protocol"
     found: Any = _native.verify(

@@ -2,9 +2,9 @@
 
 use consistory::{Error, Report as InnerReport, Verdict as InnerVerdict};
 use consistory_report::ReportWriter;
-use pyo3::exceptions::{PyIndexError, PyRuntimeError};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyAny;
+use pyo3::types::{PyAny, PyList, PySlice};
 use std::sync::Arc;
 
 use crate::error::raised;
@@ -137,6 +137,13 @@ impl Verdict {
         self.inner.clone().into_report().into()
     }
 
+    /// Refuses to be a condition: an undecided history is neither right nor wrong.
+    fn __bool__(&self) -> PyResult<bool> {
+        Err(PyTypeError::new_err(
+            "a verdict is neither true nor false; ask for is_consistent or is_violation",
+        ))
+    }
+
     fn __str__(&self, py: Python<'_>) -> String {
         self.explanation(py)
     }
@@ -167,18 +174,16 @@ impl Report {
     fn verdict_at(&self, at: usize) -> Verdict {
         Verdict { inner: self.inner[at].clone(), place: self.place(), is_minimal: None }
     }
-}
 
-#[pymethods]
-impl Report {
-    fn __len__(&self) -> usize {
-        self.inner.len()
+    /// Returns the place of the verdict on a model.
+    fn position(&self, model: &str) -> Option<usize> {
+        self.inner.iter().position(|v| v.model().id().eq_ignore_ascii_case(model))
     }
 
-    fn __getitem__(&self, py: Python<'_>, at: &Bound<'_, PyAny>) -> PyResult<Verdict> {
+    /// Returns the verdict on a model, or at a place.
+    fn verdict(&self, py: Python<'_>, at: &Bound<'_, PyAny>) -> PyResult<Verdict> {
         if let Ok(model) = at.extract::<String>() {
-            let found = self.inner.iter().position(|v| v.model().id().eq_ignore_ascii_case(&model));
-            return found.map(|at| self.verdict_at(at)).ok_or_else(|| {
+            return self.position(&model).map(|at| self.verdict_at(at)).ok_or_else(|| {
                 let known: Vec<&str> = self.inner.iter().map(|v| v.model().id()).collect();
                 let message = format!("there is no verdict on {model:?}");
                 let hint = format!("there is {}", known.join(", "));
@@ -192,6 +197,37 @@ impl Report {
             Ok(place) if place < length => Ok(self.verdict_at(place)),
             _ => Err(PyIndexError::new_err("there are fewer verdicts")),
         }
+    }
+}
+
+#[pymethods]
+impl Report {
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// Refuses to be a condition, since it would be true whatever the verdicts are.
+    fn __bool__(&self) -> PyResult<bool> {
+        Err(PyTypeError::new_err(
+            "a report is neither true nor false; ask for is_consistent, violations or len()",
+        ))
+    }
+
+    /// Checks whether there is a verdict on a model.
+    fn __contains__(&self, model: &Bound<'_, PyAny>) -> bool {
+        model.extract::<String>().is_ok_and(|model| self.position(&model).is_some())
+    }
+
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        at: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(slice) = at.cast::<PySlice>() {
+            let all = PyList::new(py, (0..self.inner.len()).map(|at| self.verdict_at(at)))?;
+            return all.as_any().get_item(slice);
+        }
+        self.verdict(py, at).and_then(|verdict| Ok(Bound::new(py, verdict)?.into_any()))
     }
 
     /// Where the history comes from.
