@@ -10,7 +10,7 @@ from ._native import History
 
 
 class Verification(NamedTuple):
-    """What came of a protocol."""
+    """The result of verifying a protocol."""
 
     #: The file or text.
     source: str
