@@ -25,7 +25,7 @@ __version__: str
 MODELS: List[Tuple[str, str]]
 
 class History:
-    """What a concurrent system did: sessions, each a sequence of operations."""
+    """The recorded behaviour of a concurrent system: sessions, each a sequence of operations."""
 
     @staticmethod
     def parse(text: str, format: Optional[str] = None, source: str = "text") -> History: ...
@@ -100,7 +100,7 @@ class History:
     def _repr_html_(self) -> str: ...
 
 class Verdict:
-    """What the court says about a history and a model."""
+    """A verdict on a history under a model."""
 
     @property
     def model(self) -> str: ...

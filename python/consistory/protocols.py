@@ -11,7 +11,7 @@ from .errors import ReadError
 
 
 class Verification(NamedTuple):
-    """What came of a protocol."""
+    """The result of verifying a protocol."""
 
     #: The file or text.
     source: str

@@ -17,7 +17,7 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::columns::from_columns;
 use crate::error::{raised, simple};
 
-/// What a concurrent system did: sessions, each a sequence of operations.
+/// The recorded behaviour of a concurrent system: sessions, each a sequence of operations.
 #[pyclass(frozen, module = "consistory", name = "History", subclass)]
 pub(crate) struct History {
     pub(crate) inner: Arc<Inner>,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::error::raised;
 use crate::history::History;
 
-/// What the court says about a history and a model.
+/// A verdict on a history under a model.
 #[pyclass(frozen, module = "consistory", name = "Verdict", skip_from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Verdict {

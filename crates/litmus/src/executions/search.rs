@@ -120,7 +120,7 @@ pub(crate) fn outcomes_of_runs(
     found: IsaOutcomes,
     memory: &mut Memory,
 ) -> Result<IsaOutcomes, IsaError> {
-    let mut search = Search {
+    let mut search = ExecutionSearch {
         test: question.test,
         model: question.model,
         options: question.options,
@@ -366,7 +366,7 @@ const EMPTY_SETS: [&str; 46] = [
     "PAC",
 ];
 
-struct Search<'s> {
+struct ExecutionSearch<'s> {
     test: &'s IsaTest,
     model: &'s CatModel,
     options: &'s IsaOptions,
@@ -380,7 +380,7 @@ struct Search<'s> {
     ticks: u32,
 }
 
-impl<'s> Search<'s> {
+impl<'s> ExecutionSearch<'s> {
     fn tick(&mut self) -> Result<(), IsaError> {
         self.ticks += 1;
         if self.ticks.is_multiple_of(256) && self.options.budget.check().is_err() {
