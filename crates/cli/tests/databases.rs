@@ -226,12 +226,15 @@ fn etcd_keeps_linearizable_reads_under_faults() {
 #[test]
 fn postgres_answers_and_survives_a_kill() {
     let folder = Folder::new();
-    let ended = test(&folder, "postgres --faults kill --time 6s");
+    // Whichever fault ends first, the server is started once.
+    let ended = test(&folder, "postgres --faults kill+disk-full --time 6s");
     if is_missing(&ended) {
         return;
     }
     check_run(&folder, &ended, "cc,sc");
     assert_ne!(ended.code, 1, "{}", ended.last);
+    assert!(ended.last["trouble"].is_null(), "{}", ended.last);
+    assert_eq!(ended.last["faults"].as_array().unwrap().len(), 2, "{}", ended.last);
 }
 
 #[test]

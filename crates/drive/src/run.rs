@@ -204,7 +204,8 @@ pub fn record(
                 return Err(no_thread(error));
             }
         }
-        let outcome = carry_out(&site, schedule, clock, &mut faults_file, |wait| {
+        let events = &mut run.faults;
+        let outcome = carry_out(&site, schedule, clock, &mut faults_file, events, |wait| {
             let until = Instant::now() + wait;
             while Instant::now() < until && pace() == Pace::GoOn {
                 std::thread::sleep(Duration::from_millis(5).min(wait));
@@ -230,10 +231,7 @@ pub fn record(
         let rows = collector.join().expect("the collector does not panic");
         Ok::<_, DriveError>((outcome, time, rows))
     })?;
-    match outcome {
-        Ok(faults) => run.faults = faults,
-        Err(error) => run.trouble = Some(error.to_string()),
-    }
+    run.trouble = outcome.err().map(|error| error.to_string());
     run.time = time;
     run.rows = rows?;
     keeper.add_members(&run.rows, options.sessions)?;
