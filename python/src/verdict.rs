@@ -4,7 +4,7 @@ use consistory::{Error, Report as InnerReport, Verdict as InnerVerdict};
 use consistory_report::ReportWriter;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyList, PySlice};
+use pyo3::types::{PyAny, PyIterator, PyList, PySlice};
 use std::sync::Arc;
 
 use crate::error::raised;
@@ -211,6 +211,11 @@ impl Report {
         Err(PyTypeError::new_err(
             "a report is neither true nor false; ask for is_consistent, violations or len()",
         ))
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let all = (0..self.inner.len()).map(|at| self.verdict_at(at));
+        PyList::new(py, all)?.try_iter()
     }
 
     /// Checks whether there is a verdict on a model.
