@@ -148,10 +148,21 @@ impl Verdict {
         self.explanation(py)
     }
 
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(stays("verdict"))
+    }
+
     fn __repr__(&self) -> String {
         let pattern = self.inner.pattern().map_or_else(String::new, |found| format!(", {found}"));
         format!("<consistory.Verdict {}: {}{pattern}>", self.model(), self.verdict())
     }
+}
+
+/// Returns the error of pickling something that is tied to its court.
+fn stays(kind: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "a {kind} cannot be pickled; send its json(), or the history, which can be judged again"
+    ))
 }
 
 /// The verdicts on one history, one for each model.
@@ -311,6 +322,10 @@ impl Report {
         });
         let page = made.map_err(PyRuntimeError::new_err)?;
         Ok(String::from_utf8_lossy(&page).into_owned())
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(stays("report"))
     }
 
     fn __repr__(&self) -> String {
