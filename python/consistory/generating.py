@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, Optional, overload
 
 from . import _native
 from ._native import History
 from .errors import ModelError
+
+
+@overload
+def generate(
+    memory: Optional[str] = None,
+    *,
+    object: Optional[str] = None,
+    transactions: Optional[str] = None,
+    count: None = None,
+    seed: int = 0,
+    **options: Any,
+) -> History: ...
+
+
+@overload
+def generate(
+    memory: Optional[str] = None,
+    *,
+    object: Optional[str] = None,
+    transactions: Optional[str] = None,
+    count: int,
+    seed: int = 0,
+    **options: Any,
+) -> Iterator[History]: ...
 
 
 def generate(

@@ -8,6 +8,7 @@ driver died goes on where it was when the same call is made again.
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
@@ -15,6 +16,8 @@ from .errors import package
 from .units import PIECE_BYTES, Run, RunError, plan_inputs
 
 Progress = Callable[[int, int], None]
+#: How long a head may take to answer.
+CONNECT_SECONDS = 10.0
 
 
 def start(address: Optional[str] = None, **options: Any) -> None:
@@ -26,6 +29,8 @@ def start(address: Optional[str] = None, **options: Any) -> None:
     options.setdefault("log_to_driver", False)
     if address is None:
         options.setdefault("include_dashboard", False)
+    if address is not None:
+        _try_address(address)
     try:
         ray.init(address=address or "local", **options)
     except (ConnectionError, ValueError, RuntimeError) as error:
@@ -33,6 +38,21 @@ def start(address: Optional[str] = None, **options: Any) -> None:
         raise RunError(
             f"cannot {what}: {error}",
             hint=None if address is None else "`ray status` on its head says whether it runs",
+        ) from error
+
+
+def _try_address(address: str) -> None:
+    """Tries to connect to a head by its host and port, which Ray itself does for minutes."""
+    plain = address.partition("://")[2] or address
+    host, colon, port = plain.rpartition(":")
+    if not colon or not port.isdigit():
+        return  # such as auto
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise RunError(
+            f"cannot join the cluster at {address}: {error}",
+            hint="`ray status` on its head says whether it runs; the address is HOST:PORT, or auto",
         ) from error
 
 

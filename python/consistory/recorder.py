@@ -22,7 +22,7 @@ import os
 import tempfile
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, Type, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, Type, TypeVar, overload
 
 from ._native import History, Report, Verdict
 from .errors import ReadError, Undecided, Violation
@@ -113,9 +113,31 @@ class Recorder:
 
     # Recording
 
+    @overload
     def record(
         self,
-        function: Optional[_F] = None,
+        function: _F,
+        *,
+        name: Optional[str] = None,
+        session: Optional[Callable[..., Any]] = None,
+        args: Optional[Callable[..., Any]] = None,
+        returns: Optional[Callable[[Any], Any]] = None,
+    ) -> _F: ...
+
+    @overload
+    def record(
+        self,
+        function: None = None,
+        *,
+        name: Optional[str] = None,
+        session: Optional[Callable[..., Any]] = None,
+        args: Optional[Callable[..., Any]] = None,
+        returns: Optional[Callable[[Any], Any]] = None,
+    ) -> Callable[[_F], _F]: ...
+
+    def record(
+        self,
+        function: Optional[Callable[..., Any]] = None,
         *,
         name: Optional[str] = None,
         session: Optional[Callable[..., Any]] = None,

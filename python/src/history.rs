@@ -18,11 +18,12 @@ use crate::columns::from_columns;
 use crate::error::{raised, simple};
 
 /// The recorded behaviour of a concurrent system: sessions, each a sequence of operations.
-#[pyclass(frozen, module = "consistory", name = "History", subclass)]
+#[pyclass(frozen, module = "consistory", name = "History")]
 pub(crate) struct History {
     pub(crate) inner: Arc<Inner>,
     pub(crate) source: Arc<str>,
     pub(crate) number: usize,
+    /// The place of the history in its source, counting from 0.
     #[pyo3(get)]
     pub(crate) index: u64,
 }

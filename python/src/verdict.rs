@@ -4,7 +4,7 @@ use consistory::{Error, Report as InnerReport, Verdict as InnerVerdict};
 use consistory_report::ReportWriter;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyList, PySlice};
+use pyo3::types::{PyAny, PyIterator, PyList, PySlice};
 use std::sync::Arc;
 
 use crate::error::raised;
@@ -148,10 +148,21 @@ impl Verdict {
         self.explanation(py)
     }
 
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(stays("verdict"))
+    }
+
     fn __repr__(&self) -> String {
         let pattern = self.inner.pattern().map_or_else(String::new, |found| format!(", {found}"));
         format!("<consistory.Verdict {}: {}{pattern}>", self.model(), self.verdict())
     }
+}
+
+/// Returns the error of pickling something that is tied to its court.
+fn stays(kind: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "a {kind} cannot be pickled; send its json(), or the history, which can be judged again"
+    ))
 }
 
 /// The verdicts on one history, one for each model.
@@ -211,6 +222,11 @@ impl Report {
         Err(PyTypeError::new_err(
             "a report is neither true nor false; ask for is_consistent, violations or len()",
         ))
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let all = (0..self.inner.len()).map(|at| self.verdict_at(at));
+        PyList::new(py, all)?.try_iter()
     }
 
     /// Checks whether there is a verdict on a model.
@@ -306,6 +322,10 @@ impl Report {
         });
         let page = made.map_err(PyRuntimeError::new_err)?;
         Ok(String::from_utf8_lossy(&page).into_owned())
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(stays("report"))
     }
 
     fn __repr__(&self) -> String {

@@ -217,6 +217,19 @@ def test_sums_count_every_history_once(tmp_path):
         run.finish()
 
 
+def test_a_cluster_that_is_not_there_is_named_at_once(tmp_path):
+    from consistory import ray as cluster
+
+    (tmp_path / "a.hist").write_text("t0: w(x,1)")
+    for address in ("127.0.0.1:1", "ray://localhost:1", "127.0.0.1:99999"):
+        with pytest.raises(units.RunError, match="cannot join the cluster at"):
+            cluster.check(tmp_path, "sc", out=str(tmp_path / "out"), address=address)
+    with pytest.raises(units.RunError, match="runs on one core"):
+        cluster.check(tmp_path, "sc", out=str(tmp_path / "out"), jobs=4)
+    with pytest.raises(units.RunError, match="nothing to do"):
+        cluster.campaign("sc", generator={"memory": "sc"}, count=0, out=str(tmp_path / "out"))
+
+
 def test_errors_are_rows_and_do_not_end_a_run(tmp_path):
     (tmp_path / "a.hist").write_text("t0: w(x,1)")
     (tmp_path / "b.hist").write_text("t0: nonsense(")

@@ -300,6 +300,10 @@ def test_a_missing_package_is_named():
 def test_histories_can_be_pickled_and_compared():
     history = consistory.generate("cm", operations=20)
     assert pickle.loads(pickle.dumps(history)) == history
+    report = history.check("sc")
+    for kept in (report, report[0]):
+        with pytest.raises(TypeError, match="json"):
+            pickle.dumps(kept)
     assert history != History.parse(LOST) and len({history, pickle.loads(pickle.dumps(history))}) == 1
 
 

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import multiprocessing
 import pickle
+import subprocess
+import sys
 import textwrap
 import threading
 import time
@@ -147,37 +149,47 @@ def test_processes_share_a_file(tmp_path):
     recorder.close()
 
 
-def _forked(recorder, write):
+FORKED = """
+import multiprocessing, sys, time
+import consistory
+
+def child(recorder, write):
     write(2)
     with recorder.call("read") as call:
         call.returns = 2
 
-
-def test_a_forked_process_has_sessions_of_its_own(tmp_path):
-    recorder = Recorder(object="register(0)", path=tmp_path / "calls.jsonl")
-    write = recorder.record(lambda value: time.sleep(0.2), name="write")
-    context = multiprocessing.get_context("fork")
-    write(1)
-    child = context.Process(target=_forked, args=(recorder, write))
-    child.start()
-    write(3)
-    child.join()
-    assert len(recorder) == 4 and len(recorder.history.sessions) == 2
-    recorder.close()
-    # A recorder that keeps calls in memory would lose those of the child.
-    alone = Recorder()
-    code = context.Process(target=_refused, args=(alone,))
-    code.start()
-    code.join()
-    assert code.exitcode == 7
-
-
-def _refused(recorder):
-    with pytest.raises(consistory.ReadError, match="another process") as error:
+def refused(recorder):
+    try:
         with recorder.call("write", 1):
             pass
-    assert "shared" in error.value.hint
-    raise SystemExit(7)
+    except consistory.ReadError as error:
+        assert "another process" in error.message and "shared" in error.hint
+        sys.exit(7)
+
+context = multiprocessing.get_context("fork")
+recorder = consistory.Recorder(object="register(0)", path=sys.argv[1])
+write = recorder.record(lambda value: time.sleep(0.2), name="write")
+write(1)
+other = context.Process(target=child, args=(recorder, write))
+other.start()
+write(3)
+other.join()
+assert len(recorder) == 4, recorder.operations
+assert len(recorder.history.sessions) == 2, recorder.operations
+# A recorder that keeps calls in memory would lose those of the child.
+other = context.Process(target=refused, args=(consistory.Recorder(),))
+other.start()
+other.join()
+assert other.exitcode == 7
+print("fine")
+"""
+
+
+def test_a_forked_process_has_sessions_of_its_own(tmp_path):
+    # In a process of its own, since one with threads of other tests must not be forked.
+    command = [sys.executable, "-W", "ignore", "-c", FORKED, str(tmp_path / "calls.jsonl")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.stdout == "fine\n", done.stderr
 
 
 def test_values_are_recorded_as_they_were():
