@@ -32,14 +32,16 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Call:
-    """A call that is being recorded; set ``returns`` to what it returned."""
+    """A call that is being recorded; set ``returns`` to what it returned.
+
+    - ``returns``: What the call returned; assign it inside the block.
+    - ``status``: ``ok``, ``fail`` (it did not take effect) or ``unknown``.
+    """
 
     __slots__ = ("returns", "status", "_line", "_place")
 
     def __init__(self, line: Dict[str, Any], place: int) -> None:
-        #: What the call returned; assign it inside the block.
         self.returns: Any = None
-        #: ``ok``, ``fail`` (it did not take effect) or ``unknown``.
         self.status = "ok"
         self._line, self._place = line, place
 
@@ -58,6 +60,10 @@ class Recorder:
     With ``path`` every call is appended to a file, and recorders of several processes may share it: the
     file is opened for appending and each line is one write. ``Recorder.shared()`` makes such a file.
     A recorder can be pickled if it has a path.
+
+    - ``object``: The object that the calls are of, as in ``check``.
+    - ``failures``: Exceptions after which a call did not take effect.
+    - ``init``: Initial values, as the object takes them.
     """
 
     def __init__(
@@ -68,11 +74,8 @@ class Recorder:
         failures: Tuple[Type[BaseException], ...] = (),
         init: Optional[Dict[str, Any]] = None,
     ) -> None:
-        #: The object that the calls are of, as in ``check``.
         self.object = object
-        #: Exceptions after which a call did not take effect.
         self.failures = tuple(failures)
-        #: Initial values, as the object takes them.
         self.init = init
         self._path = None if path is None else os.fspath(path)
         self._file: Optional[int] = None
