@@ -2,7 +2,7 @@
 
 Every call becomes a call of a history, with times from one clock (``time.monotonic_ns``, which all
 threads and processes of a machine share). A call that raises is recorded as indeterminate, because
-nobody knows whether it took effect, unless the exception is one that ``failures`` names: then it did not
+its effect is unknown, unless the exception is one that ``failures`` names: then it did not
 take effect and counts for nothing.
 
 Sessions are threads or asyncio tasks unless the caller names them. A session has one call at a time, so
@@ -257,7 +257,7 @@ class Recorder:
             try:
                 line["returns"] = _recorded(call.returns, f"the return of {line['call']}", "returns")
             except ReadError as error:
-                # The call has taken effect, but nobody can say what it returned.
+                # The call has taken effect, but what it returned is unknown.
                 call.status, problem = "unknown", error
         if call.status != "ok":
             line["status"] = call.status
@@ -392,7 +392,7 @@ class Recorder:
 
 
 def _recorded(value: Any, what: str, option: str) -> Any:
-    """Returns a value as it is recorded: a copy that nobody changes later."""
+    """Returns a value as it is recorded: a copy that later changes leave alone."""
     kind = type(value)
     if value is None or kind is int or kind is str or kind is bool:
         return value
