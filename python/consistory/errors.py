@@ -10,21 +10,23 @@ class Error(Exception):
     """Something could not be read, judged or written.
 
     ``str(error)`` is the whole message, with the lines that it is about and the hint.
+
+    - ``message``: What is wrong, in one line.
+    - ``hint``: What to do about it.
+    - ``source``: The file or text that it is about.
+    - ``index``: The place of the history in its source, counting from 0.
+    - ``line``: Line of the first place, counting from 1.
+    - ``column``: Column of the first place, counting from 1.
+    - ``places``: All places: dictionaries of ``source``, ``line``, ``column``, ``text``, ``message``,
+      ``hint``.
     """
 
-    #: What is wrong, in one line.
     message: str
-    #: What to do about it.
     hint: Optional[str]
-    #: The file or text that it is about.
     source: Optional[str]
-    #: The place of the history in its source, counting from 0.
     index: Optional[int]
-    #: Line of the first place, counting from 1.
     line: Optional[int]
-    #: Column of the first place, counting from 1.
     column: Optional[int]
-    #: All places: dictionaries of ``source``, ``line``, ``column``, ``text``, ``message``, ``hint``.
     places: List[Dict[str, Any]]
 
     def __init__(

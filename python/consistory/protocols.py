@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from html import escape
 from typing import Any, List, NamedTuple, Optional, Union
 
 from . import _native
@@ -11,23 +12,39 @@ from .errors import ReadError
 
 
 class Verification(NamedTuple):
-    """The result of verifying a protocol."""
+    """The result of verifying a protocol.
 
-    #: The file or text.
+    - ``source``: The file or text.
+    - ``verdict``: ``consistent`` (proved), ``violation``, ``undecided``, ``unproved`` (there is nothing to
+      prove) or, for the ordinary checks alone, ``holds``.
+    - ``because``: What is wrong, or why there is no verdict.
+    - ``states``: Number of states explored.
+    - ``depth``: Depth of the exploration.
+    - ``run``: The rules of a shortest run to what is wrong.
+    - ``history``: The history of that run, if it is not sequentially consistent.
+    """
+
     source: str
-    #: ``consistent`` (proved), ``violation``, ``undecided``, ``unproved`` (there is nothing to prove) or,
-    #: for the ordinary checks alone, ``holds``.
     verdict: str
-    #: What is wrong, or why there is no verdict.
     because: Optional[str]
-    #: Number of states explored.
     states: int
-    #: Depth of the exploration.
     depth: int
-    #: The rules of a shortest run to what is wrong.
     run: List[str]
-    #: The history of that run, if it is not sequentially consistent.
     history: Optional[History]
+
+    def _repr_html_(self) -> str:
+        """Shows the verdict, the run, and the report on its history."""
+        because = "" if self.because is None else f": {escape(self.because)}"
+        run = "".join(f"<li>{escape(rule)}</li>" for rule in self.run)
+        shown = (
+            f"<p><b>{escape(self.source)}</b> {self.verdict}{because} "
+            f"({self.states} states, depth {self.depth})</p>"
+        )
+        if run:
+            shown += f"<ol>{run}</ol>"
+        if self.history is not None:
+            shown += self.history.check("sc")[0]._repr_html_()
+        return shown
 
 
 def verify(

@@ -4,7 +4,7 @@ A test that uses the fixture records calls with it. When the test is over the re
 the test fails if it violates the model: the failure shows the shrunk counterexample, and its picture is
 written into the test's temporary folder, or into the folder that ``--consistory-draw`` names. If the
 test has failed already, the counterexample is shown as a section of its failure. A recording that the
-budget does not suffice for fails the test too, since nobody knows whether it is right.
+budget does not suffice for fails the test too, because its verdict is unknown.
 
 The marker says what to judge by::
 

@@ -172,11 +172,13 @@ def fuzz(
 
 
 class Results:
-    """The results of a finished run."""
+    """The results of a finished run.
+
+    - ``summary``: The sums: for each model how many histories are consistent, violate it or are undecided.
+    """
 
     def __init__(self, run: Run, summary: Dict[str, Any]) -> None:
         self._run = run
-        #: The sums: for each model how many histories are consistent, violate it or are undecided.
         self.summary = summary
 
     @property

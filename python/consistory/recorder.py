@@ -2,7 +2,7 @@
 
 Every call becomes a call of a history, with times from one clock (``time.monotonic_ns``, which all
 threads and processes of a machine share). A call that raises is recorded as indeterminate, because
-nobody knows whether it took effect, unless the exception is one that ``failures`` names: then it did not
+its effect is unknown, unless the exception is one that ``failures`` names: then it did not
 take effect and counts for nothing.
 
 Sessions are threads or asyncio tasks unless the caller names them. A session has one call at a time, so
@@ -32,14 +32,16 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Call:
-    """A call that is being recorded; set ``returns`` to what it returned."""
+    """A call that is being recorded; set ``returns`` to what it returned.
+
+    - ``returns``: What the call returned; assign it inside the block.
+    - ``status``: ``ok``, ``fail`` (it did not take effect) or ``unknown``.
+    """
 
     __slots__ = ("returns", "status", "_line", "_place")
 
     def __init__(self, line: Dict[str, Any], place: int) -> None:
-        #: What the call returned; assign it inside the block.
         self.returns: Any = None
-        #: ``ok``, ``fail`` (it did not take effect) or ``unknown``.
         self.status = "ok"
         self._line, self._place = line, place
 
@@ -58,6 +60,10 @@ class Recorder:
     With ``path`` every call is appended to a file, and recorders of several processes may share it: the
     file is opened for appending and each line is one write. ``Recorder.shared()`` makes such a file.
     A recorder can be pickled if it has a path.
+
+    - ``object``: The object that the calls are of, as in ``check``.
+    - ``failures``: Exceptions after which a call did not take effect.
+    - ``init``: Initial values, as the object takes them.
     """
 
     def __init__(
@@ -68,11 +74,8 @@ class Recorder:
         failures: Tuple[Type[BaseException], ...] = (),
         init: Optional[Dict[str, Any]] = None,
     ) -> None:
-        #: The object that the calls are of, as in ``check``.
         self.object = object
-        #: Exceptions after which a call did not take effect.
         self.failures = tuple(failures)
-        #: Initial values, as the object takes them.
         self.init = init
         self._path = None if path is None else os.fspath(path)
         self._file: Optional[int] = None
@@ -254,7 +257,7 @@ class Recorder:
             try:
                 line["returns"] = _recorded(call.returns, f"the return of {line['call']}", "returns")
             except ReadError as error:
-                # The call has taken effect, but nobody can say what it returned.
+                # The call has taken effect, but what it returned is unknown.
                 call.status, problem = "unknown", error
         if call.status != "ok":
             line["status"] = call.status
@@ -389,7 +392,7 @@ class Recorder:
 
 
 def _recorded(value: Any, what: str, option: str) -> Any:
-    """Returns a value as it is recorded: a copy that nobody changes later."""
+    """Returns a value as it is recorded: a copy that later changes leave alone."""
     kind = type(value)
     if value is None or kind is int or kind is str or kind is bool:
         return value

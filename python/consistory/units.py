@@ -115,7 +115,7 @@ def _cut_lines(name: str, piece: int) -> List[Tuple[int, int, int, int]]:
 def _cut_rows(name: str, rows: int) -> List[Tuple[int, int, int]]:
     """Cuts a Parquet file where a history ends: first row, row after the last, index of the first history.
 
-    Only the column ``history`` is read. A file that cannot be cut, or not be read, is one piece.
+    Only the column ``history`` is read. A file that cannot be cut is one piece, and one that cannot be read is none.
     """
     import pyarrow
     import pyarrow.compute as compute
@@ -164,8 +164,8 @@ def _cut_rows(name: str, rows: int) -> List[Tuple[int, int, int]]:
             pieces.append((start, total, first))
             return pieces
     except (pyarrow.ArrowException, OSError):
-        # The unit reports what is wrong with the file.
-        return [(0, 0, 0)]
+        # The file stays whole, and its unit reports what is wrong with it.
+        return []
 
 
 def _is_text(kind: Any) -> bool:

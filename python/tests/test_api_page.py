@@ -89,8 +89,7 @@ def entry(name, thing):
         of = f"({', '.join(bases)})" if bases else ""
         lines = [f"### class `{name}{of}`", "", described(thing), ""]
         fields = getattr(thing, "_fields", ())
-        if fields:
-            lines += ["Fields: " + ", ".join(f"`{field}`" for field in fields) + ".", ""]
+        assert all(f"``{field}``" in lines[2] for field in fields), f"{name} says nothing of a field"
         for title, member in members(thing):
             if title.strip("`") in fields:
                 continue

@@ -590,6 +590,11 @@ def test_reports_are_shown_in_notebooks_and_frames():
     page = report._repr_html_()
     assert page.startswith("<iframe srcdoc=") and "&lt;script" in page and 'srcdoc="<' not in page
     assert report[0]._repr_html_().startswith("<iframe")
+    outcomes = consistory.litmus.outcomes("X=1; r1=Y // Y=1; r2=X", "tso")._repr_html_()
+    assert outcomes.count("<tr>") == 5 and "4 outcomes under tso" in outcomes
+    assert consistory.contrast("tso", "sc", bound=4)[0]._repr_html_().count("<iframe") == 1
+    broken = consistory.verify(CORPUS / "protocols" / "store-buffers.m")
+    assert broken.verdict == "violation" and "<ol><li>" in broken._repr_html_()
     assert report.html().startswith("<!doctype html>") and "violation" in report[0].shrink().html()
     frame = report.to_frame()
     assert list(frame["verdict"]) == ["violation", "violation"] and "digest" in frame
