@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{DrawArgs, JobsArgs, OutputFormat, PartArgs, bound};
+use super::{DrawArgs, JobsArgs, MemoryArgs, OutputFormat, PartArgs, bound};
 use crate::units;
 
 #[derive(Debug, Args)]
@@ -142,6 +142,8 @@ pub(crate) struct OutcomesArgs {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub(crate) budget: Duration,
     #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
     pub(crate) jobs: JobsArgs,
     #[command(flatten)]
     pub(crate) part: PartArgs,
@@ -263,6 +265,8 @@ pub(crate) struct LitmusContrastArgs {
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = units::duration)]
     pub(crate) budget: Duration,
     #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
     pub(crate) jobs: JobsArgs,
 }
 
@@ -295,6 +299,8 @@ pub(crate) struct SuiteArgs {
     /// How long it may take, such as 500ms, 30s, 5m.
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = units::duration)]
     pub(crate) budget: Duration,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use consistory_diagnostic::Diagnostics;
-use consistory_verdict::Budget;
+use consistory_verdict::{Budget, Stopped};
 
 use super::code::{Code, Op, ThreadCode, truncate};
 use super::test::{FinalState, IsaTest, Source};
@@ -61,8 +61,8 @@ pub enum IsaError {
     Model(Diagnostics),
     /// The program is beyond what the search takes.
     Program(String),
-    /// The budget is spent.
-    OutOfTime,
+    /// A budget is used up.
+    Stopped(Stopped),
 }
 
 /// Ways that one thread may run, at most.
@@ -383,10 +383,10 @@ struct ExecutionSearch<'s> {
 impl<'s> ExecutionSearch<'s> {
     fn tick(&mut self) -> Result<(), IsaError> {
         self.ticks += 1;
-        if self.ticks.is_multiple_of(256) && self.options.budget.check().is_err() {
-            return Err(IsaError::OutOfTime);
+        match self.ticks.is_multiple_of(256) {
+            true => self.options.budget.check().map_err(IsaError::Stopped),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Chooses a run for each thread.
