@@ -138,7 +138,9 @@ impl<'p, 't> Graph<'p, 't> {
 
     fn add_real_time(&mut self) {
         let tx = self.problem.tx;
-        let nodes = || (0..tx.len() as u32).filter_map(|node| Some((node, tx.time(node)?)));
+        // A transaction that does not count orders nothing, so no path leads through it.
+        let counted = || (0..tx.len() as u32).filter(|&node| self.problem.counts[node as usize]);
+        let nodes = || counted().filter_map(|node| Some((node, tx.time(node)?)));
         let mut ends: Vec<i64> = nodes().filter_map(|(_, (_, end))| end).collect();
         ends.sort_unstable();
         ends.dedup();
