@@ -11,13 +11,15 @@
 //! ```
 //!
 //! Every event has two clocks: for each chain, how many of its events come before, and which is the
-//! first that comes after. They are recomputed in one sweep over the events each way; from one sweep
-//! to the next they only grow (or shrink), and events whose clocks stayed the same are told apart.
+//! first that comes after. They are computed in one sweep over the events each way; from one sweep to
+//! the next they only grow (or shrink), and events whose clocks stayed the same are told apart. After
+//! few new edges the order and the clocks are repaired instead ([`crate::repair`]).
 
 use consistory_history::KeyId;
 use consistory_verdict::{Budget, ClientOrder, Stopped};
 
 use crate::problem::Problem;
+use crate::repair::{Repair, Way};
 
 /// How many events a sweep handles between two looks at the budget.
 const EVENTS_PER_CHECK: usize = 4096;
@@ -72,14 +74,25 @@ pub(crate) struct Graph<'p, 't> {
     /// Columns of a clock: the chains, and real time.
     pub(crate) width: usize,
     /// For each event and chain, how many of the chain's events come before it, or are it.
-    pub(crate) past: Vec<u32>,
+    pub(crate) past: Clocks,
     /// For each event and chain, the first of the chain's events that comes after it, or is it.
-    pub(crate) future: Vec<u32>,
-    /// Whether the last sweep changed the clocks of each event.
-    pub(crate) past_changed: Vec<bool>,
-    pub(crate) future_changed: Vec<bool>,
-    /// The events in an order that extends the graph's, of the last sweep.
+    pub(crate) future: Clocks,
+    /// The events in an order that extends the graph's, of the last sort that found one.
     pub(crate) order: Vec<u32>,
+    /// How many links the order is known to respect.
+    pub(crate) sorted_links: usize,
+    pub(crate) repair: Repair,
+}
+
+/// The clocks of all events, one way.
+#[derive(Debug, Default)]
+pub(crate) struct Clocks {
+    /// A row per event, with a column per chain.
+    pub(crate) rows: Vec<u32>,
+    /// The columns of each event's row that the last sweep changed; column `c` is bit `c % 64`.
+    pub(crate) changed: Vec<u64>,
+    /// How many links the rows account for.
+    pub(crate) links: usize,
 }
 
 /// Whether the events could be ordered along the edges.
@@ -100,11 +113,11 @@ impl<'p, 't> Graph<'p, 't> {
             first_moment: events,
             moments: 0,
             width: problem.chain_count(),
-            past: Vec::new(),
-            future: Vec::new(),
-            past_changed: Vec::new(),
-            future_changed: Vec::new(),
+            past: Clocks::default(),
+            future: Clocks::default(),
             order: Vec::new(),
+            sorted_links: 0,
+            repair: Repair::default(),
         };
         for node in 0..problem.tx.len() as u32 {
             let mut last = u32::MAX;
@@ -125,7 +138,9 @@ impl<'p, 't> Graph<'p, 't> {
 
     fn add_real_time(&mut self) {
         let tx = self.problem.tx;
-        let nodes = || (0..tx.len() as u32).filter_map(|node| Some((node, tx.time(node)?)));
+        // A transaction that does not count orders nothing, so no path leads through it.
+        let counted = || (0..tx.len() as u32).filter(|&node| self.problem.counts[node as usize]);
+        let nodes = || counted().filter_map(|node| Some((node, tx.time(node)?)));
         let mut ends: Vec<i64> = nodes().filter_map(|(_, (_, end))| end).collect();
         ends.sort_unstable();
         ends.dedup();
@@ -175,12 +190,6 @@ impl<'p, 't> Graph<'p, 't> {
         (self.problem.place_of[node as usize] + 1) * self.shape.events() - 1
     }
 
-    /// Returns the place of a snapshot in its chain.
-    #[inline]
-    pub(crate) fn snapshot_place(&self, node: u32) -> u32 {
-        self.problem.place_of[node as usize] * self.shape.events()
-    }
-
     /// Counts the events.
     pub(crate) fn events(&self) -> usize {
         (self.first_moment + self.moments) as usize
@@ -221,6 +230,21 @@ impl<'p, 't> Graph<'p, 't> {
         }
     }
 
+    /// Returns the event right after another in its chain.
+    pub(crate) fn successor(&self, event: u32) -> Option<u32> {
+        match self.node(event) {
+            Some(node) if event == self.snapshot(node) && self.shape == Shape::Split => {
+                Some(event + 1)
+            }
+            Some(node) => {
+                let place = self.problem.place_of[node as usize];
+                let members = self.problem.members(self.problem.chain_of[node as usize]);
+                members.get(place as usize + 1).map(|&after| self.snapshot(after))
+            }
+            None => (event + 1 < self.first_moment + self.moments).then_some(event + 1),
+        }
+    }
+
     /// Returns the events chain by chain, and the number of each event's chain.
     pub(crate) fn chains(&self) -> consistory_order::Chains {
         let chain = |event| consistory_order::ChainId(self.spot(event).0);
@@ -239,6 +263,9 @@ impl<'p, 't> Graph<'p, 't> {
     /// Orders the events along the edges, or finds that there is a cycle.
     pub(crate) fn sort(&mut self, budget: &Budget) -> Result<Sorted, Stopped> {
         budget.check()?;
+        if !self.order.is_empty() && self.are_few_since(self.sorted_links) {
+            return Ok(self.repair_order());
+        }
         let events = self.events();
         let mut waits = vec![0u32; events];
         for link in &self.links {
@@ -268,44 +295,54 @@ impl<'p, 't> Graph<'p, 't> {
             }
         }
         let acyclic = order.len() == events;
+        if !acyclic {
+            order.clear();
+        }
         self.order = order;
+        self.sorted_links = self.links.len();
+        self.repair.forget_order();
         Ok(if acyclic { Sorted::Acyclic } else { Sorted::Cyclic })
     }
 
-    /// Recomputes the clocks of the past along the order of the last sort.
+    /// Brings the clocks of the past up to date, along the order of the last sort.
     pub(crate) fn sweep_past(&mut self, budget: &Budget) -> Result<(), Stopped> {
+        if self.past.links > 0 && self.are_few_since(self.past.links) {
+            return self.repair_clocks(Way::Past, budget);
+        }
         let incoming = Adjacency::new(self.events(), &self.links, |link| (link.to, link.from));
-        let mut past = std::mem::take(&mut self.past);
+        let Clocks { rows: mut past, mut changed, links } = std::mem::take(&mut self.past);
         past.resize(self.events() * self.width, 0);
-        let mut changed = std::mem::take(&mut self.past_changed);
-        changed.resize(self.events(), false);
+        changed.resize(self.events(), 0);
+        let mut old = vec![0; self.width];
         for (i, &event) in self.order.iter().enumerate() {
             if i.is_multiple_of(EVENTS_PER_CHECK) {
                 budget.check()?;
             }
             let (chain, place) = self.spot(event);
-            let mut grew = false;
-            let own = &mut past[event as usize * self.width + chain as usize];
-            if *own != place + 1 {
-                *own = place + 1;
-                grew = true;
-            }
+            let row = event as usize * self.width;
+            old.copy_from_slice(&past[row..row + self.width]);
+            past[row + chain as usize] = place + 1;
             let before = self.predecessor(event);
             for &from in incoming.at(event).iter().chain(&before) {
                 let [into, other] = rows(&mut past, self.width, event, from);
                 for (a, &b) in into.iter_mut().zip(other.iter()) {
-                    grew |= b > *a;
                     *a = (*a).max(b);
                 }
             }
-            changed[event as usize] = grew;
+            changed[event as usize] = match links {
+                0 => u64::MAX,
+                _ => changed_columns(&old, &past[row..row + self.width]),
+            };
         }
-        (self.past, self.past_changed) = (past, changed);
+        self.past = Clocks { rows: past, changed, links: self.links.len() };
         Ok(())
     }
 
-    /// Recomputes the clocks of the future along the order of the last sort.
+    /// Brings the clocks of the future up to date, along the order of the last sort.
     pub(crate) fn sweep_future(&mut self, budget: &Budget) -> Result<(), Stopped> {
+        if self.future.links > 0 && self.are_few_since(self.future.links) {
+            return self.repair_clocks(Way::Future, budget);
+        }
         let outgoing = Adjacency::new(self.events(), &self.links, |link| (link.from, link.to));
         let mut follower = vec![u32::MAX; self.events()];
         for event in 0..self.events() as u32 {
@@ -313,52 +350,63 @@ impl<'p, 't> Graph<'p, 't> {
                 follower[before as usize] = event;
             }
         }
-        let mut future = std::mem::take(&mut self.future);
+        let Clocks { rows: mut future, mut changed, links } = std::mem::take(&mut self.future);
         future.resize(self.events() * self.width, u32::MAX);
-        let mut changed = std::mem::take(&mut self.future_changed);
-        changed.resize(self.events(), false);
+        changed.resize(self.events(), 0);
+        let mut old = vec![0; self.width];
         for (i, &event) in self.order.iter().rev().enumerate() {
             if i.is_multiple_of(EVENTS_PER_CHECK) {
                 budget.check()?;
             }
             let (chain, place) = self.spot(event);
-            let mut shrank = false;
-            let own = &mut future[event as usize * self.width + chain as usize];
-            if *own != place {
-                *own = place;
-                shrank = true;
-            }
+            let row = event as usize * self.width;
+            old.copy_from_slice(&future[row..row + self.width]);
+            future[row + chain as usize] = place;
             let next = follower[event as usize];
             let next = (next != u32::MAX).then_some(next);
             for &to in outgoing.at(event).iter().chain(&next) {
                 let [into, other] = rows(&mut future, self.width, event, to);
                 for (a, &b) in into.iter_mut().zip(other.iter()) {
-                    shrank |= b < *a;
                     *a = (*a).min(b);
                 }
             }
-            changed[event as usize] = shrank;
+            changed[event as usize] = match links {
+                0 => u64::MAX,
+                _ => changed_columns(&old, &future[row..row + self.width]),
+            };
         }
-        (self.future, self.future_changed) = (future, changed);
+        self.future = Clocks { rows: future, changed, links: self.links.len() };
         Ok(())
     }
 
     /// Returns the clock of an event's past.
     #[inline]
     pub(crate) fn past_of(&self, event: u32) -> &[u32] {
-        &self.past[event as usize * self.width..][..self.width]
+        &self.past.rows[event as usize * self.width..][..self.width]
     }
 
     /// Returns the clock of an event's future.
     #[inline]
     pub(crate) fn future_of(&self, event: u32) -> &[u32] {
-        &self.future[event as usize * self.width..][..self.width]
+        &self.future.rows[event as usize * self.width..][..self.width]
     }
 
-    /// Forgets the clocks: edges were taken back.
-    pub(crate) fn forget_clocks(&mut self) {
-        self.past.fill(0);
-        self.future.fill(u32::MAX);
+    /// Takes back all edges after the first `count`, and forgets the clocks.
+    pub(crate) fn truncate_links(&mut self, count: usize) {
+        self.repair.unlist(&self.links[count.min(self.links.len())..], count);
+        self.links.truncate(count);
+        self.sorted_links = self.sorted_links.min(count);
+        self.past.rows.fill(0);
+        self.past.links = 0;
+        self.future.rows.fill(u32::MAX);
+        self.future.links = 0;
+    }
+
+    /// Keeps some of the edges, before there are clocks.
+    pub(crate) fn retain_links(&mut self, keep: impl FnMut(&Link) -> bool) {
+        self.links.retain(keep);
+        self.order.clear();
+        self.repair = Repair::default();
     }
 }
 
@@ -373,9 +421,25 @@ impl Shape {
     }
 }
 
+/// Returns the columns in which two rows differ, as bits.
+pub(crate) fn changed_columns(old: &[u32], new: &[u32]) -> u64 {
+    let words = old.chunks(64).zip(new.chunks(64));
+    let differ = |(old, new): (&[u32], &[u32])| {
+        let pairs = old.iter().zip(new).enumerate();
+        pairs.fold(0, |bits, (column, (a, b))| bits | u64::from(a != b) << column)
+    };
+    words.map(differ).fold(0, |all, bits| all | bits)
+}
+
+/// Checks whether a column may be among the changed ones.
+#[inline]
+pub(crate) fn has_changed(columns: u64, column: usize) -> bool {
+    columns >> (column % 64) & 1 == 1
+}
+
 /// Returns the row of an event for change and that of another.
 #[inline]
-fn rows(table: &mut [u32], width: usize, event: u32, other: u32) -> [&mut [u32]; 2] {
+pub(crate) fn rows(table: &mut [u32], width: usize, event: u32, other: u32) -> [&mut [u32]; 2] {
     let (a, b) = (event as usize * width, other as usize * width);
     if a < b {
         let (left, right) = table.split_at_mut(b);

@@ -15,7 +15,7 @@
 //!   some choice of the write that each read took it from. Lists must not repeat values.
 //!
 //! The modules in reading order: `view` (transactions, reads and their sources), `writes` and `lists`
-//! below it, `problem` (chains and writers), `graph` (events, edges, clocks), `weak` (`rc`, `ra`,
+//! below it, `problem` (chains and writers), `graph` and `repair` (events, edges, clocks), `weak` (`rc`, `ra`,
 //! `tcc`), `saturate`, `schedule`, `extension` and `search` (`psi`, `pc`, `si`, `ser`), `choices`
 //! (repeated values), `proof` (cycles with evidence), `judge`, `anomalies`, `shrink`, `window` (streams).
 
@@ -27,6 +27,7 @@ mod judge;
 mod lists;
 mod problem;
 mod proof;
+mod repair;
 mod saturate;
 mod schedule;
 mod search;

@@ -5,6 +5,7 @@
 //! writer within a clock is found by one search per chain.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use consistory_history::{KeyId, OpId};
 use consistory_verdict::ClientOrder;
@@ -212,8 +213,19 @@ impl<'t> Problem<'t> {
     /// Returns the groups of a key's writers, one per chain.
     #[inline]
     pub(crate) fn groups(&self, key: KeyId) -> &[Group] {
+        &self.groups[self.group_range(key)]
+    }
+
+    /// Counts the groups of all keys.
+    pub(crate) fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Returns where the groups of a key are among those of all keys.
+    #[inline]
+    pub(crate) fn group_range(&self, key: KeyId) -> Range<usize> {
         let key = key.index();
-        &self.groups[self.group_starts[key] as usize..self.group_starts[key + 1] as usize]
+        self.group_starts[key] as usize..self.group_starts[key + 1] as usize
     }
 
     /// Returns the writers of a group in chain order.

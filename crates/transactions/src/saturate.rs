@@ -18,12 +18,16 @@
 
 use consistory_verdict::{Budget, Level, Stopped};
 
-use crate::graph::{Graph, Link, Shape, Sorted, Why};
-use crate::problem::Problem;
+use crate::graph::{Graph, Link, Shape, Sorted, Why, has_changed};
+use crate::problem::{Group, Problem};
+use crate::repair::Way;
 use crate::view::{INITIAL, OPEN};
 
 /// How many transactions are handled between two looks at the budget.
 const NODES_PER_CHECK: usize = 1024;
+
+/// How many edges one rule may add for one read or write although some of them imply others.
+const MAX_IMPLIED: usize = 4;
 
 /// How a saturation ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +50,95 @@ pub(crate) struct Saturation<'p, 't> {
     /// How many links there were when each round began.
     pub(crate) rounds: Vec<usize>,
     fresh: Vec<Link>,
+    /// Whether edges that follow from other new edges are left out.
+    is_sparse: bool,
+    /// The clocks of the edges kept so far, joined; a table of [`Saturation::drop_implied`].
+    joined: Vec<u32>,
+    cursors: Cursors,
+}
+
+/// Where each rule found its writers last, for every key and chain. The transactions of a session
+/// know more and more, so the next search is over after a step or two, or finds the same.
+#[derive(Debug)]
+struct Cursors {
+    known: Vec<Cursor>,
+    overwrites: Vec<Cursor>,
+    writers: Vec<Cursor>,
+}
+
+/// A place between two writers of a group.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    /// How many writers come before.
+    count: u32,
+    /// One more than the place of the last of them in the chain, or 0.
+    before: u32,
+    /// The place of the first after them, or `u32::MAX`.
+    next: u32,
+}
+
+impl Cursors {
+    fn new(problem: &Problem<'_>, level: Level) -> Self {
+        // A cursor that matches no bound, so that the first search looks.
+        let fresh = Cursor { count: 0, before: u32::MAX, next: 0 };
+        let table =
+            |is_needed: bool| vec![fresh; if is_needed { problem.group_count() } else { 0 }];
+        Cursors {
+            known: table(level >= Level::Causal),
+            overwrites: table(level > Level::Causal && level != Level::ParallelSnapshot),
+            writers: table(level == Level::Snapshot),
+        }
+    }
+}
+
+impl Cursor {
+    /// Moves to the first writer at a bound or later.
+    #[inline]
+    fn seek(&mut self, problem: &Problem<'_>, group: Group, bound: u32) {
+        if self.before <= bound && bound <= self.next {
+            return;
+        }
+        let places = problem.writer_places(group);
+        let count = count_before(places, bound, self.count as usize);
+        self.count = count as u32;
+        self.before = count.checked_sub(1).map_or(0, |last| places[last] + 1);
+        self.next = places.get(count).copied().unwrap_or(u32::MAX);
+    }
+}
+
+/// Counts the places before a bound; starts to look at `start`.
+fn count_before(places: &[u32], bound: u32, start: usize) -> usize {
+    let (mut low, mut high) = (start, start);
+    let mut step = 1;
+    if places.get(low).is_some_and(|&place| place < bound) {
+        loop {
+            low = high + 1;
+            high += step;
+            step *= 2;
+            if high >= places.len() {
+                high = places.len();
+                break;
+            }
+            if places[high] >= bound {
+                break;
+            }
+        }
+    } else {
+        loop {
+            if high == 0 {
+                low = 0;
+                break;
+            }
+            low = high.saturating_sub(step);
+            if places[low] < bound {
+                low += 1;
+                break;
+            }
+            high = low;
+            step *= 2;
+        }
+    }
+    low + places[low..high].partition_point(|&place| place < bound)
 }
 
 impl<'p, 't> Saturation<'p, 't> {
@@ -56,7 +149,15 @@ impl<'p, 't> Saturation<'p, 't> {
             _ => Shape::Whole,
         };
         let graph = Graph::new(problem, shape);
-        let mut saturation = Saturation { graph, level, rounds: Vec::new(), fresh: Vec::new() };
+        let mut saturation = Saturation {
+            graph,
+            level,
+            rounds: Vec::new(),
+            fresh: Vec::new(),
+            is_sparse: level > Level::Causal,
+            joined: Vec::new(),
+            cursors: Cursors::new(problem, level),
+        };
         if level > Level::Causal {
             saturation.add_lists();
         }
@@ -118,6 +219,7 @@ impl<'p, 't> Saturation<'p, 't> {
         budget.reserve(self.graph.clock_bytes())?;
         for round in 0.. {
             if self.graph.sort(budget)? == Sorted::Cyclic {
+                self.derive_implied(budget)?;
                 return Ok(Saturated::Cycle);
             }
             if round == max_rounds {
@@ -127,7 +229,9 @@ impl<'p, 't> Saturation<'p, 't> {
             if self.level != Level::ParallelSnapshot {
                 self.graph.sweep_future(budget)?;
             }
+            self.graph.locate_events();
             if let Some((read, writer)) = self.derive(budget)? {
+                self.derive_implied(budget)?;
                 return Ok(Saturated::Overwritten { read, writer });
             }
             if self.fresh.is_empty() {
@@ -167,27 +271,105 @@ impl<'p, 't> Saturation<'p, 't> {
         Ok(None)
     }
 
+    /// Derives what follows from the clocks once more, with the edges that were left out because others
+    /// imply them: the shortest explanation may go through these.
+    fn derive_implied(&mut self, budget: &Budget) -> Result<(), Stopped> {
+        if !self.is_sparse || self.graph.past.links == 0 {
+            return Ok(());
+        }
+        self.is_sparse = false;
+        self.graph.past.changed.fill(u64::MAX);
+        self.graph.future.changed.fill(u64::MAX);
+        self.fresh.clear();
+        for node in 0..self.graph.problem.tx.len() as u32 {
+            if (node as usize).is_multiple_of(NODES_PER_CHECK) {
+                budget.check()?;
+            }
+            let _ = self.derive_known(node);
+            if self.level != Level::ParallelSnapshot {
+                self.derive_overwrites(node);
+            }
+            if self.level == Level::Snapshot {
+                self.derive_writers(node);
+            }
+        }
+        self.keep_fresh();
+        self.is_sparse = true;
+        Ok(())
+    }
+
+    /// Leaves out new edges, after the first `first`, that follow from others of them: their starts (for
+    /// clocks of the past) or ends are before or after those of others.
+    fn drop_implied(&mut self, first: usize, way: Way) {
+        if !self.is_sparse || self.fresh.len() - first <= MAX_IMPLIED {
+            return;
+        }
+        let graph = &self.graph;
+        let end = |link: &Link| if way == Way::Past { link.from } else { link.to };
+        let nearest = |link: &Link| match way {
+            Way::Past => u32::MAX - graph.place_in_order(end(link)),
+            Way::Future => graph.place_in_order(end(link)),
+        };
+        self.fresh[first..].sort_unstable_by_key(nearest);
+        self.joined.clear();
+        self.joined.resize(graph.width, if way == Way::Past { 0 } else { u32::MAX });
+        let mut kept = first;
+        for at in first..self.fresh.len() {
+            let link = self.fresh[at];
+            let (chain, place) = graph.spot(end(&link));
+            let joined = self.joined[chain as usize];
+            let is_implied = match way {
+                Way::Past => joined > place,
+                Way::Future => joined <= place,
+            };
+            if is_implied {
+                continue;
+            }
+            self.fresh[kept] = link;
+            kept += 1;
+            match way {
+                Way::Past => {
+                    let row = graph.past_of(end(&link));
+                    self.joined.iter_mut().zip(row).for_each(|(a, &b)| *a = (*a).max(b));
+                }
+                Way::Future => {
+                    let row = graph.future_of(end(&link));
+                    self.joined.iter_mut().zip(row).for_each(|(a, &b)| *a = (*a).min(b));
+                }
+            }
+        }
+        self.fresh.truncate(kept);
+    }
+
     /// Applies *known* to a transaction's reads; returns a read of an initial value that it knows to
     /// be overwritten, unless *overwrites* will find it.
     pub(crate) fn derive_known(&mut self, node: u32) -> Option<(u32, u32)> {
-        let graph = &self.graph;
-        let snapshot = graph.snapshot(node);
-        if !graph.past_changed[snapshot as usize] {
+        let snapshot = self.graph.snapshot(node);
+        let changed = self.graph.past.changed[snapshot as usize];
+        if changed == 0 {
             return None;
         }
-        let problem = graph.problem;
-        let events = graph.shape.events();
-        let knows = graph.past_of(snapshot);
+        let problem = self.graph.problem;
+        let events = self.graph.shape.events();
+        let own = (problem.chain_of[node as usize], problem.place_of[node as usize]);
         let mut overwritten = None;
         for read in problem.tx.reads_of(node) {
+            let graph = &self.graph;
+            let knows = graph.past_of(snapshot);
             let source = problem.sources[read];
             if source == OPEN || (source == INITIAL && self.level > Level::ParallelSnapshot) {
                 continue;
             }
             let read = read as u32;
             let target = if source == INITIAL { 0 } else { self.version_target(source) };
-            for &group in problem.groups(problem.key_of(read)) {
+            let first = self.fresh.len();
+            let key = problem.key_of(read);
+            let cursors = &mut self.cursors.known[problem.group_range(key)];
+            for (&group, cursor) in problem.groups(key).iter().zip(cursors) {
                 let chain = group.chain as usize;
+                if !has_changed(changed, chain) {
+                    continue;
+                }
                 let known = knows[chain];
                 let before = match source {
                     INITIAL => 0,
@@ -197,52 +379,66 @@ impl<'p, 't> Saturation<'p, 't> {
                     continue;
                 }
                 // Commits before `known` are those of members before this place.
-                let known = known / events;
-                let places = problem.writer_places(group);
-                let mut count = match places {
-                    [only] => usize::from(*only < known),
-                    _ => places.partition_point(|&place| place < known),
-                };
-                let writers = problem.writers(group);
-                if count > 0 && writers[count - 1] == node {
-                    count -= 1;
+                cursor.seek(problem, group, known / events);
+                let mut last = cursor.before;
+                let mut index = cursor.count;
+                if group.chain == own.0 && last == own.1 + 1 {
+                    // The transaction itself: the writer before it.
+                    index -= 1;
+                    let places = problem.writer_places(group);
+                    last = index.checked_sub(1).map_or(0, |i| places[i as usize] + 1);
                 }
-                let Some(&place) = places[..count].last() else { continue };
-                let writer = writers[count - 1];
+                if last * events <= before {
+                    continue;
+                }
+                let writer = problem.writers(group)[index as usize - 1];
                 if source == INITIAL {
                     overwritten = overwritten.or(Some((read, writer)));
                     break;
                 }
-                if writer != source && (place + 1) * events > before {
+                if writer != source {
                     let from = graph.commit(writer);
                     self.fresh.push(Link { from, to: target, why: Why::Known { read } });
                 }
             }
+            self.drop_implied(first, Way::Past);
         }
         overwritten
     }
 
     /// Applies *overwrites* to a transaction's reads.
     fn derive_overwrites(&mut self, node: u32) {
-        let graph = &self.graph;
-        let problem = graph.problem;
-        let reader = graph.snapshot(node);
+        let problem = self.graph.problem;
+        let reader = self.graph.snapshot(node);
+        let events = self.graph.shape.events();
         for read in problem.tx.reads_of(node) {
+            let graph = &self.graph;
             let source = problem.sources[read];
             if source == OPEN {
                 continue;
             }
             let read = read as u32;
             let changed = match source {
-                INITIAL => self.rounds.is_empty(),
-                _ => graph.future_changed[graph.commit(source) as usize],
+                INITIAL if self.rounds.is_empty() => u64::MAX,
+                INITIAL => 0,
+                _ => graph.future.changed[graph.commit(source) as usize],
             };
-            if !changed {
+            if changed == 0 {
                 continue;
             }
             let after_reader = graph.future_of(reader);
-            for &group in problem.groups(problem.key_of(read)) {
+            let first_link = self.fresh.len();
+            let of_source = match source {
+                INITIAL => (u32::MAX, u32::MAX),
+                _ => (problem.chain_of[source as usize], problem.place_of[source as usize]),
+            };
+            let key = problem.key_of(read);
+            let cursors = &mut self.cursors.overwrites[problem.group_range(key)];
+            for (&group, cursor) in problem.groups(key).iter().zip(cursors) {
                 let chain = group.chain as usize;
+                if !has_changed(changed, chain) {
+                    continue;
+                }
                 let after = match source {
                     INITIAL => 0,
                     _ => graph.future_of(graph.commit(source))[chain],
@@ -250,44 +446,61 @@ impl<'p, 't> Saturation<'p, 't> {
                 if after >= after_reader[chain] {
                     continue;
                 }
-                let writers = problem.writers(group);
-                let mut first = writers.partition_point(|&w| graph.commit_place(w) < after);
-                if writers.get(first) == Some(&source) {
-                    first += 1;
+                // Commits at `after` or later are those of members from this place on.
+                cursor.seek(problem, group, after / events);
+                let mut index = cursor.count as usize;
+                let mut place = cursor.next;
+                if group.chain == of_source.0 && place == of_source.1 {
+                    index += 1;
+                    let places = problem.writer_places(group);
+                    place = places.get(index).copied().unwrap_or(u32::MAX);
                 }
-                let Some(&writer) = writers.get(first) else { continue };
-                if writer != node && graph.commit_place(writer) < after_reader[chain] {
+                // The commit is at `(place + 1) * events - 1`.
+                if place >= after_reader[chain] / events {
+                    continue;
+                }
+                let writer = problem.writers(group)[index];
+                if writer != node {
                     let to = graph.commit(writer);
                     self.fresh.push(Link { from: reader, to, why: Why::Overwrites { read } });
                 }
             }
+            self.drop_implied(first_link, Way::Future);
         }
     }
 
     /// Applies *writers* to a transaction's writes.
     fn derive_writers(&mut self, node: u32) {
-        let graph = &self.graph;
-        let problem = graph.problem;
-        let (snapshot, commit) = (graph.snapshot(node), graph.commit(node));
-        if !graph.future_changed[snapshot as usize] {
+        let problem = self.graph.problem;
+        let (snapshot, commit) = (self.graph.snapshot(node), self.graph.commit(node));
+        let events = self.graph.shape.events();
+        let changed = self.graph.future.changed[snapshot as usize];
+        if changed == 0 {
             return;
         }
-        let (after_snapshot, after_commit) = (graph.future_of(snapshot), graph.future_of(commit));
         for key in problem.writes(node) {
-            for &group in problem.groups(key) {
+            let graph = &self.graph;
+            let after_snapshot = graph.future_of(snapshot);
+            let after_commit = graph.future_of(commit);
+            let first_link = self.fresh.len();
+            let cursors = &mut self.cursors.writers[problem.group_range(key)];
+            for (&group, cursor) in problem.groups(key).iter().zip(cursors) {
                 let chain = group.chain as usize;
                 let after = after_snapshot[chain];
-                if after == u32::MAX {
+                if after == u32::MAX || !has_changed(changed, chain) {
                     continue;
                 }
-                let writers = problem.writers(group);
-                let first = writers.partition_point(|&w| graph.commit_place(w) < after);
-                let Some(&writer) = writers.get(first) else { continue };
-                if writer != node && graph.snapshot_place(writer) < after_commit[chain] {
+                cursor.seek(problem, group, after / events);
+                if cursor.next == u32::MAX || cursor.next * events >= after_commit[chain] {
+                    continue;
+                }
+                let writer = problem.writers(group)[cursor.count as usize];
+                if writer != node {
                     let to = graph.snapshot(writer);
                     self.fresh.push(Link { from: commit, to, why: Why::Writers { key } });
                 }
             }
+            self.drop_implied(first_link, Way::Future);
         }
     }
 }

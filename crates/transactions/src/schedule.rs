@@ -59,15 +59,23 @@ pub(crate) enum Scheduled {
     Refuted(Vec<(KeyId, [u32; 2])>),
 }
 
-/// Schedules the events of a saturated graph; gives up after `max_conflicts` conflicts without
-/// getting further than before.
+/// When a schedule gives up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// The most conflicts without getting further than before.
+    pub(crate) conflicts: usize,
+    /// The most conflicts in all for each event that was reached, after as many as above.
+    pub(crate) conflicts_per_event: usize,
+}
+
+/// Schedules the events of a saturated graph.
 pub(crate) fn schedule(
     saturation: &Saturation<'_, '_>,
-    max_conflicts: usize,
+    patience: Patience,
     budget: &Budget,
 ) -> Result<Scheduled, Stopped> {
     let mut schedule = Schedule::new(saturation);
-    let (mut farthest, mut conflicts) = (0, 0);
+    let (mut farthest, mut conflicts, mut all) = (0, 0, 0usize);
     loop {
         if schedule.advance(budget)? {
             return Ok(Scheduled::Complete(schedule.done));
@@ -79,12 +87,14 @@ pub(crate) fn schedule(
             conflicts = 0;
         }
         conflicts += 1;
+        all += 1;
         let Some(newest) = guesses.iter().map(|guess| schedule.age(guess)).max() else {
             return Ok(Scheduled::Refuted(schedule.wrong_guesses));
         };
         let turned: Vec<Guess> =
             guesses.extract_if(.., |guess| schedule.age(guess) == newest).collect();
-        if conflicts == max_conflicts {
+        let most = patience.conflicts_per_event.saturating_mul(farthest);
+        if conflicts == patience.conflicts || all - patience.conflicts.min(all) > most {
             let Guess { key, first, second, .. } = turned[0];
             return Ok(Scheduled::Stuck { key, first, second });
         }

@@ -18,18 +18,18 @@ use crate::graph::{Graph, Shape, Why};
 use crate::problem::Problem;
 use crate::proof;
 use crate::saturate::{Saturated, Saturation};
-use crate::schedule::{Scheduled, schedule};
+use crate::schedule::{Patience, Scheduled, schedule};
 
-/// How many rounds of saturation come before the first schedule, and how many conflicts that may have
-/// without getting further. Most of what can be derived is derived in these rounds; the schedule
-/// learns the rest where it matters.
+/// How many rounds of saturation come before the first schedule and before the second, and how many
+/// schedules are tried before all is derived. Most of what can be derived is derived in these rounds;
+/// the schedule learns the rest where it matters.
 const FIRST_ROUNDS: usize = 2;
-const FIRST_CONFLICTS: usize = 2_000;
+const FIRST_SCHEDULES: usize = 2;
+const FIRST_PATIENCE: Patience = Patience { conflicts: 2_000, conflicts_per_event: 1 };
 
-/// How many conflicts a schedule along all forced edges may have without getting further, and one
-/// inside cases.
-const MAX_CONFLICTS: usize = 10_000;
-const MAX_CONFLICTS_IN_CASES: usize = 1_000;
+/// The patience of a schedule along all forced edges, and of one inside cases.
+const PATIENCE: Patience = Patience { conflicts: 10_000, conflicts_per_event: usize::MAX };
+const PATIENCE_IN_CASES: Patience = Patience { conflicts: 1_000, conflicts_per_event: usize::MAX };
 
 /// A commit order of nodes, with the lengths of snapshots for `pc` and `si`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,18 +63,27 @@ pub(crate) fn decide(
 ) -> Result<Decision, Stopped> {
     let mut saturation = Saturation::new(problem, level);
     let mut cases: Vec<Case> = Vec::new();
-    if level != Level::ParallelSnapshot
-        && saturation.run_rounds(FIRST_ROUNDS, budget)? == Saturated::Unfinished
-        && let Scheduled::Complete(events) = schedule(&saturation, FIRST_CONFLICTS, budget)?
-    {
-        return Ok(Decision::Consistent(commit_order(&saturation.graph, &events)));
+    let mut found = None;
+    if level != Level::ParallelSnapshot {
+        for _ in 0..FIRST_SCHEDULES {
+            let saturated = saturation.run_rounds(FIRST_ROUNDS, budget)?;
+            if saturated != Saturated::Unfinished {
+                found = Some(saturated);
+                break;
+            }
+            if let Scheduled::Complete(events) = schedule(&saturation, FIRST_PATIENCE, budget)? {
+                return Ok(Decision::Consistent(commit_order(&saturation.graph, &events)));
+            }
+        }
     }
     loop {
-        let found = saturation.run(budget)?;
+        let found = match found.take() {
+            Some(found) => found,
+            None => saturation.run(budget)?,
+        };
         if found == Saturated::Closed {
-            let max_conflicts =
-                if cases.is_empty() { MAX_CONFLICTS } else { MAX_CONFLICTS_IN_CASES };
-            match attempt(&saturation, max_conflicts, budget)? {
+            let patience = if cases.is_empty() { PATIENCE } else { PATIENCE_IN_CASES };
+            match attempt(&saturation, patience, budget)? {
                 Attempt::Done(order) => return Ok(Decision::Consistent(order)),
                 Attempt::Open { key, pair } => {
                     cases.push(Case {
@@ -114,9 +123,8 @@ pub(crate) fn decide(
                 continue;
             }
             case.first = Some(refutation);
-            saturation.graph.links.truncate(case.links);
+            saturation.graph.truncate_links(case.links);
             saturation.rounds.truncate(case.rounds);
-            saturation.graph.forget_clocks();
             let [first, second] = case.pair;
             saturation.push_version(second, first, Why::Assumed { key: case.key });
             cases.push(case);
@@ -134,7 +142,7 @@ enum Attempt {
 /// order that is more promising comes first.
 fn attempt(
     saturation: &Saturation<'_, '_>,
-    max_conflicts: usize,
+    patience: Patience,
     budget: &Budget,
 ) -> Result<Attempt, Stopped> {
     let graph = &saturation.graph;
@@ -146,7 +154,7 @@ fn attempt(
             }
         });
     }
-    match schedule(saturation, max_conflicts, budget)? {
+    match schedule(saturation, patience, budget)? {
         Scheduled::Complete(events) => return Ok(Attempt::Done(commit_order(graph, &events))),
         Scheduled::Stuck { key, first, second } => {
             return Ok(Attempt::Open { key, pair: [second, first] });

@@ -115,6 +115,23 @@ fn real_time() {
     random_rounds(8, 300, shape, &ClientOrder::ALL);
 }
 
+/// No path of a certificate leads through a transaction whose outcome is unknown and that nobody reads.
+#[test]
+fn unknown_transactions_order_nothing() {
+    let registers = "\
+t0: [ r(x,0) @3..4 w(x,1) @3..4 ]
+t1: [ r(y,0) @1..6 ] [ r(x,4) @7..10 w(y,5) @7..10 ]
+t2: [ w(y,2) @5..8 ]? [ r(x,0) @9..13 w(x,4) @9..13 r(y,0) @9..13 ]
+";
+    let lists = "\
+t0: [ append(y,2) @1..2 ]
+t1: [ r(y,[]) @1..4 append(x,1) @1..4 ]
+t2: [ r(x,[1]) @3..7 ]? [ append(y,3) @8..10 r(y,[3]) @8..10 append(y,4) @8..10 ]
+";
+    compare(registers, &ClientOrder::ALL, true);
+    compare(lists, &ClientOrder::ALL, true);
+}
+
 #[test]
 fn lists() {
     let shape = Shape { lists: true, ..REGISTERS };

@@ -278,7 +278,7 @@ impl<'p, 't> DependencyGraph<'p, 't> {
         let mut saturation = Saturation::new(problem, Level::Causal);
         if saturation.graph.sort(budget)? == Sorted::Cyclic {
             let components = components(self, CAUSES, budget)?;
-            saturation.graph.links.retain(|link| {
+            saturation.graph.retain_links(|link| {
                 let component = |node: u32| components[node as usize];
                 !matches!(link.why, Why::ReadsFrom { .. })
                     || component(link.from) != component(link.to)
