@@ -24,8 +24,8 @@ pub(crate) use self::check::{CertifyArgs, CheckArgs, InputArgs, KernelArgs};
 use self::generate::GENERATE_HELP;
 pub(crate) use self::generate::{GenerateArgs, TransactionArgs};
 pub(crate) use self::litmus::{
-    DiagramFormat, LitmusArgs, LitmusCommand, LitmusContrastArgs, MachinesArgs, OnlySide,
-    OutcomesArgs, OutcomesFormat, RunArgs, Style, SuiteArgs, TestLanguage,
+    DiagramFormat, LitmusArgs, LitmusCommand, LitmusContrastArgs, LitmusConvertArgs, MachinesArgs,
+    OnlySide, OutcomesArgs, OutcomesFormat, RunArgs, Style, SuiteArgs, TestLanguage,
 };
 use self::make::MERGE_HELP;
 pub(crate) use self::make::{ConvertArgs, MergeArgs, RecordArgs, RecordCommand, RecordCpuArgs};

@@ -150,7 +150,7 @@ fn tables(args: &LitmusContrastArgs) -> Result<(String, String), CliError> {
     })
 }
 
-fn load_table(name: &str) -> Result<Mapping, CliError> {
+pub(super) fn load_table(name: &str) -> Result<Mapping, CliError> {
     if let Some(mapping) = find_mapping(name) {
         return Ok(mapping);
     }

@@ -187,6 +187,7 @@ fn domain_of_both_ways(
             for run in &runs.runs {
                 add_written(code, run, &mut next);
             }
+            add_abandoned(code, &runs, &mut next);
         }
         for values in next.values_mut() {
             values.sort_unstable();
@@ -214,6 +215,18 @@ fn add_written(code: &Code, run: &Run, domain: &mut Domain) -> usize {
     count
 }
 
+/// Adds what was written by runs that ended early.
+fn add_abandoned(code: &Code, runs: &Runs, domain: &mut Domain) -> usize {
+    for &(address, written) in &runs.abandoned {
+        let values =
+            domain.entry(address).or_insert_with(|| code.initial(address).into_iter().collect());
+        if !values.contains(&written) {
+            values.push(written);
+        }
+    }
+    runs.abandoned.len()
+}
+
 /// Passes runs on, unless they could not be followed.
 fn checked(runs: Arc<Runs>, found: &mut IsaOutcomes) -> Result<Arc<Runs>, IsaError> {
     found.cut |= runs.cut;
@@ -238,7 +251,7 @@ fn runs_by_steps(
         for thread in 0..count {
             let runs = checked(unfolded(thread, &domain, Branches::Decided), found)?;
             let most = runs.runs.iter().map(|run| add_written(code, run, &mut next)).max();
-            writes += most.unwrap_or(0);
+            writes += most.unwrap_or(0).max(add_abandoned(code, &runs, &mut next));
             threads.push(runs);
         }
         round += 1;
