@@ -71,7 +71,7 @@ impl Promise {
         let found = isa_outcomes(isa, model.model(), &options).map_err(|error| match error {
             IsaError::Model(diagnostics) => diagnostics.to_string(),
             IsaError::Program(message) => message,
-            IsaError::OutOfTime => "the time is spent".to_owned(),
+            IsaError::Stopped(stopped) => stopped.to_string(),
         })?;
         Ok(found.states.into_iter().map(|state| Outcome(state.into())).collect())
     }
