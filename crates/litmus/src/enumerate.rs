@@ -17,6 +17,9 @@
 //! those of the parts combined. A dependency of an access after a fence is redundant, too: the fence
 //! keeps the pair in order already.
 
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
 use consistory_verdict::{Budget, Stopped};
 
 use crate::program::{
@@ -277,8 +280,43 @@ pub fn shapes_within(
         })
     })?;
     let size = |shape: &Shape| (shape.fences(), shape.threads.len());
-    all.sort_unstable_by(|a, b| size(a).cmp(&size(b)).then_with(|| a.cmp(b)));
-    Ok(all)
+    sort_within(all, |a, b| size(a).cmp(&size(b)).then_with(|| a.cmp(b)), budget)
+}
+
+/// Sorts within a budget: pieces first, which are then merged two by two.
+fn sort_within<T>(
+    mut all: Vec<T>,
+    order: impl Fn(&T, &T) -> Ordering,
+    budget: &Budget,
+) -> Result<Vec<T>, Stopped> {
+    /// Number of elements that are sorted or merged between two looks at the budget.
+    const ELEMENTS_PER_LOOK: usize = 4096;
+    let mut runs = VecDeque::new();
+    while !all.is_empty() {
+        budget.check()?;
+        let mut run = all.split_off(all.len().saturating_sub(ELEMENTS_PER_LOOK));
+        run.sort_unstable_by(&order);
+        runs.push_back(run);
+    }
+    loop {
+        let (left, right) = match (runs.pop_front(), runs.pop_front()) {
+            (Some(left), Some(right)) => (left, right),
+            (last, _) => return Ok(last.unwrap_or_default()),
+        };
+        let mut merged = Vec::with_capacity(left.len() + right.len());
+        let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
+        while let Some(next) = match (left.peek(), right.peek()) {
+            (Some(a), Some(b)) if order(a, b).is_gt() => right.next(),
+            (Some(_), _) => left.next(),
+            (None, _) => right.next(),
+        } {
+            merged.push(next);
+            if merged.len().is_multiple_of(ELEMENTS_PER_LOOK) {
+                budget.check()?;
+            }
+        }
+        runs.push_back(merged);
+    }
 }
 
 /// The treatment of redundant programs.

@@ -62,7 +62,8 @@ pub fn translate_test(test: &IsaTest, mapping: &Mapping) -> Result<String, Strin
     Ok(text)
 }
 
-/// Gives each location a name of the translation: its own if all of them have one there.
+/// Returns the index of each location's name in the translation: its own name if all locations
+/// have one there.
 fn places(code: &Code) -> Result<Vec<usize>, String> {
     let known: Vec<&str> = (0..Sketch::MAX_LOCATIONS).map(Sketch::location_name).collect();
     let names: Vec<&str> = code.locations.iter().map(|location| location.name.as_str()).collect();
