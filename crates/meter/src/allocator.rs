@@ -1,7 +1,8 @@
 //! The system's allocator, with a count of the bytes that are allocated.
 //!
-//! One counter would be a cache line that all threads write to. There are several, and a thread adds to
-//! its own; the sum of all is right whichever thread frees what another has allocated.
+//! One counter would be a cache line that all threads write to with every allocation. So each thread
+//! counts for itself, and adds its count to the common one whenever it exceeds a few kilobytes, and when
+//! the thread ends. The sum is right whichever thread frees what another has allocated.
 //!
 //! An allocation counts with what the allocator of the GNU C library adds to it: a word, rounded up to
 //! 16 bytes. For the many small allocations of a search this is a third more than was asked for.
@@ -14,45 +15,52 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// The system's allocator, counted.
 #[derive(Debug)]
 pub struct CountingAllocator;
 
-/// Number of counters; threads beyond it share them.
-const COUNTERS: usize = 16;
+/// Number of bytes that a thread counts for itself before it adds them to the common count.
+const UNCOUNTED_BYTES: u64 = 16 << 10;
 
-/// A counter in a cache line of its own.
-#[repr(align(128))]
-struct Counter(AtomicI64);
-
-static COUNTED: [Counter; COUNTERS] = [const { Counter(AtomicI64::new(0)) }; COUNTERS];
-static THREADS: AtomicUsize = AtomicUsize::new(0);
+static COUNTED: AtomicI64 = AtomicI64::new(0);
 
 thread_local! {
-    /// The counter of this thread, or `COUNTERS` if it has none yet.
-    static OWN: Cell<usize> = const { Cell::new(COUNTERS) };
+    static PENDING: Pending = const { Pending(Cell::new(0)) };
 }
 
-/// Returns how many bytes are allocated; 0 in a program without [`CountingAllocator`].
+/// The bytes that a thread has not added to the common count yet; negative if it freed more.
+struct Pending(Cell<i64>);
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        COUNTED.fetch_add(self.0.get(), Ordering::Relaxed);
+    }
+}
+
+/// Returns how many bytes are allocated; 0 in a program without [`CountingAllocator`]. Up to 16 KiB of each
+/// other thread are not in it.
 pub fn allocated() -> u64 {
-    let sum: i64 = COUNTED.iter().map(|Counter(count)| count.load(Ordering::Relaxed)).sum();
-    u64::try_from(sum).unwrap_or(0)
+    let pending = PENDING.try_with(|pending| pending.0.get()).unwrap_or(0);
+    u64::try_from(COUNTED.load(Ordering::Relaxed) + pending).unwrap_or(0)
 }
 
 #[inline]
 fn add(bytes: i64) {
-    // A thread that is ending may have lost its variables; any counter will do.
-    let own = OWN.try_with(|own| match own.get() {
-        COUNTERS => {
-            let next = THREADS.fetch_add(1, Ordering::Relaxed) % COUNTERS;
-            own.set(next);
-            next
+    let kept = PENDING.try_with(|pending| {
+        let sum = pending.0.get() + bytes;
+        if sum.unsigned_abs() < UNCOUNTED_BYTES {
+            pending.0.set(sum);
+        } else {
+            pending.0.set(0);
+            COUNTED.fetch_add(sum, Ordering::Relaxed);
         }
-        own => own,
     });
-    COUNTED[own.unwrap_or(0)].0.fetch_add(bytes, Ordering::Relaxed);
+    // A thread that is ending has lost its variables.
+    if kept.is_err() {
+        COUNTED.fetch_add(bytes, Ordering::Relaxed);
+    }
 }
 
 /// Returns the bytes that an allocation takes, at most `isize::MAX` as every layout.
