@@ -211,6 +211,10 @@ impl Cluster {
     }
 
     fn ended(&self, node: NodeId, counts: impl Fn(&ExitStatus) -> bool) -> Option<String> {
+        if node.0 >= self.nodes.len() {
+            // Somebody else runs it.
+            return None;
+        }
         let status = {
             let mut processes = self.processes(node);
             let mut statuses =
