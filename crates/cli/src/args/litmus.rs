@@ -62,8 +62,8 @@ Examples:
   consistory litmus run tests/ --runs 10000000 --format json
   consistory litmus run SB.litmus --model sc,x86tso
 
-Exit code: 0 every model allows all that was seen, 1 one forbids some of it, 2 bad usage or unreadable
-input, 3 undecided.";
+Exit code: 0 every model allows all that was seen, 1 one forbids some of it, 2 bad usage or
+unreadable input, 3 undecided.";
 
 pub(super) const LITMUS_CONTRAST_HELP: &str = "\
 Examples:
