@@ -23,18 +23,23 @@ pub enum WriteError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The format has no way to say something that the history holds.
-    #[error("{format} can't express {what} ({reference}): {hint}")]
+    #[error("{format} can't express {what}{}: {hint}", in_parentheses(reference))]
     NotExpressible {
         /// The format.
         format: Format,
         /// What it can't express.
         what: String,
         /// Where the history has it: `session:index`, `init:key`, `final:key` or the history's
-        /// name.
+        /// name; empty if the format is never written.
         reference: String,
         /// What to do about it.
         hint: String,
     },
+}
+
+/// Returns a reference as it stands in an error, or nothing if there is none.
+fn in_parentheses(reference: &str) -> String {
+    if reference.is_empty() { String::new() } else { format!(" ({reference})") }
 }
 
 /// Writes one history.
@@ -244,13 +249,13 @@ fn check_calls(history: &History, format: Format) -> Result<(), WriteError> {
             });
         }
         Format::Jepsen => {
-            return Err(refuse("any history, it is only read", None, "write it as edn"));
+            return Err(refuse("histories, since it is only read", None, "write it as edn"));
         }
         Format::Cobra | Format::Viper | Format::TimeKiller => {
-            return Err(refuse("any history, it is only read", None, "write it as dbcop-json"));
+            return Err(refuse("histories, since it is only read", None, "write it as dbcop-json"));
         }
         Format::Gem5 => {
-            return Err(refuse("any history, it is only read", None, "write it as axe"));
+            return Err(refuse("histories, since it is only read", None, "write it as axe"));
         }
         _ => return Ok(()),
     };

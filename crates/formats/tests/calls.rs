@@ -239,7 +239,7 @@ fn what_formats_of_calls_cannot_express_is_named() {
         (
             "t: pop() => 1 @1..2",
             Format::Jepsen,
-            "jepsen can't express any history, it is only read (): write it as edn",
+            "jepsen can't express histories, since it is only read: write it as edn",
         ),
     ] {
         let history = &parse_str(text, Format::Hist, "").unwrap()[0];
