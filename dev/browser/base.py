@@ -83,6 +83,9 @@ class PageTest(unittest.TestCase):
         ran = subprocess.run([Shared.binary, *arguments, "--report", path], cwd=ROOT, capture_output=True, text=True)
         self.assertIn(ran.returncode, (0, 1), ran.stderr)
         self.browser.open(path.as_uri())
+        self.browser.one("main h1, main .error")
+        # A picture takes its place once the page knows how wide it is.
+        self.browser.until("[...document.querySelectorAll('.stage')].every((stage) => stage.style.height)")
         return path
 
     def serve(self):

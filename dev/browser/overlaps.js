@@ -54,6 +54,24 @@ const overlaps = {
       const points = view.edges[Number(group.dataset.edge)].points;
       return { name: group.textContent, label: text && text.textContent ? text.getBBox() : null, lines: points.slice(1).map((point, i) => [points[i], point]) };
     });
+    // Beads stand clear of texts, of other bars and of one another, labels of the axis of each other.
+    const beads = [...svg.querySelectorAll(".bead")].map((group) => ({ box: group.querySelector("rect").getBBox(), text: group.querySelector("text").getBBox(), node: Number(group.dataset.bead), name: group.textContent }));
+    beads.forEach((a, i) => {
+      if (a.text.x < a.box.x || a.text.x + a.text.width > a.box.x + a.box.width) found.push(`text of bead ${a.name} is cut`);
+      beads.slice(i + 1).forEach((b) => overlaps.meet(a.box, b.box) && found.push(`beads ${a.name} and ${b.name} overlap`));
+      for (const group of svg.querySelectorAll(".node")) {
+        const isOwn = Number(group.dataset.node) === a.node;
+        const box = isOwn ? group.querySelector("text").getBBox() : group.querySelector("rect").getBBox();
+        const inner = isOwn ? { x: box.x, y: box.y + 2.5, width: box.width, height: box.height - 5 } : box;
+        if (overlaps.meet(a.box, inner)) found.push(`bead ${a.name} overlaps ${group.textContent}`);
+      }
+    });
+    const ticks = [...svg.querySelectorAll(".tick")].map((text) => ({ box: text.getBBox(), name: text.textContent }));
+    ticks.forEach((a, i) => {
+      if (a.box.x < 0 || a.box.x + a.box.width > view.width || a.box.y + a.box.height > view.height) found.push(`label ${a.name} of the axis is cut`);
+      ticks.slice(i + 1).forEach((b) => overlaps.meet(a.box, b.box) && found.push(`labels ${a.name} and ${b.name} of the axis overlap`));
+      for (const node of nodes) if (overlaps.meet(a.box, node.box)) found.push(`label ${a.name} of the axis overlaps ${node.name}`);
+    });
     const names = [...svg.querySelectorAll(".name, .band-name")].map((text) => ({ box: text.getBBox(), name: text.textContent }));
     names.forEach((a, i) => names.slice(i + 1).forEach((b) => {
       if (a.name && b.name && overlaps.meet(a.box, b.box)) found.push(`names ${a.name} and ${b.name} overlap`);

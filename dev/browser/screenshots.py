@@ -92,10 +92,12 @@ def main(binary, folder, is_documented):
             pages.append((name, page, script))
         lattice = pathlib.Path(work) / "lattice.html"
         lattice.write_bytes(subprocess.run([binary, "models", "lattice", "--format", "html"], check=True, capture_output=True).stdout)
-        pages.append(("lattice", lattice, "document.querySelectorAll('.map .edge.choice')[5].dispatchEvent(new MouseEvent('click', { bubbles: true })); requestAnimationFrame(() => (document.querySelector('main').scrollTop = 0))"))
+        pages.append(("lattice", lattice, "document.querySelectorAll('.map .edge.choice')[5].dispatchEvent(new MouseEvent('click', { bubbles: true })); requestAnimationFrame(() => (document.querySelector('.right').scrollTop = 0))"))
         for theme in ("light", "dark"):
             with Browser(1280, 800) as browser:
                 browser.cdp("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]})
+                # The window of a browser without a screen is smaller than asked for.
+                browser.cdp("Emulation.setDeviceMetricsOverride", {"width": 1280, "height": 820, "deviceScaleFactor": 1, "mobile": False})
                 take(browser, binary, folder, theme, pages)
     if is_documented:
         for figure, name in DOCUMENTED.items():

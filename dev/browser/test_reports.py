@@ -214,10 +214,9 @@ class Reports(PageTest):
         visible = "return [...document.querySelectorAll('svg .edge')].filter((e) => e.style.display !== 'none').map((e) => e.dataset.relation)"
         everything = b.run(visible)
         self.assertIn("wr", everything)
-        b.run("document.querySelectorAll('label.relation').forEach((l) => l.textContent === 'wr' && l.setAttribute('id', 'wr'))")
-        b.click("#wr input")
+        b.click("label[data-relation=wr] input")
         self.assertEqual(b.run(visible), [relation for relation in everything if relation != "wr"])
-        b.click("#wr input")
+        b.click("label[data-relation=wr] input")
         self.assertEqual(b.run(visible), everything)
 
     def test_the_mouse_zooms_and_moves_the_picture(self):
@@ -259,6 +258,63 @@ class Reports(PageTest):
         self.assertEqual(left, sorted(left))
         b.run(press, "order view")
         b.until("document.querySelectorAll('svg .edge').length > 0")
+
+    def test_a_linearization_is_a_line_through_the_calls(self):
+        b = self.browser
+        calls = "t0: enqueue(1) @10..11 enqueue(2) @12..13\nt1: dequeue() => 1 @9..22\n"
+        self.report("line", "check", self.written("line.hist", calls), "--object", "queue", "--model", "linearizability")
+        b.one("svg .bead")
+        self.assertEqual(b.run("return [...document.querySelectorAll('svg .bead text')].map((t) => t.textContent)"), ["1", "2", "3"])
+        self.assertEqual(self.count("svg path.chain"), 2)
+        # The line is drawn as far as the steps have come.
+        visible = "[...document.querySelectorAll('svg .bead')].filter((n) => getComputedStyle(n).visibility === 'visible').length"
+        for step in (1, 2, 3):
+            b.keys("n")
+            self.assertEqual(b.run(f"return {visible}"), step)
+        # The axis names times of the history.
+        ticks = b.run("return [...document.querySelectorAll('svg .tick')].map((t) => Number(t.textContent))")
+        self.assertEqual(ticks, sorted(ticks))
+        self.assertLessEqual(set(ticks), {9, 10, 11, 12, 13, 22})
+        self.assertGreaterEqual(len(ticks), 3)
+
+    def test_a_reference_in_a_sentence_finds_its_operation(self):
+        b = self.browser
+        self.report("references", "check", "corpus/histories/message-passing.hist", "--model", "cc")
+        b.one("ol.steps .ref")
+        b.point(*b.middle("ol.steps .ref"))
+        b.until("document.querySelectorAll('svg .node.pointed').length === 1")
+        b.point(5, 5)
+        b.until("document.querySelectorAll('svg .node.pointed').length === 0")
+
+    def test_the_cycle_of_an_execution_stands_out(self):
+        b = self.browser
+        self.report("cycle", "litmus", "outcomes", "corpus/executions/aarch64/MP.litmus", "--model", "sc,aarch64")
+        b.one("svg .node")
+        self.assertIn("forbids the cycle W x=1 -po-> W y=1 -rf-> R y=1 -po-> R x=0 -fr-> W x=1", b.text(".panels"))
+        self.assertEqual(self.count("svg .node.proof"), 4)
+        for _ in range(4):
+            b.keys("n")
+            self.assertEqual(self.count("svg .edge.lit"), 1)
+        b.keys("n")
+        self.assertEqual(self.count("svg .edge.lit"), 4)
+
+    def test_nothing_is_cut_in_a_narrow_window(self):
+        b = self.browser
+        self.addCleanup(b.cdp, "Emulation.clearDeviceMetricsOverride", {})
+        for kind, arguments in {
+            "batch": ["check", "corpus/histories", "--model", "sc,tso"],
+            "calls": ["check", "corpus/objects/queue-overtaken.hist", "--object", "queue", "--model", "linearizability"],
+            "litmus": ["litmus", "outcomes", "corpus/litmus/x86/IRIW.litmus", "--model", "sc,tso"],
+            "verify": ["verify", "crates/serve/assets/examples/msi-missing.m"],
+        }.items():
+            for width in (360, 700, 1000):
+                b.cdp("Emulation.setDeviceMetricsOverride", {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False})
+                self.report(f"narrow {kind}", *arguments)
+                b.one("main h1")
+                wide = b.run("return [document.documentElement, document.querySelector('main')].map((n) => n.scrollWidth - n.clientWidth)")
+                self.assertEqual(wide, [0, 0], f"{kind} at {width}")
+                if kind != "batch":
+                    self.assertGreater(b.run("return document.querySelector('.stage').clientHeight"), 60, kind)
 
     def test_texts_are_copied_and_the_certificate_downloaded(self):
         b = self.browser
@@ -336,9 +392,15 @@ class Reports(PageTest):
         lines = [json.loads(line) for line in self.tool("check", path, "--model", "cc,sc", "--format", "json").stdout.splitlines()]
         words = {model: [next(r["verdict"] for r in line["results"] if r["model"] == model) for line in lines] for model in ("cc", "sc")}
         b.one("tbody tr.link")
-        table = b.run("return [...document.querySelector('table').querySelectorAll('tbody tr')].map((tr) => [...tr.children].map((td) => td.textContent))")
+        table = b.run("return [...document.querySelector('table').querySelectorAll('tbody tr')].map((tr) => [...tr.children].filter((td) => !td.matches('.share')).map((td) => td.textContent))")
         kinds = b.run("return [...document.querySelector('table').querySelectorAll('thead th')].slice(1).map((th) => th.textContent)")
         self.assertEqual(table, [[model, *(str(words[model].count(kind)) for kind in kinds)] for model in ("cc", "sc")])
+        # A count leads to what it counts, and the bar has a part for each.
+        some = words["cc"].count("violation")
+        self.assertEqual(b.run("return [...document.querySelector('.bar').children].map((part) => Number(part.style.flexGrow)).sort((a, b) => a - b)"), sorted([some, 450 - some]))
+        b.click(".counts td.violation button")
+        b.until("document.querySelector('.tools [role=status]').textContent.startsWith(arguments[0])", str(sum("violation" in pair for pair in zip(words["cc"], words["sc"]))))
+        b.run("const s = document.querySelector('select'); s.value = ''; s.dispatchEvent(new Event('change'))")
         self.assertEqual(self.count("tbody tr.link"), 200)
         for _ in range(2):
             b.click("button[aria-label='next page']")
@@ -424,7 +486,7 @@ class Reports(PageTest):
         self.assertEqual(ran.returncode, 1, ran.stdout)
         b.open(self.path("broken.html").as_uri())
         b.one("svg .node")
-        self.assertRegex(b.text(".facts"), r"run again with \d+ clients and 0 faults: a violation in [01] of 1 runs")
+        self.assertRegex(b.text(".facts"), r"run again\s+with \d+ clients and 0 faults: a violation in [01] of 1 runs")
         self.assertIn("violation", b.text(".results"))
         self.assertRegex(b.text("code"), r"^consistory test --seed \d+ ")
         b.keys("n")
@@ -461,7 +523,7 @@ class Reports(PageTest):
             self.dark()
             b.one("main h1")
             b.keys("nn")
-            self.assertEqual(b.run("return getComputedStyle(document.body).backgroundColor"), "rgb(20, 24, 29)")
+            self.assertEqual(b.run("return getComputedStyle(document.body).backgroundColor"), "rgb(14, 18, 22)")
             self.assertEqual(self.serious(), [], kind)
         self.path("dark.html").write_text(self.tool("models", "lattice", "--format", "html").stdout)
         b.open(self.path("dark.html").as_uri())

@@ -119,7 +119,7 @@ class LocalPage(PageTest):
         ]:
             with self.subTest(name):
                 b.run(self.DROP, name, text)
-                b.until("asked > before && document.querySelector('#errors button') && text.value === arguments[0]", text)
+                b.until("asked > before && !byId('about').textContent.includes('…') && document.querySelector('#errors button') && text.value === arguments[0]", text)
                 self.assertIn(f"line {line}", b.text("#errors button"))
                 at = b.run("return [marks.textContent.slice(0, -1), [...marks.childNodes].findIndex((n) => n.nodeName === 'MARK')]")
                 self.assertEqual(at[0].rstrip(), text.rstrip())
@@ -187,6 +187,10 @@ class LocalPage(PageTest):
     def test_examples_are_one_click_away(self):
         b = self.browser
         self.serve()
+        self.assertEqual(b.run("return byId('examples').value"), "0")
+        # A text of one's own is no example.
+        self.write("t0: w(x,1)\n")
+        self.assertEqual(b.run("return byId('examples').value"), "")
         for option in b.run("return [...document.querySelectorAll('#examples option')].map((o) => o.value).filter(Boolean)"):
             b.run("window.before = asked")
             b.click(f"#examples option[value='{option}']")

@@ -12,7 +12,7 @@ import logging
 import sys
 from typing import Any, Dict, List, Optional
 
-from .errors import Error
+from .errors import Error, package
 
 
 def _size(text: str) -> int:
@@ -67,6 +67,8 @@ def parser() -> argparse.ArgumentParser:
     def judging(sub: argparse.ArgumentParser) -> None:
         sub.add_argument("--model", "-m", default="", help="models, separated by commas")
         sub.add_argument("--object", help="the object that the histories are calls of")
+        sub.add_argument("--axioms", action="append", help="a model of the object by its axioms")
+        sub.add_argument("--levels", help="a model of the object by a level per method")
         sub.add_argument("--order", choices=["none", "session", "realtime"], default="session")
         sub.add_argument("--budget", type=_seconds, default=60.0, help="time per history and model")
         sub.add_argument("--memory", type=_size, default=None, help="memory per history, such as 512MiB")
@@ -91,6 +93,11 @@ def parser() -> argparse.ArgumentParser:
     contrast = command("contrast", "contrast every pair of models")
     contrast.add_argument("--model", "-m", help="models, separated by commas (default: all)")
     contrast.add_argument("--bound", type=int, default=5, help="the most operations")
+    contrast.add_argument("--sessions", type=int, help="the most sessions")
+    contrast.add_argument("--variables", type=int, help="the most variables")
+    contrast.add_argument("--fences", action="store_true", help="with fences")
+    contrast.add_argument("--rmws", action="store_true", help="with read-modify-writes")
+    contrast.add_argument("--order", choices=["none", "session", "realtime"], default="session")
     contrast.add_argument("--budget", type=_seconds, default=600.0, help="time per pair")
     campaign = command("campaign", "generate histories and judge them")
     judging(campaign)
@@ -109,16 +116,18 @@ def main(arguments: Optional[List[str]] = None) -> int:
     except Error as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except ImportError as error:
-        print(f"error: {error}\n  = help: pip install 'ray[data]' pyarrow", file=sys.stderr)
+    except OSError as error:
+        print(f"error: {error}\n  = help: the same command goes on where this one was", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on where this one was", file=sys.stderr)
+        return 130
 
 
 def _hush() -> None:
     """Keeps Ray's notes on its plans and progress out of the output; errors still appear."""
-    import ray.data  # Sets up its own logging.
-
-    for handler in logging.getLogger(ray.data.__name__).handlers:
+    data = package("ray.data", "cluster")  # Sets up its own logging.
+    for handler in logging.getLogger(data.__name__).handlers:
         if isinstance(handler, logging.StreamHandler):
             handler.setLevel(logging.ERROR)
 
@@ -135,8 +144,9 @@ def _run(args: argparse.Namespace) -> int:
     options: Dict[str, Any] = {}
     if args.command != "contrast":
         options = {"order": args.order, "budget": args.budget}
-        if args.object:
-            options["object"] = args.object
+        for name in ("object", "axioms", "levels"):
+            if getattr(args, name):
+                options[name] = getattr(args, name)
         if args.memory is not None:
             options["memory"] = args.memory
     models = [m for m in (args.model or "").split(",") if m]
@@ -152,7 +162,11 @@ def _run(args: argparse.Namespace) -> int:
             **options,
         )
     elif args.command == "contrast":
-        results = cluster.contrast(models or None, bound=args.bound, budget=args.budget, **common)
+        space = {
+            name: getattr(args, name)
+            for name in ("bound", "sessions", "variables", "fences", "rmws", "order", "budget")
+        }
+        results = cluster.contrast(models or None, **space, **common)
     else:
         generator = _pairs(args.set)
         if args.generated_object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, Dict, List, Optional
 
 
@@ -9,21 +10,23 @@ class Error(Exception):
     """Something could not be read, judged or written.
 
     ``str(error)`` is the whole message, with the lines that it is about and the hint.
+
+    - ``message``: What is wrong, in one line.
+    - ``hint``: What to do about it.
+    - ``source``: The file or text that it is about.
+    - ``index``: The place of the history in its source, counting from 0.
+    - ``line``: Line of the first place, counting from 1.
+    - ``column``: Column of the first place, counting from 1.
+    - ``places``: All places: dictionaries of ``source``, ``line``, ``column``, ``text``, ``message``,
+      ``hint``.
     """
 
-    #: What is wrong, in one line.
     message: str
-    #: What to do about it.
     hint: Optional[str]
-    #: The file or text that it is about.
     source: Optional[str]
-    #: The place of the history in its source, counting from 0.
     index: Optional[int]
-    #: Line of the first place, counting from 1.
     line: Optional[int]
-    #: Column of the first place, counting from 1.
     column: Optional[int]
-    #: All places: dictionaries of ``source``, ``line``, ``column``, ``text``, ``message``, ``hint``.
     places: List[Dict[str, Any]]
 
     def __init__(
@@ -74,7 +77,7 @@ class ReadError(Error, ValueError):
 
 
 class FormatError(Error, ValueError):
-    """A history cannot be written in a format."""
+    """A format is not known, or a history cannot be written in it."""
 
 
 class ModelError(Error, ValueError):
@@ -108,6 +111,21 @@ class Violation(Error, AssertionError):
     """
 
     verdict: Any = None
+
+
+class MissingPackage(Error, ImportError):
+    """Another package is needed for this, which is not installed."""
+
+
+def package(name: str, extra: str) -> Any:
+    """Imports a package that only some functions need; ``extra`` is the extra that brings it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingPackage(
+            f"this needs the package {name.partition('.')[0]}: {error}",
+            hint=f"pip install {name.partition('.')[0]}, or the extra {extra} of consistory",
+        ) from error
 
 
 class Impossible(Exception):

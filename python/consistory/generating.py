@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, Optional, overload
 
 from . import _native
 from ._native import History
 from .errors import ModelError
+
+
+@overload
+def generate(
+    memory: Optional[str] = None,
+    *,
+    object: Optional[str] = None,
+    transactions: Optional[str] = None,
+    count: None = None,
+    seed: int = 0,
+    **options: Any,
+) -> History: ...
+
+
+@overload
+def generate(
+    memory: Optional[str] = None,
+    *,
+    object: Optional[str] = None,
+    transactions: Optional[str] = None,
+    count: int,
+    seed: int = 0,
+    **options: Any,
+) -> Iterator[History]: ...
 
 
 def generate(
@@ -43,11 +67,15 @@ def _one(
     seed: int,
     options: Any,
 ) -> History:
-    if object is not None:
-        return _native.generate_calls(object, seed=seed, **options)
-    if transactions is not None:
-        return _native.generate_transactions(transactions, seed=seed, **options)
-    return _native.generate_memory(memory or "sc", seed=seed, **options)
+    try:
+        if object is not None:
+            return _native.generate_calls(object, seed=seed, **options)
+        if transactions is not None:
+            return _native.generate_transactions(transactions, seed=seed, **options)
+        return _native.generate_memory(memory or "sc", seed=seed, **options)
+    except OverflowError as error:
+        given = ", ".join(f"{name}={value!r}" for name, value in {"seed": seed, **options}.items())
+        raise ModelError(f"a number is out of range among {given}") from error
 
 
 def _many(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union
 
 from . import _native
 from ._native import History
-from .errors import ReadError
+from .errors import ReadError, package
 from .tables import histories_of_table, is_table, read_table, tables_in
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -127,9 +128,7 @@ def _operations(self: History) -> List[Dict[str, Any]]:
 
 def _to_frame(self: History) -> Any:
     """The operations as a pandas frame, a row each."""
-    import pandas
-
-    return pandas.DataFrame(self.operations)
+    return package("pandas", "tables").DataFrame(self.operations)
 
 
 def _from_table(
@@ -172,13 +171,17 @@ def _violation(self: History, *models: Any, **options: Any) -> Any:
 
 
 def _write(self: History, path: PathLike, *, format: Optional[str] = None) -> None:
-    """Writes the history to a file; the format follows from the extension unless it is named."""
+    """Writes the history to a file; the format follows from the extension unless it is named.
+
+    A name that ends in ``.gz`` is that of a compressed file.
+    """
     name = os.fspath(path)
-    extension = os.path.splitext(name)[1].lstrip(".")
+    is_compressed = name.endswith(".gz")
+    extension = os.path.splitext(name[: -len(".gz")] if is_compressed else name)[1].lstrip(".")
     known = {"ndjson": "jsonl", "txt": "hist", "": "hist", "bincode": "dbcop-binary"}
-    chosen = format or known.get(extension, extension)
+    data = self.to_bytes(format or known.get(extension, extension))
     with open(name, "wb") as file:
-        file.write(self.to_bytes(chosen))
+        file.write(gzip.compress(data, mtime=0) if is_compressed else data)
 
 
 def _html(self: History) -> str:

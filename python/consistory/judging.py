@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Union
+from collections.abc import Iterable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Dict,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+    TypedDict,
+    Union,
+    overload,
+)
 
 from . import _native
 from ._native import Court, History, Report, Verdict
-from .errors import Error, ReadError
+from .errors import Error, ModelError, ReadError, package
 from .history import files_in
 from .tables import is_table, read_table, tables_in
 
@@ -22,19 +34,56 @@ class Definition:
     __slots__ = ("name", "text")
 
     def __init__(self, name: str, text: str) -> None:
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise TypeError("a definition has a name and a text, both of them strings")
         self.name, self.text = name, text
 
     def __repr__(self) -> str:
         return f"consistory.Definition({self.name!r})"
 
 
-Model = Union[str, Definition]
+#: A model: an id, the path of a definition file, or a definition.
+Model = Union[str, "os.PathLike[str]", Definition]
+#: What `check_many` judges.
+Inputs = Union[str, "os.PathLike[str]", History, "Iterable[Any]"]
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from typing_extensions import Unpack
+
+
+class Options(TypedDict, total=False):
+    """The options of judging, all of them keywords of ``court``."""
+
+    object: Any
+    axioms: Union[None, str, Sequence[str]]
+    levels: Optional[str]
+    order: str
+    budget: float
+    memory: Optional[int]
+    jobs: Optional[int]
+    engine: str
+    certify: bool
+
+
+class ManyOptions(TypedDict, total=False):
+    """The options of judging many histories, besides ``jobs``."""
+
+    object: Any
+    axioms: Union[None, str, Sequence[str]]
+    levels: Optional[str]
+    order: str
+    budget: float
+    memory: Optional[int]
+    engine: str
+    certify: bool
 
 
 def _list(models: Any) -> List[Any]:
     if models is None:
         return []
-    if isinstance(models, (str, Definition)):
+    if isinstance(models, (str, os.PathLike, Definition)) or not isinstance(models, Iterable):
         models = [models]
     found: List[Any] = []
     for model in models:
@@ -44,13 +93,18 @@ def _list(models: Any) -> List[Any]:
             found.extend(part for part in model.split(",") if part)
         elif isinstance(model, os.PathLike):
             found.append(os.fspath(model))
-        else:
+        elif isinstance(model, Definition):
             found.append(model)
+        else:
+            raise ModelError(
+                f"{model!r:.60} is not a model",
+                hint="a model is an id such as 'sc', the path of a definition file, or a Definition",
+            )
     return found
 
 
 def court(
-    models: Any = (),
+    models: Union[None, Model, Iterable[Any]] = (),
     *,
     object: Any = None,
     axioms: Union[None, str, Sequence[str]] = None,
@@ -72,6 +126,11 @@ def court(
     """
     if isinstance(object, os.PathLike):
         object = os.fspath(object)
+    for name, number in (("jobs", jobs), ("memory", memory)):
+        if number is not None and number < 1:
+            raise ModelError(f"{name}={number} is too little", hint=f"leave {name} out for the default")
+    if not budget >= 0:
+        raise ModelError(f"a budget is a number of seconds, not {budget}")
     texts = [axioms] if isinstance(axioms, str) else axioms
     return Court(
         _list(models),
@@ -87,11 +146,37 @@ def court(
     )
 
 
-def check(history: Any, *models: Any, **options: Any) -> Report:
+def check(
+    history: Union[str, History], *models: Union[Model, Iterable[Model]], **options: Unpack[Options]
+) -> Report:
     """Judges one history, or the only history of a text, by models."""
     if isinstance(history, str):
         history = History.parse(history)
     return court(models, **options).judge(history)
+
+
+@overload
+def check_many(
+    histories: Inputs,
+    models: Union[None, Model, Iterable[Model]] = (),
+    *,
+    jobs: Optional[int] = None,
+    format: Optional[str] = None,
+    errors: Literal["raise"] = "raise",
+    **options: Unpack[ManyOptions],
+) -> Iterator[Report]: ...
+
+
+@overload
+def check_many(
+    histories: Inputs,
+    models: Union[None, Model, Iterable[Model]] = (),
+    *,
+    jobs: Optional[int] = None,
+    format: Optional[str] = None,
+    errors: Literal["yield"],
+    **options: Unpack[ManyOptions],
+) -> Iterator[Union[Report, Error]]: ...
 
 
 def check_many(
@@ -168,11 +253,9 @@ def _with_errors(reports: Any, failed: Dict[str, Error]) -> Iterator[Any]:
             yield next(of_tables, error)
 
 
-def _frame(report: Report) -> Any:
+def _frame(self: Report) -> Any:
     """The verdicts as a pandas frame, a row per model."""
-    import pandas
-
-    return pandas.DataFrame([_row(report, verdict) for verdict in report])
+    return to_frame([self])
 
 
 def _row(report: Report, verdict: Verdict) -> Any:
@@ -191,8 +274,7 @@ def _row(report: Report, verdict: Verdict) -> Any:
 
 def to_frame(reports: Iterable[Report]) -> Any:
     """The verdicts of many reports as one pandas frame, a row per history and model."""
-    import pandas
-
+    pandas = package("pandas", "tables")
     return pandas.DataFrame([_row(report, verdict) for report in reports for verdict in report])
 
 
@@ -206,23 +288,22 @@ def _framed(page: str, height: int = 620) -> str:
     )
 
 
-def _report_html(report: Report) -> str:
-    return _framed(report.html())
+def _report_html(self: Report) -> str:
+    return _framed(self.html())
 
 
-def _verdict_html(verdict: Verdict) -> str:
-    return _framed(verdict.html())
+def _verdict_html(self: Verdict) -> str:
+    return _framed(self.html())
 
 
-def _verdict_page(verdict: Verdict) -> str:
+def _verdict_page(self: Verdict) -> str:
     """The interactive report on this verdict, as a page of its own."""
-    single = verdict._report()
-    return str(single.html())
+    return self._report().html()
 
 
-def _verdict_frame(verdict: Verdict) -> Any:
+def _verdict_frame(self: Verdict) -> Any:
     """The operations of the judged history as a pandas frame."""
-    return verdict.history.to_frame()
+    return self.history.to_frame()
 
 
 setattr(Report, "to_frame", _frame)
@@ -231,5 +312,5 @@ setattr(Verdict, "html", _verdict_page)
 setattr(Verdict, "_repr_html_", _verdict_html)
 setattr(Verdict, "to_frame", _verdict_frame)
 
-__all__ = ["Court", "Definition", "check", "check_many", "court", "to_frame"]
+__all__ = ["Court", "Definition", "ManyOptions", "Options", "check", "check_many", "court", "to_frame"]
 _ = _native

@@ -7,23 +7,27 @@
 from __future__ import annotations
 
 import os
+from html import escape
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Union
 
 from . import _native
+from .errors import ModelError, ReadError, package
 
 
 class Outcomes:
-    """The outcomes of a test under a model: a sequence of dictionaries from names to values."""
+    """The outcomes of a test under a model: a sequence of dictionaries from names to values.
+
+    - ``test``: The name of the test.
+    - ``model``: The id of the memory model.
+    - ``condition``: What comes of the test's condition: ``allowed``, ``forbidden``, ``holds``, ``fails``,
+      ``undefined`` (a test of C with undefined behaviour) or ``None``.
+    - ``program``: The program as a table, a column per thread.
+    """
 
     def __init__(self, found: Dict[str, Any], model: str) -> None:
-        #: The name of the test.
         self.test: str = found["test"]
-        #: The id of the memory model.
         self.model = model
-        #: What comes of the test's condition: ``allowed``, ``forbidden``, ``holds``, ``fails``,
-        #: ``undefined`` (a test of C with undefined behaviour) or ``None``.
         self.condition: Optional[str] = found["condition"]
-        #: The program as a table, a column per thread.
         self.program: str = found["program"]
         self._outcomes: List[Dict[str, Any]] = found["outcomes"]
 
@@ -46,23 +50,37 @@ class Outcomes:
         condition = f", {self.condition}" if self.condition else ""
         return f"<consistory.litmus.Outcomes {self.test} under {self.model}: {len(self)}{condition}>"
 
+    def _repr_html_(self) -> str:
+        """Shows the program and the outcomes as a table."""
+        names = list(dict.fromkeys(name for outcome in self._outcomes for name in outcome))
+        head = "".join(f"<th>{escape(name)}</th>" for name in names)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(str(o.get(name, '')))}</td>" for name in names) + "</tr>"
+            for o in self._outcomes
+        )
+        condition = f": {self.condition}" if self.condition else ""
+        return (
+            f"<pre>{escape(self.program)}</pre><table><tr>{head}</tr>{rows}</table>"
+            f"<p>{len(self)} outcomes under {escape(self.model)}{condition}</p>"
+        )
+
     def to_frame(self) -> Any:
         """The outcomes as a pandas frame."""
-        import pandas
-
-        return pandas.DataFrame(self._outcomes)
+        return package("pandas", "tables").DataFrame(self._outcomes)
 
 
 class Difference(NamedTuple):
-    """A smallest program that tells two memory models apart."""
+    """A smallest program that tells two memory models apart.
 
-    #: The program as a table, a column per thread.
+    - ``program``: The program as a table, a column per thread.
+    - ``accesses``: Number of its accesses.
+    - ``only_left``: The outcomes that only the first model allows.
+    - ``only_right``: The outcomes that only the second model allows.
+    """
+
     program: str
-    #: Number of its accesses.
     accesses: int
-    #: The outcomes that only the first model allows.
     only_left: List[Dict[str, int]]
-    #: The outcomes that only the second model allows.
     only_right: List[Dict[str, int]]
 
 
@@ -87,8 +105,11 @@ def outcomes(
 def _text(test: Union[str, "os.PathLike[str]"]) -> "tuple[str, str]":
     name = os.fspath(test)
     if isinstance(test, os.PathLike) or (name.endswith(".litmus") and "\n" not in name):
-        with open(name, encoding="utf-8") as file:
-            return file.read(), name
+        try:
+            with open(name, encoding="utf-8", errors="replace") as file:
+                return file.read(), name
+        except OSError as error:
+            raise ReadError(f"cannot read {name}: {error.strerror or error}", source=name) from error
     return name, "test"
 
 
@@ -108,6 +129,8 @@ def contrast(
 
     The list is empty if no program of up to ``bound`` accesses does.
     """
+    if bound < 1:
+        raise ModelError(f"the bound {bound} is not a number of accesses", hint="it is 1 or more")
     found = _native.contrast_litmus(
         left,
         right,

@@ -15,20 +15,22 @@ def models() -> Dict[str, str]:
 
 
 class Separation(NamedTuple):
-    """Whether one model allows a history that another forbids."""
+    """Whether one model allows a history that another forbids.
 
-    #: The model that allows.
+    - ``allows``: The model that allows.
+    - ``forbids``: The model that forbids.
+    - ``answer``: ``separated``, ``implied`` (it is proved that there is none), ``none`` up to the bound,
+      or ``undecided``.
+    - ``history``: A smallest such history.
+    - ``operations``: Number of operations of the history, or up to which there is none.
+    - ``because``: The proof that there is none, or why it is undecided.
+    """
+
     allows: str
-    #: The model that forbids.
     forbids: str
-    #: ``separated``, ``implied`` (it is proved that there is none), ``none`` up to the bound, or
-    #: ``undecided``.
     answer: str
-    #: A smallest such history.
     history: Optional[History]
-    #: Number of operations of the history, or up to which there is none.
     operations: Optional[int]
-    #: The proof that there is none, or why it is undecided.
     because: Optional[str]
 
     @property

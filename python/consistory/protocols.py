@@ -3,30 +3,48 @@
 from __future__ import annotations
 
 import os
+from html import escape
 from typing import Any, List, NamedTuple, Optional, Union
 
 from . import _native
 from ._native import History
+from .errors import ReadError
 
 
 class Verification(NamedTuple):
-    """What came of a protocol."""
+    """The result of verifying a protocol.
 
-    #: The file or text.
+    - ``source``: The file or text.
+    - ``verdict``: ``consistent`` (proved), ``violation``, ``undecided``, ``unproved`` (there is nothing to
+      prove) or, for the ordinary checks alone, ``holds``.
+    - ``because``: What is wrong, or why there is no verdict.
+    - ``states``: Number of states explored.
+    - ``depth``: Depth of the exploration.
+    - ``run``: The rules of a shortest run to what is wrong.
+    - ``history``: The history of that run, if it is not sequentially consistent.
+    """
+
     source: str
-    #: ``consistent`` (proved), ``violation``, ``undecided``, ``unproved`` (there is nothing to prove) or,
-    #: for the ordinary checks alone, ``holds``.
     verdict: str
-    #: What is wrong, or why there is no verdict.
     because: Optional[str]
-    #: Number of states explored.
     states: int
-    #: Depth of the exploration.
     depth: int
-    #: The rules of a shortest run to what is wrong.
     run: List[str]
-    #: The history of that run, if it is not sequentially consistent.
     history: Optional[History]
+
+    def _repr_html_(self) -> str:
+        """Shows the verdict, the run, and the report on its history."""
+        because = "" if self.because is None else f": {escape(self.because)}"
+        run = "".join(f"<li>{escape(rule)}</li>" for rule in self.run)
+        shown = (
+            f"<p><b>{escape(self.source)}</b> {self.verdict}{because} "
+            f"({self.states} states, depth {self.depth})</p>"
+        )
+        if run:
+            shown += f"<ol>{run}</ol>"
+        if self.history is not None:
+            shown += self.history.check("sc")[0]._repr_html_()
+        return shown
 
 
 def verify(
@@ -46,8 +64,15 @@ def verify(
     """
     name = os.fspath(protocol)
     if isinstance(protocol, os.PathLike) or "\n" not in name:
-        with open(name, encoding="utf-8", errors="replace") as file:
-            text, source = file.read(), name
+        try:
+            with open(name, encoding="utf-8", errors="replace") as file:
+                text, source = file.read(), name
+        except OSError as error:
+            raise ReadError(
+                f"cannot read {name}: {error.strerror or error}",
+                source=name,
+                hint="a protocol is the path of its description, or its text",
+            ) from error
     else:
         text, source = name, "protocol"
     found: Any = _native.verify(

@@ -3,7 +3,8 @@
 A test that uses the fixture records calls with it. When the test is over the recording is judged, and
 the test fails if it violates the model: the failure shows the shrunk counterexample, and its picture is
 written into the test's temporary folder, or into the folder that ``--consistory-draw`` names. If the
-test has failed already, the counterexample is shown as a section of its failure.
+test has failed already, the counterexample is shown as a section of its failure. A recording that the
+budget does not suffice for fails the test too, because its verdict is unknown.
 
 The marker says what to judge by::
 
@@ -20,6 +21,7 @@ from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 import pytest
 
+from .errors import Undecided
 from .recorder import Recorder
 
 
@@ -54,7 +56,7 @@ class _Recording(NamedTuple):
             return None
         try:
             self.recorder.expect(*self.models, draw=self.picture, **self.options)
-        except AssertionError as error:
+        except (AssertionError, Undecided) as error:
             return str(error)
         return None
 

@@ -7,25 +7,53 @@ driver died goes on where it was when the same call is made again.
 
 from __future__ import annotations
 
+import json
+import socket
 import sys
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
+from .errors import package
 from .units import PIECE_BYTES, Run, RunError, plan_inputs
 
 Progress = Callable[[int, int], None]
+#: How long a head may take to answer.
+CONNECT_SECONDS = 10.0
 
 
 def start(address: Optional[str] = None, **options: Any) -> None:
     """Joins the cluster at an address, or starts Ray on this machine, unless it is running."""
-    import ray
-
+    ray = package("ray", "cluster")
     if ray.is_initialized():
         return
     options.setdefault("logging_level", "WARNING")
     options.setdefault("log_to_driver", False)
     if address is None:
         options.setdefault("include_dashboard", False)
-    ray.init(address=address or "local", **options)
+    if address is not None:
+        _try_address(address)
+    try:
+        ray.init(address=address or "local", **options)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        what = "start Ray" if address is None else f"join the cluster at {address}"
+        raise RunError(
+            f"cannot {what}: {error}",
+            hint=None if address is None else "`ray status` on its head says whether it runs",
+        ) from error
+
+
+def _try_address(address: str) -> None:
+    """Tries to connect to a head by its host and port, which Ray itself does for minutes."""
+    plain = address.partition("://")[2] or address
+    host, colon, port = plain.rpartition(":")
+    if not colon or not port.isdigit():
+        return  # such as auto
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise RunError(
+            f"cannot join the cluster at {address}: {error}",
+            hint="`ray status` on its head says whether it runs; the address is HOST:PORT, or auto",
+        ) from error
 
 
 def check(
@@ -64,10 +92,7 @@ def check(
         return inputs.map_batches(_judge_rows, fn_kwargs=given, batch_format="pyarrow")
     if out is None:
         raise RunError("there is no folder for the results", hint="name one with out=")
-    from .judging import court
-
-    # A wrong name is an error here, not on every machine.
-    court(settings["models"], **options)
+    _try_court(settings)
     paths = [inputs] if isinstance(inputs, (str, bytes)) or hasattr(inputs, "__fspath__") else inputs
     units = plan_inputs(paths, format=format, piece=piece)
     return _conduct(Run(str(out), "check", settings, units), address, progress)
@@ -120,6 +145,8 @@ def campaign(
         "certificates": certificates,
         "shrink": shrink,
     }
+    _try_court(settings)
+    _try_generator(generator)
     units = _seeds("seeds", seed, count, batch)
     return _conduct(Run(str(out), "campaign", settings, units), address, progress)
 
@@ -138,16 +165,20 @@ def fuzz(
 ) -> "Results":
     """Compares the deciders with the reference evaluator on generated histories."""
     settings = {"models": _names(models), "options": options, "generator": generator}
+    _try_court(settings)
+    _try_generator(generator)
     units = _seeds("fuzz", seed, count, batch)
     return _conduct(Run(str(out), "fuzz", settings, units), address, progress)
 
 
 class Results:
-    """The results of a finished run."""
+    """The results of a finished run.
+
+    - ``summary``: The sums: for each model how many histories are consistent, violate it or are undecided.
+    """
 
     def __init__(self, run: Run, summary: Dict[str, Any]) -> None:
         self._run = run
-        #: The sums: for each model how many histories are consistent, violate it or are undecided.
         self.summary = summary
 
     @property
@@ -173,6 +204,18 @@ class Results:
         return f"<consistory.ray.Results {self._run.out}: {self.summary['counts']}>"
 
 
+def _try_court(settings: Dict[str, Any]) -> None:
+    """Makes the court that every machine makes, so that a wrong name is an error here."""
+    from .units import _court
+
+    if "jobs" in settings["options"]:
+        raise RunError(
+            "a piece of work runs on one core, so there is no jobs=",
+            hint="Ray gives every core a piece; piece= and batch= say how large they are",
+        )
+    _court(settings)
+
+
 def _names(models: Any) -> List[str]:
     if isinstance(models, str):
         models = models.split(",")
@@ -182,7 +225,15 @@ def _names(models: Any) -> List[str]:
     return names
 
 
+def _try_generator(generator: Dict[str, Any]) -> None:
+    from .generating import generate
+
+    generate(**generator)
+
+
 def _seeds(kind: str, seed: int, count: int, batch: int) -> List[Dict[str, Any]]:
+    if count < 1 or batch < 1:
+        raise RunError(f"there is nothing to do: {count} histories, {batch} per piece")
     ends = range(seed, seed + count, batch)
     return [{"kind": kind, "start": s, "end": min(s + batch, seed + count)} for s in ends]
 
@@ -215,7 +266,7 @@ def _judge_rows(batch: Any, settings: Dict[str, Any], format: Optional[str]) -> 
 
 
 def _work(row: Dict[str, Any], run: Run) -> Dict[str, Any]:
-    return run.work(int(row["unit"]))
+    return run.work(int(row["unit"]), json.loads(row["work"]))
 
 
 def _conduct(run: Run, address: Optional[str], progress: Optional[Progress]) -> Results:
@@ -234,7 +285,8 @@ def _conduct(run: Run, address: Optional[str], progress: Optional[Progress]) -> 
         context.enable_progress_bars = False
         # A unit is a task of its own: a machine that dies costs one unit per core.
         dataset: Any = ray.data.from_items(
-            [{"unit": number} for number in missing], override_num_blocks=len(missing)
+            [{"unit": number, "work": json.dumps(run.units[number])} for number in missing],
+            override_num_blocks=len(missing),
         )
         # Ray Data runs tasks whose machine died again, however often that happens.
         judged = dataset.map(_work, fn_kwargs={"run": run}, num_cpus=1)

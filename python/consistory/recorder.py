@@ -2,11 +2,12 @@
 
 Every call becomes a call of a history, with times from one clock (``time.monotonic_ns``, which all
 threads and processes of a machine share). A call that raises is recorded as indeterminate, because
-nobody knows whether it took effect, unless the exception is one that ``failures`` names: then it did not
+its effect is unknown, unless the exception is one that ``failures`` names: then it did not
 take effect and counts for nothing.
 
-Sessions are threads or asyncio tasks unless the caller names them. A session whose call is
-indeterminate goes on under another name, because a session has one call at a time.
+Sessions are threads or asyncio tasks unless the caller names them. A session has one call at a time, so
+a session whose call is indeterminate goes on under another name, and a call that is made inside another
+call of its session is recorded under another name too.
 """
 
 from __future__ import annotations
@@ -21,25 +22,28 @@ import os
 import tempfile
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Type, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, Type, TypeVar, overload
 
 from ._native import History, Report, Verdict
-from .errors import ReadError, Violation
-from .history import _from_operations, _number
+from .errors import ReadError, Undecided, Violation
+from .history import _from_operations
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Call:
-    """A call that is being recorded; set ``returns`` to what it returned."""
+    """A call that is being recorded; set ``returns`` to what it returned.
 
-    __slots__ = ("returns", "status", "_method", "_args", "_session", "_start")
+    - ``returns``: What the call returned; assign it inside the block.
+    - ``status``: ``ok``, ``fail`` (it did not take effect) or ``unknown``.
+    """
 
-    def __init__(self, method: str, args: Tuple[Any, ...], session: str, start: int) -> None:
+    __slots__ = ("returns", "status", "_line", "_place")
+
+    def __init__(self, line: Dict[str, Any], place: int) -> None:
         self.returns: Any = None
-        #: ``ok``, ``fail`` (it did not take effect) or ``unknown``.
         self.status = "ok"
-        self._method, self._args, self._session, self._start = method, args, session, start
+        self._line, self._place = line, place
 
 
 class Recorder:
@@ -56,6 +60,10 @@ class Recorder:
     With ``path`` every call is appended to a file, and recorders of several processes may share it: the
     file is opened for appending and each line is one write. ``Recorder.shared()`` makes such a file.
     A recorder can be pickled if it has a path.
+
+    - ``object``: The object that the calls are of, as in ``check``.
+    - ``failures``: Exceptions after which a call did not take effect.
+    - ``init``: Initial values, as the object takes them.
     """
 
     def __init__(
@@ -66,11 +74,8 @@ class Recorder:
         failures: Tuple[Type[BaseException], ...] = (),
         init: Optional[Dict[str, Any]] = None,
     ) -> None:
-        #: The object that the calls are of, as in ``check``.
         self.object = object
-        #: Exceptions after which a call did not take effect.
         self.failures = tuple(failures)
-        #: Initial values, as the object takes them.
         self.init = init
         self._path = None if path is None else os.fspath(path)
         self._file: Optional[int] = None
@@ -81,6 +86,9 @@ class Recorder:
         self._tasks: "Dict[int, str]" = {}
         self._numbers = itertools.count()
         self._lost: Dict[str, int] = {}
+        #: For each session the places of its running calls; there are several if calls are nested.
+        self._running: Dict[str, Set[int]] = {}
+        self._process = os.getpid()
 
     @classmethod
     def shared(cls, **options: Any) -> "Recorder":
@@ -108,9 +116,31 @@ class Recorder:
 
     # Recording
 
+    @overload
     def record(
         self,
-        function: Optional[_F] = None,
+        function: _F,
+        *,
+        name: Optional[str] = None,
+        session: Optional[Callable[..., Any]] = None,
+        args: Optional[Callable[..., Any]] = None,
+        returns: Optional[Callable[[Any], Any]] = None,
+    ) -> _F: ...
+
+    @overload
+    def record(
+        self,
+        function: None = None,
+        *,
+        name: Optional[str] = None,
+        session: Optional[Callable[..., Any]] = None,
+        args: Optional[Callable[..., Any]] = None,
+        returns: Optional[Callable[[Any], Any]] = None,
+    ) -> Callable[[_F], _F]: ...
+
+    def record(
+        self,
+        function: Optional[Callable[..., Any]] = None,
         *,
         name: Optional[str] = None,
         session: Optional[Callable[..., Any]] = None,
@@ -122,13 +152,28 @@ class Recorder:
         ``name`` is the method in the history, the function's name unless it is given. ``args`` and
         ``session`` compute what is recorded from the arguments; ``returns`` from what was returned.
         Without ``args`` all positional and named arguments are recorded in order, ``self`` left out.
+        Values are recorded as they are at that moment, so the service may change them later.
         """
         if function is None:
             return functools.partial(
                 self.record, name=name, session=session, args=args, returns=returns
             )
-        method = name or function.__name__
-        signature = inspect.signature(function)
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(
+                f"{function.__name__} is a generator, which is not one call; use `with recorder.call(...)`"
+            )
+        method = name or getattr(function, "__name__", None)
+        if method is None:
+            raise TypeError(f"{function!r} has no name of its own; say name=")
+        try:
+            signature = inspect.signature(function)
+        except ValueError:  # some built-in functions do not say what they take
+            signature = inspect.Signature(
+                [
+                    inspect.Parameter("given", inspect.Parameter.VAR_POSITIONAL),
+                    inspect.Parameter("named", inspect.Parameter.VAR_KEYWORD),
+                ]
+            )
         parameters = list(signature.parameters)
         skipped = 1 if parameters and parameters[0] in ("self", "cls") else 0
 
@@ -142,7 +187,12 @@ class Recorder:
             values: List[Any] = []
             for parameter, value in list(bound.arguments.items())[skipped:]:
                 kind = signature.parameters[parameter].kind
-                values.extend(value if kind is inspect.Parameter.VAR_POSITIONAL else [value])
+                if kind is inspect.Parameter.VAR_POSITIONAL:
+                    values.extend(value)
+                elif kind is inspect.Parameter.VAR_KEYWORD:
+                    values.extend(value.values())
+                else:
+                    values.append(value)
             return tuple(values), who
 
         def finished(call: Call, result: Any) -> Any:
@@ -169,9 +219,28 @@ class Recorder:
 
     @contextlib.contextmanager
     def call(self, method: str, *args: Any, session: Any = None) -> Iterator[Call]:
-        """Records what happens inside a ``with`` block as one call."""
+        """Records what happens inside a ``with`` block as one call.
+
+        Assign what the call returned to ``returns`` of the object that the block is given. Arguments and
+        returns are ``None``, booleans, integers, strings and lists of these; anything else raises
+        ``ReadError``, for arguments before the block is entered.
+        """
+        if self._path is None and os.getpid() != self._process:
+            raise ReadError(
+                f"a call of {method} in another process than the recorder's, which would be lost",
+                hint="`Recorder.shared()` or path= makes a recorder for several processes",
+            )
+        listed = _recorded(list(args), f"an argument of {method}", "args")
         who = self._session() if session is None else str(session)
-        made = Call(method, args, self._current(who), time.monotonic_ns())
+        with self._lock:
+            running = self._running.setdefault(who, set())
+            place = next(number for number in itertools.count() if number not in running)
+            running.add(place)
+            lost = self._lost.get(who, 0)
+        # A session has one call at a time.
+        named = (f"{who}.{lost}" if lost else who) + (f"+{place}" if place else "")
+        made = Call({"session": named, "call": method, "args": listed}, place)
+        made._line["start"] = time.monotonic_ns()
         try:
             yield made
         except BaseException as error:
@@ -181,35 +250,37 @@ class Recorder:
         self._add(made, who)
 
     def _add(self, call: Call, who: str) -> None:
-        line: Dict[str, Any] = {
-            "session": call._session,
-            "call": call._method,
-            "args": list(call._args),
-            "start": call._start,
-        }
+        end = time.monotonic_ns()
+        line = call._line
+        problem: Optional[ReadError] = None
         if call.status == "ok":
-            line["returns"] = call.returns
-        else:
+            try:
+                line["returns"] = _recorded(call.returns, f"the return of {line['call']}", "returns")
+            except ReadError as error:
+                # The call has taken effect, but what it returned is unknown.
+                call.status, problem = "unknown", error
+        if call.status != "ok":
             line["status"] = call.status
         if call.status != "unknown":
-            line["end"] = time.monotonic_ns()
-        else:
-            # The session goes on under another name: this call may still be running somewhere.
-            with self._lock:
+            line["end"] = end
+        with self._lock:
+            running = self._running.get(who, set())
+            running.discard(call._place)
+            if not running:
+                self._running.pop(who, None)
+            if call.status == "unknown":
+                # The session goes on under another name: this call may still be running somewhere.
                 self._lost[who] = self._lost.get(who, 0) + 1
         self._write(line)
-
-    def _current(self, who: str) -> str:
-        with self._lock:
-            lost = self._lost.get(who, 0)
-        return f"{who}.{lost}" if lost else who
+        if problem is not None:
+            raise problem
 
     def _write(self, line: Dict[str, Any]) -> None:
         if self._path is None:
             with self._lock:
                 self._calls.append(line)
             return
-        text = json.dumps(line, allow_nan=False, default=_number) + "\n"
+        text = json.dumps(line, allow_nan=False) + "\n"
         with self._lock:
             if self._file is None:
                 self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -232,11 +303,12 @@ class Recorder:
                         self._tasks[id(task)] = name
                         task.add_done_callback(lambda done: self._tasks.pop(id(done), None))
             return str(name)
-        local_name = getattr(self._local, "name", None)
-        if local_name is None:
+        # A process that was forked has its parent's names, and needs its own.
+        process, local_name = getattr(self._local, "name", (None, ""))
+        if process != os.getpid():
             with self._lock:
                 local_name = f"{prefix}thread{next(self._numbers)}"
-            self._local.name = local_name
+            self._local.name = (os.getpid(), local_name)
         return str(local_name)
 
     # What was recorded
@@ -302,13 +374,44 @@ class Recorder:
     ) -> Report:
         """Judges what was recorded, and raises ``Violation`` with the shrunk counterexample.
 
-        With ``draw`` the picture of the counterexample is written to this file.
+        With ``draw`` the picture of the counterexample is written to this file. A recording that the
+        budget does not suffice for raises ``Undecided``.
         """
         report = self.check(*models, **options)
         for verdict in report:
             if verdict.is_violation:
                 raise violation(verdict, len(report.history), draw)
+        for verdict in report:
+            if not verdict.is_consistent:
+                raise Undecided(
+                    f"{len(report.history)} recorded operations are undecided under {verdict.model}: "
+                    f"{verdict.summary}",
+                    hint="budget= gives it more seconds, and shorter recordings are decided sooner",
+                )
         return report
+
+
+def _recorded(value: Any, what: str, option: str) -> Any:
+    """Returns a value as it is recorded: a copy that later changes leave alone."""
+    kind = type(value)
+    if value is None or kind is int or kind is str or kind is bool:
+        return value
+    if kind is list or kind is tuple:
+        return [_recorded(item, what, option) for item in value]
+    if hasattr(value, "tolist"):  # scalars and arrays of numpy
+        converted = value.tolist()
+        if type(converted) is not kind:
+            return _recorded(converted, what, option)
+    if isinstance(value, str):
+        return str.__str__(value)  # what an enumeration of texts stands for
+    if isinstance(value, (list, tuple)):
+        return [_recorded(item, what, option) for item in value]
+    if hasattr(value, "__index__"):
+        return int(value.__index__())
+    raise ReadError(
+        f"{what} is of the type {kind.__name__}, which a history cannot express: {value!r:.60}",
+        hint=f"{option}= of `record` says what to record instead, such as a number or a text",
+    )
 
 
 def violation(

@@ -18,11 +18,12 @@ class RecordedMachine(RuleBasedStateMachine):
     """A state machine whose recorded calls are judged at the end of each run.
 
     Set ``object`` and ``models`` in the class, and record calls with ``self.recorder``.
+
+    - ``object``: The object that the calls are of, as in ``check``.
+    - ``models``: The models that the history has to satisfy.
     """
 
-    #: The object that the calls are of, as in ``check``.
     object: Any = None
-    #: The models that the history has to satisfy.
     models: Tuple[Any, ...] = ("linearizability",)
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ import os
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ._native import History
-from .errors import ReadError
+from .errors import ReadError, package
 
 #: The columns that a table may have.
 COLUMNS = (
@@ -32,6 +32,8 @@ COLUMNS = (
 )
 #: Columns whose texts are names, which occur often.
 _NAMES = ("history", "session", "op", "key", "call", "txn", "status")
+#: Columns that may hold times of the table's own type, which count in nanoseconds.
+_TIMES = ("start", "end")
 
 Column = Tuple[Any, ...]
 
@@ -101,17 +103,16 @@ def tables_in(folder: str) -> List[str]:
 
 def read_table(path: str, **options: Any) -> List[History]:
     """Reads the histories of a Parquet or Feather file, by its path or URI."""
-    import pyarrow.feather
-    import pyarrow.parquet
-    from pyarrow import fs
-
+    pyarrow = package("pyarrow", "tables")
+    feather, parquet = package("pyarrow.feather", "tables"), package("pyarrow.parquet", "tables")
+    fs = package("pyarrow.fs", "tables")
     try:
         system, name = fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
         with system.open_input_file(name) as file:
             if name.endswith(".parquet"):
-                table = pyarrow.parquet.read_table(file)
+                table = parquet.read_table(file)
             else:
-                table = pyarrow.feather.read_table(file)
+                table = feather.read_table(file)
     except (pyarrow.ArrowException, OSError) as error:
         raise ReadError(f"cannot read {path}: {error}", source=path) from error
     try:
@@ -145,7 +146,13 @@ def _objects(name: str, column: List[Any]) -> List[Any]:
         if hasattr(cell, "tolist"):
             return cell.tolist()
         if name == "args" and isinstance(cell, str):
-            return json.loads(cell)
+            try:
+                return json.loads(cell)
+            except ValueError:
+                raise ReadError(
+                    f"{cell!r} in the column 'args' is not a list",
+                    hint="a list of Python, or the text of one in JSON such as [1, 2]",
+                ) from None
         return cell
 
     return [value(cell) for cell in column]
@@ -165,6 +172,12 @@ def _pandas_columns(frame: Any) -> Dict[str, Column]:
 def _pandas_column(pandas: Any, name: str, series: Any) -> Column:
     kind, missing = series.dtype.kind, series.isna()
     has_missing = bool(missing.any())
+    if kind in "mM" and name in _TIMES:
+        # Times of any unit and zone count in nanoseconds.
+        plain = series.dt.tz_convert(None) if getattr(series.dt, "tz", None) is not None else series
+        wide = plain.to_numpy().astype("datetime64[ns]" if kind == "M" else "timedelta64[ns]")
+        valid = (~missing).to_numpy().astype("uint8").tobytes() if has_missing else None
+        return ("ints", wide.view("<i8").tobytes(), valid)
     if kind in "iuf" and name not in _NAMES:
         if kind == "f" and not ((series == series.round()) | missing).all():
             raise ReadError(
@@ -172,6 +185,8 @@ def _pandas_column(pandas: Any, name: str, series: Any) -> Column:
                 hint="write fractions as strings",
             )
         filled = series.fillna(0) if has_missing else series
+        if kind in "uf" and len(filled) and not -(2**63) <= min(filled) <= max(filled) < 2**63:
+            raise ReadError(f"the column {name!r} has numbers beyond 64 bits", hint="write them as strings")
         valid = (~missing).to_numpy().astype("uint8").tobytes() if has_missing else None
         return ("ints", filled.to_numpy().astype("<i8").tobytes(), valid)
     if name in _NAMES:
@@ -191,14 +206,16 @@ def _names(name: str, found: List[Any]) -> List[Any]:
 
 
 def _arrow_columns(table: Any) -> Tuple[int, Dict[str, Column]]:
-    import pyarrow
-
+    pyarrow = package("pyarrow", "tables")
     if not isinstance(table, pyarrow.Table):
         table = pyarrow.table(table)
     _refuse_unknown(list(table.column_names))
-    columns = {
-        name: _arrow_column(pyarrow, name, table.column(name)) for name in table.column_names
-    }
+    columns = {}
+    for name in table.column_names:
+        try:
+            columns[name] = _arrow_column(pyarrow, name, table.column(name))
+        except pyarrow.ArrowException as error:
+            raise ReadError(f"the column {name!r} cannot be read: {error}") from error
     return table.num_rows, columns
 
 
@@ -209,6 +226,15 @@ def _arrow_column(pyarrow: Any, name: str, column: Any) -> Column:
     kind = column.type
     if types.is_null(kind):
         return ("objects", [None] * len(column))
+    if name in _TIMES and types.is_timestamp(kind):
+        column = column.cast(pyarrow.timestamp("ns", kind.tz)).cast(pyarrow.int64())
+        kind = column.type
+    if name in _TIMES and types.is_duration(kind):
+        column = column.cast(pyarrow.duration("ns")).cast(pyarrow.int64())
+        kind = column.type
+    if getattr(types, "is_string_view", lambda kind: False)(kind):
+        column = column.cast(pyarrow.large_string())
+        kind = column.type
     if types.is_integer(kind) and name not in _NAMES:
         whole = column.cast(pyarrow.int64())
         valid = None
@@ -237,8 +263,7 @@ def table_of_histories(histories: Any) -> Any:
 
     Values are integers if all of them are, and texts of JSON otherwise.
     """
-    import pyarrow
-
+    pyarrow = package("pyarrow", "tables")
     rows: List[Dict[str, Any]] = []
     for number, history in enumerate(histories):
         name = history.name if history.name is not None else str(number)

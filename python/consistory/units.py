@@ -1,16 +1,18 @@
 """Pieces of work that machines can share, and the folder that their results go to.
 
-A *unit* is a piece of work that always gives the same result: some files, a range of a large file, some
-seeds, a pair of models. Its result is one Parquet file whose name follows from the unit's number, written
+A *unit* is a piece of work that always gives the same result: some files, a range of a large file of JSON
+lines, some rows of a large table, some seeds, a pair of models. Its result is one Parquet file whose name follows from the unit's number, written
 beside its place and then moved there. A unit that runs twice, because a machine died or two did the same
 work, therefore has one result, and a unit whose file is there is not run again.
 
-The folder has ``run.json``, which says what is computed; ``parts/``, a file per unit; and at the end
-``summary.json``.
+The folder has ``run.json``, which says what is computed; ``parts/``, a file per unit, whose metadata has
+its sums; and at the end ``summary.json``. A run has a digest of everything that its results depend on:
+settings, the content of models and objects in files, the sizes and times of inputs.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import functools
 import hashlib
 import json
@@ -22,12 +24,18 @@ from . import _native
 from .errors import Error, ReadError
 from .history import files_in
 from .judging import court
-from .tables import is_table, read_table
+from .tables import histories_of_table, is_table, read_table
 
 #: About how many bytes of input a unit has.
 PIECE_BYTES = 16 << 20
 #: The most files of a unit.
 PIECE_FILES = 2000
+#: A row of a table counts as so many bytes, about those of a line of JSON lines.
+ROW_BYTES = 64
+#: Bytes of a remote file that are read at a time while it is cut.
+BLOCK_BYTES = 8 << 20
+#: Schemes of URIs where a file is there as a whole or not at all.
+OBJECT_STORES = ("s3", "gs", "gcs", "abfs", "abfss")
 
 Unit = Dict[str, Any]
 
@@ -42,29 +50,40 @@ class RunError(Error, ValueError):
 def plan_inputs(
     paths: Iterable[Any], *, format: Optional[str] = None, piece: int = PIECE_BYTES
 ) -> List[Unit]:
-    """Cuts inputs into units: large files of JSON lines by ranges, small files together."""
+    """Cuts inputs into units: large files of JSON lines and large tables by ranges, small files together."""
+    if piece < 1:
+        raise RunError(f"a piece of {piece} bytes is no piece", hint="as in piece=16 << 20")
     units: List[Unit] = []
     files: List[str] = []
+    stamps: List[Any] = []
     size = 0
 
     def flush() -> None:
-        nonlocal files, size
+        nonlocal files, stamps, size
         if files:
-            units.append({"kind": "files", "files": files, "format": format})
-        files, size = [], 0
+            units.append({"kind": "files", "files": files, "format": format, "stamps": stamps})
+        files, stamps, size = [], [], 0
 
-    for name, length in _files(paths):
-        is_lines = format == "jsonl" or (format is None and name.endswith((".jsonl", ".ndjson")))
-        if is_lines and length > 2 * piece and "://" not in name:
+    for name, length, changed in _files(paths):
+        cut: List[Unit] = []
+        if _is_lines(name, format) and length > 2 * piece:
+            cut = [
+                {"kind": "range", "start": start, "end": end, "first": first, "lines_before": lines}
+                for start, end, first, lines in _cut_lines(name, piece)
+            ]
+        elif name.partition("?")[0].endswith(".parquet") and length > piece // 4:
+            cut = [
+                {"kind": "rows", "start": start, "end": end, "first": first}
+                for start, end, first in _cut_rows(name, max(1, piece // ROW_BYTES))
+            ]
+        if len(cut) > 1 or (cut and length > piece):
             flush()
-            for start, end, first in _native.split_jsonl(name, piece):
-                units.append(
-                    {"kind": "range", "file": name, "start": start, "end": end, "first": first}
-                )
+            units += [{**unit, "file": name, "stamp": [length, changed]} for unit in cut]
             continue
         if files and (size + length > piece or len(files) >= PIECE_FILES):
             flush()
         files.append(name)
+        stamps.append([length, changed])
         size += length
     flush()
     if not units:
@@ -72,47 +91,185 @@ def plan_inputs(
     return units
 
 
-def _files(paths: Iterable[Any]) -> Iterator[Tuple[str, int]]:
+def _is_lines(name: str, format: Optional[str]) -> bool:
+    """Checks whether a file has JSON lines that are not compressed."""
+    plain = name.partition("?")[0] if "://" in name else name
+    if plain.endswith((".gz", ".zst")):
+        return False
+    return format == "jsonl" or (format is None and plain.endswith((".jsonl", ".ndjson")))
+
+
+def _cut_lines(name: str, piece: int) -> List[Tuple[int, int, int, int]]:
+    """Cuts a file of JSON lines where a history ends; a remote file is read once for that."""
+    if "://" not in name:
+        return _native.split_jsonl(name, piece)
+    cutter = _native.LineCutter(piece)
+    with _opened(name) as file:
+        while True:
+            block = file.read(BLOCK_BYTES)
+            if not block:
+                return cutter.finish()
+            cutter.feed(block)
+
+
+def _cut_rows(name: str, rows: int) -> List[Tuple[int, int, int]]:
+    """Cuts a Parquet file where a history ends: first row, row after the last, index of the first history.
+
+    Only the column ``history`` is read. A file that cannot be cut is one piece, and one that cannot be read is none.
+    """
+    import pyarrow
+    import pyarrow.compute as compute
+    import pyarrow.parquet
+
+    pieces: List[Tuple[int, int, int]] = []
+    try:
+        with _opened(name) as opened:
+            file = pyarrow.parquet.ParquetFile(opened)
+            total = file.metadata.num_rows
+            if total <= rows or "history" not in file.schema_arrow.names:
+                return [(0, total, 0)]
+            start = first = histories = before = 0
+            last: Any = None
+            for group in range(file.num_row_groups):
+                column = file.read_row_group(group, columns=["history"]).column(0)
+                if pyarrow.types.is_dictionary(column.type):
+                    column = column.cast(column.type.value_type)
+                if not (_is_text(column.type) or pyarrow.types.is_integer(column.type)):
+                    return [(0, total, 0)]
+                if not len(column):
+                    continue
+                here, previous = column.slice(1), column.slice(0, len(column) - 1)
+                differs = compute.fill_null(compute.not_equal(here, previous), False)
+                one_missing = compute.xor(compute.is_null(here), compute.is_null(previous))
+                changes = compute.indices_nonzero(compute.or_(differs, one_missing)).to_numpy()
+                head = column[0].as_py()
+                is_new = before == 0 or head != last
+                # The rows of this group at which histories start, counted from the start of the file.
+                starts = [before] if is_new else []
+                found = changes.astype("int64") + (before + 1)
+                while True:
+                    # The next place where a history starts and the piece is full.
+                    if starts and starts[0] - start >= rows and starts[0] > 0:
+                        cut, index = starts[0], histories
+                    else:
+                        at = int(found.searchsorted(max(start + rows, 1)))
+                        if at >= len(found):
+                            break
+                        cut, index = int(found[at]), histories + len(starts) + at
+                    pieces.append((start, cut, first))
+                    start, first = cut, index
+                histories += len(starts) + len(found)
+                before += len(column)
+                last = column[len(column) - 1].as_py()
+            pieces.append((start, total, first))
+            return pieces
+    except (pyarrow.ArrowException, OSError):
+        # The file stays whole, and its unit reports what is wrong with it.
+        return []
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow
+
+    checks = ("is_string", "is_large_string", "is_string_view")
+    return any(getattr(pyarrow.types, check)(kind) for check in checks if hasattr(pyarrow.types, check))
+
+
+def _opened(name: str) -> Any:
+    """Opens a file for reading at any place, by its path or URI."""
+    from pyarrow import fs
+
+    if "://" not in name:
+        return fs.LocalFileSystem().open_input_file(os.path.abspath(name))
+    system, path = fs.FileSystem.from_uri(name)
+    return system.open_input_file(path)
+
+
+def _files(paths: Iterable[Any]) -> Iterator[Tuple[str, int, Optional[int]]]:
+    """Lists the files of inputs, with their sizes and the times of their last changes."""
     for path in paths:
         name = os.fspath(path)
         if "://" in name:
             yield from _remote_files(name)
         elif os.path.isdir(name):
             for found in files_in(name):
-                yield found, os.path.getsize(found) if os.path.isfile(found) else 0
+                yield (found, *_stamp(found))
         elif os.path.exists(name):
-            yield name, os.path.getsize(name)
+            yield (name, *_stamp(name))
         else:
             raise ReadError(f"cannot read {name}: there is no such file or folder", source=name)
 
 
-def _remote_files(uri: str) -> Iterator[Tuple[str, int]]:
+def _stamp(name: str) -> Tuple[int, Optional[int]]:
+    # A folder may be one history, whose files change on their own.
+    if not os.path.isfile(name):
+        return 0, None
+    found = os.stat(name)
+    return found.st_size, found.st_mtime_ns
+
+
+def _remote_files(uri: str) -> Iterator[Tuple[str, int, Optional[int]]]:
+    import pyarrow
     from pyarrow import fs
 
-    system, path = fs.FileSystem.from_uri(uri)
+    try:
+        system, path = fs.FileSystem.from_uri(uri)
+        found = system.get_file_info(path)
+        is_missing = found.type == fs.FileType.NotFound
+        inside = []
+        if not is_missing and found.type != fs.FileType.File:
+            inside = system.get_file_info(fs.FileSelector(path, recursive=True))
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ReadError(f"cannot read {uri}: {error}", source=uri) from error
+    if is_missing:
+        raise ReadError(f"cannot read {uri}: there is no such file or folder", source=uri)
     # What stands before the path, such as a host, and after it, such as an endpoint, is kept.
     plain, question, options = uri.partition("?")
     at = plain.rstrip("/").rfind(path.rstrip("/"))
     start = plain[:at] if at > 0 else plain.split("://", 1)[0] + "://"
-    found = system.get_file_info(path)
-    if found.type == fs.FileType.NotFound:
-        raise ReadError(f"cannot read {uri}: there is no such file or folder", source=uri)
     if found.type == fs.FileType.File:
-        yield uri, found.size or 0
+        yield uri, found.size or 0, found.mtime_ns
         return
-    inside = system.get_file_info(fs.FileSelector(path, recursive=True))
     for file in sorted(inside, key=lambda info: info.path):
         # Names such as _SUCCESS and .crc are those of the programs that wrote the folder.
         if file.type == fs.FileType.File and not file.base_name.startswith(("_", ".")):
-            yield f"{start}{file.path}{question}{options}", file.size or 0
+            yield f"{start}{file.path}{question}{options}", file.size or 0, file.mtime_ns
 
 
 def _range_histories(unit: Unit) -> List[Any]:
     """Reads the histories of a range of a file of JSON lines."""
-    with open(unit["file"], "rb") as file:
+    with _opened(unit["file"]) as file:
         file.seek(unit["start"])
         data = file.read(unit["end"] - unit["start"])
-    return _native.read_bytes(data, unit["file"], "jsonl")
+    return _native.read_bytes(data, unit["file"], "jsonl", unit["lines_before"])
+
+
+def _row_histories(unit: Unit) -> List[Any]:
+    """Reads the histories of some rows of a Parquet file."""
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with _opened(unit["file"]) as opened:
+            file = pyarrow.parquet.ParquetFile(opened)
+            groups: List[int] = []
+            skipped = at = 0
+            for group in range(file.num_row_groups):
+                rows = file.metadata.row_group(group).num_rows
+                if at + rows > unit["start"] and at < unit["end"]:
+                    skipped = at if not groups else skipped
+                    groups.append(group)
+                at += rows
+            table = file.read_row_groups(groups)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ReadError(f"cannot read {unit['file']}: {error}", source=unit["file"]) from error
+    table = table.slice(unit["start"] - skipped, unit["end"] - unit["start"])
+    try:
+        return histories_of_table(table, source=unit["file"])
+    except ReadError as error:
+        # Rows count from the start of the piece.
+        place = f"{unit['file']}, rows from {unit['start']}"
+        raise ReadError(f"{place}: {error.message}", hint=error.hint, source=unit["file"]) from None
 
 
 def _file_histories(name: str, format: Optional[str]) -> List[Any]:
@@ -121,11 +278,8 @@ def _file_histories(name: str, format: Optional[str]) -> List[Any]:
         return read_table(name)
     if "://" not in name:
         return [name]
-    from pyarrow import fs
-
-    system, path = fs.FileSystem.from_uri(name)
-    with system.open_input_stream(path, compression=None) as stream:
-        data = stream.read()
+    with _opened(name) as file:
+        data = file.read()
     return _native.read_bytes(data, name, format)
 
 
@@ -137,6 +291,7 @@ def run_unit(unit: Unit, settings: Dict[str, Any]) -> Any:
     work = {
         "files": _judge_inputs,
         "range": _judge_inputs,
+        "rows": _judge_inputs,
         "seeds": _judge_seeds,
         "fuzz": _fuzz,
         "pair": _contrast,
@@ -196,8 +351,9 @@ def _judged(judge: Any, items: Any, first: int, settings: Dict[str, Any], format
 def _judge_inputs(unit: Unit, settings: Dict[str, Any]) -> Any:
     judge = _court(settings)
     work: List[Tuple[str, Callable[[], List[Any]], int]]
-    if unit["kind"] == "range":
-        work = [(unit["file"], functools.partial(_range_histories, unit), unit["first"])]
+    if unit["kind"] in ("range", "rows"):
+        reader = _range_histories if unit["kind"] == "range" else _row_histories
+        work = [(unit["file"], functools.partial(reader, unit), unit["first"])]
     else:
         format = unit.get("format")
         work = [
@@ -320,6 +476,49 @@ def _contrast(unit: Unit, settings: Dict[str, Any]) -> Any:
     return pyarrow.Table.from_pylist(rows, schema)
 
 
+# Sums
+
+
+Sums = Dict[str, Any]
+
+
+def _sums_of(table: Any) -> Sums:
+    """Adds up the rows of a unit's result."""
+    sums: Sums = {"rows": table.num_rows, "histories": 0, "errors": 0, "counts": {}}
+    counts = sums["counts"]
+    if "decider" in table.column_names:
+        for row in table.to_pylist():
+            line = counts.setdefault(row["model"], {"compared": 0, "undecided": 0, "different": 0})
+            line["compared"] += row["compared"] or 0
+            line["undecided"] += row["undecided"] or 0
+            line["different"] += row["decider"] is not None
+        return sums
+    if "verdict" not in table.column_names:
+        for row in table.group_by("answer").aggregate([([], "count_all")]).to_pylist():
+            counts.setdefault("pairs", {})[row["answer"]] = row["count_all"]
+        return sums
+    grouped = table.group_by(["model", "verdict"]).aggregate([([], "count_all")]).to_pylist()
+    for row in grouped:
+        if row["model"] is None:
+            sums["errors"] += row["count_all"]
+        else:
+            counts.setdefault(row["model"], {})[row["verdict"]] = row["count_all"]
+    import pyarrow.compute as compute
+
+    judged = table.select(["source", "index"]).filter(compute.is_valid(table.column("model")))
+    sums["histories"] = judged.group_by(["source", "index"]).aggregate([]).num_rows
+    return sums
+
+
+def _add_sums(whole: Sums, part: Sums) -> None:
+    for name in ("rows", "histories", "errors"):
+        whole[name] += part[name]
+    for model, line in part["counts"].items():
+        known = whole["counts"].setdefault(model, {})
+        for word, count in line.items():
+            known[word] = known.get(word, 0) + count
+
+
 # The folder of a run
 
 
@@ -331,6 +530,12 @@ class Run:
         self.command = command
         self.settings = settings
         self.units = units
+        self._digest: Optional[str] = None
+
+    def __getstate__(self) -> Dict[str, Any]:
+        # The machines that work need the digest and their own unit, and not all the others.
+        self.digest()
+        return {**self.__dict__, "units": []}
 
     @property
     def _system(self) -> Tuple[Any, str]:
@@ -343,19 +548,31 @@ class Run:
 
     def digest(self) -> str:
         """A digest of everything that the results depend on."""
-        text = json.dumps(
-            [_native.__version__, self.command, self.settings, self.units], sort_keys=True, default=str
-        )
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        if self._digest is None:
+            options = self.settings.get("options", {})
+            named = [*self.settings.get("models", ()), options.get("object")]
+            content = [_content(name) for name in named if isinstance(name, str)]
+            parts = [_native.__version__, self.command, self.settings, content, self.units]
+            text = json.dumps(parts, sort_keys=True, default=_stable)
+            self._digest = hashlib.sha256(text.encode()).hexdigest()[:32]
+        return self._digest
 
     def open(self) -> None:
         """Creates the folder, or finds out that it is of this very run."""
+        import pyarrow
+
+        try:
+            self._open()
+        except (pyarrow.ArrowException, OSError) as error:
+            raise RunError(f"cannot write to {self.out}: {error}") from error
+
+    def _open(self) -> None:
         system, path = self._system
         known = self._read(f"{path}/run.json")
         if known is not None:
-            if json.loads(known)["digest"] != self.digest():
+            if json.loads(known).get("digest") != self.digest():
                 raise RunError(
-                    f"{self.out} is of another run",
+                    f"{self.out} is of another run, or its inputs have changed since",
                     hint="name another folder, or give the same inputs and options to go on with it",
                 )
             return
@@ -367,7 +584,7 @@ class Run:
             "units": len(self.units),
             "settings": self.settings,
         }
-        self._write(f"{path}/run.json", json.dumps(description, indent=1, default=str).encode())
+        self._write(f"{path}/run.json", json.dumps(description, indent=1, default=_stable).encode())
 
     def _read(self, path: str) -> Optional[bytes]:
         from pyarrow import fs
@@ -382,17 +599,21 @@ class Run:
     def _write(self, path: str, data: bytes) -> None:
         """Writes a file so that it is there as a whole, or not at all."""
         system, _ = self._system
-        if "://" in self.out:
-            # An object appears when it is complete.
-            with system.open_output_stream(path, compression=None) as stream:
-                stream.write(data)
-            return
+        scheme = self.out.partition("://")[0] if "://" in self.out else "file"
         partial = f"{path}.{uuid.uuid4().hex}.partial"
-        with open(partial, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
+        if scheme == "file":
+            with open(partial, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, path)
+            return
+        # An object of a store appears when it is complete; other file systems have to move it.
+        is_store = scheme in OBJECT_STORES
+        with system.open_output_stream(path if is_store else partial, compression=None) as stream:
+            stream.write(data)
+        if not is_store:
+            system.move(partial, path)
 
     def part(self, number: int) -> str:
         """The path of a unit's result."""
@@ -408,36 +629,40 @@ class Run:
         there = {info.base_name for info in found}
         return [n for n in range(len(self.units)) if f"part-{n:07}.parquet" not in there]
 
-    def work(self, number: int) -> Dict[str, Any]:
+    def work(self, number: int, unit: Optional[Unit] = None) -> Dict[str, Any]:
         """Computes a unit unless its result is there, and returns a line of figures."""
         import time
 
         import pyarrow
         import pyarrow.parquet
 
-        system, _ = self._system
         path = self.part(number)
-        if self._read_footer(path) is not None:
+        if self._metadata(path) is not None:
             return {"unit": number, "seconds": 0.0}
         started = time.perf_counter()
-        table = run_unit(self.units[number], self.settings)
+        table = run_unit(self.units[number] if unit is None else unit, self.settings)
+        marks = {
+            "consistory.run": self.digest(),
+            "consistory.unit": str(number),
+            "consistory.sums": json.dumps(_sums_of(table)),
+        }
         sink = pyarrow.BufferOutputStream()
-        pyarrow.parquet.write_table(
-            table.replace_schema_metadata({"consistory.run": self.digest(), "unit": str(number)}),
-            sink,
-            compression="zstd",
-        )
+        pyarrow.parquet.write_table(table.replace_schema_metadata(marks), sink, compression="zstd")
         self._write(path, sink.getvalue().to_pybytes())
         return {"unit": number, "seconds": time.perf_counter() - started}
 
-    def _read_footer(self, path: str) -> Optional[Any]:
+    def _metadata(self, path: str) -> Optional[Dict[bytes, bytes]]:
+        """Reads the metadata of a part, if it is there."""
         import pyarrow.parquet
         from pyarrow import fs
 
         system, _ = self._system
         if system.get_file_info(path).type != fs.FileType.File:
             return None
-        return pyarrow.parquet.read_schema(path, filesystem=system).metadata
+        found: Optional[Dict[bytes, bytes]] = pyarrow.parquet.read_schema(
+            path, filesystem=system
+        ).metadata
+        return found or {}
 
     def table(self) -> Any:
         """All results as one Arrow table, in the order of the units."""
@@ -460,50 +685,60 @@ class Run:
                 hint="run the same command again to go on",
             )
         summary = self._sums()
+        if self.command not in ("check", "campaign"):
+            del summary["histories"]
         summary["units"] = len(self.units)
         summary["digest"] = self.digest()
         _, path = self._system
         self._write(f"{path}/summary.json", json.dumps(summary, indent=1).encode())
         return summary
 
-    def _sums(self) -> Dict[str, Any]:
-        import pyarrow.parquet
+    def _sums(self) -> Sums:
+        """Adds up the sums in the metadata of all parts."""
+        whole: Sums = {"rows": 0, "histories": 0, "errors": 0, "counts": {}}
+        # Parts of an object store are far away, so several are asked for at a time.
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            for number, marks in enumerate(pool.map(self._marks, range(len(self.units)))):
+                path = self.part(number)
+                if marks.get(b"consistory.run") != self.digest().encode():
+                    raise RunError(
+                        f"{path} is of another run", hint="remove it and run the command again"
+                    )
+                if marks.get(b"consistory.unit") != str(number).encode():
+                    raise RunError(
+                        f"{path} is the result of another unit",
+                        hint="remove it and run the command again",
+                    )
+                _add_sums(whole, json.loads(marks[b"consistory.sums"]))
+        return whole
 
-        system, _ = self._system
-        counts: Dict[str, Dict[str, int]] = {}
-        histories = errors = rows = 0
-        seen = set()
-        for number in range(len(self.units)):
-            path = self.part(number)
-            table = pyarrow.parquet.read_table(path, filesystem=system)
-            marked = table.schema.metadata or {}
-            if marked.get(b"consistory.run") != self.digest().encode():
-                raise RunError(f"{path} is of another run", hint="remove it and run the command again")
-            if int(marked.get(b"unit", b"-1")) in seen:
-                raise RunError(f"{path} is the result of a unit that is there twice")
-            seen.add(int(marked.get(b"unit", b"-1")))
-            rows += table.num_rows
-            column, word = ("model", "verdict") if "verdict" in table.column_names else ("answer", None)
-            if "decider" in table.column_names:
-                for row in table.to_pylist():
-                    line = counts.setdefault(row["model"], {"compared": 0, "undecided": 0, "different": 0})
-                    line["compared"] += row["compared"] or 0
-                    line["undecided"] += row["undecided"] or 0
-                    line["different"] += row["decider"] is not None
-                continue
-            if word is None:
-                for answer in table.column("answer").to_pylist():
-                    line = counts.setdefault("pairs", {})
-                    line[answer] = line.get(answer, 0) + 1
-                continue
-            grouped = table.group_by([column, word]).aggregate([([], "count_all")]).to_pylist()
-            for row in grouped:
-                count = row["count_all"]
-                if row["model"] is None:
-                    errors += count
-                    continue
-                line = counts.setdefault(row["model"], {})
-                line[row["verdict"]] = line.get(row["verdict"], 0) + count
-        if counts and self.command in ("check", "campaign"):
-            histories = max(sum(line.values()) for line in counts.values())
-        return {"rows": rows, "histories": histories, "errors": errors, "counts": counts}
+    def _marks(self, number: int) -> Dict[bytes, bytes]:
+        import pyarrow
+
+        path = self.part(number)
+        try:
+            return self._metadata(path) or {}
+        except (pyarrow.ArrowException, OSError) as error:
+            raise RunError(
+                f"{path} cannot be read: {error}", hint="remove it and run the command again"
+            ) from error
+
+
+def _content(name: str) -> Optional[str]:
+    """Returns a digest of the file that a model or object is in, if it is in one."""
+    if not os.path.isfile(name):
+        return None
+    with open(name, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+def _stable(value: Any) -> Any:
+    """Describes an object such as a class in the same way in every process."""
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}"
+    if hasattr(value, "__fspath__"):
+        return os.fspath(value)
+    try:
+        return [_stable(type(value)), vars(value)]
+    except TypeError:
+        return repr(value)

@@ -51,7 +51,6 @@ pub(crate) fn order(py: Python<'_>, name: &str) -> PyResult<ClientOrder> {
 #[pyclass(frozen, module = "consistory", name = "Court")]
 pub(crate) struct Court {
     inner: Inner,
-    interrupt: Arc<AtomicBool>,
     jobs: usize,
     failures: Failures,
 }
@@ -117,29 +116,23 @@ impl Court {
                 return Err(simple(py, "ModelError", message, hint));
             }
         };
-        let interrupt = Arc::new(AtomicBool::new(false));
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let jobs = jobs.unwrap_or_else(cores).max(1);
-        court = court
-            .order(self::order(py, order)?)
-            .budget(seconds(budget)?)
-            .jobs(jobs)
-            .engine(engine)
-            .interrupt(Arc::clone(&interrupt));
+        court =
+            court.order(self::order(py, order)?).budget(seconds(budget)?).jobs(jobs).engine(engine);
         if let Some(memory) = memory {
             court = court.memory(memory);
         }
         if !certify {
             court = court.without_certification();
         }
-        Ok(Court { inner: court, interrupt, jobs, failures })
+        Ok(Court { inner: court, jobs, failures })
     }
 
     /// Judges one history.
     fn judge(&self, py: Python<'_>, history: &History) -> PyResult<Report> {
-        let (court, case) = (self.inner.clone(), history.case());
-        let interrupt = Arc::clone(&self.interrupt);
-        interrupt.store(false, Ordering::Relaxed);
+        let (court, interrupt) = self.interruptible();
+        let case = history.case();
         let (sender, receiver) = sync_channel(1);
         // The judgement has a thread of its own, so that this one can look at signals.
         let judging = std::thread::spawn(move || {
@@ -204,6 +197,15 @@ impl Court {
             rows.add(judged, certificates, shrink, first);
         }
         rows.columns(py)
+    }
+}
+
+impl Court {
+    /// Returns the court with a flag that stops its work: one stream or judgement has one of its own, so
+    /// that stopping it leaves the others alone.
+    fn interruptible(&self) -> (Inner, Arc<AtomicBool>) {
+        let flag = Arc::new(AtomicBool::new(false));
+        (self.inner.clone().interrupt(Arc::clone(&flag)), flag)
     }
 }
 
@@ -372,8 +374,8 @@ impl Reports {
         let (feed, fed) = channel::<Item>();
         let (sender, reports) = sync_channel(WAITING_REPORTS);
         let taken = Arc::new(AtomicUsize::new(0));
-        court.interrupt.store(false, Ordering::Relaxed);
-        let (inner, jobs, counter) = (court.inner.clone(), court.jobs, Arc::clone(&taken));
+        let (inner, interrupt) = court.interruptible();
+        let (jobs, counter) = (court.jobs, Arc::clone(&taken));
         let judging = std::thread::spawn(move || {
             pipeline::run(
                 jobs,
@@ -390,7 +392,7 @@ impl Reports {
             reports: Some(Mutex::new(reports)),
             ready: VecDeque::new(),
             judging: Some(judging),
-            interrupt: Arc::clone(&court.interrupt),
+            interrupt,
             failures: court.failures.clone(),
             pending: None,
         })

@@ -1,6 +1,6 @@
 //! Histories: read, parsed, built from columns.
 
-use std::io::Cursor;
+use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex};
@@ -17,12 +17,13 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::columns::from_columns;
 use crate::error::{raised, simple};
 
-/// What a concurrent system did: sessions, each a sequence of operations.
-#[pyclass(frozen, module = "consistory", name = "History", subclass)]
+/// The recorded behaviour of a concurrent system: sessions, each a sequence of operations.
+#[pyclass(frozen, module = "consistory", name = "History")]
 pub(crate) struct History {
     pub(crate) inner: Arc<Inner>,
     pub(crate) source: Arc<str>,
     pub(crate) number: usize,
+    /// The place of the history in its source, counting from 0.
     #[pyo3(get)]
     pub(crate) index: u64,
 }
@@ -50,18 +51,14 @@ impl From<Case> for History {
     }
 }
 
+const FORMATS_HINT: &str = "the format of a file follows from its name if none is given";
+
 /// Finds a format by its name.
 pub(crate) fn format_of(py: Python<'_>, name: Option<&str>) -> PyResult<Option<Format>> {
     let Some(name) = name else { return Ok(None) };
-    Format::from_str(name).map(Some).map_err(|error| {
-        let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
-        simple(
-            py,
-            "ReadError",
-            error.to_string(),
-            Some(&format!("it is one of {}", known.join(", "))),
-        )
-    })
+    Format::from_str(name)
+        .map(Some)
+        .map_err(|error| simple(py, "FormatError", error.to_string(), Some(FORMATS_HINT)))
 }
 
 #[pymethods]
@@ -265,18 +262,20 @@ pub(crate) fn inputs(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<String
 }
 
 /// Reads the histories of a file's bytes, which may be compressed.
+///
+/// `lines_before` is the number of lines of the file before these bytes, for the places of errors.
 #[pyfunction]
-#[pyo3(signature = (data, source="bytes", format=None))]
+#[pyo3(signature = (data, source="bytes", format=None, lines_before=0))]
 pub(crate) fn read_bytes(
     py: Python<'_>,
     data: &[u8],
     source: &str,
     format: Option<&str>,
+    lines_before: u64,
 ) -> PyResult<Vec<History>> {
     let format = format_of(py, format)?;
     let name: Arc<str> = source.into();
-    let histories = py.detach(|| {
-        let bytes = Box::new(Cursor::new(data.to_vec()));
+    let read = |bytes: Box<dyn BufRead + Send>| {
         read_from(bytes, source, format)
             .enumerate()
             .map(|(index, history)| {
@@ -284,6 +283,14 @@ pub(crate) fn read_bytes(
                 history.map(|inner| History { inner: Arc::new(inner), source, number: 0, index })
             })
             .collect::<Result<Vec<History>, _>>()
+    };
+    let histories = py.detach(|| match read(Box::new(Cursor::new(data.to_vec()))) {
+        // Read again after as many empty lines, which says where in the file the error is.
+        Err(_) if lines_before > 0 => {
+            let before = std::io::repeat(b'\n').take(lines_before);
+            read(Box::new(BufReader::new(before).chain(Cursor::new(data.to_vec()))))
+        }
+        histories => histories,
     });
     histories.map_err(|error| raised(py, &error.into()))
 }

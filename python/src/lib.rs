@@ -36,7 +36,7 @@ mod _native {
     #[pymodule_export]
     use super::protocol::verify;
     #[pymodule_export]
-    use super::split::split_jsonl;
+    use super::split::{LineCutter, split_jsonl};
     #[pymodule_export]
     use super::verdict::{Report, Verdict};
 

@@ -119,7 +119,7 @@ fn execution_outcomes<'py>(
         py.detach(|| isa_outcomes(&test, model, &options)).map_err(|error| match error {
             IsaError::Model(errors) => malformed(py, "DefinitionError", &errors),
             IsaError::Program(message) => undecided(message),
-            IsaError::OutOfTime => undecided("the time is spent".to_owned()),
+            IsaError::Stopped(stopped) => undecided(stopped.to_string()),
         })?;
     let mut states = Vec::new();
     for state in &found.states {

@@ -9,48 +9,114 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 
+/// A piece: its first byte, the byte after its last, the index of its first history, and the number of
+/// lines before it.
+type Piece = (u64, u64, u64, u64);
+
 /// Cuts a file of JSON lines into pieces of about `size` bytes.
 ///
-/// Returns for each piece its first byte, the byte after its last, and the index of its first history.
 /// A file whose lines have no `"history"` is one piece.
 #[pyfunction]
-pub(crate) fn split_jsonl(
-    py: Python<'_>,
-    path: PathBuf,
-    size: u64,
-) -> PyResult<Vec<(u64, u64, u64)>> {
-    Ok(py.detach(|| split(&path, size.max(1)))?)
+pub(crate) fn split_jsonl(py: Python<'_>, path: PathBuf, size: u64) -> PyResult<Vec<Piece>> {
+    let split = || -> std::io::Result<Vec<Piece>> {
+        let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
+        let mut cutter = Cutter::new(size);
+        let mut line = Vec::new();
+        while file.read_until(b'\n', &mut line)? > 0 {
+            cutter.add(&line);
+            line.clear();
+        }
+        Ok(cutter.finish())
+    };
+    Ok(py.detach(split)?)
 }
 
-fn split(path: &PathBuf, size: u64) -> std::io::Result<Vec<(u64, u64, u64)>> {
-    let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
-    let mut pieces = Vec::new();
-    let (mut line, mut last) = (Vec::new(), Vec::new());
-    // First byte and first history of the piece, and where the next line starts.
-    let (mut first, mut first_history, mut at, mut histories) = (0, 0, 0, 0);
-    loop {
-        line.clear();
-        let length = file.read_until(b'\n', &mut line)? as u64;
-        if length == 0 {
-            break;
-        }
-        if let Some(name) = history_name(&line)
-            && (name != last || histories == 0)
-        {
-            if histories > 0 && at - first >= size {
-                pieces.push((first, at, first_history));
-                (first, first_history) = (at, histories);
+/// Cuts JSON lines that come in blocks, such as those of a remote file.
+#[pyclass(module = "consistory", name = "LineCutter")]
+pub(crate) struct LineCutter {
+    cutter: Cutter,
+    /// The start of a line that goes on in the next block.
+    open: Vec<u8>,
+}
+
+#[pymethods]
+impl LineCutter {
+    #[new]
+    fn new(size: u64) -> Self {
+        LineCutter { cutter: Cutter::new(size), open: Vec::new() }
+    }
+
+    /// Adds the next bytes of the file.
+    fn feed(&mut self, py: Python<'_>, block: &[u8]) {
+        py.detach(|| {
+            for part in block.split_inclusive(|&byte| byte == b'\n') {
+                match (part.ends_with(b"\n"), self.open.is_empty()) {
+                    (true, true) => self.cutter.add(part),
+                    (is_whole, _) => {
+                        self.open.extend_from_slice(part);
+                        if is_whole {
+                            self.cutter.add(&self.open);
+                            self.open.clear();
+                        }
+                    }
+                }
             }
-            last.clear();
-            last.extend_from_slice(name);
-            histories += 1;
+        });
+    }
+
+    /// Returns the pieces of all that was added, as `split_jsonl` does.
+    fn finish(&mut self) -> Vec<Piece> {
+        let open = std::mem::take(&mut self.open);
+        if !open.is_empty() {
+            self.cutter.add(&open);
         }
-        at += length;
+        std::mem::replace(&mut self.cutter, Cutter::new(1)).finish()
     }
-    if at > first {
-        pieces.push((first, at, first_history));
+}
+
+/// Finds the cuts, line by line.
+struct Cutter {
+    size: u64,
+    pieces: Vec<Piece>,
+    /// The name of the last history.
+    last: Vec<u8>,
+    /// Place, first history and lines before the piece that is open.
+    open: (u64, u64, u64),
+    /// Bytes, histories and lines so far.
+    at: (u64, u64, u64),
+}
+
+impl Cutter {
+    fn new(size: u64) -> Self {
+        let (size, pieces, last) = (size.max(1), Vec::new(), Vec::new());
+        Cutter { size, pieces, last, open: (0, 0, 0), at: (0, 0, 0) }
     }
-    Ok(pieces)
+
+    fn add(&mut self, line: &[u8]) {
+        let (at, histories, lines) = &mut self.at;
+        if let Some(name) = history_name(line)
+            && (name != self.last || *histories == 0)
+        {
+            let (first, first_history, lines_before) = self.open;
+            if *histories > 0 && *at - first >= self.size {
+                self.pieces.push((first, *at, first_history, lines_before));
+                self.open = (*at, *histories, *lines);
+            }
+            self.last.clear();
+            self.last.extend_from_slice(name);
+            *histories += 1;
+        }
+        *at += line.len() as u64;
+        *lines += 1;
+    }
+
+    fn finish(mut self) -> Vec<Piece> {
+        let (first, first_history, lines_before) = self.open;
+        if self.at.0 > first {
+            self.pieces.push((first, self.at.0, first_history, lines_before));
+        }
+        self.pieces
+    }
 }
 
 /// Returns the JSON text of a line's `"history"`, a field of the line's own object.

@@ -2,15 +2,15 @@
 
 use consistory::{Error, Report as InnerReport, Verdict as InnerVerdict};
 use consistory_report::ReportWriter;
-use pyo3::exceptions::{PyIndexError, PyRuntimeError};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyAny;
+use pyo3::types::{PyAny, PyIterator, PyList, PySlice};
 use std::sync::Arc;
 
 use crate::error::raised;
 use crate::history::History;
 
-/// What the court says about a history and a model.
+/// A verdict on a history under a model.
 #[pyclass(frozen, module = "consistory", name = "Verdict", skip_from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Verdict {
@@ -137,14 +137,32 @@ impl Verdict {
         self.inner.clone().into_report().into()
     }
 
+    /// Refuses to be a condition: an undecided history is neither right nor wrong.
+    fn __bool__(&self) -> PyResult<bool> {
+        Err(PyTypeError::new_err(
+            "a verdict is neither true nor false; ask for is_consistent or is_violation",
+        ))
+    }
+
     fn __str__(&self, py: Python<'_>) -> String {
         self.explanation(py)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(stays("verdict"))
     }
 
     fn __repr__(&self) -> String {
         let pattern = self.inner.pattern().map_or_else(String::new, |found| format!(", {found}"));
         format!("<consistory.Verdict {}: {}{pattern}>", self.model(), self.verdict())
     }
+}
+
+/// Returns the error of pickling something that is tied to its court.
+fn stays(kind: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "a {kind} cannot be pickled; send its json(), or the history, which can be judged again"
+    ))
 }
 
 /// The verdicts on one history, one for each model.
@@ -167,18 +185,16 @@ impl Report {
     fn verdict_at(&self, at: usize) -> Verdict {
         Verdict { inner: self.inner[at].clone(), place: self.place(), is_minimal: None }
     }
-}
 
-#[pymethods]
-impl Report {
-    fn __len__(&self) -> usize {
-        self.inner.len()
+    /// Returns the place of the verdict on a model.
+    fn position(&self, model: &str) -> Option<usize> {
+        self.inner.iter().position(|v| v.model().id().eq_ignore_ascii_case(model))
     }
 
-    fn __getitem__(&self, py: Python<'_>, at: &Bound<'_, PyAny>) -> PyResult<Verdict> {
+    /// Returns the verdict on a model, or at a place.
+    fn verdict(&self, py: Python<'_>, at: &Bound<'_, PyAny>) -> PyResult<Verdict> {
         if let Ok(model) = at.extract::<String>() {
-            let found = self.inner.iter().position(|v| v.model().id().eq_ignore_ascii_case(&model));
-            return found.map(|at| self.verdict_at(at)).ok_or_else(|| {
+            return self.position(&model).map(|at| self.verdict_at(at)).ok_or_else(|| {
                 let known: Vec<&str> = self.inner.iter().map(|v| v.model().id()).collect();
                 let message = format!("there is no verdict on {model:?}");
                 let hint = format!("there is {}", known.join(", "));
@@ -192,6 +208,42 @@ impl Report {
             Ok(place) if place < length => Ok(self.verdict_at(place)),
             _ => Err(PyIndexError::new_err("there are fewer verdicts")),
         }
+    }
+}
+
+#[pymethods]
+impl Report {
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// Refuses to be a condition, since it would be true whatever the verdicts are.
+    fn __bool__(&self) -> PyResult<bool> {
+        Err(PyTypeError::new_err(
+            "a report is neither true nor false; ask for is_consistent, violations or len()",
+        ))
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let all = (0..self.inner.len()).map(|at| self.verdict_at(at));
+        PyList::new(py, all)?.try_iter()
+    }
+
+    /// Checks whether there is a verdict on a model.
+    fn __contains__(&self, model: &Bound<'_, PyAny>) -> bool {
+        model.extract::<String>().is_ok_and(|model| self.position(&model).is_some())
+    }
+
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        at: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(slice) = at.cast::<PySlice>() {
+            let all = PyList::new(py, (0..self.inner.len()).map(|at| self.verdict_at(at)))?;
+            return all.as_any().get_item(slice);
+        }
+        self.verdict(py, at).and_then(|verdict| Ok(Bound::new(py, verdict)?.into_any()))
     }
 
     /// Where the history comes from.
@@ -270,6 +322,10 @@ impl Report {
         });
         let page = made.map_err(PyRuntimeError::new_err)?;
         Ok(String::from_utf8_lossy(&page).into_owned())
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(stays("report"))
     }
 
     fn __repr__(&self) -> String {

@@ -1,5 +1,6 @@
 """The API page of the documentation says what the package has; UPDATE_EXPECT=1 rewrites it."""
 
+import ast
 import importlib
 import inspect
 import os
@@ -9,7 +10,9 @@ import textwrap
 import pytest
 
 import consistory
+from consistory import _native as native
 
+SOURCE = pathlib.Path(__file__).resolve().parents[1] / "consistory" / "_native.pyi"
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python-api.md"
 
 HEAD = """\
@@ -86,8 +89,7 @@ def entry(name, thing):
         of = f"({', '.join(bases)})" if bases else ""
         lines = [f"### class `{name}{of}`", "", described(thing), ""]
         fields = getattr(thing, "_fields", ())
-        if fields:
-            lines += ["Fields: " + ", ".join(f"`{field}`" for field in fields) + ".", ""]
+        assert all(f"``{field}``" in lines[2] for field in fields), f"{name} says nothing of a field"
         for title, member in members(thing):
             if title.strip("`") in fields:
                 continue
@@ -115,6 +117,46 @@ def page():
                 if text:
                     sections.append(text)
     return "\n".join(sections)
+
+
+STUB = pathlib.Path(consistory.__file__).with_name("_native.pyi")
+
+
+def with_docstrings(text):
+    """Returns the stub of the native part with the docstrings of the package, for editors to show."""
+    lines = text.splitlines()
+    bodies = []
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ClassDef):
+            kind = getattr(native, node.name)
+            bodies += [(each, getattr(kind, each.name, None)) for each in node.body if isinstance(each, ast.FunctionDef)]
+        elif isinstance(node, ast.FunctionDef):
+            bodies.append((node, getattr(native, node.name)))
+    for node, thing in reversed(bodies):
+        doc = inspect.cleandoc(getattr(thing, "__doc__", None) or "")
+        if not doc or node.name.startswith("_"):
+            continue
+        last = lines[node.end_lineno - 1]
+        if ast.get_docstring(node) is None:
+            assert last.endswith(" ..."), last
+            lines[node.end_lineno - 1] = last[: -len(" ...")]
+            at = node.end_lineno
+        else:
+            at = node.body[0].lineno - 1
+            del lines[at : node.body[0].end_lineno]
+        indent = " " * (node.col_offset + 4)
+        shown = (f'"""{doc}"""' if "\n" not in doc else f'"""{doc}\n"""').splitlines()
+        lines[at:at] = [indent + line if line else "" for line in shown]
+    return "\n".join(lines) + "\n"
+
+
+def test_the_stub_has_the_docstrings():
+    text = STUB.read_text(encoding="utf-8")
+    made = with_docstrings(text)
+    if os.environ.get("UPDATE_EXPECT"):
+        SOURCE.write_text(made, encoding="utf-8")
+        return
+    assert text == made, "UPDATE_EXPECT=1 rewrites the stub"
 
 
 def test_the_api_page_is_current():

@@ -53,10 +53,17 @@ def test_files_are_cut_where_a_history_ends(tmp_path):
         data = path.read_bytes()
         cut = [
             (first + h.index, h.digest)
-            for start, end, first in pieces
+            for start, end, first, _ in pieces
             for h in consistory._native.read_bytes(data[start:end], "piece", "jsonl")
         ]
         assert cut == whole
+        assert all(data[:start].count(b"\n") == lines for start, _, _, lines in pieces)
+        # A remote file comes in blocks, and is cut at the same places.
+        for block in (7, 1 << 20):
+            cutter = consistory._native.LineCutter(size)
+            for at in range(0, len(data), block):
+                cutter.feed(data[at : at + block])
+            assert cutter.finish() == pieces
     # Only a field of the line's own object names the history.
     tricky = tmp_path / "tricky.jsonl"
     with open(tricky, "w", encoding="utf-8") as file:
@@ -65,7 +72,7 @@ def test_files_are_cut_where_a_history_ends(tmp_path):
                 line = {"session": "history", "op": op, "key": "history", "value": value}
                 file.write(json.dumps({**line, "history": name}) + "\n")
             file.write(json.dumps({"final": {"history": 1}, "history": name}) + "\n")
-    assert [first for _, _, first in consistory._native.split_jsonl(tricky, 1)] == [0, 1, 2]
+    assert [first for _, _, first, _ in consistory._native.split_jsonl(tricky, 1)] == [0, 1, 2]
     assert len(consistory.read(tricky)) == 3
     nameless = tmp_path / "one.jsonl"
     nameless.write_text('{"session":0,"op":"write","key":"x","value":1}\n' * 3)
@@ -96,6 +103,131 @@ def test_a_run_goes_on_where_it_was_and_knows_its_folder(tmp_path):
     os.replace(run.part(1), run.part(0))
     with pytest.raises(units.RunError):
         run.finish()
+
+
+def judged(planned, models=("sc",)):
+    """Runs units, and returns what they say of each history."""
+    rows = []
+    for unit in planned:
+        rows += units.run_unit(unit, {"models": list(models)}).to_pylist()
+    return rows
+
+
+def test_large_tables_are_cut_where_a_history_ends(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    from consistory.tables import table_of_histories
+
+    made = list(consistory.generate("pso", count=40, operations=9, sessions=2, variables=2))
+    table = table_of_histories(made)
+    names = table.column("history")
+    kinds = [
+        names,
+        names.cast(pyarrow.int64()),
+        names.dictionary_encode(),
+        pyarrow.array([None if name in ("0", "39") else name for name in names.to_pylist()]),
+    ]
+    path = tmp_path / "all.parquet"
+    for column in kinds:
+        same = table.drop(["history"]).append_column("history", column)
+        whole = [(at, h.digest) for at, h in enumerate(consistory.from_table(same))]
+        assert len(whole) == 40
+        for rows_per_group in (5, 9, 100):
+            pyarrow.parquet.write_table(same, path, row_group_size=rows_per_group)
+            for rows in (9, 20):
+                cut = units._cut_rows(str(path), rows)
+                assert cut[0][0] == 0 and cut[-1][1] == same.num_rows
+                assert all(a[1] == b[0] and a[2] < b[2] for a, b in zip(cut, cut[1:]))
+                assert len(cut) >= (40 if rows <= 9 else 1)
+                found = [
+                    (first + h.index, h.digest)
+                    for start, end, first in cut
+                    for h in units._row_histories({"file": str(path), "start": start, "end": end})
+                ]
+                assert found == whole, (rows_per_group, rows)
+    planned = units.plan_inputs([path], piece=100)
+    assert len(planned) > 10 and {unit["kind"] for unit in planned} == {"rows"}
+    assert [(row["index"], row["digest"]) for row in judged(planned)] == whole
+    # A table of one history stays whole, and one that cannot be read is an error of its own.
+    pyarrow.parquet.write_table(table.slice(0, 9).drop(["history"]), path)
+    assert len(units.plan_inputs([path], piece=100)) == 1
+    path.write_bytes(b"PAR1" + b"no table" * 100)
+    [row] = judged(units.plan_inputs([path], piece=100))
+    assert row["verdict"] is None and "all.parquet" in row["error"]
+
+
+def test_remote_lines_are_cut_too_and_errors_have_their_lines(tmp_path):
+    path = tmp_path / "all.jsonl"
+    make_file(path, 50)
+    wanted_rows = [(row["index"], row["digest"], row["verdict"]) for row in judged(units.plan_inputs([path]))]
+    planned = units.plan_inputs([f"file://{path}"], piece=3000)
+    assert len(planned) > 5 and {unit["kind"] for unit in planned} == {"range"}
+    assert [(row["index"], row["digest"], row["verdict"]) for row in judged(planned)] == wanted_rows
+    lines = path.read_text().splitlines()
+    lines[333] = lines[333].replace('"op": ', '"opp": ')
+    path.write_text("\n".join(lines) + "\n")
+    rows = judged(units.plan_inputs([path], piece=3000))
+    [wrong] = [row["error"] for row in rows if row["error"]]
+    assert "all.jsonl:334:" in wrong, wrong
+
+
+def test_a_run_does_not_go_on_with_other_inputs_or_models(tmp_path):
+    path, model = tmp_path / "a.hist", tmp_path / "own.cat"
+    path.write_text("t0: w(x,1)")
+    model.write_text('"Per-key order" acyclic po & loc | wr as CyclicPerKey')
+
+    def made():
+        settings = {"models": [str(model)], "options": {}}
+        return units.Run(str(tmp_path / "out"), "check", settings, units.plan_inputs([path]))
+
+    made().open()
+    made().open()
+    model.write_text('"Something else" acyclic po | wr as CyclicPerKey')
+    with pytest.raises(units.RunError, match="another run, or its inputs have changed"):
+        made().open()
+    model.write_text('"Per-key order" acyclic po & loc | wr as CyclicPerKey')
+    made().open()
+    path.write_text("t0: w(x,1) r(x,1)")
+    with pytest.raises(units.RunError, match="another run, or its inputs have changed"):
+        made().open()
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    settings = {"models": ["sc"], "options": {}}
+    with pytest.raises(units.RunError, match="cannot write to"):
+        units.Run(str(blocked / "out"), "check", settings, units.plan_inputs([path])).open()
+
+
+def test_sums_count_every_history_once(tmp_path):
+    (tmp_path / "a.hist").write_text("--- a\nt0: w(x,1)\n--- b\nt0: enqueue(1) => null @1..2\n--- c\nt0: w(y,1)")
+    (tmp_path / "b.hist").write_text("t0: nonsense(")
+    settings = {"models": [], "options": {}}
+    run = units.Run(str(tmp_path / "out"), "check", settings, units.plan_inputs([tmp_path]))
+    run.open()
+    for number in range(len(run.units)):
+        run.work(number)
+    summary = run.finish()
+    assert (summary["histories"], summary["errors"]) == (3, 1)
+    assert summary["rows"] == run.table().num_rows
+    # Each kind of history has models of its own.
+    assert summary["counts"]["sc"] == {"consistent": 2}
+    assert summary["counts"]["linearizability"] == {"consistent": 1}
+    pathlib.Path(run.part(0)).write_bytes(b"cut off")
+    with pytest.raises(units.RunError, match="cannot be read"):
+        run.finish()
+
+
+def test_a_cluster_that_is_not_there_is_named_at_once(tmp_path):
+    from consistory import ray as cluster
+
+    (tmp_path / "a.hist").write_text("t0: w(x,1)")
+    for address in ("127.0.0.1:1", "ray://localhost:1", "127.0.0.1:99999"):
+        with pytest.raises(units.RunError, match="cannot join the cluster at"):
+            cluster.check(tmp_path, "sc", out=str(tmp_path / "out"), address=address)
+    with pytest.raises(units.RunError, match="runs on one core"):
+        cluster.check(tmp_path, "sc", out=str(tmp_path / "out"), jobs=4)
+    with pytest.raises(units.RunError, match="nothing to do"):
+        cluster.campaign("sc", generator={"memory": "sc"}, count=0, out=str(tmp_path / "out"))
 
 
 def test_errors_are_rows_and_do_not_end_a_run(tmp_path):

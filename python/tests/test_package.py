@@ -172,9 +172,138 @@ def test_errors_have_a_place_and_a_hint(tmp_path):
     assert str(again) == str(error.value) and type(again) is type(error.value)
 
 
+@pytest.mark.parametrize(
+    "wrong, kind",
+    [
+        (lambda h: h.check(5), consistory.ModelError),
+        (lambda h: h.check(None), consistory.ModelError),
+        (lambda h: h.check("sc", jobs=-1), consistory.ModelError),
+        (lambda h: h.check("sc", jobs=0), consistory.ModelError),
+        (lambda h: h.check("sc", memory=-1), consistory.ModelError),
+        (lambda h: h.check("sc", budget=-1), consistory.ModelError),
+        (lambda h: h.check("sc", budget=float("nan")), consistory.ModelError),
+        (lambda h: h.check("sc", bugdet=1), TypeError),
+        (lambda h: h.check("sc", engine="fast"), consistory.ModelError),
+        (lambda h: h.check("linearizability", object="no such"), consistory.ObjectError),
+        (lambda h: consistory.Definition("name", 5), TypeError),
+        (lambda h: consistory.generate(operations=-1), consistory.ModelError),
+        (lambda h: consistory.generate(sessions=2**40), consistory.ModelError),
+        (lambda h: consistory.generate(object="no such"), consistory.ModelError),
+        (lambda h: consistory.verify("missing.m"), consistory.ReadError),
+        (lambda h: consistory.litmus.outcomes("missing.litmus", "sc"), consistory.ReadError),
+        (lambda h: consistory.litmus.contrast("sc", "tso", bound=0), consistory.ModelError),
+        (lambda h: h.write("history.nonsense"), consistory.FormatError),
+        (lambda h: h.to_text("nonsense"), consistory.FormatError),
+        (lambda h: consistory.read("missing.parquet"), consistory.ReadError),
+        (lambda h: History.from_table({"session": [0], "call": ["f"], "args": ["1,2"]}), consistory.ReadError),
+    ],
+)
+def test_wrong_inputs_are_named(wrong, kind):
+    with pytest.raises(kind) as error:
+        wrong(History.parse(LOST))
+    assert str(error.value)
+
+
+def test_a_verdict_is_not_a_condition():
+    report = History.parse(LOST).check("sc", "pso")
+    for wrong in (report, report[0]):
+        with pytest.raises(TypeError, match="neither true nor false"):
+            assert wrong
+    assert "sc" in report and "PSO" in report and "tso" not in report
+    assert [verdict.model for verdict in report[::-1]] == ["pso", "sc"]
+    assert [verdict.model for verdict in reversed(report)] == ["pso", "sc"]
+
+
+def test_one_stream_of_a_court_leaves_the_others_alone():
+    court = consistory.court("sc")
+    hard = [consistory.generate("sc", operations=3000, sessions=20, variables=30, seed=s) for s in range(6)]
+    first, second = court.judge_many(hard), court.judge_many(hard)
+    assert next(first)[0].is_consistent and next(second)[0].is_consistent
+    first.close()
+    assert [report[0].verdict for report in second] == ["consistent"] * 5
+    assert court.judge(hard[0])[0].is_consistent
+
+
+def test_tables_with_times_and_other_types_of_their_own():
+    pandas = pytest.importorskip("pandas")
+    pyarrow = pytest.importorskip("pyarrow")
+    calls = {
+        "session": ["a", "b", "b"],
+        "call": ["write", "read", "read"],
+        "args": [[1], [], []],
+        "returns": [None, 1, None],
+    }
+    start, end = [1_000, 2_000, 3_000], [1_500, 2_500, None]
+    wanted = History.from_table({**calls, "start": start, "end": end})
+    kept = [operation for operation in wanted.operations]
+    times = pandas.to_datetime(pandas.Series(start), unit="ns")
+    ends = pandas.to_datetime(pandas.Series(end), unit="ns")
+    frame = pandas.DataFrame({**calls, "start": times, "end": ends})
+    zoned = frame.assign(
+        start=frame.start.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"),
+        end=frame.end.dt.tz_localize("UTC"),
+    )
+    spans = frame.assign(start=frame.start - pandas.Timestamp(0), end=frame.end - pandas.Timestamp(0))
+    arrow = pyarrow.Table.from_pandas(frame, preserve_index=False)
+    for table in (frame, zoned, spans, arrow):
+        assert History.from_table(table).operations == kept
+    slow = frame.assign(start=frame.start.astype("datetime64[s]"), end=frame.end.astype("datetime64[s]"))
+    assert [call["start"] for call in History.from_table(slow).operations] == [0, 0, 0]
+    plain = {"session": [0, 0], "op": ["write", "read"], "key": ["x", "x"]}
+    for dtype, values in (("uint64", [2**63, 1]), ("float64", [1e30, 1.0])):
+        frame = pandas.DataFrame(plain).assign(value=pandas.Series(values, dtype=dtype))
+        for table in (frame, pyarrow.Table.from_pandas(frame, preserve_index=False)):
+            with pytest.raises(consistory.ReadError, match="64 bits|value"):
+                History.from_table(table)
+    nullable = pandas.DataFrame(plain).assign(value=pandas.array([1, None], dtype="Int64"))
+    categories = pandas.DataFrame(plain).astype({"op": "category", "key": "category"}).assign(value=[1, None])
+    for table in (nullable, categories, pyarrow.table({**plain, "value": [1, None]})):
+        # A missing value is the initial one.
+        assert History.from_table(table).operations[1]["value"] == 0
+    if hasattr(pyarrow, "string_view"):
+        views = pyarrow.table({**plain, "value": ["a", "a"]})
+        views = views.set_column(1, "op", views.column("op").cast(pyarrow.string_view()))
+        views = views.set_column(3, "value", views.column("value").cast(pyarrow.string_view()))
+        assert History.from_table(views).check("sc")[0].is_consistent
+
+
+def test_a_compressed_file_is_written_and_read(tmp_path):
+    history = History.parse(LOST)
+    history.write(tmp_path / "a.jsonl.gz")
+    assert (tmp_path / "a.jsonl.gz").read_bytes()[:2] == b"\x1f\x8b"
+    assert consistory.read(tmp_path / "a.jsonl.gz") == [history]
+
+
+def test_a_missing_package_is_named():
+    program = (
+        "import sys\n"
+        "for name in ('pandas', 'pyarrow', 'ray', 'numpy'):\n    sys.modules[name] = None\n"
+        "import consistory\n"
+        "report = consistory.History.parse('t0: w(x,1)').check('sc')\n"
+        "for call in (report.to_frame, lambda: consistory.read('a.parquet')):\n"
+        "    try:\n        call()\n"
+        "    except consistory.MissingPackage as error:\n        print(error.hint)\n"
+        "print(consistory.History.from_table({'session': [0], 'op': ['read'], 'key': ['x'], 'value': [0]}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    pandas, pyarrow, history = done.stdout.split("\n", 2)
+    assert "pip install pandas" in pandas and "pip install pyarrow" in pyarrow, done.stderr
+    assert history.strip() == "0: r(x,0)"
+    cluster = program.split("import consistory\n")[0] + (
+        "from consistory.cluster import main\n"
+        "sys.exit(main(['check', 'a.hist', '--model', 'sc', '--out', 'out']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", cluster], capture_output=True, text=True)
+    assert done.returncode == 2 and "pip install" in done.stderr, done.stderr
+
+
 def test_histories_can_be_pickled_and_compared():
     history = consistory.generate("cm", operations=20)
     assert pickle.loads(pickle.dumps(history)) == history
+    report = history.check("sc")
+    for kept in (report, report[0]):
+        with pytest.raises(TypeError, match="json"):
+            pickle.dumps(kept)
     assert history != History.parse(LOST) and len({history, pickle.loads(pickle.dumps(history))}) == 1
 
 
@@ -461,6 +590,11 @@ def test_reports_are_shown_in_notebooks_and_frames():
     page = report._repr_html_()
     assert page.startswith("<iframe srcdoc=") and "&lt;script" in page and 'srcdoc="<' not in page
     assert report[0]._repr_html_().startswith("<iframe")
+    outcomes = consistory.litmus.outcomes("X=1; r1=Y // Y=1; r2=X", "tso")._repr_html_()
+    assert outcomes.count("<tr>") == 5 and "4 outcomes under tso" in outcomes
+    assert consistory.contrast("tso", "sc", bound=4)[0]._repr_html_().count("<iframe") == 1
+    broken = consistory.verify(CORPUS / "protocols" / "store-buffers.m")
+    assert broken.verdict == "violation" and "<ol><li>" in broken._repr_html_()
     assert report.html().startswith("<!doctype html>") and "violation" in report[0].shrink().html()
     frame = report.to_frame()
     assert list(frame["verdict"]) == ["violation", "violation"] and "digest" in frame

@@ -1,8 +1,11 @@
 """The recorder: threads, tasks, processes, the pytest fixture and Hypothesis."""
 
 import asyncio
+import contextlib
 import multiprocessing
 import pickle
+import subprocess
+import sys
 import textwrap
 import threading
 import time
@@ -144,6 +147,146 @@ def test_processes_share_a_file(tmp_path):
     assert len(recorder) == 10 and len(recorder.history.sessions) == 2
     assert recorder.expect().is_consistent
     recorder.close()
+
+
+FORKED = """
+import multiprocessing, sys, time
+import consistory
+
+def child(recorder, write):
+    write(2)
+    with recorder.call("read") as call:
+        call.returns = 2
+
+def refused(recorder):
+    try:
+        with recorder.call("write", 1):
+            pass
+    except consistory.ReadError as error:
+        assert "another process" in error.message and "shared" in error.hint
+        sys.exit(7)
+
+context = multiprocessing.get_context("fork")
+recorder = consistory.Recorder(object="register(0)", path=sys.argv[1])
+write = recorder.record(lambda value: time.sleep(0.2), name="write")
+write(1)
+other = context.Process(target=child, args=(recorder, write))
+other.start()
+write(3)
+other.join()
+assert len(recorder) == 4, recorder.operations
+assert len(recorder.history.sessions) == 2, recorder.operations
+# A recorder that keeps calls in memory would lose those of the child.
+other = context.Process(target=refused, args=(consistory.Recorder(),))
+other.start()
+other.join()
+assert other.exitcode == 7
+print("fine")
+"""
+
+
+def test_a_forked_process_has_sessions_of_its_own(tmp_path):
+    # In a process of its own, since one with threads of other tests must not be forked.
+    command = [sys.executable, "-W", "ignore", "-c", FORKED, str(tmp_path / "calls.jsonl")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.stdout == "fine\n", done.stderr
+
+
+def test_values_are_recorded_as_they_were():
+    recorder = Recorder(object="set")
+    members = [1]
+    with recorder.call("add", members) as call:
+        members.append(2)
+        call.returns = members
+    members.append(3)
+    [kept] = recorder.operations
+    assert kept["args"] == [[1]] and kept["returns"] == [1, 2]
+
+
+def test_calls_inside_calls_are_concurrent_with_them():
+    recorder = Recorder(object="register(0)")
+    with recorder.call("write", 1):
+        with recorder.call("write", 2):
+            pass
+        with recorder.call("read") as call:
+            call.returns = 2
+    with recorder.call("read") as call:
+        call.returns = 1
+    first, inside, read, last = recorder.operations
+    assert first["session"] == last["session"] != inside["session"] == read["session"]
+    assert recorder.expect("linearizability").is_consistent
+    # Also when two threads are given the same session.
+    shared = Recorder(object="register(0)")
+    started, over = threading.Barrier(2), threading.Barrier(2)
+
+    def client(value):
+        with shared.call("write", value, session="both"):
+            started.wait()
+            over.wait()
+
+    threads = [threading.Thread(target=client, args=(value,)) for value in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(call["session"] for call in shared.operations) == ["both", "both+1"]
+    assert shared.expect("linearizability").is_consistent
+
+
+def test_what_cannot_be_recorded_is_said_at_once_and_loses_no_call():
+    recorder = Recorder(object="register(0)")
+
+    @recorder.record
+    def read(key):
+        return {"a": 1}
+
+    with pytest.raises(consistory.ReadError, match="return of read is of the type dict") as error:
+        read("x")
+    assert "returns=" in error.value.hint
+    assert recorder.operations[0]["status"] == "unknown"
+    with pytest.raises(consistory.ReadError, match="an argument of read is of the type bytes"):
+        read(b"x")
+    assert len(recorder) == 1, "the call was not made"
+    numpy = pytest.importorskip("numpy")
+    with recorder.call("write", numpy.int64(3), numpy.bool_(True), [numpy.array([1, 2])]):
+        pass
+    assert recorder.operations[-1]["args"] == [3, True, [[1, 2]]]
+    with pytest.raises(TypeError, match="generator"):
+
+        @recorder.record
+        def rows():
+            yield 1
+
+    import collections
+
+    queue = collections.deque()
+    put = recorder.record(queue.append, name="enqueue")
+    put(5)
+    assert recorder.operations[-1]["args"] == [5]
+
+
+def test_an_undecided_recording_is_not_a_pass():
+    class Account:
+        """Every order of its calls leads to another state."""
+
+        def __init__(self):
+            self.log = []
+
+        def note(self, number):
+            self.log.append(number)
+
+        def sum(self):
+            return sum(place * number for place, number in enumerate(self.log))
+
+    recorder = Recorder(object=Account)
+    with contextlib.ExitStack() as running:
+        for number in range(40):
+            running.enter_context(recorder.call("note", number))
+        with recorder.call("sum") as call:
+            call.returns = -1
+    with pytest.raises(consistory.Undecided, match="undecided under linearizability") as error:
+        recorder.expect(budget=0.2)
+    assert "budget=" in error.value.hint
 
 
 def test_the_context_manager_takes_names_and_returns():

@@ -23,7 +23,7 @@ mod walk;
 
 use consistory_definition::{ClientOrder, Definition, levels_apply};
 use consistory_history::{Action, History, KeyId, OpId, Value};
-use consistory_verdict::{Certificate, Verdict};
+use consistory_verdict::{Budget, Certificate, Verdict};
 
 use crate::finals::Finals;
 use crate::reads_from::{Candidates, ReadsFrom};
@@ -47,7 +47,20 @@ pub fn certify_definition(
     claim: Verdict,
     certificate: &Certificate,
 ) -> Result<(), Rejection> {
-    certify_ordered_definition(history, definition, ClientOrder::default(), claim, certificate)
+    certify_definition_within(history, definition, claim, certificate, &Budget::unlimited())
+}
+
+/// Accepts a certificate as [`certify_definition`] does, within a budget: [`Rejection::Stopped`] does
+/// not mean that the certificate is wrong.
+pub fn certify_definition_within(
+    history: &History,
+    definition: &Definition,
+    claim: Verdict,
+    certificate: &Certificate,
+    budget: &Budget,
+) -> Result<(), Rejection> {
+    let order = ClientOrder::default();
+    certify_ordered_within(history, definition, order, claim, certificate, budget)
 }
 
 /// Accepts a certificate as [`certify_definition`] does; in a definition about transactions `so`
@@ -61,9 +74,21 @@ pub fn certify_ordered_definition(
     claim: Verdict,
     certificate: &Certificate,
 ) -> Result<(), Rejection> {
+    let budget = Budget::unlimited();
+    certify_ordered_within(history, definition, order, claim, certificate, &budget)
+}
+
+fn certify_ordered_within(
+    history: &History,
+    definition: &Definition,
+    order: ClientOrder,
+    claim: Verdict,
+    certificate: &Certificate,
+    budget: &Budget,
+) -> Result<(), Rejection> {
     if !definition.is_transactional() {
         applies(history, definition)?;
-        return certify_choice(&Candidates::new(history), definition, claim, certificate);
+        return certify_choice(&Candidates::new(history), definition, claim, certificate, budget);
     }
     levels_apply(history).map_err(|_| Rejection::Unsupported { what: "this history" })?;
     if definition.program().commit_order.is_some() {
@@ -78,7 +103,7 @@ pub fn certify_ordered_definition(
     }
     let projection = Projection::new(history, order);
     let candidates = Candidates::of_transactions(&projection);
-    certify_choice(&candidates, definition, claim, certificate)
+    certify_choice(&candidates, definition, claim, certificate, budget)
 }
 
 /// Accepts a certificate about a history of single operations.
@@ -87,21 +112,22 @@ fn certify_choice(
     definition: &Definition,
     claim: Verdict,
     certificate: &Certificate,
+    budget: &Budget,
 ) -> Result<(), Rejection> {
     match (claim, certificate) {
         (Verdict::Undecided, _) => Err(Rejection::NoClaim),
-        (Verdict::Violation, _) => refute::refute(candidates, definition, certificate),
+        (Verdict::Violation, _) => refute::refute(candidates, definition, certificate, budget),
         (Verdict::Consistent, Certificate::Witness { ww, wr }) => {
             let wr = ReadsFrom::chosen(candidates, wr)?;
             if !definition.has_store_order() && !ww.is_empty() {
                 return Err(Rejection::NoStoreOrder { part: "ww".into() });
             }
-            satisfies(candidates, definition, &wr, ww)
+            satisfies(candidates, definition, &wr, ww, budget)
         }
         (Verdict::Consistent, Certificate::Order { order, wr }) => {
             let wr = ReadsFrom::chosen(candidates, wr)?;
             let ww = store_order(&wr, order)?;
-            satisfies(candidates, definition, &wr, &ww)
+            satisfies(candidates, definition, &wr, &ww, budget)
         }
         (Verdict::Consistent, _) => {
             Err(Rejection::Kind { kind: certificate.kind(), claim: claim.as_str() })
@@ -147,6 +173,7 @@ fn satisfies(
     definition: &Definition,
     wr: &ReadsFrom<'_>,
     ww: &[(KeyId, Vec<OpId>)],
+    budget: &Budget,
 ) -> Result<(), Rejection> {
     let history = wr.history;
     for read in history.ops() {
@@ -172,7 +199,8 @@ fn satisfies(
             return Err(Rejection::BadStoreOrder { part: "ww".into(), op: name(history, second) });
         }
     }
-    let mut evaluator = Evaluator::new(history, candidates.transactions, definition, choice);
+    let transactions = candidates.transactions;
+    let mut evaluator = Evaluator::new(history, transactions, definition, choice, budget);
     evaluator.bind_globals()?;
     for (check, shown) in definition.program().checks.iter().zip(definition.checks()) {
         let observers: Vec<Option<usize>> = match &check.forall {

@@ -21,7 +21,7 @@ pub(crate) fn atlas(args: &AtlasArgs) -> Result<u8, CliError> {
     let part = args.part.of(args.format)?;
     let bounds = Bounds { plain: usize::from(args.bound), extended: usize::from(args.extended) };
     let options = ScanOptions {
-        budget: limits::budget(args.budget),
+        budget: limits::budget(args.budget).with_memory(args.memory.memory),
         jobs: args.jobs.count(),
         share: part.map_or(Share::WHOLE, Part::share),
     };

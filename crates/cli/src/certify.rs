@@ -3,15 +3,16 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
-use consistory::{ClientOrder, Model, NamedObject, Outcome, Proof, strongest_of};
-use consistory_formats::{Histories, Input, inputs, read, source_path};
+use consistory::{ClientOrder, Model, NamedObject, Outcome, Proof, Rejection, strongest_of};
+use consistory_formats::{Histories, Input, inputs, read_within, source_path};
 use consistory_history::{History, escaped, is_of_transaction_calls, transactions_of_calls};
-use consistory_verdict::{MAX_DEPTH, Options};
+use consistory_verdict::{Budget, MAX_DEPTH, Options, Stopped};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::args::CertifyArgs;
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
+use crate::limits;
 use crate::output::Output;
 use crate::reading::{self, Reading};
 
@@ -20,6 +21,8 @@ struct Tally {
     accepted: u64,
     rejected: u64,
     undecided: u64,
+    /// Whether a budget ended a check.
+    stopped: bool,
 }
 
 /// The stack that nested certificates are read on; only what is used of it takes memory.
@@ -62,14 +65,14 @@ fn certify_all(args: &CertifyArgs) -> Result<u8, CliError> {
             }
         }
     }
-    let Tally { accepted, rejected, undecided } = tally;
+    let Tally { accepted, rejected, undecided, stopped } = tally;
     writeln!(out, "{accepted} accepted, {rejected} rejected, {undecided} undecided")
         .map_err(CliError::output)?;
     out.finish()?;
     Ok(match code {
-        OK if tally.rejected > 0 => VIOLATION,
-        // Nothing was proved, so nothing may look as if it were.
-        OK if tally.accepted == 0 => UNDECIDED,
+        OK if rejected > 0 => VIOLATION,
+        // What was not proved may not look as if it were.
+        OK if stopped || accepted == 0 => UNDECIDED,
         code => code,
     })
 }
@@ -126,6 +129,7 @@ impl Docket<'_> {
         // Verdicts on an object's calls say which object.
         let object = line.get("object").and_then(Value::as_str).map(NamedObject::load).transpose();
         let mut object = object.map_err(|error| error.to_string())?;
+        let budget = limits::budget(self.args.budget).with_memory(self.args.memory);
         let mut history = self.history(&source, index)?;
         let (calls, transactions);
         if object.is_none() && is_of_transaction_calls(history) {
@@ -150,9 +154,10 @@ impl Docket<'_> {
             rejections.push(format!("{} [{index}]: rejected: {why}", escaped(&source)));
             return Ok(());
         }
-        let mut satisfied = Vec::new();
+        let (mut satisfied, mut is_open) = (Vec::new(), false);
         for result in results {
-            let checked = check_result(history, object.as_ref(), &folder, result);
+            let budget = budget.renewed();
+            let checked = check_result(history, object.as_ref(), &folder, result, budget);
             match checked {
                 Ok(Checked::Undecided) => tally.undecided += 1,
                 Ok(Checked::Accepted(model, claim)) => {
@@ -164,12 +169,18 @@ impl Docket<'_> {
                     let (source, model) = (escaped(&source), escaped(&model));
                     rejections.push(format!("{source} [{index}] {model}: rejected: {why}"));
                 }
+                Ok(Checked::Stopped { model, why }) => {
+                    (tally.undecided, tally.stopped) = (tally.undecided + 1, true);
+                    is_open = true;
+                    let (source, model) = (escaped(&source), escaped(&model));
+                    rejections.push(format!("{source} [{index}] {model}: undecided: {why}"));
+                }
                 // The verdicts on other models are looked at all the same.
                 Err(found) => problem = problem.and(Err(found)),
             }
         }
         // Which models are the strongest is known only if every certificate could be looked at.
-        if let (Some(claimed), Ok(())) = (line.get("strongest"), &problem) {
+        if let (Some(claimed), Ok(()), false) = (line.get("strongest"), &problem, is_open) {
             let mut found = strongest_of(satisfied.iter());
             let claimed = claimed.as_array().map(|ids| ids.iter().filter_map(Value::as_str));
             let mut claimed: Vec<String> = claimed.into_iter().flatten().map(Into::into).collect();
@@ -203,12 +214,16 @@ impl Docket<'_> {
                         "the history came from standard input; name a file with --history".into()
                     );
                 }
+                if self.args.history.is_none() {
+                    named(&path)?;
+                }
                 // A folder may be one history.
                 let input = match inputs(std::slice::from_ref(&path)) {
                     Ok(mut found) if found.len() == 1 => found.remove(0),
                     _ => Input::File(path),
                 };
-                let histories = read(&input, self.args.from);
+                let budget = limits::reading_budget(self.args.budget, self.args.memory);
+                let histories = read_within(&input, self.args.from, budget);
                 skip(source.to_owned(), histories, 0, index)?
             }
         };
@@ -270,6 +285,7 @@ fn pattern_fits(pattern: Option<&str>, claim: Outcome, json: &Value) -> Result<(
 enum Checked {
     Accepted(Model, Outcome),
     Rejected { model: String, why: String },
+    Stopped { model: String, why: Stopped },
     Undecided,
 }
 
@@ -279,6 +295,7 @@ fn check_result(
     object: Option<&NamedObject>,
     folder: &Path,
     result: &Value,
+    budget: Budget,
 ) -> Result<Checked, String> {
     let model = text(result, "model")?;
     let claim = match text(result, "verdict")?.as_str() {
@@ -314,22 +331,33 @@ fn check_result(
     // A certificate that cannot be read, since it names an operation that is not in the history,
     // say, proves nothing.
     let pattern = result.get("pattern").and_then(Value::as_str);
-    let accepted = Proof::read(history, known.family(), json)
+    let proof = Proof::read(history, known.family(), json)
         .map_err(|error| error.to_string())
-        .and_then(|proof| pattern_fits(pattern, claim, json).map(|()| proof))
-        .and_then(|proof| {
-            let accepted = known.accept(history, via, claim, &proof, &Options::default());
-            accepted.map_err(|rejection| rejection.to_string())
-        });
+        .and_then(|proof| pattern_fits(pattern, claim, json).map(|()| proof));
+    let options = Options { budget, ..Options::default() };
+    let accepted = proof.map(|proof| known.accept(history, via, claim, &proof, &options));
     Ok(match accepted {
-        Ok(()) => Checked::Accepted(known, claim),
-        Err(why) => Checked::Rejected { model, why },
+        Ok(Ok(())) => Checked::Accepted(known, claim),
+        Ok(Err(Rejection::Stopped(why))) => Checked::Stopped { model, why },
+        Ok(Err(Rejection::Unproved { reason: why })) | Err(why) => Checked::Rejected { model, why },
     })
 }
 
 fn text(value: &Value, field: &str) -> Result<String, String> {
     let found = value.get(field).and_then(Value::as_str).map(str::to_owned);
     found.ok_or_else(|| format!("the field {field:?} is missing or no text"))
+}
+
+/// Checks that a path which a line of verdicts names is a file or a folder: reading from a pipe or a
+/// device that somebody else has named may never end.
+fn named(path: &Path) -> Result<(), String> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() || found.is_dir() => Ok(()),
+        Ok(_) => {
+            Err(format!("{} is neither a file nor a folder", escaped(&path.to_string_lossy())))
+        }
+        Err(error) => Err(format!("cannot read {}: {error}", escaped(&path.to_string_lossy()))),
+    }
 }
 
 fn skip(source: String, mut histories: Histories, at: u64, index: u64) -> Result<Current, String> {
@@ -349,10 +377,10 @@ fn skip(source: String, mut histories: Histories, at: u64, index: u64) -> Result
 
 /// Reads a certificate's file, where the line says or beside the file of verdicts.
 fn read_json(folder: &Path, file: &str) -> Result<Value, String> {
-    let text = std::fs::read(file)
-        .or_else(|_| std::fs::read(folder.join(file)))
-        .map_err(|error| format!("cannot read {file}: {error}"))?;
-    parse(&text).map_err(|error| format!("{file}: {error}"))
+    let beside = folder.join(file);
+    let path = if Path::new(file).exists() { Path::new(file) } else { &beside };
+    let text = named(path).and_then(|()| reading::text(path).map_err(|error| error.to_string()))?;
+    parse(text.as_bytes()).map_err(|error| format!("{}: {error}", escaped(file)))
 }
 
 /// Parses JSON that may be nested deeper than the parser would go by itself.

@@ -51,7 +51,7 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<u8, CliError> {
         std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
     }
     let started = std::time::Instant::now();
-    let budget = limits::budget(args.budget);
+    let budget = limits::budget(args.budget).with_memory(args.memory.memory);
     let part = args.part.of(args.format)?;
     let share = part.map_or(Share::WHOLE, Part::share);
     let options = ScanOptions { budget, jobs: args.jobs.count(), share };

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use consistory::DEFAULT_MEMORY;
 use consistory_formats::{Input, ReadError, Writer, inputs, read_within};
 use consistory_verdict::Budget;
 
@@ -17,7 +16,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<u8, CliError> {
     let mut writer = Writer::new(args.to, &mut output);
     let mut code = OK;
     // Converting may take its time, and not all memory.
-    let budget = Budget::unlimited().with_gauge(limits::gauge()).with_memory(DEFAULT_MEMORY / 2);
+    let budget = Budget::unlimited().with_gauge(limits::gauge()).with_memory(args.memory);
     for input in find_inputs(&args.input.paths) {
         let histories: Box<dyn Iterator<Item = _>> = match input {
             Ok(input) => Box::new(read_within(&input, args.input.from, budget.clone())),

@@ -1,8 +1,8 @@
 //! Stopping early: the first interrupt asks a search to end with what it has, the second ends the
 //! program. Commands that have nothing to complete end at once, between two writes.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 #[cfg(target_os = "linux")]
 use std::{
     io::Read,
@@ -38,6 +38,16 @@ pub(crate) fn flag() -> Arc<AtomicBool> {
 #[cfg(target_os = "linux")]
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
+/// What an interrupt does before it ends the program.
+static ENDING: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
+
+/// Has an interrupt that ends the program do something first, such as removing a socket.
+pub(crate) fn before_the_end(end: impl FnOnce() + Send + 'static) {
+    if let Ok(mut ending) = ENDING.lock() {
+        *ending = Some(Box::new(end));
+    }
+}
+
 /// Lets interrupts end the program between two writes of its output, so that its lines are whole.
 ///
 /// By default a signal ends a process as SIGKILL does, also inside a write, which the kernel leaves
@@ -51,6 +61,9 @@ pub(crate) fn end_between_writes() {
     let wait = move || {
         if woken.read_exact(&mut [0]).is_ok() {
             let _nobody_writes = between_writes(MAX_WAIT);
+            if let Some(end) = ENDING.lock().ok().and_then(|mut ending| ending.take()) {
+                end();
+            }
             let signal = i32::try_from(told.load(Ordering::SeqCst)).unwrap_or(SIGTERM);
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }

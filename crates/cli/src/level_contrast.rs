@@ -57,7 +57,7 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<Option<u8>, CliError> {
     };
     let part = args.part.of(args.format)?;
     let options = ScanOptions {
-        budget: limits::budget(args.budget),
+        budget: limits::budget(args.budget).with_memory(args.memory.memory),
         jobs: args.jobs.count(),
         share: part.map_or(Share::WHOLE, Part::share),
     };

@@ -1,6 +1,7 @@
 //! `consistory litmus`: outcomes of tests, and what tells two models apart.
 
 mod contrast;
+mod convert;
 mod generate;
 mod isa;
 mod machines;
@@ -24,6 +25,7 @@ pub(crate) fn litmus(args: &LitmusArgs) -> Result<u8, CliError> {
         LitmusCommand::Outcomes(args) => outcomes::outcomes(args),
         LitmusCommand::Contrast(args) => contrast::contrast_models(args),
         LitmusCommand::Generate(args) => generate::generate(args),
+        LitmusCommand::Convert(args) => convert::convert(args),
         LitmusCommand::Run(args) => run::run_tests(args),
         LitmusCommand::Machines(args) => machines::machines(args),
     }

@@ -30,11 +30,16 @@ const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// Reads a whole file as text.
 pub(crate) fn text(path: &Path) -> Result<String, CliError> {
+    text_within(path, MAX_FILE_BYTES)
+}
+
+/// Reads a whole file as text; fails if it is longer than `limit` bytes.
+pub(crate) fn text_within(path: &Path, limit: u64) -> Result<String, CliError> {
     let failed = |error| CliError::file("read", path, error);
     let mut text = String::new();
-    open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
-    match text.len() as u64 > MAX_FILE_BYTES {
-        true => Err(failed(io::Error::other("more than 1 GiB of text"))),
+    open(path)?.take(limit + 1).read_to_string(&mut text).map_err(failed)?;
+    match text.len() as u64 > limit {
+        true => Err(failed(io::Error::other(format!("more than {} MiB of text", limit >> 20)))),
         false => Ok(text),
     }
 }

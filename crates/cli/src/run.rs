@@ -1,5 +1,6 @@
 //! Runs of protocols: the changes of each step, as text and as a picture.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use consistory_pages::{changes, run_scene};
@@ -7,6 +8,7 @@ use consistory_protocol::{Run, System};
 use consistory_scene::PictureFormat;
 
 use crate::error::CliError;
+use crate::output::write_file;
 
 /// Writes a run with all that each step changes.
 pub(crate) fn with_changes(run: &Run) -> String {
@@ -34,6 +36,6 @@ pub(crate) fn draw(
     let scene = run_scene(format!("{name}: a shortest run"), caption, system, run);
     std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
     let place = folder.join(format!("{name}.run.{}", format.extension()));
-    std::fs::write(&place, format.draw(&scene)).map_err(|e| CliError::file("write", &place, e))?;
+    write_file(&place, |out| out.write_all(format.draw(&scene).as_bytes()))?;
     Ok(place)
 }

@@ -4,7 +4,7 @@ mod checkpoint;
 mod descriptor;
 mod report;
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ use crate::again::again;
 use crate::args::{OutputFormat, VerifyArgs};
 use crate::error::{CliError, OK, UNDECIDED, UNPROVED, UNREADABLE, VIOLATION, report as tell};
 use crate::limits;
-use crate::output::for_terminal;
+use crate::output::{for_terminal, write_file};
 use crate::pages::Pages;
 use crate::reading::{self, Reading};
 use crate::{interrupt, output, run};
@@ -432,8 +432,7 @@ impl Task<'_> {
             let format = self.args.drawing.format();
             let name = self.path.with_extension(format.extension());
             let place = folder.join(name.file_name().unwrap_or(name.as_os_str()));
-            std::fs::write(&place, verdict.draw_as(format))
-                .map_err(|e| CliError::file("write", &place, e))?;
+            write_file(&place, |out| out.write_all(verdict.draw_as(format).as_bytes()))?;
         }
         Ok(verdict)
     }

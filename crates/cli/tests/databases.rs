@@ -111,7 +111,8 @@ fn wrong_usage_is_explained() {
         ("test sqlite --workload chess", "there is no workload `chess`"),
         ("test sqlite --set level=none", "has no setting `level`"),
         ("test sqlite --set journal=none", "is one of wal, delete"),
-        ("test sqlite --faults kill", "has no nodes"),
+        ("test sqlite --faults kill", "`kill` needs a node, and there are no nodes"),
+        ("test mariadb --faults kill,partition", "`partition` needs two nodes, and there is one"),
         ("test sqlite --model chess", "no model is called `chess`"),
         ("test sqlite --model ser", "ser"),
         ("test etcd --workload queue", "it can run register, "),
@@ -137,11 +138,13 @@ fn wrong_usage_is_explained() {
 fn anyones_system_is_tested_through_json_lines() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples");
     let client = examples.join("sqlite_client.py").canonicalize().unwrap();
-    for (workload, model) in [("register", "sc"), ("cas-register", "linearizability")] {
+    let expected =
+        [("register", "sc"), ("cas-register", "linearizability"), ("set", "linearizability")];
+    for (workload, model) in expected {
         let folder = Folder::new();
         let database = folder.path().join("example.db");
         let ran = folder
-            .command("test --time 3s --clients 3 --format json --output run --workload")
+            .command("test --time 2s --clients 3 --format json --output run --workload")
             .args([workload, "--command"])
             .arg(format!("{} {}", client.display(), database.display()))
             .output()
@@ -223,12 +226,15 @@ fn etcd_keeps_linearizable_reads_under_faults() {
 #[test]
 fn postgres_answers_and_survives_a_kill() {
     let folder = Folder::new();
-    let ended = test(&folder, "postgres --faults kill --time 6s");
+    // Whichever fault ends first, the server is started once.
+    let ended = test(&folder, "postgres --faults kill+disk-full --time 6s");
     if is_missing(&ended) {
         return;
     }
     check_run(&folder, &ended, "cc,sc");
     assert_ne!(ended.code, 1, "{}", ended.last);
+    assert!(ended.last["trouble"].is_null(), "{}", ended.last);
+    assert_eq!(ended.last["faults"].as_array().unwrap().len(), 2, "{}", ended.last);
 }
 
 #[test]

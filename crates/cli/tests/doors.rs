@@ -139,6 +139,7 @@ fn limits_hold_while_reading_judging_and_certifying() {
         ("check small.hist --model /dev/zero --budget 5s", 5.0, 40),
         ("contrast doubling.cat sc --budget 1s", 1.0, 64),
         ("certify /dev/zero", 5.0, 128),
+        ("test sqlite --schedule /dev/zero", 5.0, 64),
         ("verify --descriptor /dev/zero", 5.0, 128),
         ("litmus outcomes sb.litmus --model /dev/zero", 5.0, 64),
     ] {
@@ -194,9 +195,18 @@ fn every_engine_keeps_its_limits() {
         "--operations 60000 --sessions 30 --variables 3 --seed 1 -o unique.hist",
         "--transactions --operations 60000 --sessions 30 --variables 100 --seed 1 -o txn.hist",
         "--transactions --lists --operations 60000 --sessions 30 --variables 100 -o lists.hist",
+        "--memory ccv --operations 8000 --sessions 10 --variables 50 --seed 1 -o accepted.hist",
     ] {
         let made = folder.run(&format!("generate {args}"));
         assert_eq!(made.code, 0, "{}", made.err);
+    }
+    for (args, file) in [
+        ("check accepted.hist --model ccv --certificates proofs", "verdicts.json"),
+        ("check txn.hist --model ser --certificates proofs", "levels.json"),
+    ] {
+        let judged = folder.run(&format!("{args} --format json"));
+        assert_eq!(judged.code, 0, "{}", judged.err);
+        folder.write(file, judged.out);
     }
     // Command, seconds and MiB that it may take; the histories and models need many times as much.
     let mut rows: Vec<(String, f64, u32)> = Vec::new();
@@ -222,7 +232,9 @@ fn every_engine_keeps_its_limits() {
         ("check txn.hist --model rc,ra,tcc --budget 3ms --jobs 1", 0.03, 32),
         ("check txn.hist --model psi,pc,si,ser --budget 3ms --jobs 1", 0.03, 32),
         ("check lists.hist --model ser --budget 5ms --memory 64MiB --jobs 1", 0.1, 64),
-        ("check lists.hist --model ser --memory 8MiB --jobs 1", 0.1, 24),
+        // Ends while it is decided, and while it is read.
+        ("check lists.hist --model ser --memory 15500KiB --jobs 1", 60.0, 16),
+        ("check lists.hist --model ser --memory 8MiB --jobs 1", 60.0, 8),
         ("check lists.hist --anomalies --budget 5ms --memory 64MiB --jobs 1", 0.1, 64),
         ("check queue.hist --object queue --model linearizability --budget 200ms", 0.2, 999),
         ("check queue.hist --object queue --model causal-convergence --budget 200ms", 0.25, 999),
@@ -245,6 +257,19 @@ fn every_engine_keeps_its_limits() {
             48,
         ),
         ("litmus generate --model rmo --bound 9 --output suite --budget 200ms --jobs 1", 0.25, 48),
+        // A long time passes and many megabytes are filled before the first program of the last size.
+        (
+            "litmus contrast --left sc --right sc --right-style operational --bound 8 --budget 3s --jobs 1",
+            3.0,
+            4096,
+        ),
+        (
+            "litmus contrast --left sc --right sc --right-style operational --bound 8 --memory 24MiB --jobs 1",
+            60.0,
+            24,
+        ),
+        ("certify verdicts.json --budget 1ms", 0.2, 128),
+        ("certify levels.json --budget 1ms", 0.2, 128),
     ] {
         rows.push((args.to_owned(), seconds, mebibytes));
     }
@@ -264,6 +289,30 @@ fn every_engine_keeps_its_limits() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// What a line of verdicts names may be somebody's pipe or device, from which reading never ends.
+#[cfg(unix)]
+#[test]
+fn a_line_of_verdicts_cannot_name_a_device() {
+    let folder = Folder::new();
+    folder.write("r.hist", "a: w(x,1) w(y,1)\nb: r(y,1) r(x,0)\n");
+    assert!(Command::new("mkfifo").arg(folder.path().join("pipe")).status().unwrap().success());
+    let verdicts = folder.run("check r.hist --model sc --format json").out;
+    let line: serde_json::Value = serde_json::from_str(&verdicts).unwrap();
+    for name in ["/dev/zero", "/dev/stdin", "pipe"] {
+        let (mut source, mut certificate) = (line.clone(), line.clone());
+        source["source"] = name.into();
+        certificate["results"][0]["certificate"] = serde_json::json!({ "file": name });
+        for forged in [source, certificate] {
+            folder.write("forged.json", forged.to_string());
+            let Ran { code, out, err } = folder.run("certify forged.json");
+            assert_eq!(code, 2, "{out}{err}");
+            assert!(err.contains("neither a file nor a folder"), "{err}");
+        }
+    }
+    folder.write("verdicts.json", &verdicts);
+    assert_eq!(folder.run("certify verdicts.json").code, 0);
 }
 
 /// The times of the verdicts add up to what the run took, and each model has its own.
@@ -325,6 +374,12 @@ fn survive(folder: &Folder, point: &str, args: &str, codes: &[i32]) -> u64 {
     panic!("{point}: more than {MOST_POINTS} points in {args}");
 }
 
+/// A protocol with a load that returns what nobody stored last.
+const BROKEN: &str = "type P: scalarset(2); V: 0..1;\n--@ data V\nvar memory: V; other: V;\n\
+ruleset p: P do\n--@ load proc=p from=other\nrule \"load\" true ==> begin end;\nruleset v: V do\n\
+--@ store proc=p\nrule \"store\" true ==> begin memory := v; end; end; end;\n\
+startstate begin memory := 0; other := 0; end;\n";
+
 /// More points than any of the commands here reaches.
 const MOST_POINTS: u64 = 400;
 
@@ -337,7 +392,10 @@ fn every_command_survives_every_failure() {
     folder.write("t.hist", "a: [ w(x,1) r(y,0) ]\nb: [ w(y,1) r(x,0) ]\n");
     folder.write("sb.litmus", SB);
     let serial = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/protocols/serial.m");
-    folder.write("serial.m", std::fs::read(serial).unwrap());
+    let serial = std::fs::read_to_string(serial).unwrap();
+    folder.write("serial.m", &serial);
+    folder.write("broken.m", BROKEN);
+    folder.write("transactions.jsonl", folder.run("convert t.hist --to jsonl").out);
     let verdicts = folder.run("check r.hist --model cc,sc --format json").out;
     folder.write("verdicts.json", &verdicts);
     for part in ["1", "2"] {
@@ -381,6 +439,14 @@ fn every_command_survives_every_failure() {
         "record cpu --threads 2 --operations 20 --rounds 3 --seed 1",
         "record cpu --threads 2 --operations 20 --rounds 3 --seed 1 -o out.hist",
         "test sqlite --time 20s --operations 3 --clients 2 --seed 1 --output run",
+        "check a.hist --object queue --infer-levels",
+        "check v.hist --model sc --draw out",
+        "watch transactions.jsonl --model ser",
+        "litmus contrast --left sc --right tso --bound 3",
+        "litmus generate --model tso --bound 3 --output suite",
+        "litmus outcomes sb.litmus --model x86tso --witness --draw out",
+        "verify broken.m --draw out",
+        "verify serial.m --checkpoint checkpoint",
         "models show cc",
         "models",
         "man",

@@ -67,6 +67,57 @@ fn a_file_that_cannot_be_read_does_not_stop_the_others() {
 }
 
 #[test]
+fn every_model_has_a_column_beside_what_was_seen() {
+    let folder = Folder::new();
+    // The classic dialect, which only the reader of instruction sets knows.
+    let classic = SB.replace("$1", "1").replace("{ x=0; y=0; }", "{ };");
+    folder.write("SB.litmus", &classic);
+    let ran = folder.run("litmus run SB.litmus --model tso,x86tso --runs 1000 --format json");
+    if !RUNS || cfg!(target_arch = "aarch64") {
+        return;
+    }
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let lines = ran.lines();
+    let models: Vec<&str> = lines.iter().map(|line| line["model"].as_str().unwrap()).collect();
+    assert_eq!(models, ["tso", "x86tso"]);
+    assert_eq!(lines[0]["outcomes"], lines[1]["outcomes"]);
+    let text = folder.run("litmus run SB.litmus --model tso,x86tso --runs 1000").out;
+    assert!(text.contains("x86tso allows all that was seen"), "{text}");
+    let foreign = folder.run("litmus run SB.litmus --model nosuch --runs 10");
+    assert_eq!(foreign.code, 2);
+}
+
+#[test]
+fn tests_are_written_anew_and_translated() {
+    let folder = Folder::new();
+    folder.write("SB.litmus", SB);
+    folder.write(
+        "MP.litmus",
+        "C MP\n{ }\nP0(atomic_int* x, atomic_int* y) {\n\
+         atomic_store_explicit(x, 1, memory_order_relaxed);\n\
+         atomic_store_explicit(y, 1, memory_order_release);\n}\n\
+         P1(atomic_int* x, atomic_int* y) {\n\
+         int r0 = atomic_load_explicit(y, memory_order_acquire);\n\
+         int r1 = atomic_load_explicit(x, memory_order_relaxed);\n}\n\
+         exists (1:r0=1 /\\ 1:r1=0)\n",
+    );
+    let same = folder.run("litmus convert SB.litmus --output tidy");
+    assert_eq!(same.code, 0, "{}", same.err);
+    let tidy = folder.run("litmus outcomes tidy/SB.litmus --model tso --format json");
+    assert_eq!(tidy.lines()[0]["condition"], "allowed");
+    let arm = folder.run("litmus convert MP.litmus --to aarch64");
+    assert_eq!(arm.code, 0, "{}", arm.err);
+    assert!(arm.out.contains("LDAPR W2,[X0]"), "{}", arm.out);
+    folder.write("arm.litmus", &arm.out);
+    let outcomes = folder.run("litmus outcomes arm.litmus --model aarch64 --format json");
+    assert_eq!(outcomes.lines()[0]["condition"], "forbidden");
+    assert!(folder.run("litmus convert SB.litmus --to lisa").out.starts_with("LISA SB"));
+    let wrong = folder.run("litmus convert SB.litmus MP.litmus --to pdp11");
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.err.contains("no table of instructions is called `pdp11`"), "{}", wrong.err);
+}
+
+#[test]
 fn machines_are_listed_and_drawn() {
     let folder = Folder::new();
     let list = folder.run("litmus machines").out;

@@ -4,7 +4,7 @@ mod support;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::process::{Child, ChildStderr, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 use support::Folder;
 
@@ -230,6 +230,24 @@ fn a_unix_socket_is_listened_at_and_removed() {
         assert_eq!(ran.code, 2, "{name}");
         assert!(ran.err.contains("there is something already"), "{}", ran.err);
         assert!(std::fs::symlink_metadata(folder.path().join(name)).is_ok(), "{name}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_watch_removes_its_socket_and_nothing_else() {
+    let folder = Folder::new();
+    for is_replaced in [false, true] {
+        let (mut child, _errors, _) =
+            listening(&folder, "watch --listen ./watch.socket --object queue");
+        let path = folder.path().join("watch.socket");
+        if is_replaced {
+            std::fs::remove_file(&path).unwrap();
+            folder.write("watch.socket", "mine");
+        }
+        Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        child.wait().unwrap();
+        assert_eq!(path.exists(), is_replaced);
     }
 }
 

@@ -92,7 +92,15 @@ impl Model {
                 objects::accept(history, &**object.object(), model, via, claim, certificate, budget)
             }
             (Model::Isolation { level, order }, Proof::Transactions(certificate)) => {
-                transactions::accept(history, *level, *order, via, claim, certificate)
+                transactions::accept(
+                    history,
+                    *level,
+                    *order,
+                    via,
+                    claim,
+                    certificate,
+                    &options.budget,
+                )
             }
             _ => {
                 let reason = format!("a {} does not prove anything about it", proof.kind());

@@ -1,6 +1,6 @@
 //! Models of registers: judging, accepting, shrinking.
 
-use consistory_certify::{Rejection as Unaccepted, certify_definition, certify_within};
+use consistory_certify::{Rejection as Unaccepted, certify_definition_within, certify_within};
 use consistory_history::History;
 use consistory_models::{DoesNotApply, implies};
 use consistory_registers::{Model, Tuning, judge as decide, shrink as shrink_history};
@@ -39,7 +39,10 @@ pub(crate) fn accept(
         None if model.has_decider(history) => {
             certify_within(history, model.id(), claim, certificate, options)
         }
-        None => certify_definition(history, model.definition(), claim, certificate),
+        None => {
+            let (definition, budget) = (model.definition(), &options.budget);
+            certify_definition_within(history, definition, claim, certificate, budget)
+        }
     };
     accepted.map_err(|rejection| match rejection {
         Unaccepted::Stopped(stopped) => Rejection::Stopped(stopped),

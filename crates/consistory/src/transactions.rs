@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use consistory_certify::{
-    LevelClaim, TransactionRejection, certify_levels_within, certify_transactions,
-};
+use consistory_certify::{LevelClaim, TransactionRejection, certify_levels_within};
 use consistory_history::{History, is_of_transaction_calls, transactions_of_calls};
 use consistory_transactions::{anomalies as list_anomalies, judge as decide, shrink as reduce};
 use consistory_verdict::{
@@ -54,6 +52,7 @@ pub(crate) fn accept(
     via: Option<&str>,
     claim: Outcome,
     certificate: &TransactionCertificate,
+    budget: &Budget,
 ) -> Result<(), Rejection> {
     let settles = |other: Level| match claim {
         Outcome::Consistent => other.implies(level),
@@ -65,8 +64,8 @@ pub(crate) fn accept(
         let reason = format!("{via} does not settle {}", level.id());
         return Err(Rejection::Unproved { reason });
     }
-    certify_transactions(history, level, order, claim, certificate)
-        .map_err(|rejection| Rejection::Unproved { reason: rejection.to_string() })
+    let claims = [LevelClaim { level, claim, certificate }];
+    certify_levels_within(history, order, &claims, budget).remove(0).map_err(rejected)
 }
 
 /// Checks the certificates of several levels of one history with the independent checker. Returns
@@ -83,10 +82,9 @@ pub(crate) fn rejections(
     let mut results = certify_levels_within(history, order, &decided, budget).into_iter();
     let rejection = |(claim, (_, ruling)): (&Option<LevelClaim<'_>>, &(Level, &Ruling))| {
         let reason = match claim {
-            Some(_) => match results.next().expect("one result per claim").err()? {
-                TransactionRejection::Stopped(stopped) => return Some(Rejection::Stopped(stopped)),
-                wrong => wrong.to_string(),
-            },
+            Some(_) => {
+                return results.next().expect("one result per claim").err().map(rejected);
+            }
             None => {
                 let proof = ruling.judgement.certificate()?;
                 format!("a {} does not prove anything about it", proof.kind())
@@ -95,6 +93,13 @@ pub(crate) fn rejections(
         Some(Rejection::Unproved { reason })
     };
     claims.iter().zip(rulings).map(rejection).collect()
+}
+
+fn rejected(rejection: TransactionRejection) -> Rejection {
+    match rejection {
+        TransactionRejection::Stopped(stopped) => Rejection::Stopped(stopped),
+        wrong => Rejection::Unproved { reason: wrong.to_string() },
+    }
 }
 
 fn claim(level: Level, ruling: &Ruling) -> Option<LevelClaim<'_>> {
@@ -132,12 +137,19 @@ pub fn anomalies(
 ) -> Result<FoundAnomalies, Error> {
     let history = as_transactions(history)?;
     let found = list_anomalies(&history, order, budget).map_err(does_not_apply)?;
-    let mut listed = Vec::new();
+    let (mut listed, mut unfinished) = (Vec::new(), found.unfinished);
+    // Checking the examples may take as much time as finding them.
+    let budget = budget.renewed();
     for (class, certificate) in found.found {
-        let level = Level::ALL.into_iter().find(|&level| {
-            accept(&history, level, order, None, Outcome::Violation, &certificate).is_ok()
-        });
-        let Some(level) = level else { continue };
+        let accepted = |level: &Level| {
+            accept(&history, *level, order, None, Outcome::Violation, &certificate, &budget).is_ok()
+        };
+        let Some(level) = Level::ALL.into_iter().find(accepted) else {
+            if budget.check().is_err() {
+                unfinished.push(class);
+            }
+            continue;
+        };
         let judgement = Judgement::Violation {
             pattern: class.name().into(),
             certificate: Proof::Transactions(certificate),
@@ -145,7 +157,7 @@ pub fn anomalies(
         let explanation = consistory_draw::explain(&history, level.id(), &judgement, &[]);
         listed.push(FoundAnomaly { class, level, explanation });
     }
-    Ok(FoundAnomalies { found: listed, undecided: found.undecided, unfinished: found.unfinished })
+    Ok(FoundAnomalies { found: listed, undecided: found.undecided, unfinished })
 }
 
 /// The anomalies of a history.

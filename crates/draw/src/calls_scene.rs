@@ -26,6 +26,7 @@ pub(crate) fn calls_scene(history: &History, options: &DrawOptions, proof: CallP
     }
     let mut scene = Scene::new(title);
     scene.caption = explain_calls_line(history, proof);
+    scene.is_without_clock = diagram.bars.iter().any(|bar| history.time(bar.op).is_none());
     // Further lanes of a session have no name: the time view stacks bars by itself.
     let mut lane_of = Vec::with_capacity(diagram.lanes.len());
     for name in &diagram.lanes {

@@ -7,7 +7,7 @@ use consistory_history::{History, OpId, SessionId, Status};
 use consistory_scene::{
     Basis, Edge, Emphasis, Lane, Node, NodeKind, Role, Scene, Step, order_view, sheet, svg,
 };
-use consistory_verdict::{Anomaly, Dependency, Judgement, TransactionCertificate};
+use consistory_verdict::{Dependency, Judgement, TransactionCertificate};
 
 use crate::registers_scene::DrawOptions;
 use crate::text::{clean, counted, quoted, session_name};
@@ -134,7 +134,10 @@ fn scene(
     cycle: &[Dependency],
 ) -> Scene {
     let mut scene = Scene::new(title);
-    scene.caption = explain_transactions_line(history, judgement);
+    let line = explain_transactions_line(history, judgement);
+    // The title has the verdict already.
+    let said = format!("{}: ", judgement.verdict().as_str());
+    scene.caption = line.strip_prefix(&said).unwrap_or(&line).to_owned();
     let shown = shown_transactions(history, judgement, cycle);
     let nodes = add_lanes(history, judgement, &shown, &mut scene);
     add_cycle(history, cycle, &nodes, &mut scene);
@@ -148,11 +151,6 @@ fn scene(
         scene.steps.push(Step::new(bad_read(history, *kind, *read, *other), about));
     }
     assign_rows(&mut scene);
-    if let Judgement::Violation { certificate, .. } = judgement
-        && let Some(anomaly) = Anomaly::of_certificate(history, certificate)
-    {
-        scene.notes.insert(0, format!("{}.", anomaly.description()));
-    }
     scene
 }
 

@@ -36,7 +36,7 @@ fn main() -> Result<(), DriveError> {
     std::fs::create_dir_all(folder)?;
     let time = Duration::from_secs(seconds.parse().unwrap_or(5));
     let seed = 1;
-    let mix = FaultMix::parse(faults, system.verbs())?;
+    let mix = FaultMix::parse(faults, system.verbs(), system.nodes())?;
     let schedule = Schedule::draw(&mix, system.nodes(), time, seed);
     let cluster = match system.nodes() {
         0 => Cluster::embedded(folder),

@@ -1,9 +1,10 @@
 //! The systems by name.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use crate::error::DriveError;
+use crate::network::MAX_NODES;
 use crate::settings::{Setting, Settings};
 use crate::system::System;
 use crate::systems::command::External;
@@ -87,6 +88,10 @@ pub fn external(
     if client.is_empty() {
         return Err(DriveError::Malformed("the client's command is empty".to_owned()));
     }
-    let sessions = AtomicU64::new(0);
-    Ok(Box::new(External { client, script, nodes, workload, sessions }))
+    if script.is_some() && nodes.len() > MAX_NODES {
+        let message = format!("{} nodes cannot be started; {MAX_NODES} can", nodes.len());
+        return Err(DriveError::Malformed(message));
+    }
+    let (sessions, probes) = (AtomicU64::new(0), AtomicI64::new(0));
+    Ok(Box::new(External { client, script, nodes, workload, sessions, probes }))
 }

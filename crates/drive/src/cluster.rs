@@ -78,6 +78,8 @@ impl Cluster {
             let folder = cluster.folder(node);
             std::fs::create_dir_all(&folder).map_err(|error| DriveError::file(&folder, error))?;
             mount_tmpfs(&folder, NODE_DISK)?;
+            // An earlier run may have left one; servers append to it.
+            let _ = std::fs::remove_file(cluster.log(node));
         }
         Ok(cluster)
     }
@@ -186,6 +188,11 @@ impl Cluster {
             }
         }
         all
+    }
+
+    /// Returns whether any of the servers that were started on a node still runs.
+    pub fn is_running(&self, node: NodeId) -> bool {
+        self.processes(node).iter_mut().any(|child| matches!(child.try_wait(), Ok(None)))
     }
 
     /// Describes how a node's server ended, if it did, with the end of its log.

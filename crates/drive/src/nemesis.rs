@@ -48,6 +48,14 @@ impl<'a> Site<'a> {
         self.apply(&active)
     }
 
+    /// Starts a node again, unless the end of another fault has done so.
+    fn restart(&self, node: NodeId) -> Result<(), DriveError> {
+        match self.cluster.is_running(node) {
+            true => Ok(()),
+            false => self.system.restart(self.cluster, node),
+        }
+    }
+
     fn remove_rules(&self, kind: FaultKind) -> Result<(), DriveError> {
         let mut active = self.rules.lock().expect("no thread panics with the rules");
         active.retain(|(other, _)| *other != kind);
@@ -186,8 +194,14 @@ impl Nemesis for FaultKind {
                 cluster.resume(node);
                 Ok(())
             }
-            FaultKind::Kill => site.system.restart(cluster, node),
-            FaultKind::KillAll => site.system.recover(cluster),
+            FaultKind::Kill => site.restart(node),
+            FaultKind::KillAll => {
+                // The end of another fault may have started a node again.
+                for node in cluster.ids().filter(|&node| cluster.is_running(node)) {
+                    site.system.kill(cluster, node)?;
+                }
+                site.system.recover(cluster)
+            }
             FaultKind::LinkDown => cluster.network()?.set_link(node.0, true),
             FaultKind::DiskFull => {
                 cluster.free_disk(node);
@@ -195,7 +209,7 @@ impl Nemesis for FaultKind {
                 match cluster.exited(node) {
                     Some(_) => {
                         cluster.kill(node);
-                        site.system.restart(cluster, node)
+                        site.restart(node)
                     }
                     None => Ok(()),
                 }
@@ -238,16 +252,17 @@ pub(crate) enum Pace {
 /// Carries out a schedule until `pace`, which waits for as long as it is told, says to stop; then ends
 /// what has begun.
 ///
-/// Later faults are delayed by the time that the cluster needs to become ready again.
+/// Later faults are delayed by the time that the cluster needs to become ready again. Faults are added
+/// to `events` when they begin, so those that happened before an error are there too.
 pub(crate) fn carry_out(
     site: &Site<'_>,
     schedule: &Schedule,
     clock: Clock,
     log: &mut dyn Write,
+    events: &mut Vec<FaultEvent>,
     mut pace: impl FnMut(Duration) -> Pace,
-) -> Result<Vec<FaultEvent>, DriveError> {
+) -> Result<(), DriveError> {
     let own = site.system.verbs();
-    let mut events: Vec<FaultEvent> = Vec::new();
     let mut delay = 0;
     let mut next = 0;
     while next < schedule.faults.len() {
@@ -283,7 +298,15 @@ pub(crate) fn carry_out(
         }
         let longest = together.iter().filter(|f| !f.kind.is_momentary()).map(|f| f.for_ms).max();
         let pace_then = pace(wait(first.at_ms + delay + longest.unwrap_or(0)));
-        for &(at, fault, node) in &active {
+        // Servers start when links and disks are in order again.
+        let mut ending = active.clone();
+        ending.sort_by_key(|(_, fault, _)| match fault.kind {
+            FaultKind::KillAll => 3,
+            FaultKind::Kill => 2,
+            FaultKind::DiskFull => 1,
+            _ => 0,
+        });
+        for (at, fault, node) in ending {
             fault.kind.end(site, node)?;
             events[at].end = Some(clock.now());
             note(log, clock.now(), "end", at, &events[at].name, &events[at].text)?;
@@ -313,7 +336,7 @@ pub(crate) fn carry_out(
             break;
         }
     }
-    Ok(events)
+    Ok(())
 }
 
 /// Measures what a fault does to a link, if it is one that makes links slow or lossy.

@@ -27,6 +27,9 @@ use crate::tool;
 /// The last byte of the clients' address.
 const CLIENTS: u8 = 100;
 
+/// The number of nodes that have an address, each below that of the clients.
+pub(crate) const MAX_NODES: usize = CLIENTS as usize - 1;
+
 /// How packets travel between nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Links {

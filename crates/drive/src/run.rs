@@ -178,7 +178,7 @@ pub fn record(
         }
     };
     let site = Site::new(system, cluster);
-    let (outcome, rows) = std::thread::scope(|scope| {
+    let (outcome, time, rows) = std::thread::scope(|scope| {
         let collector =
             spawn_scoped(scope, || keeper.collect(&recorder, &is_recorded)).map_err(no_thread)?;
         // Without a thread of its own, judging waits for the end of the run.
@@ -204,7 +204,8 @@ pub fn record(
                 return Err(no_thread(error));
             }
         }
-        let outcome = carry_out(&site, schedule, clock, &mut faults_file, |wait| {
+        let events = &mut run.faults;
+        let outcome = carry_out(&site, schedule, clock, &mut faults_file, events, |wait| {
             let until = Instant::now() + wait;
             while Instant::now() < until && pace() == Pace::GoOn {
                 std::thread::sleep(Duration::from_millis(5).min(wait));
@@ -220,19 +221,18 @@ pub fn record(
             std::thread::sleep(SETTLE);
         }
         is_over.store(true, Ordering::SeqCst);
+        // Collecting the last rows of a busy run is not part of it.
+        let time = clock.elapsed();
         if is_healed {
             observer.progress("reading on every node");
             session.look_once_more(&recorder, clock);
         }
         is_recorded.store(true, Ordering::SeqCst);
         let rows = collector.join().expect("the collector does not panic");
-        Ok::<_, DriveError>((outcome, rows))
+        Ok::<_, DriveError>((outcome, time, rows))
     })?;
-    match outcome {
-        Ok(faults) => run.faults = faults,
-        Err(error) => run.trouble = Some(error.to_string()),
-    }
-    run.time = clock.elapsed();
+    run.trouble = outcome.err().map(|error| error.to_string());
+    run.time = time;
     run.rows = rows?;
     keeper.add_members(&run.rows, options.sessions)?;
     run.operations = keeper.journal.lock().unwrap_or_else(PoisonError::into_inner).lines();

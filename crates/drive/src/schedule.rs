@@ -90,6 +90,19 @@ impl FaultKind {
         matches!(self, FaultKind::Slow | FaultKind::Lossy)
     }
 
+    /// Returns the number of nodes below which the fault would do nothing: links between nodes
+    /// need two nodes, and a ring of two is whole.
+    fn least_nodes(self) -> usize {
+        match self {
+            FaultKind::PartitionHalves
+            | FaultKind::PartitionOne
+            | FaultKind::PartitionOneWay
+            | FaultKind::Lossy => 2,
+            FaultKind::PartitionRing => 3,
+            _ => 1,
+        }
+    }
+
     /// Returns whether the fault happens at once, with nothing to heal.
     pub fn is_momentary(self) -> bool {
         matches!(self, FaultKind::Own(_))
@@ -105,14 +118,16 @@ pub struct FaultMix {
 impl FaultMix {
     /// Parses a list such as `partition,kill` or `partition+slow,pause`; `+` joins faults that
     /// happen together. `none` and the empty text stand for no faults.
-    pub fn parse(text: &str, own: &[&'static str]) -> Result<FaultMix, DriveError> {
+    ///
+    /// A fault that would do nothing to so few nodes is an error.
+    pub fn parse(text: &str, own: &[&'static str], nodes: usize) -> Result<FaultMix, DriveError> {
         let mut alternatives = Vec::new();
         for part in
             text.split(',').map(str::trim).filter(|part| !part.is_empty() && *part != "none")
         {
             let mut together = Vec::new();
             for name in part.split('+').map(str::trim) {
-                let kinds = match name {
+                let mut kinds = match name {
                     "partition" => PARTITIONS.to_vec(),
                     _ => vec![FaultKind::named(name, own).ok_or_else(|| {
                         let common = NAMES.iter().map(|(_, name)| *name);
@@ -127,6 +142,11 @@ impl FaultMix {
                         ))
                     })?],
                 };
+                let least = kinds.iter().map(|kind| kind.least_nodes()).min().unwrap_or(0);
+                kinds.retain(|kind| kind.least_nodes() <= nodes);
+                if kinds.is_empty() {
+                    return Err(DriveError::Malformed(too_few(name, least, nodes)));
+                }
                 together.push(kinds);
             }
             alternatives.push(together);
@@ -138,6 +158,17 @@ impl FaultMix {
     pub fn is_empty(&self) -> bool {
         self.alternatives.is_empty()
     }
+}
+
+/// Says that a fault would do nothing to so few nodes.
+fn too_few(fault: &str, least: usize, nodes: usize) -> String {
+    let there_are = match nodes {
+        0 => "there are no nodes",
+        1 => "there is one",
+        _ => "there are two",
+    };
+    let needed = ["a node", "two nodes", "three nodes"][least.clamp(1, 3) - 1];
+    format!("`{fault}` needs {needed}, and {there_are}")
 }
 
 /// The node that a fault happens to.
@@ -271,6 +302,9 @@ impl Schedule {
             };
             let kind = FaultKind::named(text("fault")?, own)
                 .ok_or_else(|| malformed("there is no such fault"))?;
+            if kind.least_nodes() > nodes {
+                return Err(malformed(&too_few(&kind.name(own), kind.least_nodes(), nodes)));
+            }
             let target = match text("target")? {
                 "leader" => Target::Leader,
                 name => {
@@ -301,7 +335,7 @@ mod tests {
     #[test]
     fn a_schedule_depends_on_the_seed_only_and_can_be_read_again() {
         let own = ["promote"];
-        let mix = FaultMix::parse("partition+slow,kill,promote", &own).unwrap();
+        let mix = FaultMix::parse("partition+slow,kill,promote", &own, 3).unwrap();
         let draw = |seed| Schedule::draw(&mix, 3, Duration::from_secs(120), seed);
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));
@@ -312,21 +346,43 @@ mod tests {
 
     #[test]
     fn a_short_run_has_one_fault_and_no_faults_are_none() {
-        let mix = FaultMix::parse("kill", &[]).unwrap();
+        let mix = FaultMix::parse("kill", &[], 3).unwrap();
         let schedule = Schedule::draw(&mix, 3, Duration::from_secs(5), 1);
         assert_eq!(schedule.faults.len(), 1);
         assert!(schedule.faults[0].at_ms + schedule.faults[0].for_ms < 5_000);
-        assert!(FaultMix::parse("none", &[]).unwrap().is_empty());
-        assert!(FaultMix::parse("earthquake", &[]).is_err());
+        assert!(FaultMix::parse("none", &[], 3).unwrap().is_empty());
+        assert!(FaultMix::parse("earthquake", &[], 3).is_err());
     }
 
     #[test]
     fn the_first_fault_hits_the_leader() {
-        let mix = FaultMix::parse("partition", &[]).unwrap();
+        let mix = FaultMix::parse("partition", &[], 3).unwrap();
         for seed in 0..20 {
             let schedule = Schedule::draw(&mix, 3, Duration::from_secs(20), seed);
             assert_eq!(schedule.faults[0].kind, FaultKind::PartitionOne);
             assert_eq!(schedule.faults[0].target, Target::Leader);
         }
+    }
+
+    #[test]
+    fn a_fault_that_would_do_nothing_is_refused() {
+        for (faults, nodes, said) in [
+            ("partition", 1, "`partition` needs two nodes, and there is one"),
+            ("kill,lossy", 1, "`lossy` needs two nodes, and there is one"),
+            ("partition-ring", 2, "`partition-ring` needs three nodes, and there are two"),
+        ] {
+            let error = FaultMix::parse(faults, &[], nodes).unwrap_err();
+            assert_eq!(error.to_string(), said);
+        }
+        // Of two nodes no partition is a ring.
+        let mix = FaultMix::parse("partition,slow,kill", &[], 2).unwrap();
+        for seed in 0..20 {
+            let schedule = Schedule::draw(&mix, 2, Duration::from_secs(60), seed);
+            assert!(schedule.faults.iter().all(|fault| fault.kind != FaultKind::PartitionRing));
+            assert!(Schedule::from_lines(&schedule.to_lines(&[]), &[], 2).is_ok());
+        }
+        let ring = r#"{"plan":0,"at_ms":1,"for_ms":1,"fault":"partition-ring","target":"n1"}"#;
+        assert!(Schedule::from_lines(ring, &[], 2).is_err());
+        assert!(Schedule::from_lines(ring, &[], 3).is_ok());
     }
 }

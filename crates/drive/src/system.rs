@@ -151,12 +151,23 @@ pub fn write_through<S: System + ?Sized>(
     node: NodeId,
     until: Instant,
 ) -> Result<(), DriveError> {
-    let probe = Request::Single(Action::Write(Key::PROBE, 1));
+    let probe = || Request::Single(Action::Write(Key::PROBE, 1));
+    request_through(system, cluster, node, &probe, until)
+}
+
+/// Sends requests through a node until one works; each attempt has a request of its own.
+pub(crate) fn request_through<S: System + ?Sized>(
+    system: &S,
+    cluster: &Cluster,
+    node: NodeId,
+    probe: &dyn Fn() -> Request,
+    until: Instant,
+) -> Result<(), DriveError> {
     let mut last = "no attempt was made".to_owned();
     while Instant::now() < until {
         let deadline = until.min(Instant::now() + PROBE_TIME);
         match system.connect(cluster, node, deadline) {
-            Ok(mut client) => match client.run(&probe, deadline) {
+            Ok(mut client) => match client.run(&probe(), deadline) {
                 Outcome::Ok(_) => return Ok(()),
                 Outcome::Failed(reason) | Outcome::Unknown { reason, .. } => last = reason,
             },

@@ -68,9 +68,9 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<HistoryBuilder, (usi
 
 /// Checks whether bytes begin as such a history does.
 pub(crate) fn looks_like(beginning: &[u8]) -> bool {
-    const LARGEST: u64 = 1 << 40;
+    const MAX_COUNT: u64 = 1 << 40;
     let mut reader = Bytes { bytes: beginning, at: 0 };
-    let numbers = (0..5).map_while(|_| reader.number().ok()).take_while(|&n| n < LARGEST).count();
+    let numbers = (0..5).map_while(|_| reader.number().ok()).take_while(|&n| n < MAX_COUNT).count();
     let texts = (0..3).map_while(|_| reader.text().ok()).count();
     numbers == 5 && texts == 3
 }

@@ -160,6 +160,19 @@ fn formats_of_calls_give_back_what_they_can_express() {
 }
 
 #[test]
+fn the_maps_of_a_bank_are_written_as_maps() {
+    let text = "\
+        {:process 0, :type :invoke, :f :read, :value nil, :index 0, :time 1}\n\
+        {:process 0, :type :ok, :f :read, :value {0 10, 1 10}, :index 1, :time 2}\n\
+        {:process 0, :type :invoke, :f :transfer, :value {:from 0, :to 1, :amount 3}, :index 2, :time 3}\n\
+        {:process 0, :type :ok, :f :transfer, :value {:from 0, :to 1, :amount 3}, :index 3, :time 4}\n";
+    let histories = parse_str(text, Format::Edn, "bank.edn").unwrap();
+    let mut out = Vec::new();
+    write_history(&histories[0], Format::Edn, &mut out).unwrap();
+    assert_eq!(String::from_utf8(out).unwrap(), text);
+}
+
+#[test]
 fn what_formats_of_calls_cannot_express_is_named() {
     for (text, format, expected) in [
         (

@@ -27,7 +27,8 @@ pub fn brute_force(
             Order::Memory(forwarding) => (1, Rule::Memory(forwarding)),
             Order::Views(views) => (program.threads.len(), Rule::Views(views)),
         };
-        let mut search = Search { program, skeleton: &skeleton, orders: &orders, rule, budget };
+        let mut search =
+            BruteForceSearch { program, skeleton: &skeleton, orders: &orders, rule, budget };
         search.choose(&mut Vec::new(), views, &mut outcomes)?;
     }
     Ok(outcomes)
@@ -77,7 +78,7 @@ fn orders(
     Ok(all)
 }
 
-struct Search<'a> {
+struct BruteForceSearch<'a> {
     program: &'a Program,
     skeleton: &'a Skeleton,
     orders: &'a [Places],
@@ -85,7 +86,7 @@ struct Search<'a> {
     budget: &'a Budget,
 }
 
-impl Search<'_> {
+impl BruteForceSearch<'_> {
     /// Chooses an order for each view that has none yet.
     fn choose(
         &mut self,

@@ -38,7 +38,7 @@ pub(crate) fn each_candidate(
 ) -> Result<(), OutcomesError> {
     let events: Vec<usize> = (0..skeleton.events.len()).collect();
     let known = Outcomes::new();
-    let mut search = Search { program, model, skeleton, known, budget, visit };
+    let mut search = CandidateSearch { program, model, skeleton, known, budget, visit };
     let reads: Vec<usize> =
         events.iter().copied().filter(|&at| skeleton.events[at].reads()).collect();
     let mut sources = vec![Source::Initial; events.len()];
@@ -98,7 +98,7 @@ impl Algebra for Known<'_> {
     }
 }
 
-struct Search<'a> {
+struct CandidateSearch<'a> {
     program: &'a Program,
     model: &'a MemoryModel,
     skeleton: &'a Skeleton,
@@ -108,7 +108,7 @@ struct Search<'a> {
     visit: &'a mut dyn FnMut(Outcome, &Solution<'_>),
 }
 
-impl Search<'_> {
+impl CandidateSearch<'_> {
     fn read(&mut self, reads: &[usize], sources: &mut Vec<Source>) -> Result<(), OutcomesError> {
         let Some((&read, rest)) = reads.split_first() else { return self.orders(sources) };
         let location = self.skeleton.events[read].location;

@@ -17,7 +17,7 @@ use consistory_verdict::Budget;
 use consistory_work::on_threads;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::enumerate::{Bound, Redundant, Shape, shapes};
+use crate::enumerate::{Bound, Redundant, Shape, shapes_within};
 use crate::program::{Outcomes, Program};
 use crate::semantics::{OutcomesError, Semantics};
 use crate::table::{Forwarding, Order, Table};
@@ -79,7 +79,7 @@ pub fn contrast(
 ) -> Result<Contrast, OutcomesError> {
     let mut contrast = Contrast::default();
     for accesses in 1..=options.bound.accesses {
-        let level = shapes(&options.bound, accesses, options.redundant);
+        let level = shapes_within(&options.bound, accesses, options.redundant, &options.budget)?;
         let (found, run) = level_differences(left, right, &level, options)?;
         contrast.differences.extend(found);
         contrast.run.push(run);

@@ -17,6 +17,8 @@
 //! those of the parts combined. A dependency of an access after a fence is redundant, too: the fence
 //! keeps the pair in order already.
 
+use consistory_verdict::{Budget, Stopped};
+
 use crate::program::{
     Address, Expression, Instruction, Location, LocationId, Operator, Program, Register,
     RegisterId, Thread, Value,
@@ -244,19 +246,39 @@ impl Shape {
 /// Returns every shape of exactly this many accesses within the bound, one for each symmetry class,
 /// those with few fences first.
 pub fn shapes(bound: &Bound, accesses: usize, redundant: Redundant) -> Vec<Shape> {
+    shapes_within(bound, accesses, redundant, &Budget::unlimited()).expect(UNLIMITED)
+}
+
+/// Returns every shape as [`shapes`] does, within a budget.
+pub fn shapes_within(
+    bound: &Bound,
+    accesses: usize,
+    redundant: Redundant,
+    budget: &Budget,
+) -> Result<Vec<Shape>, Stopped> {
+    /// Number of shapes that are visited between two looks at the budget.
+    const SHAPES_PER_LOOK: usize = 256;
     let mut all = Vec::new();
+    let mut visited = 0_usize;
+    let mut step = || {
+        visited += 1;
+        if visited.is_multiple_of(SHAPES_PER_LOOK) { budget.check() } else { Ok(()) }
+    };
     each_core(bound, accesses, &mut |core| {
-        if redundant == Redundant::Keep || core.is_connected() {
-            each_decoration(bound, core, redundant, &mut |shape| {
-                if shape.is_canonical() {
-                    all.push(shape.clone());
-                }
-            });
+        step()?;
+        if redundant == Redundant::Drop && !core.is_connected() {
+            return Ok(());
         }
-    });
+        each_decoration(bound, core, redundant, &mut |shape| {
+            if shape.is_canonical() {
+                all.push(shape.clone());
+            }
+            step()
+        })
+    })?;
     let size = |shape: &Shape| (shape.fences(), shape.threads.len());
     all.sort_unstable_by(|a, b| size(a).cmp(&size(b)).then_with(|| a.cmp(b)));
-    all
+    Ok(all)
 }
 
 /// The treatment of redundant programs.
@@ -278,8 +300,10 @@ pub fn count(bound: &Bound, accesses: usize) -> Counts {
                 counts.symmetric += 1;
                 counts.connected += u64::from(is_connected && !shape.has_idle_dependency());
             }
-        });
-    });
+            Ok(())
+        })
+    })
+    .expect(UNLIMITED);
     counts
 }
 
@@ -290,9 +314,13 @@ pub fn plain_shapes(bound: &Bound, accesses: usize) -> Vec<Shape> {
         let _ = is_sorted;
         let mut shape = Shape { threads: vec![Vec::new(); lengths.len()] };
         fill(bound, lengths, Naming::Any, &mut shape, &mut |core| {
-            each_decoration(bound, core, Redundant::Keep, &mut |shape| all.push(shape.clone()));
-        });
-    });
+            each_decoration(bound, core, Redundant::Keep, &mut |shape| {
+                all.push(shape.clone());
+                Ok(())
+            })
+        })
+    })
+    .expect(UNLIMITED);
     all
 }
 
@@ -303,7 +331,9 @@ fn plain_count(bound: &Bound, accesses: usize) -> u64 {
         let fences = if bound.fences { 1u64 << gaps } else { 1 };
         let kinds = (2 * bound.locations as u64).pow(accesses as u32);
         total += kinds * fences;
-    });
+        Ok(())
+    })
+    .expect(UNLIMITED);
     total
 }
 
@@ -316,14 +346,24 @@ enum Naming {
     Any,
 }
 
+/// Is given one shape after the other, until it fails.
+type Visit<'v> = dyn FnMut(&Shape) -> Result<(), Stopped> + 'v;
+
+/// Is given the lengths of the threads, and whether the longest come first.
+type VisitSplit<'v> = dyn FnMut(&[usize], bool) -> Result<(), Stopped> + 'v;
+
+/// Why visiting everything does not fail.
+const UNLIMITED: &str = "nothing stops an enumeration without a budget";
+
 /// Visits the shapes without fences and dependencies, threads longest first.
-fn each_core(bound: &Bound, accesses: usize, visit: &mut dyn FnMut(&Shape)) {
+fn each_core(bound: &Bound, accesses: usize, visit: &mut Visit<'_>) -> Result<(), Stopped> {
     each_split(accesses, bound, accesses, &mut Vec::new(), &mut |lengths, is_sorted| {
-        if is_sorted {
-            let mut shape = Shape { threads: vec![Vec::new(); lengths.len()] };
-            fill(bound, lengths, Naming::Appearance, &mut shape, visit);
+        if !is_sorted {
+            return Ok(());
         }
-    });
+        let mut shape = Shape { threads: vec![Vec::new(); lengths.len()] };
+        fill(bound, lengths, Naming::Appearance, &mut shape, visit)
+    })
 }
 
 /// Visits every way to split accesses among threads; `limit` of `usize::MAX` is any order.
@@ -332,14 +372,13 @@ fn each_split(
     bound: &Bound,
     limit: usize,
     lengths: &mut Vec<usize>,
-    visit: &mut dyn FnMut(&[usize], bool),
-) {
+    visit: &mut VisitSplit<'_>,
+) -> Result<(), Stopped> {
     if rest == 0 {
-        visit(lengths, lengths.is_sorted_by(|a, b| a >= b));
-        return;
+        return visit(lengths, lengths.is_sorted_by(|a, b| a >= b));
     }
     if lengths.len() == bound.threads {
-        return;
+        return Ok(());
     }
     for length in 1..=rest.min(bound.per_thread).min(limit) {
         lengths.push(length);
@@ -349,9 +388,10 @@ fn each_split(
             limit.min(if limit == usize::MAX { limit } else { length }),
             lengths,
             visit,
-        );
+        )?;
         lengths.pop();
     }
+    Ok(())
 }
 
 /// Fills the threads with accesses in every way.
@@ -360,12 +400,11 @@ fn fill(
     lengths: &[usize],
     naming: Naming,
     shape: &mut Shape,
-    visit: &mut dyn FnMut(&Shape),
-) {
+    visit: &mut Visit<'_>,
+) -> Result<(), Stopped> {
     let open = (0..lengths.len()).find(|&at| shape.threads[at].len() < lengths[at]);
     let Some(thread) = open else {
-        visit(shape);
-        return;
+        return visit(shape);
     };
     let used = shape.threads.iter().flatten().map(|access| usize::from(access.address) + 1).max();
     let names = match naming {
@@ -375,10 +414,11 @@ fn fill(
     for is_read in [false, true] {
         for address in 0..names as u8 {
             shape.threads[thread].push(Access { is_read, address, is_fenced: false, depends: 0 });
-            fill(bound, lengths, naming, shape, visit);
+            fill(bound, lengths, naming, shape, visit)?;
             shape.threads[thread].pop();
         }
     }
+    Ok(())
 }
 
 /// Visits every way to put fences and dependencies into a shape.
@@ -386,8 +426,8 @@ fn each_decoration(
     bound: &Bound,
     core: &Shape,
     redundant: Redundant,
-    visit: &mut dyn FnMut(&Shape),
-) {
+    visit: &mut Visit<'_>,
+) -> Result<(), Stopped> {
     let places: Vec<(usize, usize)> = core
         .threads
         .iter()
@@ -395,7 +435,7 @@ fn each_decoration(
         .flat_map(|(thread, accesses)| (1..accesses.len()).map(move |at| (thread, at)))
         .collect();
     let mut shape = core.clone();
-    decorate(bound, &places, redundant, &mut shape, visit);
+    decorate(bound, &places, redundant, &mut shape, visit)
 }
 
 fn decorate(
@@ -403,18 +443,17 @@ fn decorate(
     places: &[(usize, usize)],
     redundant: Redundant,
     shape: &mut Shape,
-    visit: &mut dyn FnMut(&Shape),
-) {
+    visit: &mut Visit<'_>,
+) -> Result<(), Stopped> {
     let Some((&(thread, at), rest)) = places.split_first() else {
-        visit(shape);
-        return;
+        return visit(shape);
     };
     for is_fenced in [false, true] {
         if is_fenced && !bound.fences {
             continue;
         }
         shape.threads[thread][at].is_fenced = is_fenced;
-        decorate(bound, rest, redundant, shape, visit);
+        decorate(bound, rest, redundant, shape, visit)?;
         if bound.dependencies {
             // The last access at or before this one that has a fence before it.
             let fence = shape.threads[thread][..=at].iter().rposition(|access| access.is_fenced);
@@ -427,12 +466,13 @@ fn decorate(
                     continue;
                 }
                 shape.threads[thread][at].depends = source as u8 + 1;
-                decorate(bound, rest, redundant, shape, visit);
+                decorate(bound, rest, redundant, shape, visit)?;
             }
             shape.threads[thread][at].depends = 0;
         }
     }
     shape.threads[thread][at].is_fenced = false;
+    Ok(())
 }
 
 /// Visits every order of threads that keeps the longest first.

@@ -68,19 +68,26 @@ pub use candidates::try_candidates;
 pub use cat::{CatModel, CatSource, find_isa_model, isa_model_ids};
 pub use condition::{Condition, Proposition, Quantifier};
 pub use contrast::{Contrast, ContrastOptions, Difference, Wanted, contrast, sufficient_bound};
-pub use enumerate::{Bound, Counts, Redundant, Shape, count, plain_shapes, shapes};
+pub use enumerate::{Bound, Counts, Redundant, Shape, count, plain_shapes, shapes, shapes_within};
 pub use execution::{Execution, ExecutionEvent, definition_witnesses, witnesses};
 pub use executions::{
     Asked, FinalState, IsaError, IsaEvent, IsaExecution, IsaOptions, IsaOutcomes, IsaTest,
-    Language, Shown, isa_outcomes, program_of_isa,
+    Language, Shown, frame_of_isa, isa_outcomes, program_of_isa,
 };
+/// The common language that tests of instruction sets are translated to.
+pub mod operations {
+    pub use crate::executions::code::{
+        Binary, Code, Declared, Expr, Fetch, Op, Register, Tags, ThreadCode, Unary, Update,
+        UpdateResult, Width,
+    };
+}
 pub use file::{Arch, ArchError, Test, read_test, write_table, write_test};
 pub use generate::{Side, tests_of};
-pub use languages::{isa_language, read_isa_test};
+pub use languages::{isa_language, read_isa_test, write_isa_test};
 pub use mapped::{
     Allowing, Alphabet, MappedContrast, MappedDifference, MappedError, MappedOptions, MappedSide,
     Mapping, RenderedTest, Runner, Sketch, contrast_mapped, find_mapping, mapping_ids,
-    read_mapping,
+    read_mapping, translate_test,
 };
 pub use notation::{NotationError, parse_notation};
 pub use program::{

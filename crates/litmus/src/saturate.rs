@@ -22,9 +22,10 @@ use crate::semantics::{OutcomesError, Semantics};
 use crate::skeleton::{Node, Skeleton, Source, skeletons};
 use crate::table::{Causality, FenceAgreement, Forwarding, Order, Table, bits};
 
-/// From how many events on views are tried only for what one memory order does not allow: views that
-/// are all that order keep every rule, and deciding what is open for one view takes less.
-const MANY: u32 = 12;
+/// Smallest number of events for which the outcomes of one memory order are found first. Equal views
+/// that all follow one memory order keep every rule, and one view is decided faster; several views are
+/// then tried for the remaining outcomes only.
+const MIN_EVENTS_ATOMIC_FIRST: u32 = 12;
 
 impl Semantics for Table {
     fn name(&self) -> &str {
@@ -34,10 +35,10 @@ impl Semantics for Table {
     fn outcomes(&self, program: &Program, budget: &Budget) -> Result<Outcomes, OutcomesError> {
         let mut outcomes = Outcomes::new();
         for skeleton in skeletons(program)? {
-            let mut search = Search::new(program, self, &skeleton, budget);
-            if search.views > 1 && search.ordered.count_ones() > MANY {
+            let mut search = SaturationSearch::new(program, self, &skeleton, budget);
+            if search.views > 1 && search.ordered.count_ones() > MIN_EVENTS_ATOMIC_FIRST {
                 let atomic = Table { order: Order::Memory(Forwarding::Plain), ..self.clone() };
-                let mut strong = Search::new(program, &atomic, &skeleton, budget);
+                let mut strong = SaturationSearch::new(program, &atomic, &skeleton, budget);
                 strong.run(&mut |_, outcome| {
                     outcomes.insert(outcome);
                 })?;
@@ -69,7 +70,7 @@ pub(crate) fn each_found(
     visit: &mut dyn FnMut(Outcome, &Found<'_>),
 ) -> Result<(), OutcomesError> {
     for skeleton in skeletons(program)? {
-        let mut search = Search::new(program, table, &skeleton, budget);
+        let mut search = SaturationSearch::new(program, table, &skeleton, budget);
         search.run(&mut |search, outcome| {
             let (sources, orders) = (search.sources(), search.linearize());
             visit(outcome, &Found { skeleton: &skeleton, sources, orders });
@@ -79,7 +80,7 @@ pub(crate) fn each_found(
 }
 
 /// The report on each outcome.
-type Visit<'v> = dyn FnMut(&Search<'_>, Outcome) + 'v;
+type Visit<'v> = dyn FnMut(&SaturationSearch<'_>, Outcome) + 'v;
 
 /// How the views hang together.
 #[derive(Clone, Copy)]
@@ -89,7 +90,7 @@ struct Rules {
     fences: FenceAgreement,
 }
 
-struct Search<'a> {
+struct SaturationSearch<'a> {
     program: &'a Program,
     skeleton: &'a Skeleton,
     budget: &'a Budget,
@@ -120,7 +121,7 @@ struct Search<'a> {
     steps: u32,
 }
 
-impl<'a> Search<'a> {
+impl<'a> SaturationSearch<'a> {
     fn new(
         program: &'a Program,
         table: &Table,
@@ -157,7 +158,7 @@ impl<'a> Search<'a> {
             .collect();
         let before = (0..size).map(|b| set(&|a| skeleton.po(a, b))).collect();
         let view_of = events.iter().map(|e| if views == 1 { 0 } else { e.thread }).collect();
-        let mut search = Search {
+        let mut search = SaturationSearch {
             program,
             skeleton,
             budget,
@@ -567,7 +568,7 @@ fn constants(skeleton: &Skeleton) -> Option<Vec<Value>> {
 }
 
 /// Computes an outcome where all values are constants.
-fn constants_outcome(search: &Search<'_>, constants: &[Value]) -> Box<[Value]> {
+fn constants_outcome(search: &SaturationSearch<'_>, constants: &[Value]) -> Box<[Value]> {
     let skeleton = search.skeleton;
     let of_source = |source: Source, location: Option<LocationId>| match source {
         Source::Initial => location.map_or(0, |location| skeleton.initial(location)),

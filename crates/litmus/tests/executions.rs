@@ -55,6 +55,21 @@ fn models_of(path: &Path, test: &IsaTest) -> Vec<&'static str> {
     isa_model_ids().filter(|id| *id == "sc" || own.contains(id)).collect()
 }
 
+/// What a thread wrote itself may be the only address that it can go on with.
+#[test]
+fn an_address_is_found_in_what_the_thread_wrote_before() {
+    let test = read(
+        "AArch64 T\n{ uint64_t x=3; uint64_t y=5; 0:X1=x; 0:X2=y; }\n P0 ;\n STR X1,[X2] ;\n \
+         LDR X5,[X2] ;\n LDR X6,[X5] ;\nlocations [0:X5; 0:X6;]",
+    );
+    for id in ["sc", "aarch64"] {
+        let found = isa_outcomes(&test, &find_isa_model(id).unwrap(), &options()).unwrap();
+        let states: Vec<_> = found.states.iter().map(|state| test.shown(state)).collect();
+        assert_eq!(states.len(), 1, "{id}: {states:?}");
+        assert_eq!(format!("{:?}", states[0]), r#"[("0:X5", Text("x")), ("0:X6", Number(3))]"#);
+    }
+}
+
 fn is_reachable(test: &IsaTest, found: &IsaOutcomes) -> bool {
     found.states.iter().any(|state| test.satisfies(state))
 }

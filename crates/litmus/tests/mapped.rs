@@ -62,7 +62,7 @@ fn a_table_and_its_model_in_cat_are_equal() {
     let mapping = find_mapping("x86").unwrap();
     let left = MappedSide { runner: Runner::Semantics(&tso), mapping };
     let result = run(&left, &side("x86tso", "x86"), &options(4, 2));
-    assert!(result.differences.is_empty() && !result.stopped);
+    assert!(result.differences.is_empty() && result.stopped.is_none());
     assert_eq!(result.run.len(), 4);
 }
 

@@ -20,6 +20,15 @@ pub(crate) const LENGTH_LIMIT: usize = 1 << 18;
 /// Largest number of files that a definition may include.
 const FILE_LIMIT: usize = 64;
 
+/// The part of a definition in which a variable can be used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Visibility {
+    /// From its binding to the end of the file.
+    Global,
+    /// In one expression or check.
+    Local,
+}
+
 /// The result of resolving a definition.
 #[derive(Debug)]
 pub(crate) struct Resolved {
@@ -175,7 +184,7 @@ impl Resolver<'_> {
     fn statement(&mut self, statement: &Statement) {
         match statement {
             Statement::Let(group) => {
-                if let Some(group) = self.group(group, true) {
+                if let Some(group) = self.group(group, Visibility::Global) {
                     self.program.globals.push(group);
                 }
             }
@@ -188,7 +197,7 @@ impl Resolver<'_> {
             }
             Statement::Forall { variable, set, body, .. } => {
                 let set = self.term_of_kind(set, Kind::Set);
-                let operation = self.variable(&variable.name, Kind::Set, false);
+                let operation = self.variable(&variable.name, Kind::Set, Visibility::Local);
                 self.bind(&variable.name, Entity::Variable(operation));
                 let mut groups = Vec::new();
                 let mut bound = vec![variable.name.clone()];
@@ -196,7 +205,7 @@ impl Resolver<'_> {
                     match statement {
                         Statement::Let(group) => {
                             bound.extend(group.bindings.iter().map(|b| b.name.name.clone()));
-                            groups.extend(self.group(group, false));
+                            groups.extend(self.group(group, Visibility::Local));
                         }
                         Statement::Check { .. } => {
                             if let Some(mut check) = self.check(statement) {
@@ -301,7 +310,7 @@ impl Resolver<'_> {
     }
 
     /// Binds the names of a group; returns the group to evaluate, without functions.
-    fn group(&mut self, group: &syntax::Group, is_global: bool) -> Option<Group> {
+    fn group(&mut self, group: &syntax::Group, visibility: Visibility) -> Option<Group> {
         for (i, binding) in group.bindings.iter().enumerate() {
             if group.bindings[..i].iter().any(|earlier| earlier.name.name == binding.name.name) {
                 let name = binding.name.name.clone();
@@ -309,14 +318,18 @@ impl Resolver<'_> {
             }
         }
         let bindings = if group.recursive {
-            self.recursive(group, is_global)
+            self.recursive(group, visibility)
         } else {
-            self.plain(group, is_global)
+            self.plain(group, visibility)
         };
         (!bindings.is_empty()).then_some(Group { recursive: group.recursive, bindings })
     }
 
-    fn recursive(&mut self, group: &syntax::Group, is_global: bool) -> Vec<(VariableId, TermId)> {
+    fn recursive(
+        &mut self,
+        group: &syntax::Group,
+        visibility: Visibility,
+    ) -> Vec<(VariableId, TermId)> {
         let variables: Vec<VariableId> = group
             .bindings
             .iter()
@@ -325,7 +338,7 @@ impl Resolver<'_> {
                     self.report(parameter.span.clone(), Problem::RecursiveFunction);
                 }
                 let kind = self.kinds.fresh();
-                let variable = self.variable_of(&binding.name.name, kind, is_global);
+                let variable = self.variable_of(&binding.name.name, kind, visibility);
                 self.bind(&binding.name.name, Entity::Variable(variable));
                 variable
             })
@@ -346,7 +359,11 @@ impl Resolver<'_> {
         bound
     }
 
-    fn plain(&mut self, group: &syntax::Group, is_global: bool) -> Vec<(VariableId, TermId)> {
+    fn plain(
+        &mut self,
+        group: &syntax::Group,
+        visibility: Visibility,
+    ) -> Vec<(VariableId, TermId)> {
         let mut bound = Vec::new();
         let entities: Vec<Entity> = group
             .bindings
@@ -357,7 +374,7 @@ impl Resolver<'_> {
                 }
                 let term = self.term(&binding.body);
                 let kind = self.term_kinds[term.index()];
-                let variable = self.variable_of(&binding.name.name, kind, is_global);
+                let variable = self.variable_of(&binding.name.name, kind, visibility);
                 bound.push((variable, term));
                 Entity::Variable(variable)
             })
@@ -379,7 +396,7 @@ impl Resolver<'_> {
                     self.report(parameter.span.clone(), Problem::BoundTwice { name });
                 }
                 let kind = self.kinds.fresh();
-                let variable = self.variable_of(&parameter.name, kind, false);
+                let variable = self.variable_of(&parameter.name, kind, Visibility::Local);
                 self.bind(&parameter.name, Entity::Variable(variable));
                 variable
             })
@@ -433,7 +450,7 @@ impl Resolver<'_> {
                 self.known(Term::Identity(set), Kind::Relation, span)
             }
             ExprKind::Let { group, body } => {
-                let bound = self.group(group, false);
+                let bound = self.group(group, Visibility::Local);
                 let body = self.term(body);
                 for binding in &group.bindings {
                     self.unbind(&binding.name.name);
@@ -448,7 +465,7 @@ impl Resolver<'_> {
             }
             ExprKind::BigUnion { variable, set, body } => {
                 let set = self.term_of_kind(set, Kind::Set);
-                let operation = self.variable(&variable.name, Kind::Set, false);
+                let operation = self.variable(&variable.name, Kind::Set, Visibility::Local);
                 self.bind(&variable.name, Entity::Variable(operation));
                 let body = self.term(body);
                 self.unbind(&variable.name);
@@ -594,13 +611,13 @@ impl Resolver<'_> {
         TermId(self.program.terms.len() as u32 - 1)
     }
 
-    fn variable(&mut self, name: &str, kind: Kind, is_global: bool) -> VariableId {
+    fn variable(&mut self, name: &str, kind: Kind, visibility: Visibility) -> VariableId {
         let kind = self.kinds.known(kind);
-        self.variable_of(name, kind, is_global)
+        self.variable_of(name, kind, visibility)
     }
 
-    fn variable_of(&mut self, name: &str, kind: KindId, is_global: bool) -> VariableId {
-        let name = name.to_owned();
+    fn variable_of(&mut self, name: &str, kind: KindId, visibility: Visibility) -> VariableId {
+        let (name, is_global) = (name.to_owned(), visibility == Visibility::Global);
         self.program.variables.push(Variable { name, kind: Kind::Relation, is_global });
         self.variable_kinds.push(kind);
         VariableId(self.program.variables.len() as u32 - 1)

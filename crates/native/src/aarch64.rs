@@ -10,7 +10,7 @@
 
 use consistory_litmus::{Fence, Operator};
 
-use crate::lower::Target;
+use crate::lower::{MemoryOperand, Target};
 
 /// A machine register's number.
 type Register = u32;
@@ -60,18 +60,18 @@ impl Aarch64 {
     }
 
     /// `ldr to, [pointer]` or `ldr to, [pointer, index]`
-    fn load(&mut self, to: Register, pointer: usize, indexed: bool) {
-        match indexed {
-            true => self.three(0xf860_6800, to, POINTERS[pointer], INDEX),
-            false => self.load_entry(to, POINTERS[pointer], 0),
+    fn load(&mut self, to: Register, operand: MemoryOperand) {
+        match operand {
+            MemoryOperand::Indexed(at) => self.three(0xf860_6800, to, POINTERS[at], INDEX),
+            MemoryOperand::Plain(at) => self.load_entry(to, POINTERS[at], 0),
         }
     }
 
     /// `str from, [pointer]` or `str from, [pointer, index]`
-    fn store(&mut self, from: Register, pointer: usize, indexed: bool) {
-        match indexed {
-            true => self.three(0xf820_6800, from, POINTERS[pointer], INDEX),
-            false => self.store_entry(from, POINTERS[pointer], 0),
+    fn store(&mut self, from: Register, operand: MemoryOperand) {
+        match operand {
+            MemoryOperand::Indexed(at) => self.three(0xf820_6800, from, POINTERS[at], INDEX),
+            MemoryOperand::Plain(at) => self.store_entry(from, POINTERS[at], 0),
         }
     }
 
@@ -81,17 +81,17 @@ impl Aarch64 {
     }
 
     /// Leaves the address of an access in the index register: exclusive accesses take no index.
-    fn address(&mut self, pointer: usize, indexed: bool) {
-        match indexed {
-            true => self.three(0x8b00_0000, INDEX, POINTERS[pointer], INDEX),
-            false => self.copy(INDEX, POINTERS[pointer]),
+    fn address(&mut self, operand: MemoryOperand) {
+        match operand {
+            MemoryOperand::Indexed(at) => self.three(0x8b00_0000, INDEX, POINTERS[at], INDEX),
+            MemoryOperand::Plain(at) => self.copy(INDEX, POINTERS[at]),
         }
     }
 
     /// A read-modify-write; `update` leaves what is to be written in `x8`, given the value read in
     /// `x15`, and may jump out of the loop by the number of words that it is told.
-    fn atomically(&mut self, pointer: usize, indexed: bool, update: impl FnOnce(&mut Self)) {
-        self.address(pointer, indexed);
+    fn atomically(&mut self, operand: MemoryOperand, update: impl FnOnce(&mut Self)) {
+        self.address(operand);
         self.fence(&Fence::Full);
         let again = self.words.len();
         // ldxr x15, [x17]
@@ -186,30 +186,30 @@ impl Target for Aarch64 {
         self.three(0xca00_0000, INDEX, ACCUMULATOR, ACCUMULATOR);
     }
 
-    fn read(&mut self, pointer: usize, indexed: bool) {
-        self.load(ACCUMULATOR, pointer, indexed);
+    fn read(&mut self, operand: MemoryOperand) {
+        self.load(ACCUMULATOR, operand);
     }
 
-    fn read_into(&mut self, register: usize, pointer: usize, indexed: bool) {
+    fn read_into(&mut self, register: usize, operand: MemoryOperand) {
         match HOMES.get(register) {
-            Some(home) => self.load(*home, pointer, indexed),
+            Some(home) => self.load(*home, operand),
             None => {
-                self.read(pointer, indexed);
+                self.read(operand);
                 self.set(register);
             }
         }
     }
 
-    fn write(&mut self, pointer: usize, indexed: bool) {
-        self.store(ACCUMULATOR, pointer, indexed);
+    fn write(&mut self, operand: MemoryOperand) {
+        self.store(ACCUMULATOR, operand);
     }
 
-    fn write_constant(&mut self, value: i64, pointer: usize, indexed: bool) {
+    fn write_constant(&mut self, value: i64, operand: MemoryOperand) {
         if value == 0 {
-            self.store(ZERO, pointer, indexed);
+            self.store(ZERO, operand);
         } else {
             self.constant(value);
-            self.write(pointer, indexed);
+            self.write(operand);
         }
     }
 
@@ -219,19 +219,19 @@ impl Target for Aarch64 {
         self.pop(ACCUMULATOR);
     }
 
-    fn exchange(&mut self, pointer: usize, indexed: bool) {
+    fn exchange(&mut self, operand: MemoryOperand) {
         self.copy(OPERAND, ACCUMULATOR);
-        self.atomically(pointer, indexed, |_| {});
+        self.atomically(operand, |_| {});
     }
 
-    fn add(&mut self, pointer: usize, indexed: bool) {
-        self.atomically(pointer, indexed, |this| {
+    fn add(&mut self, operand: MemoryOperand) {
+        self.atomically(operand, |this| {
             this.three(0x8b00_0000, OPERAND, OLD, ACCUMULATOR);
         });
     }
 
-    fn compare_exchange(&mut self, pointer: usize, indexed: bool) {
-        self.atomically(pointer, indexed, |this| {
+    fn compare_exchange(&mut self, operand: MemoryOperand) {
+        self.atomically(operand, |this| {
             // cmp x15, x16; b.ne over the store and its test
             this.three(0xeb00_0000, ZERO, OLD, ACCUMULATOR);
             this.emit(0x5400_0000 | 3 << 5 | 1);

@@ -11,15 +11,17 @@
 //! # Reading order
 //!
 //! `lower` walks through a thread's instructions; `x86_64` and `aarch64` are the two assemblers
-//! after it; `code` holds machine code and calls it, and is the one module with `unsafe`;
+//! after it; `arm_test` keeps the accesses of a test of AArch64 as they are; `code` holds machine code and calls it, and is the one module with `unsafe`;
 //! `layout` places the cells of a batch, `run` is the loop around it all.
 
 mod aarch64;
+mod arm_test;
 mod code;
 mod layout;
 mod lower;
 mod run;
 mod x86_64;
 
+pub use arm_test::{Needs, ThreadCode, assemble_test};
 pub use lower::{Architecture, AssembleError, assemble};
-pub use run::{Histogram, NativeError, Options, run};
+pub use run::{Histogram, NativeError, Options, run, run_test};

@@ -109,6 +109,15 @@ pub fn assemble(
     Ok((bytes, locations))
 }
 
+/// The memory that an instruction accesses, by the place of its pointer in the list of locations.
+#[derive(Clone, Copy)]
+pub(crate) enum MemoryOperand {
+    /// What the pointer points to.
+    Plain(usize),
+    /// The same, with the index added to the pointer.
+    Indexed(usize),
+}
+
 /// An assembler, seen as a machine with one accumulator.
 ///
 /// Registers of the test are numbered as the thread has them; pointers by their place in the list
@@ -135,21 +144,21 @@ pub(crate) trait Target {
     /// Builds the index from the accumulator: 0, whatever that is.
     fn index(&mut self);
     /// Reads memory into the accumulator.
-    fn read(&mut self, pointer: usize, indexed: bool);
+    fn read(&mut self, operand: MemoryOperand);
     /// Reads memory into a register.
-    fn read_into(&mut self, register: usize, pointer: usize, indexed: bool);
+    fn read_into(&mut self, register: usize, operand: MemoryOperand);
     /// Writes the accumulator to memory.
-    fn write(&mut self, pointer: usize, indexed: bool);
+    fn write(&mut self, operand: MemoryOperand);
     /// Writes a constant to memory.
-    fn write_constant(&mut self, value: i64, pointer: usize, indexed: bool);
+    fn write_constant(&mut self, value: i64, operand: MemoryOperand);
     /// Takes the accumulator for the value that [`Target::compare_exchange`] expects.
     fn expect(&mut self);
     /// Exchanges the accumulator and memory.
-    fn exchange(&mut self, pointer: usize, indexed: bool);
+    fn exchange(&mut self, operand: MemoryOperand);
     /// Adds the accumulator to memory, and puts what memory held into it.
-    fn add(&mut self, pointer: usize, indexed: bool);
+    fn add(&mut self, operand: MemoryOperand);
     /// Writes the accumulator if memory holds what is expected, and puts what it held into it.
-    fn compare_exchange(&mut self, pointer: usize, indexed: bool);
+    fn compare_exchange(&mut self, operand: MemoryOperand);
     /// Orders accesses.
     fn fence(&mut self, fence: &Fence);
     /// Jumps if the accumulator is not 0; gives the place to patch.
@@ -191,36 +200,36 @@ fn lower<T: Target>(
         };
         match instruction {
             Instruction::Read { register, address } => {
-                let indexed = index(&mut target, &address.depends);
-                target.read_into(register.index(), pointer(address), indexed);
+                let operand = operand(&mut target, pointer(address), &address.depends);
+                target.read_into(register.index(), operand);
             }
             Instruction::Write { address, value: Expression::Constant(value) } => {
-                let indexed = index(&mut target, &address.depends);
-                target.write_constant(*value, pointer(address), indexed);
+                let operand = operand(&mut target, pointer(address), &address.depends);
+                target.write_constant(*value, operand);
             }
             Instruction::Write { address, value } => {
-                let indexed = index(&mut target, &address.depends);
+                let operand = operand(&mut target, pointer(address), &address.depends);
                 evaluate(&mut target, value)?;
-                target.write(pointer(address), indexed);
+                target.write(operand);
             }
             Instruction::Fence(fence) => target.fence(fence),
             Instruction::ReadModifyWrite { register, address, update } => {
-                let indexed = index(&mut target, &address.depends);
+                let operand = operand(&mut target, pointer(address), &address.depends);
                 match update {
                     Update::Exchange(value) => {
                         evaluate(&mut target, value)?;
-                        target.exchange(pointer(address), indexed);
+                        target.exchange(operand);
                     }
                     Update::Add(value) => {
                         evaluate(&mut target, value)?;
-                        target.add(pointer(address), indexed);
+                        target.add(operand);
                     }
                     Update::CompareExchange { expected, new } => {
                         evaluate(&mut target, expected)?;
                         target.push();
                         evaluate(&mut target, new)?;
                         target.expect();
-                        target.compare_exchange(pointer(address), indexed);
+                        target.compare_exchange(operand);
                     }
                 }
                 if let Some(register) = register {
@@ -245,9 +254,11 @@ fn lower<T: Target>(
     Ok(target.bytes())
 }
 
-/// Builds an index of 0 from the registers that an address depends on, if it depends on any.
-fn index<T: Target>(target: &mut T, depends: &[RegisterId]) -> bool {
-    let Some((first, others)) = depends.split_first() else { return false };
+/// Returns the operand of an access; builds an index of 0 from the registers that its address depends on, if any.
+fn operand<T: Target>(target: &mut T, pointer: usize, depends: &[RegisterId]) -> MemoryOperand {
+    let Some((first, others)) = depends.split_first() else {
+        return MemoryOperand::Plain(pointer);
+    };
     target.get(first.index());
     for other in others {
         target.push();
@@ -255,7 +266,7 @@ fn index<T: Target>(target: &mut T, depends: &[RegisterId]) -> bool {
         target.combine(Operator::Or);
     }
     target.index();
-    true
+    MemoryOperand::Indexed(pointer)
 }
 
 /// Computes an expression into the accumulator; false if it is nested too deeply.

@@ -12,12 +12,13 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use consistory_litmus::{Observable, Outcome, Program, ThreadId, Value};
+use consistory_litmus::{IsaTest, Observable, Outcome, Program, ThreadId, Value, frame_of_isa};
 use consistory_random::QuickRandom;
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+use crate::arm_test::{Needs, assemble_test};
 use crate::code::Code;
 use crate::layout::{Pace, place, words};
 use crate::lower::{Architecture, AssembleError, assemble};
@@ -67,6 +68,9 @@ pub enum NativeError {
     /// A thread has no machine code.
     #[error(transparent)]
     Assemble(#[from] AssembleError),
+    /// A test of an instruction set has something that is not run.
+    #[error("{0}")]
+    Test(String),
     /// The system gave no executable memory.
     #[error("no executable memory: {0}")]
     Memory(#[source] io::Error),
@@ -100,17 +104,82 @@ struct Shared {
     plan: Mutex<(usize, Pace)>,
 }
 
-/// Runs a test on this processor and counts its outcomes.
+/// Runs a program on this processor and counts its outcomes.
 pub fn run(program: &Program, options: &Options) -> Result<Histogram, NativeError> {
     let architecture = Architecture::host().ok_or(NativeError::Architecture)?;
+    let mut code = Vec::with_capacity(program.threads.len());
+    for index in 0..program.threads.len() {
+        code.push(assemble(program, ThreadId::new(index), architecture)?);
+    }
+    run_code(program, code, architecture, options)
+}
+
+/// Runs a test of AArch64 on this processor, with the accesses that it has, and counts the final
+/// states, by what the test observes.
+pub fn run_test(test: &IsaTest, options: &Options) -> Result<Histogram, NativeError> {
+    let architecture = Architecture::host().ok_or(NativeError::Architecture)?;
+    if architecture != Architecture::Aarch64 {
+        let message = format!("this processor does not run tests of {}", test.language.as_str());
+        return Err(NativeError::Test(message));
+    }
+    let mut program = frame_of_isa(test).map_err(NativeError::Test)?.program;
+    let isa = test.code();
+    for location in &mut program.locations {
+        if isa.locate(location.initial).is_some() {
+            let message = format!("`{}` holds an address", location.name);
+            return Err(NativeError::Test(message));
+        }
+    }
+    let mut code = Vec::with_capacity(program.threads.len());
+    for index in 0..program.threads.len() {
+        let thread = assemble_test(test, ThreadId::new(index)).map_err(NativeError::Test)?;
+        lacks(thread.needs).map_or(Ok(()), |what| Err(NativeError::Test(what.to_owned())))?;
+        code.push((thread.bytes, (0..program.locations.len()).collect()));
+    }
+    let mut histogram = run_code(&program, code, architecture, options)?;
+    let mut counts = BTreeMap::new();
+    for (Outcome(values), count) in std::mem::take(&mut histogram.counts) {
+        let cut = values.iter().enumerate().map(|(at, &value)| test.truncated(at, value)).collect();
+        if let Some(state) = test.seen(cut) {
+            *counts.entry(Outcome(state.into())).or_insert(0) += count;
+        }
+    }
+    histogram.counts = counts;
+    Ok(histogram)
+}
+
+/// Says what the processor lacks that code needs.
+#[cfg(target_arch = "aarch64")]
+fn lacks(needs: Needs) -> Option<&'static str> {
+    if needs.atomics && !std::arch::is_aarch64_feature_detected!("lse") {
+        Some("this processor has no atomic instructions (LSE)")
+    } else if needs.weak_acquire && !std::arch::is_aarch64_feature_detected!("rcpc") {
+        Some("this processor has no LDAPR (RCPC)")
+    } else {
+        None
+    }
+}
+
+/// Says what the processor lacks that code needs.
+#[cfg(not(target_arch = "aarch64"))]
+fn lacks(_: Needs) -> Option<&'static str> {
+    Some("this processor does not run tests of AArch64")
+}
+
+/// Runs the code of each thread, which expects pointers to these locations.
+fn run_code(
+    program: &Program,
+    assembled: Vec<(Vec<u8>, Vec<usize>)>,
+    architecture: Architecture,
+    options: &Options,
+) -> Result<Histogram, NativeError> {
     let start = Instant::now();
     let cores = cores();
     let locations = program.locations.len();
     let batch = (options.batch.max(1) as u64).min(options.runs.max(1)) as usize;
     let memory: Vec<AtomicI64> = (0..words(batch, locations)).map(|_| AtomicI64::new(0)).collect();
     let mut workers = Vec::with_capacity(program.threads.len());
-    for (index, thread) in program.threads.iter().enumerate() {
-        let (bytes, locations) = assemble(program, ThreadId::new(index), architecture)?;
+    for (thread, (bytes, locations)) in program.threads.iter().zip(assembled) {
         let initial: Vec<Value> = thread.registers.iter().map(|r| r.initial).collect();
         let code = Code::new(&bytes, locations.len(), initial.len());
         let code = code.map_err(NativeError::Memory)?;

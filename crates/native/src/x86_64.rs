@@ -6,7 +6,7 @@
 
 use consistory_litmus::{Fence, Operator};
 
-use crate::lower::Target;
+use crate::lower::{MemoryOperand, Target};
 
 /// A machine register's number.
 type Register = u8;
@@ -101,8 +101,11 @@ fn entry(base: Register, index: usize) -> Memory {
     Memory { base, indexed: false, distance: 8 * index as i32 }
 }
 
-fn at(pointer: usize, indexed: bool) -> Memory {
-    Memory { base: POINTERS[pointer], indexed, distance: 0 }
+fn at(operand: MemoryOperand) -> Memory {
+    match operand {
+        MemoryOperand::Plain(at) => Memory { base: POINTERS[at], indexed: false, distance: 0 },
+        MemoryOperand::Indexed(at) => Memory { base: POINTERS[at], indexed: true, distance: 0 },
+    }
 }
 
 impl Target for X86_64 {
@@ -191,33 +194,33 @@ impl Target for X86_64 {
         self.bytes.extend_from_slice(&[0x48, 0x83, 0xe1, 0x00]);
     }
 
-    fn read(&mut self, pointer: usize, indexed: bool) {
-        self.load(RAX, at(pointer, indexed));
+    fn read(&mut self, operand: MemoryOperand) {
+        self.load(RAX, at(operand));
     }
 
-    fn read_into(&mut self, register: usize, pointer: usize, indexed: bool) {
+    fn read_into(&mut self, register: usize, operand: MemoryOperand) {
         match HOMES.get(register) {
-            Some(home) => self.load(*home, at(pointer, indexed)),
+            Some(home) => self.load(*home, at(operand)),
             None => {
-                self.read(pointer, indexed);
+                self.read(operand);
                 self.set(register);
             }
         }
     }
 
-    fn write(&mut self, pointer: usize, indexed: bool) {
-        self.store(at(pointer, indexed), RAX);
+    fn write(&mut self, operand: MemoryOperand) {
+        self.store(at(operand), RAX);
     }
 
-    fn write_constant(&mut self, value: i64, pointer: usize, indexed: bool) {
+    fn write_constant(&mut self, value: i64, operand: MemoryOperand) {
         match i32::try_from(value) {
             Ok(value) => {
-                self.memory(&[], &[0xc7], 0, at(pointer, indexed));
+                self.memory(&[], &[0xc7], 0, at(operand));
                 self.bytes.extend_from_slice(&value.to_le_bytes());
             }
             Err(_) => {
                 self.constant(value);
-                self.write(pointer, indexed);
+                self.write(operand);
             }
         }
     }
@@ -228,16 +231,16 @@ impl Target for X86_64 {
         self.restore(RAX);
     }
 
-    fn exchange(&mut self, pointer: usize, indexed: bool) {
-        self.memory(&[], &[0x87], RAX, at(pointer, indexed));
+    fn exchange(&mut self, operand: MemoryOperand) {
+        self.memory(&[], &[0x87], RAX, at(operand));
     }
 
-    fn add(&mut self, pointer: usize, indexed: bool) {
-        self.memory(&[0xf0], &[0x0f, 0xc1], RAX, at(pointer, indexed));
+    fn add(&mut self, operand: MemoryOperand) {
+        self.memory(&[0xf0], &[0x0f, 0xc1], RAX, at(operand));
     }
 
-    fn compare_exchange(&mut self, pointer: usize, indexed: bool) {
-        self.memory(&[0xf0], &[0x0f, 0xb1], RDX, at(pointer, indexed));
+    fn compare_exchange(&mut self, operand: MemoryOperand) {
+        self.memory(&[0xf0], &[0x0f, 0xb1], RDX, at(operand));
     }
 
     fn fence(&mut self, fence: &Fence) {

@@ -327,7 +327,7 @@ impl<'t, 'h> PartsInTurns<'t, 'h> {
 
     /// Runs every open part for so many steps. Returns a core if its shortest prefix is unknown.
     fn take_turn(&mut self, limit: Option<u64>) -> Result<Option<Violation>, Stopped> {
-        let most = if self.task.len() < MANY_THREADS_OPERATIONS { 0 } else { self.count - 1 };
+        let most = if self.task.len() < MIN_OPERATIONS_FOR_THREADS { 0 } else { self.count - 1 };
         let decided = decide_all(&self.open, self.budget, self.threads, most, limit);
         let mut stuck: Vec<(CallIndex, Option<CallIndex>, HistoryPart<'h>)> = Vec::new();
         let mut later = Vec::new();
@@ -493,7 +493,7 @@ fn failure<'h>(
 }
 
 /// Smallest number of operations for which parts are worth a thread each.
-const MANY_THREADS_OPERATIONS: usize = 1000;
+const MIN_OPERATIONS_FOR_THREADS: usize = 1000;
 
 /// Decides each part, on up to `most` additional threads. A thread that is done is lent to the
 /// searches of the others.

@@ -68,6 +68,15 @@ pub fn shrink_object<'h>(
     };
     let is_listed =
         |task: &Task<'_>, place: CallIndex| listed.contains(&task.calls().get(place).id);
+    // A core refutes a prefix of the history, in which calls that return later are pending.
+    let prefix_end = match violation.certificate() {
+        Some(ObjectCertificate::Core(core)) => core.prefix.as_ref().and_then(|prefix| {
+            let operations = task.calls().operations().iter();
+            operations.filter(|op| op.id == prefix.last).map(|op| op.end).next()
+        }),
+        _ => None,
+    };
+    let prefix_end = prefix_end.unwrap_or(i64::MAX);
     let last = task.calls().operations().iter().filter(|op| listed.contains(&op.id));
     let last = last.map(|op| op.end).max().unwrap_or(i64::MAX);
     // Calls outside a core can be left out. Otherwise, a call that changes the state cannot be left
@@ -99,7 +108,10 @@ pub fn shrink_object<'h>(
     };
     let mut violates =
         |returned: &[bool]| decide(&|| task.relaxed(|place| returned[place.index()]), model, false);
-    let has_returned = |place| is_listed(&task, place) && !task.is_pending(place);
+    let has_returned = |place| {
+        let is_in_time = task.calls().get(place).end <= prefix_end;
+        is_listed(&task, place) && is_in_time && !task.is_pending(place)
+    };
     let mut returned: Vec<bool> = task.calls().places().map(has_returned).collect();
     for part in parts(&task) {
         take_away(&mut returned, &part, &mut violates);

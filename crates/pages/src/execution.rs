@@ -3,10 +3,13 @@
 use consistory_litmus::{Execution, Program};
 use consistory_scene::{Edge, Emphasis, Lane, Node, Role, Scene, Step};
 
+use crate::cycle::mark_cycle;
+
 /// Builds the scene of an execution.
 ///
 /// Program order runs down each lane; `rf`, `co` and `fr` are edges. If the model orders all events,
-/// the numbers of the nodes and the steps are that order.
+/// the numbers of the nodes and the steps are that order. A cycle that sequential consistency forbids
+/// stands out.
 pub fn execution_scene(
     program: &Program,
     title: impl Into<String>,
@@ -52,6 +55,7 @@ pub fn execution_scene(
         }
         _ => scene.notes.push("Numbers: the view of the event's own thread.".to_owned()),
     }
+    mark_cycle(&mut scene);
     scene
 }
 
@@ -59,7 +63,7 @@ pub fn execution_scene(
 fn steps(scene: &Scene, order: &[usize]) -> Vec<Step> {
     let step = |&event: &usize| {
         let node = &scene.nodes[event];
-        let relevant = |edge: &&(usize, &Edge)| edge.1.role == Role::Cycle;
+        let relevant = |edge: &&(usize, &Edge)| edge.1.role != Role::Context;
         let touching = scene.edges.iter().enumerate();
         let touching: Vec<(usize, &Edge)> =
             touching.filter(|(_, edge)| edge.to == event || edge.from == event).collect();

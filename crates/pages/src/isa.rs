@@ -7,6 +7,8 @@ use consistory_report::{Case, ResultRow};
 use consistory_scene::{Edge, Emphasis, Lane, Node, Role, Scene};
 use serde_json::Value;
 
+use crate::cycle::mark_cycle;
+
 /// The verdict of a model on a test.
 pub struct IsaResult<'a> {
     /// Name of the model.
@@ -18,6 +20,8 @@ pub struct IsaResult<'a> {
 }
 
 /// Builds the scene of an execution: one lane per thread, and one for initial values that matter.
+///
+/// A cycle that sequential consistency forbids stands out.
 pub fn isa_execution_scene(title: impl Into<String>, execution: &IsaExecution) -> Scene {
     let mut scene = Scene::new(title);
     let threads = execution.events.iter().filter_map(|event| event.thread).max();
@@ -57,6 +61,7 @@ pub fn isa_execution_scene(title: impl Into<String>, execution: &IsaExecution) -
         };
         scene.edges.push(Edge { why, ..Edge::new(from, to, relation) });
     }
+    mark_cycle(&mut scene);
     scene
 }
 
@@ -90,18 +95,28 @@ pub fn isa_case(source: &str, text: &str, test: &IsaTest, models: &[IsaResult<'_
                 Ok(found) if found.states.contains(state) => {
                     let execution = found.executions.get(state);
                     let title = format!("{title} allows {shown}");
-                    ("allowed", execution.map(|execution| isa_execution_scene(title, execution)))
+                    ("allows", execution.map(|execution| isa_execution_scene(title, execution)))
                 }
                 Ok(_) => {
                     let mut scene = Scene::new(format!("{title} forbids {shown}"));
                     scene.caption = "No execution of this model has this outcome.".to_owned();
-                    ("forbidden", Some(scene))
+                    ("forbids", Some(scene))
                 }
-                Err(_) => ("undecided", None),
+                Err(_) => ("is undecided about", None),
             };
-            cells.push(word.into());
-            row.text += &format!("{title}: {word}\n");
+            cells.push(
+                match word {
+                    "allows" => "allowed",
+                    "forbids" => "forbidden",
+                    _ => "undecided",
+                }
+                .into(),
+            );
+            row.text += &format!("{title} {word} {shown}.\n");
             if let Some(scene) = scene {
+                if word == "allows" && !scene.caption.is_empty() {
+                    row.text += &format!("  {}\n", scene.caption);
+                }
                 row.scenes.push(case.scenes.len());
                 case.scenes.push(scene.into());
             }

@@ -7,6 +7,7 @@
 
 mod atlas;
 mod contrast;
+mod cycle;
 mod execution;
 mod isa;
 mod litmus;

@@ -73,8 +73,10 @@ pub fn litmus_case(source: &str, test: &Test, models: &[ModelResult<'_>]) -> Cas
             match witness {
                 Some(Witness::Execution(execution)) => {
                     let title = format!("{} allows {shown}", model.title);
+                    let scene = execution_scene(&test.program, title, execution);
+                    row.text += &format!("{} allows {shown}.\n  {}\n", model.title, scene.caption);
                     row.scenes.push(case.scenes.len());
-                    case.scenes.push(execution_scene(&test.program, title, execution).into());
+                    case.scenes.push(scene.into());
                 }
                 Some(Witness::Run(lines)) => {
                     row.text += &format!("{} allows {shown}:\n", model.title);

@@ -6,7 +6,7 @@ use consistory_scene::{Edge, Emphasis, Lane, Node, NodeKind, Role, Scene, Step};
 /// Lines of changes that one box shows; the others are counted.
 const MAX_LINES: usize = 9;
 /// Longer lines continue on the next.
-const LINE_COLUMNS: usize = 46;
+const LINE_COLUMNS: usize = 40;
 
 /// Builds the scene of a run.
 ///
@@ -38,7 +38,12 @@ pub fn run_scene(title: impl Into<String>, caption: &str, system: &System, run: 
             Some(before) => changes_in(before, step, |entry| lanes.get(entry) == Some(&lane)),
             None => Vec::new(),
         };
-        let mut lines = wrapped(&format!("{}. {}", number + 1, step.rule), LINE_COLUMNS);
+        let rule = without_participant(&step.rule, &names[actor]);
+        let mut lines = wrapped(&format!("{}. {rule}", number + 1), LINE_COLUMNS);
+        let in_lane = |lane: usize| -> Vec<String> {
+            let changes = in_lane(lane).into_iter();
+            changes.map(|change| without_lane(&change, &names[lane])).collect()
+        };
         lines.extend(step.operations.iter().flat_map(|op| wrapped(op, LINE_COLUMNS)));
         lines.extend(shown(&in_lane(actor)));
         let id = format!("step {}", number + 1);
@@ -169,6 +174,29 @@ fn elements(step: &RunStep, is_in: &impl Fn(usize) -> bool) -> Vec<(String, Stri
     elements.into_iter().map(|(bag, _, shown)| (bag, format!("({shown})"))).collect()
 }
 
+/// Leaves out of a rule the parameter that is its lane's name, as it stands above already.
+fn without_participant(rule: &str, lane: &str) -> String {
+    let Some((name, parameters)) = rule.split_once(" (") else { return rule.to_owned() };
+    let Some(parameters) = parameters.strip_suffix(')') else { return rule.to_owned() };
+    let is_other = |part: &&str| part.split_once('=').is_none_or(|(_, value)| value != lane);
+    let others: Vec<&str> = parameters.split(", ").filter(is_other).collect();
+    match others[..] {
+        [] => name.to_owned(),
+        _ => format!("{name} ({})", others.join(", ")),
+    }
+}
+
+/// Leaves out of a change the index that is its lane's name, as it stands above already.
+fn without_lane(change: &str, lane: &str) -> String {
+    let index = format!("[{lane}]");
+    match change.split_once(": ") {
+        Some((entry, rest)) if entry.contains(&index) => {
+            format!("{}: {rest}", entry.replacen(&index, "", 1))
+        }
+        _ => change.to_owned(),
+    }
+}
+
 /// Breaks changes into lines and counts those that are too many.
 fn shown(changes: &[String]) -> Vec<String> {
     let mut lines: Vec<String> =
@@ -195,4 +223,19 @@ fn wrapped(text: &str, columns: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_box_does_not_repeat_its_lane() {
+        assert_eq!(without_participant("fill (p=P_1, a=B_1)", "P_1"), "fill (a=B_1)");
+        assert_eq!(without_participant("fill (p=P_1)", "P_1"), "fill");
+        assert_eq!(without_participant("fill (p=P_12, a=B_1)", "P_1"), "fill (p=P_12, a=B_1)");
+        assert_eq!(without_participant("start", "P_1"), "start");
+        assert_eq!(without_lane("cache[P_1][B_1].state: I → S", "P_1"), "cache[B_1].state: I → S");
+        assert_eq!(without_lane("owner: [P_1] → none", "P_1"), "owner: [P_1] → none");
+    }
 }

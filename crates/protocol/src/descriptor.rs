@@ -442,8 +442,8 @@ impl Cursor<'_> {
 }
 
 fn shortened(text: &str) -> String {
-    const LONGEST: usize = 30;
-    match text.char_indices().nth(LONGEST) {
+    const MAX_LENGTH: usize = 30;
+    match text.char_indices().nth(MAX_LENGTH) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }

@@ -26,6 +26,13 @@ function svgEl(name, attributes = {}, ...children) {
   return node;
 }
 
+/** Builds an icon of one path in a square of 10 units. */
+function icon(d) {
+  return svgEl("svg", { viewBox: "0 0 10 10", "aria-hidden": "true" }, svgEl("path", { d }));
+}
+
+const ICONS = { previous: "M8 0v10L2 5z", next: "M2 0v10l6-5z", play: "M1 0v10l9-5z", pause: "M1 0h3v10H1zM6 0h3v10H6z" };
+
 /** Formats a duration in milliseconds in a sensible unit. */
 function duration(millis) {
   if (millis === undefined || millis === null) return "";
@@ -33,7 +40,6 @@ function duration(millis) {
   if (millis < 1000) return `${millis.toFixed(millis < 10 ? 1 : 0)} ms`;
   return `${(millis / 1000).toFixed(1)} s`;
 }
-
 
 /** Colours and meanings of relations; the page fills it in. */
 const look = { palette: { "": ["#7a3e9d", "#cf9bef"] }, meanings: {} };
@@ -45,9 +51,33 @@ const shown = { row: 0, step: 0, scene: 0, beside: false, view: "", core: false,
 /** Words that tables print in a colour of their own. */
 const WORDS = new Set(["consistent", "violation", "undecided", "allowed", "forbidden", "separated", "implied", "holds", "fails", "unproved"]);
 
+/** Returns the class of a cell whose first word is a verdict, or nothing. */
 function wordClass(text) {
   const word = String(text).split(" ")[0];
   return WORDS.has(word) ? word : "";
+}
+
+/** Builds what stands in a cell: a verdict with its sign, or the text. */
+function wordOf(text) {
+  return wordClass(text) ? el("span", { class: "verdict" }, text) : text;
+}
+
+/** Lets a path be broken after its slashes. */
+function breakable(text) {
+  return String(text).split("/").flatMap((part, i) => (i ? ["/", el("wbr"), part] : [part]));
+}
+
+/** Number of facts that stand above the results; a longer list stands below, but for its first entry. */
+const FEW_FACTS = 5;
+
+/** Facts whose numbers are written in groups of three digits. */
+const COUNTED = new Set(["operations", "sessions", "histories", "histories decided", "states", "transactions", "threads"]);
+
+/** Builds the list of names and values below a heading. */
+function factsOf(facts) {
+  const shownValue = (name, value) => (COUNTED.has(name) && /^\d+$/.test(value) ? Number(value).toLocaleString("en") : value);
+  return el("dl", { class: facts.length > FEW_FACTS ? "facts many" : "facts" }, ...facts.map(([name, value]) =>
+    el("div", {}, el("dt", {}, name), " ", el("dd", {}, shownValue(name, value)))));
 }
 
 /** Builds the view of a case; `links` stands above its heading. */
@@ -71,8 +101,7 @@ function caseParts(data, links, row) {
   shown.row = row ?? firstRow(data);
   shown.hidden = new Set();
   shown.beside = Boolean(data.beside);
-  const facts = el("p", { class: "facts" }, ...data.facts.flatMap(([name, value]) => [el("span", { class: "muted" }, `${name} `), el("span", {}, value), el("span", { class: "muted" }, " · ")]).slice(0, -1));
-  const side = el("div", { class: "side" });
+  const side = el("div", { class: "side card" });
   const pictures = el("div", { class: "pictures" });
   const body = el("tbody");
   const map = data.map === undefined ? null : data.scenes[data.map];
@@ -93,7 +122,7 @@ function caseParts(data, links, row) {
   data.rows.forEach((row, i) => {
     const cells = row.cells.map((value, column) => {
       const text = data.columns[column] === "time" ? duration(value) : String(value ?? "");
-      const content = column === 0 ? el("button", { class: "plain", onclick: (e) => { e.stopPropagation(); choose(i); } }, text) : text;
+      const content = column === 0 ? el("button", { class: "plain", onclick: (e) => { e.stopPropagation(); choose(i); } }, text) : wordOf(text);
       return el("td", { class: data.columns[column] === "time" ? "number" : wordClass(text) }, content);
     });
     body.append(el("tr", { class: "link", onclick: () => choose(i) }, ...cells));
@@ -102,7 +131,12 @@ function caseParts(data, links, row) {
     el("table", {}, el("thead", {}, el("tr", {}, ...data.columns.map((name) => el("th", { scope: "col", class: name === "time" ? "number" : undefined }, name)))), body));
   const history = data.text ? el("details", { open: data.text.length < 1500 }, el("summary", {}, "input"), el("pre", { tabindex: 0, class: "input" }, data.text), copyButton("copy", data.text)) : null;
   const recheck = data.recheck ? el("p", {}, el("span", { class: "muted" }, "Check it again: "), el("code", {}, ...words(data.recheck)), " ", copyButton("copy", data.recheck)) : null;
-  const left = el("div", {}, links ?? "", el("h1", {}, data.title), facts, table, side, history, recheck);
+  const isLong = data.facts.length > FEW_FACTS;
+  const left = el("div", { class: "left" }, el("section", { class: "card", "aria-label": "verdict" }, links ?? "", el("h1", {}, ...breakable(data.title)),
+    isLong ? el("p", { class: "finding" }, data.facts[0][1]) : factsOf(data.facts), table),
+    side,
+    isLong ? el("section", { class: "card", "aria-label": "facts" }, factsOf(data.facts.slice(1))) : null,
+    history || recheck ? el("section", { class: "card", "aria-label": "input" }, history, recheck) : null);
   const picture = el("div", { class: "right" }, mapPanel, pictures, ...(data.charts ?? []).map(chart));
   if (map) {
     showPicture(map, mapPanel);
@@ -136,7 +170,7 @@ function words(command) {
 }
 
 function copyButton(name, text) {
-  const button = el("button", { onclick: async () => {
+  const button = el("button", { class: "small", onclick: async () => {
     try {
       await navigator.clipboard.writeText(text);
     } catch {
@@ -157,7 +191,8 @@ function showRow(data, row, side, pictures) {
   side.replaceChildren();
   pictures.replaceChildren();
   shown.go = null;
-  if (!scenes.length) pictures.append(el("p", { class: "muted empty" }, row.text ? "This result has no picture; the explanation says it in words." : "This result has no picture."));
+  if (!scenes.length && !data.charts) pictures.append(el("p", { class: "muted empty" }, row.text ? "This result has no picture; the explanation says it in words." : "This result has no picture."));
+  pictures.hidden = !pictures.childNodes.length && !scenes.length;
   const steps = el("div");
   side.append(steps);
   let panels = [];
@@ -174,9 +209,10 @@ function showRow(data, row, side, pictures) {
     pictures.replaceChildren();
     const isMany = scenes.length > 1;
     if (isMany) {
-      const tabs = scenes.map((scene, i) => el("button", { "aria-pressed": !shown.beside && i === shown.scene, onclick: () => { shown.beside = false; shown.scene = i; arrange(); } }, scene.scene.title));
-      pictures.append(el("div", { class: "tools", role: "group", "aria-label": "pictures" }, ...tabs,
-        el("button", { "aria-pressed": shown.beside, onclick: () => { shown.beside = !shown.beside; arrange(); } }, "side by side")));
+      const names = distinctNames(scenes.map((scene) => scene.scene.title));
+      const tabs = scenes.map((scene, i) => el("button", { "aria-pressed": !shown.beside && i === shown.scene, title: scene.scene.title, onclick: () => { shown.beside = false; shown.scene = i; arrange(); } }, names[i]));
+      pictures.append(el("div", { class: "tools", role: "group", "aria-label": "pictures" }, el("span", { class: "group" }, ...tabs,
+        el("button", { "aria-pressed": shown.beside, onclick: () => { shown.beside = !shown.beside; arrange(); } }, "side by side"))));
     }
     const visible = isMany && shown.beside ? scenes : scenes.slice(shown.scene, shown.scene + 1);
     panels = visible.map((scene) => {
@@ -201,6 +237,8 @@ function showRow(data, row, side, pictures) {
     pictures.append(grid);
     activate(shown.scene, step);
   };
+  // Where pictures stand side by side, the steps are those of the first that shows something.
+  if (shown.beside) shown.scene = Math.max(0, scenes.findIndex((scene) => scene.scene.nodes.length));
   if (scenes.length) arrange();
   if (row.text) {
     const hasSteps = scenes.some((scene) => scene.scene.steps.length);
@@ -212,6 +250,16 @@ function showRow(data, row, side, pictures) {
     const url = URL.createObjectURL(new Blob([json], { type: "application/json" }));
     side.append(el("p", {}, el("a", { href: url, download: name }, "download the certificate")));
   }
+  side.hidden = side.childElementCount === 1 && !steps.childNodes.length;
+}
+
+/** Leaves out the words that all names end with. */
+function distinctNames(names) {
+  const parts = names.map((name) => name.split(" "));
+  const least = Math.min(...parts.map((words) => words.length));
+  let same = 0;
+  while (same < least - 1 && new Set(parts.map((words) => words[words.length - 1 - same])).size === 1) same++;
+  return parts.map((words) => words.slice(0, words.length - same).join(" "));
 }
 
 // ------------------------------------------------------------------------------------ charts
@@ -264,10 +312,10 @@ function chart(data) {
   });
   const legend = data.series.map(([name], i) => {
     const swatch = el("span", { class: "swatch" });
-    swatch.style.background = LINES[i % LINES.length][isDark.matches ? 1 : 0];
+    swatch.style.borderColor = LINES[i % LINES.length][isDark.matches ? 1 : 0];
     return el("span", { class: "relation" }, swatch, name);
   });
-  return el("section", { class: "picture", "aria-label": data.title }, el("h2", {}, `${data.title} (${data.unit})`), el("div", { class: "tools" }, ...legend), svg);
+  return el("section", { class: "picture", "aria-label": data.title }, el("h2", {}, `${data.title} (${data.unit})`), el("div", { class: "legend" }, ...legend), svg);
 }
 
 // ------------------------------------------------------------------------------------- steps
@@ -279,37 +327,66 @@ function stop() {
 
 /** Builds the list of steps with a slider and buttons, and the state after the current step. */
 function stepper(scene, picture, start) {
-  const { steps } = displayed(scene).scene;
-  const items = steps.map((step, i) => el("li", {}, el("button", { class: "plain", onclick: () => go(i + 1) }, step.sentence)));
+  const { steps, nodes } = displayed(scene).scene;
+  const sentences = linker(nodes, picture);
+  const items = steps.map((step, i) => el("li", {}, el("button", { class: "plain", onclick: () => go(i + 1) }, ...sentences(step.sentence))));
   const slider = el("input", { type: "range", min: 0, max: steps.length, value: 0, "aria-label": "step", oninput: (e) => go(Number(e.target.value)) });
   const where = el("span", { class: "muted", role: "status" });
   const hasState = steps.some((step) => step.state);
   const state = el("div", { class: "state" });
-  const play = el("button", { id: "play", onclick: () => {
-    if (shown.timer) return stop(), (play.textContent = "play");
-    play.textContent = "pause";
+  const button = (id, label, key, onclick) => el("button", { id, class: "icon", "aria-label": label, title: key ? `${label} ( ${key} )` : label, onclick }, icon(ICONS[id]));
+  const playing = (isOn) => {
+    play.replaceChildren(icon(isOn ? ICONS.pause : ICONS.play));
+    play.setAttribute("aria-label", isOn ? "pause" : "play");
+    play.title = isOn ? "pause" : "play";
+  };
+  const play = button("play", "play", "", () => {
+    if (shown.timer) return stop(), playing(false);
+    playing(true);
     if (shown.step >= steps.length) go(0);
     shown.timer = setInterval(() => {
-      if (shown.step >= steps.length) return stop(), (play.textContent = "play");
+      if (shown.step >= steps.length) return stop(), playing(false);
       go(shown.step + 1);
     }, 1200);
-  } }, "play");
+  });
   const go = (step) => {
     shown.step = Math.max(0, Math.min(steps.length, step));
     slider.value = shown.step;
     where.textContent = shown.step ? `step ${shown.step} of ${steps.length}` : steps.length === 1 ? "1 step" : `${steps.length} steps`;
-    items.forEach((item, i) => (i + 1 === shown.step ? item.setAttribute("aria-current", "step") : item.removeAttribute("aria-current")));
-    if (shown.step) items[shown.step - 1].scrollIntoView({ block: "nearest" });
+    items.forEach((item, i) => {
+      item.classList.toggle("done", i + 1 < shown.step);
+      i + 1 === shown.step ? item.setAttribute("aria-current", "step") : item.removeAttribute("aria-current");
+    });
+    if (shown.step) {
+      const item = items[shown.step - 1];
+      const above = item.offsetTop - list.scrollTop;
+      if (above < 0 || above + item.offsetHeight > list.clientHeight) list.scrollTop = item.offsetTop - list.clientHeight / 3;
+    }
     light(scene, picture);
     if (hasState) state.replaceChildren(stateTable(steps, shown.step));
   };
   shown.go = go;
-  const buttons = el("div", { class: "tools" },
-    el("button", { id: "previous", onclick: () => go(shown.step - 1), title: "previous step ( p )" }, "previous"),
-    el("button", { id: "next", onclick: () => go(shown.step + 1), title: "next step ( n )" }, "next"),
-    play, slider, where);
+  const buttons = el("div", { class: "stepper" },
+    el("span", { class: "group" },
+      button("previous", "previous step", "p", () => go(shown.step - 1)),
+      play,
+      button("next", "next step", "n", () => go(shown.step + 1))),
+    slider, where);
+  const list = el("ol", { class: "steps" }, ...items);
   queueMicrotask(() => go(start));
-  return el("section", { "aria-label": "steps" }, el("h2", {}, "Step by step"), buttons, state, el("ol", { class: "steps" }, ...items));
+  return el("section", { "aria-label": "steps" }, buttons, hasState ? state : null, list);
+}
+
+/** Returns a function that marks references to nodes in a sentence; the pointer on one finds its node. */
+function linker(nodes, picture) {
+  const index = new Map(nodes.map((node, i) => [node.id, i]));
+  const point = (node, isOn) => picture.querySelector(`[data-node="${node}"]`)?.classList.toggle("pointed", isOn);
+  return (sentence) => sentence.split(/([^\s,;()]+:\d+|-[\w ]+->)/).map((part) => {
+    if (/^-[\w ]+->$/.test(part)) return el("span", { class: "arrow" }, part);
+    const node = part.includes(":") ? index.get(part) : undefined;
+    if (node === undefined) return part;
+    return el("span", { class: "ref", onpointerenter: () => point(node, true), onpointerleave: () => point(node, false) }, part);
+  });
 }
 
 /** Entries of a state that are shown without being asked for. */
@@ -343,8 +420,16 @@ function light(whole, picture) {
   if (!svg) return;
   const step = scene.scene.steps[shown.step - 1];
   svg.classList.toggle("stepping", Boolean(step) && (step.edges.length > 0 || step.nodes.length > 0));
-  svg.querySelectorAll(".lit, .support").forEach((node) => node.classList.remove("lit", "support"));
+  svg.querySelectorAll(".lit, .support, .past, .reached").forEach((node) => node.classList.remove("lit", "support", "past", "reached"));
   if (!step) return;
+  // The calls that have taken effect stay in sight, and the line through them ends at the last.
+  for (const { nodes } of scene.scene.steps.slice(0, shown.step)) {
+    for (const node of nodes) {
+      if (scene.scene.nodes[node].place === undefined) continue;
+      svg.querySelector(`[data-node="${node}"]`)?.classList.add("past");
+      svg.querySelectorAll(`[data-bead="${node}"]`).forEach((part) => part.classList.add("reached"));
+    }
+  }
   const nodes = new Set(step.nodes);
   for (const edge of step.edges) {
     svg.querySelector(`[data-edge="${edge}"]`)?.classList.add("lit");
@@ -385,19 +470,11 @@ function showPicture(whole, picture) {
   const stage = el("div", { class: "stage" });
   const svg = draw(scene.scene, view, chosen === "time");
   stage.append(svg);
-  const relations = [...new Set(scene.scene.edges.map((edge) => edge.relation))].filter(Boolean);
-  const boxes = chosen === "time" || relations.length > 12 || scene.views.lattice ? [] : relations.map((relation) => {
-    const box = el("input", { type: "checkbox", checked: !shown.hidden.has(relation), onchange: (e) => {
-      e.target.checked ? shown.hidden.delete(relation) : shown.hidden.add(relation);
-      svg.querySelectorAll("[data-relation]").forEach((g) => { if (g.dataset.relation === relation) g.style.display = e.target.checked ? "" : "none"; });
-    } });
-    const swatch = el("span", { class: "swatch" });
-    swatch.style.background = colour(relation);
-    const meaning = look.meanings[relation];
-    return el("label", { class: "relation", title: meaning || relation }, box, swatch, relation);
-  });
   const part = el("span", { class: "muted", role: "status" });
-  const zoom = panAndZoom(svg, view, chosen === "time", (isPart) => (part.textContent = isPart ? "Drag or use the arrow keys to see the rest." : ""));
+  const zoom = panAndZoom(svg, view, chosen === "time", (isPart) => {
+    stage.classList.toggle("part", isPart);
+    part.textContent = isPart ? "Drag or use the arrow keys to see the rest." : "";
+  });
   const redraw = () => {
     picture.replaceChildren();
     const zoom = showPicture(whole, picture);
@@ -407,36 +484,58 @@ function showPicture(whole, picture) {
   const names = { time: "time view", order: "order view" };
   const choice = (name) => el("button", { "aria-pressed": name === chosen, onclick: () => { shown.view = name; redraw(); } }, names[name] ?? name);
   const tools = el("div", { class: "tools", role: "toolbar", "aria-label": "picture" },
-    ...(views.length > 1 ? views.map(choice) : []),
+    views.length > 1 ? el("span", { class: "group" }, ...views.map(choice)) : null,
     whole.core ? el("button", { class: "core", "aria-pressed": scene !== whole, title: "show only what the proof is about", onclick: () => picture.dispatchEvent(new CustomEvent("core")) }, "core only") : null,
-    el("button", { onclick: () => zoom.by(1.25), "aria-label": "zoom in", title: "zoom in ( + )" }, "+"),
-    el("button", { onclick: () => zoom.by(0.8), "aria-label": "zoom out", title: "zoom out ( - )" }, "−"),
-    el("button", { onclick: zoom.fit, title: "fit ( 0 )" }, "fit"),
-    ...boxes);
-  picture.append(el("h2", {}, scene.scene.title), scene.scene.caption ? el("p", { class: "muted" }, scene.scene.caption) : "", tools, stage, part,
-    legend(scene.scene, chosen) ?? "", ...scene.scene.notes.map((note) => el("p", { class: "muted" }, note)));
+    el("span", { class: "group" },
+      el("button", { onclick: () => zoom.by(0.8), "aria-label": "zoom out", title: "zoom out ( - )" }, "−"),
+      el("button", { onclick: zoom.fit, title: "fit ( 0 )" }, "fit"),
+      el("button", { onclick: () => zoom.by(1.25), "aria-label": "zoom in", title: "zoom in ( + )" }, "+")));
+  picture.append(el("h2", {}, scene.scene.title), scene.scene.caption ? el("p", { class: "muted" }, ...linker(scene.scene.nodes, picture)(scene.scene.caption)) : "", tools, stage, part,
+    legend(scene, chosen, svg) ?? "", ...scene.scene.notes.map((note) => el("p", { class: "muted" }, note)));
   return zoom;
 }
 
-/** Builds the line below a picture that says what its lines and boxes mean. */
-function legend(scene, chosen) {
+/** Builds the line below a picture that says what its lines and boxes mean, and switches relations. */
+function legend({ scene, views }, chosen, svg) {
   const parts = [];
-  if (chosen === "order") {
-    for (const relation of new Set(scene.edges.map((edge) => edge.relation))) {
-      if (look.meanings[relation]) parts.push(`${relation}: ${look.meanings[relation]}`);
+  const sample = (kind, paint) => {
+    const swatch = el("span", { class: `swatch ${kind}` });
+    swatch.style.borderColor = paint;
+    return swatch;
+  };
+  const relations = [...new Set(scene.edges.map((edge) => edge.relation))].filter(Boolean);
+  if (chosen === "order" && !views.lattice) {
+    for (const relation of relations.length > 12 ? [] : relations) {
+      const of = scene.edges.filter((edge) => edge.relation === relation);
+      const kind = of.every((edge) => edge.basis === "derived") ? "dashed" : of.every((edge) => edge.basis === "assumed") ? "dotted" : "";
+      const box = el("input", { type: "checkbox", checked: !shown.hidden.has(relation), onchange: (e) => {
+        e.target.checked ? shown.hidden.delete(relation) : shown.hidden.add(relation);
+        hide();
+      } });
+      const meaning = look.meanings[relation];
+      parts.push(el("label", { class: "relation", "data-relation": relation }, box, sample(kind, colour(relation)), el("b", {}, relation), meaning ? ` ${meaning}` : ""));
     }
-    if (scene.edges.some((edge) => edge.basis === "derived")) parts.push("dashed line: derived by a rule");
-    if (scene.edges.some((edge) => edge.basis === "assumed")) parts.push("dotted line: assumed in this case");
+    const note = (kind, words) => parts.push(el("span", { class: "relation" }, sample(kind, "currentColor"), words));
+    if (scene.edges.some((edge) => edge.basis === "derived")) note("dashed", "derived by a rule");
+    if (scene.edges.some((edge) => edge.basis === "assumed")) note("dotted", "assumed in this case");
   }
+  const hide = () => svg.querySelectorAll("[data-relation]").forEach((g) => (g.style.display = shown.hidden.has(g.dataset.relation) ? "none" : ""));
+  hide();
   if (scene.nodes.some((node) => node.kind === "pending")) parts.push("dashed box: not returned by then, or its outcome is unknown");
   else if (scene.nodes.some((node) => node.kind === "aborted")) parts.push("dashed box: aborted");
-  return parts.length ? el("p", { class: "muted legend" }, parts.join(" · ")) : null;
+  return parts.length ? el("div", { class: "legend", role: "group", "aria-label": "legend" }, ...parts.map((part) => (typeof part === "string" ? el("span", {}, part) : part))) : null;
 }
 
 /** Draws a view; the geometry was computed when the report was written. */
 function draw(scene, view, isTime) {
   const svg = svgEl("svg", { role: "img", tabindex: 0, preserveAspectRatio: "xMidYMin meet", "aria-label": `${scene.title}. ${scene.caption}`, viewBox: `0 0 ${view.width} ${view.height}` });
   for (const [x, y, width, height] of view.lanes) if (height > 0) svg.append(svgEl("rect", { class: "lane", x, y, width, height, rx: 8 }));
+  for (const [x, y, label] of view.ticks ?? []) {
+    svg.append(svgEl("path", { class: "axis", d: `M${x} ${view.lanes[0]?.[1] ?? 0}V${y - 10}` }));
+    const text = svgEl("text", { class: "tick", x, y });
+    text.textContent = label;
+    svg.append(text);
+  }
   view.bands.forEach(([x, y, width, height], i) => {
     svg.append(svgEl("rect", { class: "band", x, y, width, height }));
     const label = svgEl("text", { class: "band-name", x: x + 3, y: y + 12 });
@@ -462,10 +561,22 @@ function draw(scene, view, isTime) {
     const route = view.edges[i];
     if (route) svg.append(drawEdge(scene, i, route));
   }
+  const beads = view.beads ?? [];
+  // The linearization: a line from one call to the next behind the boxes, and a bead on each.
+  beads.forEach(([node, x, y], i) => {
+    if (i) svg.append(svgEl("path", { class: "chain", "data-bead": node, d: `M${beads[i - 1][1]} ${beads[i - 1][2]}L${x} ${y}` }));
+  });
   scene.nodes.forEach((node, i) => {
     const box = view.nodes[i];
-    if (box) svg.append(drawNode(node, i, box));
+    if (box) svg.append(drawNode(node, i, box, beads.length === 0));
   });
+  for (const [node, x, y] of beads) {
+    const words = String(scene.nodes[node].place);
+    const half = 4.5 + 3 * words.length;
+    const text = svgEl("text", { x, y: y + 3.2 });
+    text.textContent = words;
+    svg.append(svgEl("g", { class: "bead", "data-bead": node }, svgEl("rect", { x: x - half, y: y - 7.5, width: 2 * half, height: 15, rx: 7.5 }), text));
+  }
   svg.append(heads);
   return svg;
 }
@@ -475,7 +586,8 @@ function drawEdge(scene, i, route) {
   const paint = colour(edge.relation);
   const width = edge.role === "cycle" ? 2.4 : 1.3;
   const d = rounded(route.points);
-  const group = svgEl("g", { class: `edge ${edge.basis}`, "data-edge": i, "data-relation": edge.relation });
+  const isStraight = route.points.length === 2 && route.points[0][0] === route.points[1][0];
+  const group = svgEl("g", { class: `edge ${edge.basis}${isStraight ? " straight" : ""}`, "data-edge": i, "data-relation": edge.relation });
   group.append(svgEl("path", { class: "halo", d, "stroke-width": width + 3 }), svgEl("path", { class: "line", d, stroke: paint, "stroke-width": width }));
   const [tip, before] = [route.points.at(-1), route.points.at(-2)];
   const length = Math.hypot(tip[0] - before[0], tip[1] - before[1]) || 1;
@@ -496,7 +608,7 @@ function drawEdge(scene, i, route) {
   return group;
 }
 
-function drawNode(node, i, [x, y, width, height]) {
+function drawNode(node, i, [x, y, width, height], isNumbered) {
   const group = svgEl("g", { class: `node ${node.kind} ${node.emphasis}`, "data-node": i }, svgEl("rect", { x, y, width, height, rx: 6 }));
   const first = y + height / 2 - ((node.lines.length - 1) * 17) / 2 + 4.5;
   node.lines.forEach((line, k) => {
@@ -504,7 +616,7 @@ function drawNode(node, i, [x, y, width, height]) {
     text.textContent = line;
     group.append(text);
   });
-  if (node.place) {
+  if (node.place && isNumbered) {
     const place = svgEl("text", { class: "place", x: x + 4, y: y + 10 });
     place.textContent = node.place;
     group.append(place);
@@ -578,7 +690,7 @@ function panAndZoom(svg, view, isTime, tell) {
     const stage = svg.parentElement;
     const width = stage?.clientWidth;
     if (!width) return;
-    const below = innerHeight - stage.getBoundingClientRect().top - 60;
+    const below = innerHeight - stage.getBoundingClientRect().top - 100;
     const room = Math.max(below, innerHeight * 0.6);
     const [across, down] = [width / view.width, room / view.height];
     let scale = Math.min(LARGEST_SCALE, across, down);
@@ -657,7 +769,7 @@ function panAndZoom(svg, view, isTime, tell) {
 
 /** Pictures are not blown up beyond the first, nor shrunk below the second until one asks for it. */
 const LARGEST_SCALE = 1.35;
-const SMALLEST_SCALE = 0.72;
+const SMALLEST_SCALE = 0.68;
 
 /** Handles the keys that pictures and steps share; returns whether the key was one of them. */
 function pictureKey(e) {

@@ -71,7 +71,7 @@ function showOverview() {
         const isNumber = typeof value === "number";
         const text = isNumber ? value.toLocaleString("en") : String(value);
         const name = isVerdict ? wordClass(text) : "";
-        const content = column === 0 ? el("a", { href: `#/case/${i}` }, text) : text;
+        const content = column === 0 ? el("a", { href: `#/case/${i}` }, ...breakable(text)) : isVerdict ? wordOf(text) : text;
         return el("td", { class: isNumber ? "number" : name }, content);
       });
       const row = el("tr", { class: "link", onclick: () => (location.hash = `#/case/${i}`) }, ...cells);
@@ -93,7 +93,7 @@ function showOverview() {
     }
   };
   const heads = columns.map((name, column) =>
-    el("th", { scope: "col" }, el("button", {
+    el("th", { scope: "col", class: typeof overview.cases[0]?.[column] === "number" ? "number" : undefined }, el("button", {
       onclick: () => {
         list.descending = list.sort === column ? !list.descending : false;
         list.sort = column;
@@ -104,19 +104,26 @@ function showOverview() {
   const search = el("input", { type: "search", id: "filter", placeholder: "filter ( / )", "aria-label": "filter", value: list.filter, oninput: (e) => { list.filter = e.target.value; list.page = 0; fill(); } });
   const select = el("select", { "aria-label": "verdict", onchange: (e) => { list.verdict = e.target.value; list.page = 0; fill(); } },
     el("option", { value: "" }, "any verdict"), ...verdicts.map((v) => el("option", { value: v, selected: list.verdict === v }, v)));
-  main.replaceChildren(
-    el("h1", {}, overview.title),
-    counts(),
+  const choose = (verdict) => {
+    // A kind of verdict is its first word; where there is more to say, the filter finds it.
+    const isWhole = verdicts.includes(verdict);
+    select.value = list.verdict = isWhole ? verdict : "";
+    search.value = list.filter = isWhole ? "" : verdict;
+    list.page = 0;
+    fill();
+  };
+  main.replaceChildren(el("div", { class: "overview" },
+    counts(choose),
     el("div", { class: "tools" }, search, select, count, pager),
-    el("table", {}, el("thead", {}, el("tr", {}, ...heads)), rows),
-  );
+    el("section", { class: "card sheet", "aria-label": "cases" }, el("table", {}, el("thead", {}, el("tr", {}, ...heads)), rows)),
+  ));
   fill();
 }
 
-/** Builds the table of counts: a row per model, a column per verdict. */
-function counts() {
+/** Builds the table of counts: a row per model, a column per verdict, and the shares as a bar. */
+function counts(choose) {
   const models = overview.columns.slice(overview.fixed);
-  if (!models.length || overview.cases.length < 2) return null;
+  if (!models.length || overview.cases.length < 2) return el("h1", {}, overview.title);
   const kinds = ["consistent", "violation", "undecided"];
   const tally = models.map(() => new Map());
   for (const row of overview.cases) {
@@ -127,10 +134,23 @@ function counts() {
   }
   const others = [...new Set(tally.flatMap((t) => [...t.keys()]))].filter((k) => k && !kinds.includes(k)).slice(0, 6);
   const all = [...kinds, ...others].filter((kind) => tally.some((t) => t.has(kind)));
-  return el("table", {}, el("caption", { class: "muted" }, "counts"),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "model"), ...all.map((kind) => el("th", { scope: "col", class: "number" }, kind)))),
-    el("tbody", {}, ...models.map((model, column) => el("tr", {}, el("th", { scope: "row" }, model),
-      ...all.map((kind) => el("td", { class: `number ${tally[column].has(kind) ? kind : "muted"}` }, (tally[column].get(kind) ?? 0).toLocaleString("en")))))));
+  const cell = (kind, count) => (count
+    ? el("td", { class: `number ${kind}` }, el("button", { title: `show those with "${kind}"`, onclick: () => choose(kind) }, count.toLocaleString("en")))
+    : el("td", { class: "number muted" }, "0"));
+  const bar = (column) => {
+    const parts = all.filter((kind) => tally[column].has(kind));
+    const spoken = parts.map((kind) => `${tally[column].get(kind)} ${kind}`).join(", ");
+    return el("div", { class: "bar", role: "img", "aria-label": spoken, title: spoken }, ...parts.map((kind) => {
+      const part = el("i", { class: wordClass(kind) || undefined });
+      part.style.flexGrow = String(tally[column].get(kind));
+      return part;
+    }));
+  };
+  return el("section", { class: "card", "aria-label": "counts" }, el("h1", {}, overview.title),
+    el("table", { class: "counts" },
+      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "model"), ...all.map((kind) => el("th", { scope: "col", class: "number" }, kind)), el("td", { class: "share" }))),
+      el("tbody", {}, ...models.map((model, column) => el("tr", {}, el("th", { scope: "row" }, model),
+        ...all.map((kind) => cell(kind, tally[column].get(kind) ?? 0)), el("td", { class: "share" }, bar(column)))))));
 }
 
 async function showCase(index) {

@@ -71,6 +71,9 @@ pub struct Scene {
     pub steps: Vec<Step>,
     /// Sentences below the picture.
     pub notes: Vec<String>,
+    /// Whether starts and ends only say what comes before what: then a time view has no axis.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_without_clock: bool,
 }
 
 impl Scene {
@@ -294,6 +297,33 @@ pub struct View {
     pub edges: Vec<Option<Route>>,
     /// Box of each band.
     pub bands: Vec<Rect>,
+    /// Times along the axis of a time view.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ticks: Vec<Tick>,
+    /// Where each call of a linearization takes effect, in a time view, in the order of their places.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beads: Vec<Bead>,
+}
+
+/// A time on the axis: the middle of the label's baseline, and the label.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Tick(pub f64, pub f64, pub String);
+
+/// The moment at which a call takes effect: its node, and a point at the upper side of its bar.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Bead(pub usize, pub f64, pub f64);
+
+impl Bead {
+    /// Returns the box of a bead with the number of a place in it.
+    pub fn rect(&self, place: usize) -> Rect {
+        let half = Self::half_width(place);
+        Rect { x: self.1 - half, y: self.2 - 7.5, w: 2.0 * half, h: 15.0 }
+    }
+
+    /// Returns half the width of a bead with the number of a place in it.
+    fn half_width(place: usize) -> f64 {
+        4.5 + 3.0 * place.to_string().len() as f64
+    }
 }
 
 /// The way of an edge.

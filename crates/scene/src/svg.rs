@@ -9,10 +9,12 @@ use crate::geometry::{
     LABEL_TEXT, NAME_TEXT, NODE_TEXT, Point, Rect, bold_width, printable, rounded,
 };
 use crate::palette::{colours, meaning};
-use crate::{Basis, Edge, Emphasis, Node, NodeKind, Role, Scene, View};
+use crate::{Basis, Bead, Edge, Emphasis, Node, NodeKind, Role, Scene, Tick, View};
 
 const INK: &str = "#1f2933";
 const MUTED: &str = "#59636e";
+const AXIS: &str = "#d5dbe1";
+const ACCENT: &str = "#0b62a8";
 const MARGIN: f64 = 20.0;
 const NARROWEST: f64 = 460.0;
 /// Corners of routed edges are rounded by this much.
@@ -87,6 +89,15 @@ fn picture(body: &mut String, scene: &Scene, view: &View) {
     for rect in view.lanes.iter().filter(|rect| rect.h > 0.0) {
         box_of(body, *rect, 8.0, "#f3f5f8", None);
     }
+    let top = view.lanes.first().map_or(0.0, |lane| lane.y);
+    for Tick(x, y, label) in &view.ticks {
+        put(
+            body,
+            format_args!("<path d=\"M{x} {}V{}\" stroke=\"{AXIS}\"/>", rounded(top), y - 10.0),
+        );
+        let at = Point { x: *x, y: *y };
+        text(body, at, "10", MUTED, "sans-serif", " text-anchor=\"middle\"", label);
+    }
     for (band, rect) in scene.bands.iter().zip(&view.bands) {
         box_of(body, *rect, 0.0, "#f8dcc9", None);
         let at = Point { x: rect.x + 3.0, y: rect.y + 12.0 };
@@ -137,17 +148,37 @@ fn picture(body: &mut String, scene: &Scene, view: &View) {
             arrowhead(body, before, tip, colour);
         }
     }
+    for beads in view.beads.windows(2) {
+        let (Bead(_, ax, ay), Bead(_, bx, by)) = (beads[0], beads[1]);
+        put(
+            body,
+            format_args!(
+                "<path d=\"M{ax} {ay}L{bx} {by}\" stroke=\"{ACCENT}\" stroke-width=\"1.6\"/>"
+            ),
+        );
+    }
     for (node, rect) in scene.nodes.iter().zip(&view.nodes) {
         if let Some(rect) = rect {
-            node_box(body, node, *rect);
+            node_box(body, node, *rect, view.beads.is_empty());
         }
+    }
+    for bead in &view.beads {
+        let place = scene.nodes[bead.0].place.unwrap_or(0);
+        let more = " stroke=\"#ffffff\" stroke-width=\"1.5\"";
+        box_of(body, bead.rect(place), 7.5, ACCENT, Some(more));
+        let at = Point { x: bead.1, y: bead.2 + 3.2 };
+        let more = " font-weight=\"bold\" text-anchor=\"middle\"";
+        text(body, at, "9", "#ffffff", "sans-serif", more, &place.to_string());
     }
     for (edge, route) in scene.edges.iter().zip(&view.edges) {
         let Some(route) = route else { continue };
         if edge.relation.is_empty() {
             continue;
         }
-        box_of(body, route.label, 3.0, "#ffffff", None);
+        // The label of a straight line stands beside it, on the ground of its lane.
+        if route.points.len() != 2 || route.points[0].x != route.points[1].x {
+            box_of(body, route.label, 3.0, "#ffffff", None);
+        }
         let at = Point { x: route.label.centre().x, y: route.label.y + 11.0 };
         let size = LABEL_TEXT.to_string();
         let more = " font-weight=\"bold\" text-anchor=\"middle\"";
@@ -168,7 +199,7 @@ fn is_order(view: &View) -> bool {
     view.lanes.iter().zip(&view.names).any(|(lane, name)| name.x > lane.x + 12.0)
 }
 
-fn node_box(body: &mut String, node: &Node, rect: Rect) {
+fn node_box(body: &mut String, node: &Node, rect: Rect, is_numbered: bool) {
     let (fill, outline, width) = match (node.kind, node.emphasis) {
         (NodeKind::Gap, _) => ("none", "none", 0.0),
         (_, Emphasis::Wrong) => ("#fde5e2", "#b3261e", 2.2),
@@ -197,7 +228,7 @@ fn node_box(body: &mut String, node: &Node, rect: Rect) {
         let size = NODE_TEXT.to_string();
         text(body, at, &size, colour, "monospace", " text-anchor=\"middle\"", &printable(words));
     }
-    if let Some(place) = node.place {
+    if let Some(place) = node.place.filter(|_| is_numbered) {
         let at = Point { x: rect.x + 4.0, y: rect.y + 10.0 };
         text(body, at, "9", MUTED, "sans-serif", "", &place.to_string());
     }

@@ -2,12 +2,16 @@
 //!
 //! Times become columns: every distinct time in order, as far apart as the labels need, so that a
 //! microsecond among seconds is still readable. Bars of one lane that overlap in time are stacked.
-//! Edges are not drawn: which bar ends before which begins is what this view shows.
+//! Edges are not drawn: which bar ends before which begins is what this view shows. An axis names
+//! times wherever there is room. If the nodes have places in an order that agrees with their times, each
+//! has a bead at a moment at which it may take effect in that order, and a line leads from bead to bead.
 
 use std::collections::BTreeMap;
 
-use crate::geometry::{NAME_TEXT, NODE_TEXT, Point, Rect, bold_width, mono_width, printable};
-use crate::{Scene, View};
+use crate::geometry::{
+    NAME_TEXT, NODE_TEXT, Point, Rect, bold_width, mono_width, printable, rounded,
+};
+use crate::{Bead, Scene, Tick, View, grouped};
 
 const MARGIN: f64 = 16.0;
 /// Height of a bar with one line; each further line adds [`LINE_HEIGHT`].
@@ -18,6 +22,12 @@ const BAR_GAP: f64 = 14.0;
 const LANE_GAP: f64 = 10.0;
 const COLUMN_GAP: f64 = 14.0;
 const BAND_LABEL: f64 = 18.0;
+/// Room above the first bar of a lane, where beads stand.
+const BAR_TOP: f64 = 10.0;
+const AXIS_HEIGHT: f64 = 16.0;
+const TICK_TEXT: f64 = 10.0;
+/// Times with more digits are shown as distances from the first.
+const MAX_TIME_DIGITS: usize = 7;
 
 /// Places the nodes that have times as bars; returns `None` if none has.
 pub fn time_view(scene: &Scene) -> Option<View> {
@@ -67,12 +77,12 @@ pub fn time_view(scene: &Scene) -> Option<View> {
             });
             levels[level] = end(node);
             let (x, to) = (left + x_of((start(node), 0)), left + x_of((end(node), 1)));
-            let y = y + 7.0 + level as f64 * pitch;
+            let y = y + BAR_TOP + level as f64 * pitch;
             view.nodes[node] = Some(Rect { x, y, w: to - x, h: bar_height });
         }
-        let h = levels.len().max(1) as f64 * pitch;
+        let h = levels.len().max(1) as f64 * pitch + BAR_TOP - BAR_GAP / 2.0;
         view.lanes.push(Rect { x: MARGIN / 2.0, y, w: right - MARGIN / 2.0 + 16.0, h });
-        view.names.push(Point { x: MARGIN, y: y + 7.0 + bar_height / 2.0 + 5.0 });
+        view.names.push(Point { x: MARGIN, y: y + BAR_TOP + bar_height / 2.0 + 5.0 });
         y += h + LANE_GAP;
     }
     for band in &scene.bands {
@@ -80,8 +90,74 @@ pub fn time_view(scene: &Scene) -> Option<View> {
         view.bands.push(Rect { x, y: MARGIN / 2.0, w: (to - x).max(3.0), h: y - MARGIN / 2.0 });
     }
     view.width = right + MARGIN + 16.0;
-    view.height = y + MARGIN;
+    view.height = y + MARGIN - LANE_GAP;
+    if !scene.is_without_clock {
+        let has_pending = timed.iter().any(|&node| scene.nodes[node].end.is_none());
+        view.ticks = ticks(&xs, (left, view.width), y + 4.0, has_pending);
+        view.height += AXIS_HEIGHT;
+    }
+    view.beads = beads(scene, &view.nodes);
     Some(view)
+}
+
+/// Labels times from left to right, as far as there is room.
+///
+/// Of a scene with pending bars the last moment is invented, and has no label.
+fn ticks(
+    xs: &BTreeMap<Moment, f64>,
+    (left, width): (f64, f64),
+    y: f64,
+    is_last_invented: bool,
+) -> Vec<Tick> {
+    let (Some(&(first, _)), Some(&(last, _))) = (xs.keys().next(), xs.keys().next_back()) else {
+        return Vec::new();
+    };
+    let is_long = |time: i64| time.unsigned_abs().to_string().len() > MAX_TIME_DIGITS;
+    let is_relative = is_long(first) || is_long(last);
+    let mut ticks: Vec<Tick> = Vec::new();
+    let mut free = 0.0;
+    let invented = if is_last_invented { Some(last) } else { None };
+    for (&(time, _), x) in xs.iter().filter(|((time, _), _)| Some(*time) != invented) {
+        let distance = usize::try_from(time.abs_diff(first)).unwrap_or(usize::MAX);
+        let label = match is_relative {
+            true => format!("+{}", grouped(distance)),
+            false => time.to_string(),
+        };
+        let half = label.len() as f64 * TICK_TEXT * 0.31;
+        let x = left + x;
+        if x - half >= free && x + half <= width {
+            free = x + half + 8.0;
+            ticks.push(Tick(rounded(x), rounded(y + 10.0), label));
+        }
+    }
+    ticks
+}
+
+/// Places a bead on the bar of each node that has a place, no bead before that of an earlier place
+/// as far as the widths of beads allow.
+fn beads(scene: &Scene, boxes: &[Option<Rect>]) -> Vec<Bead> {
+    let placed = scene.nodes.iter().zip(boxes).enumerate();
+    let mut placed: Vec<(usize, usize, Rect)> =
+        placed.filter_map(|(index, (node, rect))| Some((node.place?, index, (*rect)?))).collect();
+    placed.sort_by_key(|&(place, ..)| place);
+    // An order that contradicts time has no such moments.
+    let mut latest_start = i64::MIN;
+    for &(_, node, _) in &placed {
+        let node = &scene.nodes[node];
+        latest_start = latest_start.max(node.start.unwrap_or(i64::MIN));
+        if node.end.is_some_and(|end| end < latest_start) {
+            return Vec::new();
+        }
+    }
+    let mut x = f64::MIN;
+    placed
+        .into_iter()
+        .map(|(place, node, rect)| {
+            let half = Bead::half_width(place) + 2.0;
+            x = (x + 3.0).max(rect.x + half).min((rect.x + rect.w - half).max(rect.x + half));
+            Bead(node, rounded(x), rounded(rect.y - 1.0))
+        })
+        .collect()
 }
 
 /// A time, and whether something starts (0) or ends (1) at it: starts come first.

@@ -188,6 +188,68 @@ fn bars_do_not_overlap_in_a_time_view() {
 }
 
 #[test]
+fn beads_stand_on_their_bars_and_apart_and_ticks_have_room() {
+    let mut random = Random(5);
+    for _ in 0..200 {
+        let mut scene = random_scene(&mut random, 2);
+        // The order of the starts agrees with time.
+        let mut order: Vec<usize> = (0..scene.nodes.len()).collect();
+        order.sort_by_key(|&node| scene.nodes[node].start);
+        let first = random.below(2000);
+        for (place, &node) in order.iter().enumerate() {
+            scene.nodes[node].place = Some(first + place + 1);
+        }
+        let view = time_view(&scene).unwrap();
+        assert_eq!(view.beads.iter().map(|bead| bead.0).collect::<Vec<_>>(), order);
+        let boxes: Vec<_> =
+            view.beads.iter().map(|bead| bead.rect(scene.nodes[bead.0].place.unwrap())).collect();
+        for (i, (bead, rect)) in view.beads.iter().zip(&boxes).enumerate() {
+            let bar = view.nodes[bead.0].unwrap();
+            assert!(rect.x >= bar.x && rect.x + rect.w <= bar.x + bar.w, "{bead:?} of {bar:?}");
+            assert!(
+                rect.y + rect.h <= bar.y + 7.0,
+                "the bead covers the label: {bead:?} of {bar:?}"
+            );
+            assert!(boxes[i + 1..].iter().all(|other| !rect.overlaps(other)), "{scene:?}");
+            for (node, other) in view.nodes.iter().enumerate().filter(|(node, _)| *node != bead.0) {
+                assert!(!rect.overlaps(&other.unwrap()), "{bead:?} is on {node}: {scene:?}");
+            }
+        }
+        let half = |label: &str| label.len() as f64 * 3.1;
+        assert!(!view.ticks.is_empty());
+        for pair in view.ticks.windows(2) {
+            assert!(pair[0].0 + half(&pair[0].2) < pair[1].0 - half(&pair[1].2), "{pair:?}");
+        }
+        assert!(view.ticks.iter().all(|tick| tick.1 < view.height && tick.0 < view.width));
+        let drawn = svg(&scene, &view);
+        assert!(drawn.contains(&format!(">{}<", first + 1)));
+        // An order that contradicts time has no beads.
+        let (early, late) = (order[0], order[order.len() - 1]);
+        if scene.nodes[early].end.is_some_and(|end| Some(end) < scene.nodes[late].start) {
+            let place = scene.nodes[early].place;
+            scene.nodes[early].place = scene.nodes[late].place;
+            scene.nodes[late].place = place;
+            assert!(time_view(&scene).unwrap().beads.is_empty());
+        }
+    }
+}
+
+#[test]
+fn long_times_are_shown_as_distances_and_invented_ones_not_at_all() {
+    let mut scene = Scene::new("");
+    let timed = |start, end| Node { start: Some(start), end, ..Node::new("a", 0, 0, "w(x,1)") };
+    scene.nodes =
+        vec![timed(1_700_000_000_000, Some(1_700_000_001_500)), timed(1_700_000_002_000, None)];
+    let labels = |scene: &Scene| {
+        let view = time_view(scene).unwrap();
+        view.ticks.into_iter().map(|tick| tick.2).collect::<Vec<_>>()
+    };
+    assert_eq!(labels(&scene), ["+0", "+1,500"]);
+    scene.is_without_clock = true;
+    assert!(labels(&scene).is_empty());
+}
+
+#[test]
 fn edges_without_ends_and_empty_scenes_are_drawn() {
     let mut scene = Scene::new("");
     assert!(svg(&scene, &order_view(&scene)).starts_with("<svg"));

@@ -65,6 +65,7 @@ function changeKind(kind) {
   if (kind === state.kind) return;
   if (kind === "atlas") {
     state.kind = kind;
+    byId("examples").value = "";
     setText("");
     return showOptions();
   }
@@ -74,6 +75,7 @@ function changeKind(kind) {
 function useExample(example) {
   Object.assign(state, { kind: example.kind, models: [...example.models], object: example.object });
   if (example.kind === "model") state.against = example.models[0];
+  byId("examples").value = String(catalogue.examples.indexOf(example));
   setText(example.text);
   showOptions();
 }
@@ -96,7 +98,7 @@ const marks = byId("marks");
 
 function setText(value) {
   text.value = value;
-  text.rows = Math.max(8, Math.min(20, value.split("\n").length + 1));
+  text.rows = Math.max(5, Math.min(14, value.split("\n").length + 1));
   state.text = value;
   changed(0);
 }
@@ -142,6 +144,7 @@ function showErrors(answer) {
   } }, `line ${e.line}, column ${e.column}: ${e.message}`, e.hint ? el("span", { class: "hint" }, ` (${e.hint})`) : ""));
   if (!errors.length) list.push(el("p", { class: "error" }, answer.message, answer.hint ? el("span", { class: "hint" }, ` (${answer.hint})`) : ""));
   byId("errors").replaceChildren(...list);
+  document.body.classList.add("wrong");
 }
 
 // ----------------------------------------------------------------------------------- answers
@@ -154,15 +157,19 @@ function changed(wait = 250) {
 
 async function judge() {
   const number = ++asked;
-  history.replaceState(null, "", `${location.pathname}${location.search}${await fragment()}`);
   byId("about").textContent = "…";
   byId("results").classList.add("stale");
+  byId("pictures").classList.add("stale");
+  history.replaceState(null, "", `${location.pathname}${location.search}${await fragment()}`);
   if (!state.text.trim() && state.kind !== "atlas") {
     byId("about").textContent = "";
     byId("errors").replaceChildren();
+    document.body.classList.remove("wrong");
+    byId("results").classList.remove("stale");
     byId("results").replaceChildren(el("p", { class: "muted" }, "Type, drop a file, or choose an example."));
     byId("cases").replaceChildren();
     byId("pictures").replaceChildren();
+    byId("pictures").classList.remove("stale");
     underline([]);
     return;
   }
@@ -176,6 +183,7 @@ async function judge() {
   byId("about").textContent = answer.millis === undefined ? "" : duration(answer.millis);
   if (!answer.cases) return showErrors(answer);
   byId("errors").replaceChildren();
+  document.body.classList.remove("wrong");
   underline([]);
   Object.assign(look, answer.look);
   showAnswer(answer.cases, 0);
@@ -189,6 +197,7 @@ function showAnswer(cases, index) {
   byId("results").classList.remove("stale");
   byId("results").replaceChildren(left);
   byId("pictures").replaceChildren(...picture.children);
+  byId("pictures").classList.remove("stale");
   byId("tip").hidden = true;
 }
 
@@ -228,12 +237,14 @@ async function take(file) {
   const kind = name.endsWith(".litmus") ? "litmus" : name.endsWith(".m") ? "protocol" : name.endsWith(".cat") ? "model" : "history";
   if (kind !== state.kind) Object.assign(state, { kind, models: kind === "litmus" ? ["sc", "tso"] : [] });
   if (kind === "history") state.models = [];
+  byId("examples").value = "";
   setText(await file.text());
   showOptions();
 }
 
 text.addEventListener("input", () => {
   const before = familyOf(state.text);
+  byId("examples").value = "";
   state.text = text.value;
   underline([]);
   if (state.kind === "history" && familyOf(state.text) !== before) {

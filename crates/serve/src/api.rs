@@ -417,7 +417,7 @@ impl Task<'_> {
                 Ok(found) => Ok(found),
                 Err(IsaError::Model(diagnostics)) => return Err(diagnostics.into()),
                 Err(IsaError::Program(message)) => Err(message),
-                Err(IsaError::OutOfTime) => Err("the time budget ran out".to_owned()),
+                Err(IsaError::Stopped(stopped)) => Err(stopped.to_string()),
             });
         }
         let word = |found: &Result<IsaOutcomes, String>| {

@@ -22,11 +22,11 @@ use crate::view::Transactions;
 pub struct Shrunk {
     /// The part.
     pub history: History,
-    /// Whether it is known that no operation can be taken away.
+    /// Whether it is known that no operation can be removed.
     pub is_minimal: bool,
 }
 
-/// Takes transactions and operations away as long as the history violates the level.
+/// Removes transactions and operations as long as the history violates the level.
 pub fn shrink(
     history: &History,
     level: Level,
@@ -34,7 +34,10 @@ pub fn shrink(
     violation: &TransactionCertificate,
     budget: &Budget,
 ) -> Shrunk {
-    let may_be_bad = matches!(violation, TransactionCertificate::BadRead { .. });
+    let bad_reads = match violation {
+        TransactionCertificate::BadRead { .. } => BadReads::Kept,
+        _ => BadReads::Removed,
+    };
     let mut stopped = false;
     let mut violates = |part: &History| {
         if budget.check().is_err() {
@@ -42,7 +45,7 @@ pub fn shrink(
             return false;
         }
         let has_bad_read = Transactions::new(part).map_or(true, |tx| !tx.bad_reads().is_empty());
-        if has_bad_read != may_be_bad {
+        if has_bad_read != (bad_reads == BadReads::Kept) {
             return false;
         }
         match judge(part, order, &[level], budget) {
@@ -58,27 +61,43 @@ pub fn shrink(
         }
     };
     let mut current = history.clone();
-    let core = part(history, &mentioned(history, violation), may_be_bad);
+    let core = part(history, &mentioned(history, violation), bad_reads);
     if core.len() < history.len() && violates(&core) {
         current = core;
     }
-    for by_transaction in [true, false] {
-        current = reduce(current, by_transaction, may_be_bad, &mut violates);
+    for pieces in [Pieces::Transactions, Pieces::Operations] {
+        current = reduce(current, pieces, bad_reads, &mut violates);
     }
     Shrunk { history: current, is_minimal: !stopped }
 }
 
-/// Takes away runs of transactions, or of operations, shorter and shorter ones.
+/// What is removed at a time.
+#[derive(Clone, Copy)]
+enum Pieces {
+    Transactions,
+    Operations,
+}
+
+/// Whether a part of a history may have reads without a source.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BadReads {
+    Kept,
+    Removed,
+}
+
+/// Removes runs of transactions, or of operations, shorter and shorter ones.
 fn reduce(
     mut current: History,
-    by_transaction: bool,
-    keep_bad: bool,
+    pieces: Pieces,
+    bad_reads: BadReads,
     violates: &mut impl FnMut(&History) -> bool,
 ) -> History {
     let pieces = |history: &History| -> Vec<std::ops::Range<u32>> {
-        match by_transaction {
-            true => history.all_transactions().map(|transaction| transaction.ops).collect(),
-            false => (0..history.len() as u32).map(|op| op..op + 1).collect(),
+        match pieces {
+            Pieces::Transactions => {
+                history.all_transactions().map(|transaction| transaction.ops).collect()
+            }
+            Pieces::Operations => (0..history.len() as u32).map(|op| op..op + 1).collect(),
         }
     };
     let mut chunk = pieces(&current).len().div_ceil(2).max(1);
@@ -92,7 +111,7 @@ fn reduce(
             for op in all[start..end].iter().cloned().flatten() {
                 keep[op as usize] = false;
             }
-            let smaller = part(&current, &keep, keep_bad);
+            let smaller = part(&current, &keep, bad_reads);
             if smaller.len() < current.len() && violates(&smaller) {
                 current = smaller;
                 all = pieces(&current);
@@ -136,11 +155,11 @@ fn mentioned(history: &History, certificate: &TransactionCertificate) -> Vec<boo
 
 /// Builds the part of a history with the marked operations; unless bad reads are to be kept, reads
 /// whose sources are missing go too.
-fn part(history: &History, keep: &[bool], keep_bad: bool) -> History {
+fn part(history: &History, keep: &[bool], bad_reads: BadReads) -> History {
     let mut keep = keep.to_vec();
     loop {
         let part = project(history, &keep);
-        if keep_bad {
+        if bad_reads == BadReads::Kept {
             return part;
         }
         let Ok(tx) = Transactions::new(&part) else { return part };

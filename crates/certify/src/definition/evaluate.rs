@@ -30,6 +30,7 @@ use consistory_definition::{
     Base, Check, CheckKind, Definition, Group, Kind, Program, Term, TermId, VariableId,
 };
 use consistory_history::{Action, History, OpId};
+use consistory_verdict::Budget;
 
 use super::choice::{Choice, key, po, same_session};
 use super::pairs::Pairs;
@@ -39,6 +40,9 @@ use crate::real_time::returned_before;
 
 /// Number of words that may be looked at to check one certificate; that takes some ten seconds.
 const MAX_WORDS_VISITED: u64 = 1 << 34;
+
+/// Words that are visited between two looks at the budget.
+const WORDS_PER_LOOK: u64 = 1 << 20;
 
 /// The value of an expression under a choice.
 #[derive(Clone, Debug)]
@@ -95,6 +99,8 @@ pub(super) struct Evaluator<'a> {
     /// For each variable its value, if it is bound.
     values: Vec<Option<Value>>,
     work: u64,
+    /// Limits of the check, looked at whenever so much work is done.
+    budget: &'a Budget,
 }
 
 impl<'a> Evaluator<'a> {
@@ -103,6 +109,7 @@ impl<'a> Evaluator<'a> {
         transactions: Option<&'a Projection>,
         definition: &'a Definition,
         choice: Choice,
+        budget: &'a Budget,
     ) -> Self {
         let program = definition.program();
         Evaluator {
@@ -114,6 +121,7 @@ impl<'a> Evaluator<'a> {
             globals: vec![None; program.globals.len()],
             values: vec![None; program.variables.len()],
             work: 0,
+            budget,
         }
     }
 
@@ -365,7 +373,11 @@ impl<'a> Evaluator<'a> {
 
     /// Counts work, and fails when it is too much.
     pub(super) fn spend(&mut self, work: u64) -> Result<(), Rejection> {
+        let before = self.work / WORDS_PER_LOOK;
         self.work = self.work.saturating_add(work);
+        if self.work / WORDS_PER_LOOK != before {
+            self.budget.check()?;
+        }
         if self.work > MAX_WORDS_VISITED { Err(Rejection::TooMuchWork) } else { Ok(()) }
     }
 
@@ -451,6 +463,8 @@ pub(super) fn holds(kind: CheckKind, subject: &Pairs) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use consistory_history::HistoryBuilder;
     use consistory_models::find;
 
@@ -464,10 +478,30 @@ mod tests {
         let wr = ReadsFrom::unambiguous(&candidates);
         let choice = Choice::new(&candidates, &wr, std::iter::empty());
         let definition = &find("ccm").unwrap().definition;
-        let mut evaluator = Evaluator::new(&history, None, definition, choice);
+        let budget = Budget::unlimited();
+        let mut evaluator = Evaluator::new(&history, None, definition, choice, &budget);
         assert_eq!(evaluator.bind_globals(), Ok(()));
         evaluator.globals.fill(None);
         evaluator.work = MAX_WORDS_VISITED - 100;
         assert_eq!(evaluator.bind_globals(), Err(Rejection::TooMuchWork));
+    }
+
+    #[test]
+    fn a_budget_ends_the_evaluation() {
+        let mut builder = HistoryBuilder::new();
+        let (session, key) = (builder.session("a"), builder.key("x"));
+        for value in 1..1000 {
+            let value = builder.int(value);
+            builder.push(session, Action::Write { key, value });
+        }
+        let history = builder.finish().unwrap();
+        let candidates = Candidates::new(&history);
+        let wr = ReadsFrom::unambiguous(&candidates);
+        let choice = Choice::new(&candidates, &wr, std::iter::empty());
+        let definition = &find("ccm").unwrap().definition;
+        let budget = Budget::unlimited().with_time(Duration::ZERO);
+        let mut evaluator = Evaluator::new(&history, None, definition, choice, &budget);
+        let stopped = evaluator.bind_globals();
+        assert!(matches!(stopped, Err(Rejection::Stopped(_))), "{stopped:?}");
     }
 }

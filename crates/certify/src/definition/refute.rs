@@ -21,7 +21,7 @@
 
 use consistory_definition::Definition;
 use consistory_history::{KeyId, OpId};
-use consistory_verdict::{Certificate, Edge, Relation};
+use consistory_verdict::{Budget, Certificate, Edge, Relation};
 
 use super::affordable;
 use super::choice::{Choice, po};
@@ -37,11 +37,13 @@ pub(super) fn refute<'a>(
     candidates: &'a Candidates<'a>,
     definition: &'a Definition,
     certificate: &'a Certificate,
+    budget: &'a Budget,
 ) -> Result<(), Rejection> {
     let mut proof = DefinitionProof {
         definition,
         finals: Finals::new(candidates.history),
         evaluator: None,
+        budget,
         labels: Labels::new(candidates.history, definition),
     };
     Cases::new(candidates).check(certificate, &mut proof)
@@ -52,6 +54,7 @@ struct DefinitionProof<'a> {
     finals: Finals,
     /// What was evaluated for the last case, if any was.
     evaluator: Option<Evaluator<'a>>,
+    budget: &'a Budget,
     labels: Labels<'a>,
 }
 
@@ -205,7 +208,10 @@ impl<'a> DefinitionProof<'a> {
                 evaluator.choose(choice)?;
                 evaluator
             }
-            None => Evaluator::new(history, cases.candidates.transactions, self.definition, choice),
+            None => {
+                let transactions = cases.candidates.transactions;
+                Evaluator::new(history, transactions, self.definition, choice, self.budget)
+            }
         };
         evaluator.spend(cases.ww.len() as u64)?;
         evaluator.bind_globals()?;

@@ -44,7 +44,7 @@ Examples:
   consistory certify verdicts.jsonl
 
 Exit code: 0 all certificates accepted, 1 some rejected, 2 bad usage or unreadable input,
-3 nothing was checked.";
+3 nothing was checked, or a budget ran out.";
 
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
@@ -218,4 +218,11 @@ pub(crate) struct CertifyArgs {
     /// The format of the histories, instead of detecting it.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<Format>,
+    /// How long each verdict may take to be checked, and each history to be read, such as 500ms, 30s.
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = units::duration)]
+    pub(crate) budget: Duration,
+    /// How much memory the check of a verdict may take, and half as much to read a history, such as
+    /// 512MiB.
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = units::size)]
+    pub(crate) memory: u64,
 }

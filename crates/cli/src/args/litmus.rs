@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{DrawArgs, JobsArgs, OutputFormat, PartArgs, bound};
+use super::{DrawArgs, JobsArgs, MemoryArgs, OutputFormat, PartArgs, bound};
 use crate::units;
 
 #[derive(Debug, Args)]
@@ -25,6 +25,9 @@ pub(crate) enum LitmusCommand {
     /// Write the minimal tests that show what one memory model allows and another does not.
     #[command(after_help = SUITE_HELP)]
     Generate(SuiteArgs),
+    /// Write tests anew: in one layout, or in another language.
+    #[command(after_help = LITMUS_CONVERT_HELP)]
+    Convert(LitmusConvertArgs),
     /// Run tests on this machine's processor, and count what is seen.
     #[command(after_help = RUN_HELP)]
     Run(RunArgs),
@@ -44,13 +47,22 @@ Examples:
 Exit code: 0 all found, 1 with --check where a test's condition does not hold, 2 bad usage or
 unreadable input, 3 some undecided.";
 
+pub(super) const LITMUS_CONVERT_HELP: &str = "\
+Examples:
+  consistory litmus convert tests/ --output tidy
+  consistory litmus convert MP.litmus --to aarch64
+  consistory litmus convert MP.litmus --to my-scheme.map
+  consistory litmus convert SB.litmus --to lisa
+
+Exit code: 0 all written, 2 some cannot be read or written.";
+
 pub(super) const RUN_HELP: &str = "\
 Examples:
   consistory litmus run SB.litmus
   consistory litmus run tests/ --runs 10000000 --format json
-  consistory litmus run SB.litmus --model sc
+  consistory litmus run SB.litmus --model sc,x86tso
 
-Exit code: 0 the model allows all that was seen, 1 it forbids some of it, 2 bad usage or unreadable
+Exit code: 0 every model allows all that was seen, 1 one forbids some of it, 2 bad usage or unreadable
 input, 3 undecided.";
 
 pub(super) const LITMUS_CONTRAST_HELP: &str = "\
@@ -142,6 +154,8 @@ pub(crate) struct OutcomesArgs {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub(crate) budget: Duration,
     #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
     pub(crate) jobs: JobsArgs,
     #[command(flatten)]
     pub(crate) part: PartArgs,
@@ -152,9 +166,13 @@ pub(crate) struct RunArgs {
     /// Files and folders of .litmus tests, or - for standard input.
     #[arg(value_name = "TEST", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// The memory model that the processor is held to [default: tso on x86-64, rmo on AArch64].
-    #[arg(long, short, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
+    /// Memory models that the processor is held to, as for `outcomes`: ids, and paths of .cat files
+    /// [default: tso on x86-64, aarch64 for tests of AArch64, rmo for others there].
+    #[arg(long, short, value_name = "MODEL", value_delimiter = ',')]
+    pub(crate) model: Vec<String>,
+    /// Folders where .cat files that a model includes are looked for.
+    #[arg(long, short = 'I', value_name = "DIR")]
+    pub(crate) include: Vec<PathBuf>,
     /// How often each test is run.
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) runs: u64,
@@ -167,6 +185,20 @@ pub(crate) struct RunArgs {
     /// How long each test may run, such as 500ms, 30s, 5m.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub(crate) budget: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LitmusConvertArgs {
+    /// Files and folders of .litmus tests, or - for standard input.
+    #[arg(value_name = "TEST", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Another language: for tests of C11 aarch64, riscv, power, x86 or a table of instructions, for
+    /// tests of x86 and LISA lisa or x86 [default: the language that the test has].
+    #[arg(long, value_name = "LANGUAGE")]
+    pub(crate) to: Option<String>,
+    /// Write each test into a file of its name in this folder.
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -263,6 +295,8 @@ pub(crate) struct LitmusContrastArgs {
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = units::duration)]
     pub(crate) budget: Duration,
     #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
     pub(crate) jobs: JobsArgs,
 }
 
@@ -295,6 +329,8 @@ pub(crate) struct SuiteArgs {
     /// How long it may take, such as 500ms, 30s, 5m.
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = units::duration)]
     pub(crate) budget: Duration,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
 }

@@ -19,6 +19,9 @@ pub(crate) struct ConvertArgs {
     /// about unknown writes that end their sessions, which then count as done.
     #[arg(long)]
     pub(crate) without_times: bool,
+    /// How much memory a history may take while it is read, such as 512MiB.
+    #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = units::size)]
+    pub(crate) memory: u64,
     /// Where to write, instead of standard output.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

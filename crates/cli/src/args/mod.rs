@@ -15,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use consistory_scene::PictureFormat;
 
 use crate::part::Part;
+use crate::units;
 
 pub(crate) use self::calls::{DatabaseArgs, TestArgs, TestClock, TestSession, WatchArgs};
 use self::calls::{TEST_HELP, WATCH_HELP};
@@ -23,8 +24,8 @@ pub(crate) use self::check::{CertifyArgs, CheckArgs, InputArgs, KernelArgs};
 use self::generate::GENERATE_HELP;
 pub(crate) use self::generate::{GenerateArgs, TransactionArgs};
 pub(crate) use self::litmus::{
-    DiagramFormat, LitmusArgs, LitmusCommand, LitmusContrastArgs, MachinesArgs, OnlySide,
-    OutcomesArgs, OutcomesFormat, RunArgs, Style, SuiteArgs, TestLanguage,
+    DiagramFormat, LitmusArgs, LitmusCommand, LitmusContrastArgs, LitmusConvertArgs, MachinesArgs,
+    OnlySide, OutcomesArgs, OutcomesFormat, RunArgs, Style, SuiteArgs, TestLanguage,
 };
 use self::make::MERGE_HELP;
 pub(crate) use self::make::{ConvertArgs, MergeArgs, RecordArgs, RecordCommand, RecordCpuArgs};
@@ -160,6 +161,14 @@ impl JobsArgs {
     pub(crate) fn count(self) -> usize {
         self.jobs.map_or_else(cores, usize::from)
     }
+}
+
+/// How much memory a search takes.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct MemoryArgs {
+    /// How much memory the search may take, such as 512MiB.
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = units::size)]
+    pub(crate) memory: u64,
 }
 
 /// Returns the number of cores.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use consistory_models::ClientOrder;
 
-use super::{DrawArgs, JobsArgs, OutputFormat, PartArgs, bound};
+use super::{DrawArgs, JobsArgs, MemoryArgs, OutputFormat, PartArgs, bound};
 use crate::units;
 
 pub(super) const CONTRAST_HELP: &str = "\
@@ -55,6 +55,8 @@ pub(crate) struct ContrastArgs {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub(crate) budget: Duration,
     #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
     pub(crate) jobs: JobsArgs,
     #[command(flatten)]
     pub(crate) drawing: DrawArgs,
@@ -90,6 +92,8 @@ pub(crate) struct AtlasArgs {
     /// How long it may take, such as 500ms, 30s, 5m.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub(crate) budget: Duration,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
     #[command(flatten)]

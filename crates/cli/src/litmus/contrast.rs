@@ -46,7 +46,7 @@ pub(crate) fn contrast_models(args: &LitmusContrastArgs) -> Result<u8, CliError>
         bound,
         redundant: if args.keep_redundant { Redundant::Keep } else { Redundant::Drop },
         wanted: if args.all { Wanted::Minimal } else { Wanted::First },
-        budget: limits::budget(args.budget),
+        budget: limits::budget(args.budget).with_memory(args.memory.memory),
         jobs: args.jobs.count(),
     };
     let found = match contrast(left.semantics(), right.semantics(), &options) {

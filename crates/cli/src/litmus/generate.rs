@@ -1,5 +1,7 @@
 //! `consistory litmus generate`: a suite of minimal tests.
 
+use std::io::Write;
+
 use consistory_litmus::{
     Arch, Bound, ContrastOptions, Redundant, Side, Test, Wanted, contrast, tests_of, write_test,
 };
@@ -17,7 +19,7 @@ pub(crate) fn generate(args: &SuiteArgs) -> Result<u8, CliError> {
         bound: Bound::accesses(args.bound),
         redundant: Redundant::Drop,
         wanted: Wanted::Minimal,
-        budget: limits::budget(args.budget),
+        budget: limits::budget(args.budget).with_memory(args.memory.memory),
         jobs: args.jobs.count(),
     };
     let found = match contrast(against.semantics(), model.semantics(), &options) {
@@ -42,7 +44,7 @@ pub(crate) fn generate(args: &SuiteArgs) -> Result<u8, CliError> {
         let test = Test { arch, info, ..test.clone() };
         let text = write_test(&test).map_err(|error| CliError::usage(error.to_string()))?;
         let path = args.output.join(format!("{}.litmus", test.name));
-        std::fs::write(&path, text).map_err(|error| CliError::file("write", &path, error))?;
+        output::write_file(&path, |out| out.write_all(text.as_bytes()))?;
     }
     let plural = if tests.len() == 1 { "" } else { "s" };
     let (weak, strong) = (model.title(), against.title());

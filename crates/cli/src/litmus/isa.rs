@@ -108,7 +108,7 @@ pub(super) fn run(
         condition_only: args.condition_only,
         count: args.format == crate::args::OutcomesFormat::Herd,
         keep_executions: args.witness || args.drawing.draw.is_some() || args.report.is_some(),
-        budget: limits::budget(args.budget),
+        budget: limits::budget(args.budget).with_memory(args.memory.memory),
     };
     let mut results = Vec::new();
     for model in models {
@@ -118,7 +118,7 @@ pub(super) fn run(
             Ok(found) => Ok(found),
             Err(IsaError::Model(diagnostics)) => return Err(diagnostics.into()),
             Err(IsaError::Program(message)) => Err(message),
-            Err(IsaError::OutOfTime) => Err("the time is spent".to_owned()),
+            Err(IsaError::Stopped(stopped)) => Err(stopped.to_string()),
         };
         results.push((found, start.elapsed().as_secs_f64() * 1e3));
     }

@@ -1,7 +1,6 @@
 //! `consistory litmus contrast` for models in cat: programs of instruction sets and C.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
 
 use consistory::is_path;
@@ -18,7 +17,7 @@ use super::select::{Model, find as find_program_model};
 use crate::args::{LitmusContrastArgs, OutputFormat, Style};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::limits;
-use crate::output::table;
+use crate::output::{self, table};
 
 /// The architectures of models that have an id, and the tables that write programs for them.
 const NATIVE: [(&str, &str); 7] = [
@@ -92,7 +91,7 @@ pub(super) fn contrast(args: &LitmusContrastArgs) -> Result<u8, CliError> {
             Some(crate::args::OnlySide::Right) => Allowing::Right,
         },
         decorations: args.decorations.unwrap_or(usize::MAX),
-        budget: limits::budget(args.budget),
+        budget: limits::budget(args.budget).with_memory(args.memory.memory),
         jobs: args.jobs.count(),
     };
     let found = contrast_mapped(&left.mapped(), &right.mapped(), &alphabet, &options);
@@ -106,8 +105,8 @@ pub(super) fn contrast(args: &LitmusContrastArgs) -> Result<u8, CliError> {
         OutputFormat::Text => shown.text(),
         OutputFormat::Json => shown.json(),
     };
-    std::io::stdout().write_all(text.as_bytes()).map_err(CliError::output)?;
-    Ok(match (found.differences.is_empty(), found.stopped) {
+    output::print(text)?;
+    Ok(match (found.differences.is_empty(), found.stopped.is_some()) {
         (false, _) => VIOLATION,
         (true, true) => UNDECIDED,
         (true, false) => OK,
@@ -151,7 +150,7 @@ fn tables(args: &LitmusContrastArgs) -> Result<(String, String), CliError> {
     })
 }
 
-fn load_table(name: &str) -> Result<Mapping, CliError> {
+pub(super) fn load_table(name: &str) -> Result<Mapping, CliError> {
     if let Some(mapping) = find_mapping(name) {
         return Ok(mapping);
     }
@@ -242,11 +241,11 @@ impl Shown<'_> {
             None => within,
         };
         let wants = |side| self.args.only.is_none() || self.args.only == Some(side);
-        if self.found.stopped {
+        if let Some(stopped) = &self.found.stopped {
             let sizes = self.found.run.len();
             let _ = writeln!(
                 text,
-                "undecided: the time is spent; all programs of up to {sizes} accesses were run"
+                "undecided: {stopped}; all programs of up to {sizes} accesses were run"
             );
         } else if !has_left && !has_right && self.args.only.is_none() {
             let _ = writeln!(text, "{left} and {right} are equal on all {within}");
@@ -264,11 +263,15 @@ impl Shown<'_> {
                 }
             }
         }
-        let leaves_open = self.found.stopped || !has_left || !has_right;
-        if leaves_open && !self.args.keep_redundant && self.args.decorations.is_none_or(|n| n > 2) {
-            text += "note: programs of one thread with more than two marks, fences and dependencies \
-                     were not run, since a thread alone has one outcome under coherent models; \
-                     --keep-redundant runs them\n";
+        let claims_absence = self.found.stopped.is_some()
+            || !has_left && wants(crate::args::OnlySide::Left)
+            || !has_right && wants(crate::args::OnlySide::Right);
+        if claims_absence
+            && !self.args.keep_redundant
+            && self.args.decorations.is_none_or(|n| n > 2)
+        {
+            text += "(not run: programs of one thread with more than two marks, fences and \
+                     dependencies; --keep-redundant runs them)\n";
         }
         if self.args.explain {
             let _ = writeln!(text, "\n{}", self.alphabet.summary());
@@ -339,7 +342,7 @@ impl Shown<'_> {
                 })
             })
             .collect();
-        let relation = match (self.found.differences.is_empty(), self.found.stopped) {
+        let relation = match (self.found.differences.is_empty(), self.found.stopped.is_some()) {
             (false, _) => "different",
             (true, true) => "undecided",
             (true, false) => match self.args.only {

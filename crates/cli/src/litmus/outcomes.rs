@@ -25,7 +25,7 @@ use crate::again::again;
 use crate::args::{OutcomesArgs, OutcomesFormat, OutputFormat, Style};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::limits;
-use crate::output::{Output, for_terminal, table};
+use crate::output::{Output, for_terminal, table, write_file};
 use crate::pages::Pages;
 use crate::part::{PartEnd, placed, run_id};
 
@@ -270,7 +270,7 @@ fn run_program(
     models: &[Model],
     args: &OutcomesArgs,
 ) -> Result<Ran, CliError> {
-    let budget = limits::budget(args.budget);
+    let budget = limits::budget(args.budget).with_memory(args.memory.memory);
     let results = models
         .iter()
         .map(|model| {
@@ -520,8 +520,7 @@ fn draw(ran: &Ran, models: &[Model], folder: &Path, format: PictureFormat) -> Re
             let values = values.join("-");
             let name = format!("{}-{}-{values}.{}", ran.test.name, model.id, format.extension());
             let path = folder.join(name.replace(['/', '\\'], "_"));
-            std::fs::write(&path, format.draw(&scene))
-                .map_err(|error| CliError::file("write", &path, error))?;
+            write_file(&path, |out| out.write_all(format.draw(&scene).as_bytes()))?;
         }
     }
     Ok(())

@@ -4,12 +4,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use consistory_litmus::{
-    Language, Outcome, Outcomes, OutcomesError, Test, isa_language, program_of_isa, read_isa_test,
-    read_test,
+    IsaError, IsaOptions, IsaTest, Language, Outcome, Outcomes, Test, frame_of_isa, isa_language,
+    isa_outcomes, program_of_isa, read_isa_test, read_test,
 };
-use consistory_native::{Architecture, Histogram, Options, run};
+use consistory_native::{Architecture, Histogram, Options, run, run_test};
+use consistory_verdict::Budget;
 use serde_json::{Map, Value, json};
 
+use super::isa::{self, CatArgs, IsaModel, no_model};
 use super::select::{Model, find};
 use super::{find_tests, load_text};
 use crate::args::{OutputFormat, RunArgs};
@@ -17,19 +19,144 @@ use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::output::table;
 use crate::{limits, output};
 
-/// What was seen of a test, and what the model allows.
-struct Seen {
+/// A model that the processor is held to, by what runs it.
+struct Promise {
+    id: String,
+    title: String,
+    /// The model of programs of reads, writes and fences, if there is one.
+    program: Option<Model>,
+    /// The model in cat, if there is one.
+    cat: Option<IsaModel>,
+}
+
+impl Promise {
+    fn find(name: &str, args: &RunArgs) -> Result<Self, CliError> {
+        let places = CatArgs { include: &args.include, bell: None, variant: &[] };
+        let cat = isa::find(name, &places);
+        match (find(name, None), cat) {
+            (Ok(model), cat) => Ok(Promise {
+                id: model.id.clone(),
+                title: model.title(),
+                program: Some(model),
+                cat: cat.ok().flatten(),
+            }),
+            (Err(_), Ok(Some(model))) => Ok(Promise {
+                id: model.id.clone(),
+                title: model.id.clone(),
+                program: None,
+                cat: Some(model),
+            }),
+            (Err(error), Ok(None)) | (Err(_), Err(error)) => Err(error),
+        }
+    }
+
+    /// Returns all outcomes of a test that the model allows, or why they were not found.
+    fn outcomes(&self, test: &Runnable, budget: &Budget) -> Result<Outcomes, String> {
+        let program = self.program.as_ref().filter(|_| !test.is_frame);
+        if let Some(model) = program {
+            let all = model.semantics().outcomes(&test.test.program, budget);
+            let all = all.map_err(|error| error.to_string())?;
+            return Ok(all.into_iter().filter_map(|outcome| test.settled(outcome)).collect());
+        }
+        let (Some(model), Some(isa)) = (&self.cat, &test.isa) else {
+            return Err("the model does not run such tests".to_owned());
+        };
+        let options = IsaOptions {
+            unroll: 2,
+            condition_only: false,
+            count: false,
+            keep_executions: false,
+            budget: budget.clone(),
+        };
+        let found = isa_outcomes(isa, model.model(), &options).map_err(|error| match error {
+            IsaError::Model(diagnostics) => diagnostics.to_string(),
+            IsaError::Program(message) => message,
+            IsaError::Stopped(stopped) => stopped.to_string(),
+        })?;
+        Ok(found.states.into_iter().map(|state| Outcome(state.into())).collect())
+    }
+}
+
+/// A test as this processor can run it.
+struct Runnable {
+    test: Test,
+    /// The test of an instruction set that it was made of.
+    isa: Option<IsaTest>,
+    /// Whether the program has no instructions, since the test's own are run.
+    is_frame: bool,
+}
+
+impl Runnable {
+    /// Reads a test for these models.
+    fn read(path: &Path, needs_executions: bool) -> Result<Self, CliError> {
+        let text = load_text(path)?;
+        let name = path.display().to_string();
+        let language = isa_language(&text);
+        if isa::has_programs(language) {
+            match read_test(&name, &text) {
+                Ok(test) if !needs_executions => {
+                    return Ok(Runnable { test, isa: None, is_frame: false });
+                }
+                // Tests that only the reader of instruction sets knows.
+                Ok(_) | Err(_) if language == Some(Language::X86) => {}
+                Ok(test) => return Ok(Runnable { test, isa: None, is_frame: false }),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let why = |why: String| CliError::usage(format!("{name}: {why}"));
+        let is_arm = language == Some(Language::AArch64);
+        let is_here = is_arm == (Architecture::host() == Some(Architecture::Aarch64));
+        let isa = read_isa_test(&name, &text)?;
+        if !is_here && matches!(language, Some(Language::X86_64 | Language::AArch64)) {
+            let language = isa.language.as_str();
+            return Err(why(format!("this processor does not run tests of {language}")));
+        }
+        let test = if is_arm { frame_of_isa(&isa) } else { program_of_isa(&isa) };
+        Ok(Runnable { test: test.map_err(why)?, isa: Some(isa), is_frame: is_arm })
+    }
+
+    fn run(&self, options: &Options) -> Result<Histogram, String> {
+        let mut histogram = match &self.isa {
+            Some(isa) if self.is_frame => run_test(isa, options),
+            _ => run(&self.test.program, options),
+        }
+        .map_err(|error| error.to_string())?;
+        let mut counts = std::collections::BTreeMap::new();
+        for (outcome, count) in std::mem::take(&mut histogram.counts) {
+            if let Some(outcome) = self.settled(outcome) {
+                *counts.entry(outcome).or_insert(0) += count;
+            }
+        }
+        histogram.counts = counts;
+        Ok(histogram)
+    }
+
+    /// Returns what the test sees of an outcome, if it does not leave it out.
+    fn settled(&self, outcome: Outcome) -> Option<Outcome> {
+        let Some(isa) = &self.isa else { return Some(outcome) };
+        let cut = outcome.0.iter().enumerate().map(|(at, &value)| isa.truncated(at, value));
+        isa.seen(cut.collect()).map(|state| Outcome(state.into()))
+    }
+}
+
+/// What was seen of a test, and what the models allow.
+struct Seen<'m> {
     test: Test,
     histogram: Histogram,
-    allowed: Result<Outcomes, OutcomesError>,
+    allowed: Vec<(&'m Promise, Result<Outcomes, String>)>,
 }
 
 /// Runs each test on this processor and prints how often each outcome was seen.
 pub(crate) fn run_tests(args: &RunArgs) -> Result<u8, CliError> {
-    let model = find(args.model.as_deref().unwrap_or(promise()), None)?;
+    let find_all = |names: &[String]| -> Result<Vec<Promise>, CliError> {
+        names.iter().map(|name| Promise::find(name, args)).collect()
+    };
+    let named = find_all(&args.model)?;
+    let usual = find_all(&[promise().to_owned()])?;
+    let arm = find_all(&["aarch64".to_owned()])?;
     let mut worst = OK;
     for (at, path) in find_tests(&args.paths)?.iter().enumerate() {
-        let seen = match run_test(path, &model, args) {
+        let seen = match see(path, [&named, &usual, &arm], args) {
             Ok(seen) => seen,
             Err(error) => {
                 report(&error);
@@ -39,8 +166,8 @@ pub(crate) fn run_tests(args: &RunArgs) -> Result<u8, CliError> {
         };
         let gap = if at > 0 && args.format == OutputFormat::Text { "\n" } else { "" };
         let text = match args.format {
-            OutputFormat::Text => output::for_terminal(seen.text(&model)),
-            OutputFormat::Json => seen.json(&model, path),
+            OutputFormat::Text => output::for_terminal(seen.text()),
+            OutputFormat::Json => seen.json(path),
         };
         output::print(format!("{gap}{text}"))?;
         // An unreadable input counts for more than a violation, that for more than no answer.
@@ -60,42 +187,42 @@ fn promise() -> &'static str {
     }
 }
 
-/// Reads a test as this processor can run it.
-fn runnable(path: &Path) -> Result<Test, CliError> {
-    let text = load_text(path)?;
-    let name = path.display().to_string();
-    let language = isa_language(&text);
-    if !matches!(language, Some(Language::X86_64 | Language::AArch64)) {
-        return read_test(&name, &text).map_err(CliError::from);
+/// Runs a test; the models are those that were named, or what holds for programs or for tests of
+/// AArch64.
+fn see<'m>(
+    path: &Path,
+    [named, usual, arm]: [&'m [Promise]; 3],
+    args: &RunArgs,
+) -> Result<Seen<'m>, CliError> {
+    let needs_executions = named.iter().any(|model| model.program.is_none());
+    let test = Runnable::read(path, needs_executions)?;
+    let models = match (named.is_empty(), test.is_frame) {
+        (false, _) => named,
+        (true, false) => usual,
+        (true, true) => arm,
+    };
+    let runs = |model: &Promise| {
+        model.program.is_some() && !test.is_frame || model.cat.is_some() && test.isa.is_some()
+    };
+    if let Some(model) = models.iter().find(|model| !runs(model)) {
+        return Err(no_model(&model.id, path));
     }
-    let is_foreign = (language == Some(Language::AArch64))
-        != (Architecture::host() == Some(Architecture::Aarch64));
-    if is_foreign {
-        let language = language.map_or("", Language::as_str);
-        return Err(CliError::usage(format!(
-            "{name}: this processor does not run tests of {language}"
-        )));
-    }
-    let test = read_isa_test(&name, &text)?;
-    program_of_isa(&test).map_err(|why| CliError::usage(format!("{name}: {why}")))
-}
-
-fn run_test(path: &Path, model: &Model, args: &RunArgs) -> Result<Seen, CliError> {
-    let test = runnable(path)?;
     let budget = limits::budget(args.budget);
-    let allowed = model.semantics().outcomes(&test.program, &budget);
+    let allowed =
+        models.iter().map(|model| (model, model.outcomes(&test, &budget.renewed()))).collect();
     let options = Options {
         runs: args.runs,
         seed: args.seed,
         budget: budget.renewed(),
         ..Options::default()
     };
-    let histogram = run(&test.program, &options)
+    let histogram = test
+        .run(&options)
         .map_err(|error| CliError::usage(format!("{}: {error}", path.display())))?;
-    Ok(Seen { test, histogram, allowed })
+    Ok(Seen { test: test.test, histogram, allowed })
 }
 
-impl Seen {
+impl Seen<'_> {
     /// The outcomes that were seen, without those that the test leaves out.
     fn outcomes(&self) -> Outcomes {
         let all = self.histogram.counts.keys().cloned().collect();
@@ -106,9 +233,9 @@ impl Seen {
         self.histogram.counts.get(outcome).copied().unwrap_or(0)
     }
 
-    /// In how many runs the processor did what the model forbids.
-    fn forbidden(&self) -> u64 {
-        let Ok(allowed) = &self.allowed else { return 0 };
+    /// In how many runs the processor did what a model forbids.
+    fn forbidden(&self, allowed: &Result<Outcomes, String>) -> u64 {
+        let Ok(allowed) = allowed else { return 0 };
         let seen = self.outcomes();
         seen.iter().filter(|o| !allowed.contains(o)).map(|o| self.count(o)).sum()
     }
@@ -121,14 +248,16 @@ impl Seen {
     }
 
     fn code(&self) -> u8 {
-        match &self.allowed {
-            _ if self.forbidden() > 0 => VIOLATION,
-            Err(_) => UNDECIDED,
-            Ok(_) => OK,
+        if self.allowed.iter().any(|(_, allowed)| self.forbidden(allowed) > 0) {
+            VIOLATION
+        } else if self.allowed.iter().any(|(_, allowed)| allowed.is_err()) {
+            UNDECIDED
+        } else {
+            OK
         }
     }
 
-    fn text(&self, model: &Model) -> String {
+    fn text(&self) -> String {
         let Seen { test, histogram, allowed } = self;
         let (runs, cores) = (histogram.runs, histogram.cores);
         let mut text = format!(
@@ -138,15 +267,15 @@ impl Seen {
             histogram.architecture.name()
         );
         let names = test.program.observed_names();
-        let title = model.title();
         let mut header: Vec<&str> = names.iter().map(String::as_str).collect();
-        header.extend(["seen", "share", &title]);
+        header.extend(["seen", "share"]);
+        header.extend(allowed.iter().map(|(model, _)| model.title.as_str()));
         let proposition = test.condition.as_ref().map(|condition| &condition.proposition);
         if proposition.is_some() {
             header.push("condition");
         }
         let mut every = self.outcomes();
-        if let Ok(allowed) = allowed {
+        for allowed in allowed.iter().filter_map(|(_, allowed)| allowed.as_ref().ok()) {
             every.extend(test.filtered(allowed).cloned());
         }
         let row = |outcome: &Outcome| {
@@ -154,11 +283,16 @@ impl Seen {
             let count = self.count(outcome);
             row.push(count.to_string());
             row.push(format!("{:.2}%", 100.0 * count as f64 / runs.max(1) as f64));
-            row.push(match allowed {
-                Ok(allowed) if allowed.contains(outcome) => "allowed".to_owned(),
-                Ok(_) => "FORBIDDEN".to_owned(),
-                Err(_) => "?".to_owned(),
-            });
+            row.extend(allowed.iter().map(|(_, allowed)| {
+                let word = match allowed {
+                    Ok(allowed) if allowed.contains(outcome) => "allowed",
+                    // What nobody saw contradicts no model.
+                    Ok(_) if count == 0 => "forbidden",
+                    Ok(_) => "FORBIDDEN",
+                    Err(_) => "?",
+                };
+                word.to_owned()
+            }));
             if let Some(proposition) = proposition {
                 let holds = proposition.holds(&test.program, outcome);
                 row.push(if holds { "*" } else { "" }.to_owned());
@@ -167,11 +301,14 @@ impl Seen {
         };
         text += &table(&header, &every.iter().map(row).collect::<Vec<_>>());
         text.push('\n');
-        let _ = match (allowed, self.forbidden()) {
-            (Err(error), _) => writeln!(text, "{title}: undecided, {error}"),
-            (Ok(_), 0) => writeln!(text, "{title} allows all that was seen"),
-            (Ok(_), count) => writeln!(text, "{title} FORBIDS what was seen in {count} runs"),
-        };
+        for (model, allowed) in allowed {
+            let title = &model.title;
+            let _ = match (allowed, self.forbidden(allowed)) {
+                (Err(error), _) => writeln!(text, "{title}: undecided, {error}"),
+                (Ok(_), 0) => writeln!(text, "{title} allows all that was seen"),
+                (Ok(_), count) => writeln!(text, "{title} FORBIDS what was seen in {count} runs"),
+            };
+        }
         if let Some(count) = self.holding() {
             let often = often(count, runs);
             let _ = writeln!(text, "Observation {} {often} {count} {}", test.name, runs - count);
@@ -189,55 +326,60 @@ impl Seen {
         text
     }
 
-    fn json(&self, model: &Model, path: &Path) -> String {
-        let Seen { test, histogram, allowed } = self;
+    /// Writes a line for each model.
+    fn json(&self, path: &Path) -> String {
+        let Seen { test, histogram, .. } = self;
         let names = test.program.observed_names();
         let object = |outcome: &Outcome| {
             let values = outcome.0.iter().map(|&value| json!(value));
             Value::Object(names.iter().cloned().zip(values).collect::<Map<_, _>>())
         };
         let seen = self.outcomes();
-        let outcomes: Vec<Value> = seen
-            .iter()
-            .map(|outcome| {
-                let allowed = allowed.as_ref().ok().map(|allowed| allowed.contains(outcome));
-                json!({
-                    "outcome": object(outcome),
-                    "count": self.count(outcome),
-                    "allowed": allowed,
+        let mut text = String::new();
+        for (model, allowed) in &self.allowed {
+            let outcomes: Vec<Value> = seen
+                .iter()
+                .map(|outcome| {
+                    let allowed = allowed.as_ref().ok().map(|allowed| allowed.contains(outcome));
+                    json!({
+                        "outcome": object(outcome),
+                        "count": self.count(outcome),
+                        "allowed": allowed,
+                    })
                 })
-            })
-            .collect();
-        let unseen: Vec<Value> = allowed.as_ref().map_or_else(
-            |_| Vec::new(),
-            |all| test.filtered(all).filter(|o| !seen.contains(o)).map(object).collect(),
-        );
-        // Written piece by piece, so that keys come in an order that people can read.
-        let mut line = format!(
-            "{{\"test\":{},\"model\":{},\"architecture\":{},\"cores\":{},\"runs\":{},\
-             \"outcomes\":{},\"unseen\":{},\"forbidden\":{}",
-            json!(test.name),
-            json!(model.id),
-            json!(histogram.architecture.name()),
-            histogram.cores,
-            histogram.runs,
-            json!(outcomes),
-            json!(unseen),
-            self.forbidden(),
-        );
-        if let Some(count) = self.holding() {
-            let _ = write!(line, ",\"condition\":{}", json!(often(count, histogram.runs)));
+                .collect();
+            let unseen: Vec<Value> = allowed.as_ref().map_or_else(
+                |_| Vec::new(),
+                |all| test.filtered(all).filter(|o| !seen.contains(o)).map(object).collect(),
+            );
+            // Written piece by piece, so that keys come in an order that people can read.
+            let _ = write!(
+                text,
+                "{{\"test\":{},\"model\":{},\"architecture\":{},\"cores\":{},\"runs\":{},\
+                 \"outcomes\":{},\"unseen\":{},\"forbidden\":{}",
+                json!(test.name),
+                json!(model.id),
+                json!(histogram.architecture.name()),
+                histogram.cores,
+                histogram.runs,
+                json!(outcomes),
+                json!(unseen),
+                self.forbidden(allowed),
+            );
+            if let Some(count) = self.holding() {
+                let _ = write!(text, ",\"condition\":{}", json!(often(count, histogram.runs)));
+            }
+            if let Err(error) = allowed {
+                let _ = write!(text, ",\"undecided\":{}", json!(error));
+            }
+            if let Some(stopped) = &histogram.stopped {
+                let _ = write!(text, ",\"stopped\":{}", json!(stopped.to_string()));
+            }
+            let source = json!(path.display().to_string());
+            let millis = histogram.elapsed.as_secs_f64() * 1e3;
+            let _ = writeln!(text, ",\"source\":{source},\"millis\":{millis:.3}}}");
         }
-        if let Err(error) = allowed {
-            let _ = write!(line, ",\"undecided\":{}", json!(error.to_string()));
-        }
-        if let Some(stopped) = &histogram.stopped {
-            let _ = write!(line, ",\"stopped\":{}", json!(stopped.to_string()));
-        }
-        let source = json!(path.display().to_string());
-        let millis = histogram.elapsed.as_secs_f64() * 1e3;
-        let _ = writeln!(line, ",\"source\":{source},\"millis\":{millis:.3}}}");
-        line
+        text
     }
 }
 

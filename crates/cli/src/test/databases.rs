@@ -22,6 +22,7 @@ use crate::args::{DatabaseArgs, OutputFormat, TestArgs, TestSession};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION};
 use crate::interrupt;
 use crate::output::{StandardOutput, folded_command, table, write_file};
+use crate::reading;
 use crate::report::{coloured, quoted};
 
 impl From<DriveError> for CliError {
@@ -203,17 +204,20 @@ fn system(args: &TestArgs, workload: WorkloadKind) -> Result<Box<dyn System>, Cl
     Ok(find(name, &own.settings)?)
 }
 
+/// Bytes that a file with a schedule of faults may have.
+const MAX_SCHEDULE_BYTES: u64 = 16 << 20;
+
 fn schedule(args: &TestArgs, system: &dyn System) -> Result<Schedule, CliError> {
     let own = &args.database;
     if let Some(path) = &own.schedule {
-        let text = std::fs::read_to_string(path).map_err(|e| CliError::file("read", path, e))?;
+        let text = reading::text_within(path, MAX_SCHEDULE_BYTES)?;
         return Ok(Schedule::from_lines(&text, system.verbs(), system.nodes())?);
     }
-    let mix = FaultMix::parse(&own.faults, system.verbs())?;
-    if !mix.is_empty() && system.nodes() == 0 {
-        let message = format!("{} has no nodes that faults could happen to", system.name());
-        return Err(CliError::usage(message));
-    }
+    let mix = FaultMix::parse(&own.faults, system.verbs(), system.nodes());
+    let mix = mix.map_err(|error| match own.command.is_some() && own.system.is_none() {
+        true => CliError::with_hint(error.to_string(), "--system SCRIPT starts nodes"),
+        false => CliError::from(error),
+    })?;
     Ok(Schedule::draw(&mix, system.nodes(), args.time, args.seed))
 }
 
@@ -291,9 +295,7 @@ fn outside(args: &TestArgs, folder: &Path) -> Result<u8, CliError> {
         let path = folder.join(LAST_LINE);
         let line = match args.format {
             OutputFormat::Text => String::new(),
-            OutputFormat::Json => {
-                std::fs::read_to_string(&path).map_err(|e| CliError::file("read", &path, e))?
-            }
+            OutputFormat::Json => reading::text(&path)?,
         };
         let _ = std::fs::remove_file(&path);
         conclude(args, folder, code, &line)?;
@@ -313,7 +315,7 @@ struct Reproduced {
 /// clients, and counts how often a violation comes back.
 fn reproduce(args: &TestArgs, folder: &Path, times: u32) -> Result<Reproduced, CliError> {
     let path = folder.join("faults.jsonl");
-    let text = std::fs::read_to_string(&path).map_err(|e| CliError::file("read", &path, e))?;
+    let text = reading::text(&path)?;
     // A run stops soon after the violation: faults that had begun are those that can matter.
     let begun = text.lines().filter(|line| line.contains("\"event\":\"begin\"")).count();
     let plan: Vec<&str> =

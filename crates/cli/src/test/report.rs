@@ -11,6 +11,7 @@ use consistory_scene::{Band, Emphasis, Lane, Node, NodeKind, Scene};
 use crate::error::CliError;
 use crate::output::write_file;
 use crate::pages::Pages;
+use crate::reading;
 
 /// Writes the report of a run; `scenes` are the pictures of the smallest violation.
 pub(super) fn write(path: &Path, findings: &Findings, scenes: &[Scene]) -> Result<(), CliError> {
@@ -24,8 +25,7 @@ pub(super) fn write(path: &Path, findings: &Findings, scenes: &[Scene]) -> Resul
 
 /// Adds a fact to a report that is already written.
 pub(super) fn add_fact(path: &Path, name: &str, value: &str) -> Result<(), CliError> {
-    let html =
-        std::fs::read_to_string(path).map_err(|error| CliError::file("read", path, error))?;
+    let html = reading::text(path)?;
     match with_fact(&html, name, value) {
         Some(html) => write_file(path, |out| out.write_all(html.as_bytes())),
         None => Err(CliError::usage(format!("{} is no longer the report", path.display()))),

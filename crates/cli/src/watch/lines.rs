@@ -18,6 +18,7 @@ use consistory_work::spawn;
 
 use crate::args::WatchArgs;
 use crate::error::{CliError, report};
+use crate::interrupt;
 use crate::reading::{self, Reading};
 
 /// An item of the input.
@@ -166,7 +167,11 @@ fn listen(address: &str, until_idle: Option<Duration>) -> Result<Lines, CliError
             ));
         }
         listen_unix(path, sender).map_err(failed)?;
-        socket = Socket::created(path);
+        socket = Socket::created(path).map(Arc::new);
+        if let Some(socket) = &socket {
+            let socket = Arc::clone(socket);
+            interrupt::before_the_end(move || socket.remove());
+        }
         announce(address);
     } else {
         let listener = TcpListener::bind(address).map_err(failed)?;
@@ -268,11 +273,19 @@ impl Socket {
     }
 }
 
-impl Drop for Socket {
-    fn drop(&mut self) {
+impl Socket {
+    fn remove(&self) {
         // Somebody may have removed it, and put something else there.
         if identity(&self.path) == Some(self.identity) {
             let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Drop for Received {
+    fn drop(&mut self) {
+        if let Some(socket) = &self.socket {
+            socket.remove();
         }
     }
 }
@@ -281,8 +294,8 @@ impl Drop for Socket {
 struct Received {
     receiver: Receiver<Result<Incoming, CliError>>,
     until_idle: Option<Duration>,
-    #[expect(dead_code, reason = "dropped last, removes the socket")]
-    socket: Option<Socket>,
+    /// The socket that is removed at the end.
+    socket: Option<Arc<Socket>>,
 }
 
 impl Iterator for Received {

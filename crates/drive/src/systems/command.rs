@@ -18,7 +18,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -28,10 +28,13 @@ use serde_json::{Value, json};
 use crate::cluster::{Cluster, NodeId};
 use crate::error::DriveError;
 use crate::isolate::bound_to_this_thread;
-use crate::request::{Action, Change, Outcome, Reply, Request};
-use crate::system::{Client, System, write_through};
+use crate::request::{Action, Change, Key, Outcome, Reply, Request};
+use crate::system::{Client, System, request_through};
 use crate::tool;
-use crate::workloads::{Family, WorkloadKind};
+use crate::workloads::WorkloadKind;
+
+/// The first element that probes add to a set; sessions do not get so far.
+const FIRST_PROBE: i64 = 1_000_000_000_000;
 
 /// Anyone's system.
 pub(crate) struct External {
@@ -43,6 +46,8 @@ pub(crate) struct External {
     pub(crate) nodes: Vec<String>,
     pub(crate) workload: WorkloadKind,
     pub(crate) sessions: AtomicU64,
+    /// The number of elements that probes have added to a set.
+    pub(crate) probes: AtomicI64,
 }
 
 impl External {
@@ -55,6 +60,23 @@ impl External {
 
     fn addresses(&self, cluster: &Cluster) -> Vec<String> {
         (0..self.homes()).map(|node| self.address(cluster, NodeId(node))).collect()
+    }
+
+    /// Builds a write of the workload's own kind that no session ever reads; a queue has none.
+    fn probe(&self) -> Request {
+        let write = Action::Write(Key::PROBE, 1);
+        match self.workload {
+            WorkloadKind::Set => {
+                // A set may refuse an element that it has.
+                Request::Add(FIRST_PROBE + self.probes.fetch_add(1, Ordering::Relaxed))
+            }
+            WorkloadKind::RwRegister | WorkloadKind::LongFork => Request::Transaction(vec![write]),
+            WorkloadKind::ListAppend => Request::Transaction(vec![Action::Append(Key::PROBE, 1)]),
+            WorkloadKind::ReadModifyWrite => {
+                Request::Transaction(vec![Action::Update(Key::PROBE, Change::Put(1))])
+            }
+            _ => Request::Single(write),
+        }
     }
 
     /// Returns the script's command for a verb.
@@ -136,7 +158,7 @@ impl System for External {
         self.run_verb(cluster, "kill", Some(node))
     }
 
-    /// Asks the script, and then writes through every node.
+    /// Asks the script, and then writes through every node; a queue has no write that nobody reads.
     fn ready(&self, cluster: &Cluster, limit: Duration) -> Result<(), DriveError> {
         let until = Instant::now() + limit;
         while let Err(error) = self.run_verb(cluster, "ready", None) {
@@ -145,10 +167,12 @@ impl System for External {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        if matches!(self.workload.family(), Family::Registers) {
-            for node in (0..self.homes()).map(NodeId) {
-                write_through(self, cluster, node, until)?;
-            }
+        if matches!(self.workload, WorkloadKind::Queue | WorkloadKind::Bank) {
+            return Ok(());
+        }
+        let probe = || self.probe();
+        for node in (0..self.homes()).map(NodeId) {
+            request_through(self, cluster, node, &probe, until)?;
         }
         Ok(())
     }

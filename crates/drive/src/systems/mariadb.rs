@@ -40,7 +40,9 @@ pub(crate) fn server() -> Result<PathBuf, DriveError> {
 /// Returns the version of the server in a few words.
 pub(crate) fn server_version() -> Result<String, DriveError> {
     let text = tool::version(&server()?, "--version")?;
+    // `10.11.14-MariaDB-0+deb12u2` has the package's version after that of the server.
     let number = text.split_whitespace().skip_while(|word| *word != "Ver").nth(1);
+    let number = number.and_then(|number| number.split('-').next());
     Ok(number.map_or(text.clone(), |number| format!("MariaDB {number}")))
 }
 

@@ -362,9 +362,11 @@ impl Client for RedisClient {
 }
 
 /// Errors that prove that nothing was done.
-const REFUSALS: [&str; 9] = [
+const REFUSALS: [&str; 10] = [
     "READONLY",
     "NOREPLICAS",
+    // The log on disk cannot be written, so writes are refused before they are executed.
+    "MISCONF",
     "LOADING",
     "MASTERDOWN",
     "OOM",

@@ -440,12 +440,12 @@ impl Reader {
     /// Holds each keyword once.
     fn intern(&mut self, word: &str) -> Arc<str> {
         /// More different words than any recorder has.
-        const MOST: usize = 100_000;
+        const MAX_WORDS: usize = 100_000;
         match self.words.get(word) {
             Some(word) => Arc::clone(word),
             None => {
                 let word: Arc<str> = word.into();
-                if self.words.len() < MOST {
+                if self.words.len() < MAX_WORDS {
                     self.words.insert(Arc::clone(&word));
                 }
                 word

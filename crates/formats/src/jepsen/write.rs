@@ -7,6 +7,7 @@
 //! process for one that is not a client.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::io;
 
@@ -200,6 +201,8 @@ pub(crate) fn write(
     if notation == Notation::Json {
         out.write_all(b"[")?;
     }
+    // Jepsen's bank reads a map of balances, and transfers what a map says.
+    let is_bank = history.ops().any(|op| method_of(history, op) == Some("transfer"));
     let last = events.len();
     for (index, &Event { op, kind }) in events.iter().enumerate() {
         let Action::Call(call) = history.action(op) else { continue };
@@ -222,7 +225,9 @@ pub(crate) fn write(
             (None, _) => None,
         };
         let process = processes.get(history.session_of(op).index());
-        let line_of = Parts { process, kind, method, key: fields.key.as_ref(), value, index, time };
+        let is_map = is_bank && matches!(method, "transfer" | "read");
+        let key = fields.key.as_ref();
+        let line_of = Parts { process, kind, method, key, value, is_map, index, time };
         line.clear();
         match notation {
             Notation::Edn => line_of.write_edn(&mut line),
@@ -278,13 +283,15 @@ struct Parts<'a> {
     method: &'a str,
     key: Option<&'a Value>,
     value: &'a Value,
+    /// Whether a list of pairs stands for a map.
+    is_map: bool,
     index: usize,
     time: Option<i64>,
 }
 
 impl Parts<'_> {
     fn write_edn(&self, line: &mut String) -> fmt::Result {
-        let Parts { process, kind, method, key, value, index, time } = *self;
+        let Parts { process, kind, method, key, value, is_map, index, time } = *self;
         write!(line, "{{:process {process}, :type :{kind}, :f :{method}")?;
         if let Some(key) = key {
             line.push_str(", :key ");
@@ -295,6 +302,7 @@ impl Parts<'_> {
             Value::List(steps) if shape::is_transaction(method) && shape::is_steps(value) => {
                 write_edn_steps(steps, line)?;
             }
+            Value::List(pairs) if is_map && is_map_of(pairs) => write_edn_map(pairs, line)?,
             value => write_value(value, line)?,
         }
         write!(line, ", :index {index}")?;
@@ -306,7 +314,7 @@ impl Parts<'_> {
     }
 
     fn write_json(&self, line: &mut String, is_last: bool) -> fmt::Result {
-        let Parts { process, kind, method, key, value, index, time } = *self;
+        let Parts { process, kind, method, key, value, index, time, .. } = *self;
         let start = if index > 0 { " " } else { "" };
         write!(line, "{start}{{\"process\":{process},\"type\":\"{kind}\",\"f\":")?;
         write_quoted(method, line)?;
@@ -323,6 +331,41 @@ impl Parts<'_> {
         line.push_str(if is_last { "}]\n" } else { "},\n" });
         Ok(())
     }
+}
+
+/// Returns the method that an operation calls, if it is a call.
+fn method_of(history: &History, op: OpId) -> Option<&str> {
+    match history.action(op) {
+        Action::Call(call) => Some(&*history.call(call).method),
+        _ => None,
+    }
+}
+
+/// Checks whether values are pairs with different keys.
+fn is_map_of(pairs: &[Value]) -> bool {
+    let key = |pair: &'_ Value| match pair {
+        Value::List(pair) if pair.len() == 2 => Some(pair[0].clone()),
+        _ => None,
+    };
+    let keys: Option<BTreeSet<Value>> = pairs.iter().map(key).collect();
+    keys.is_some_and(|keys| keys.len() == pairs.len())
+}
+
+/// Writes pairs as a map, with keywords as keys where texts can be keywords.
+fn write_edn_map(pairs: &[Value], line: &mut String) -> fmt::Result {
+    line.push('{');
+    for (i, pair) in pairs.iter().enumerate() {
+        let Value::List(pair) = pair else { continue };
+        line.push_str(if i > 0 { ", " } else { "" });
+        match &pair[0] {
+            Value::Str(name) if is_keyword(name) => write!(line, ":{name}")?,
+            key => write_value(key, line)?,
+        }
+        line.push(' ');
+        write_value(&pair[1], line)?;
+    }
+    line.push('}');
+    Ok(())
 }
 
 /// Writes steps with keywords, as Elle expects them.

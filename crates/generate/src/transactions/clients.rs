@@ -21,7 +21,7 @@ use consistory_history::{
 };
 
 use super::anomaly::Anomaly;
-use super::versions::{Isolation, KeyVersions, Version};
+use super::versions::{Effect, Isolation, KeyVersions, Version};
 use super::workload::{ClientOrder, DataKind, Keys, TransactionWorkload};
 use crate::random::{Chooser, Random, choices_of};
 
@@ -285,12 +285,16 @@ impl Clients {
 
     /// Runs a transaction on the store and records it.
     fn end(&mut self, client: usize, session: u32, operations: Vec<Planned>) {
-        let is_writer = operations.iter().any(|operation| operation.write.is_some());
+        let effect = match operations.iter().any(|operation| operation.write.is_some()) {
+            true => Effect::Writes,
+            false => Effect::ReadOnly,
+        };
         let outcome = self.random.unit();
         let aborted = self.workload.aborted_share;
         let status = if outcome < aborted {
             Status::Fail
-        } else if is_writer && outcome < aborted + self.workload.indeterminate_share {
+        } else if effect == Effect::Writes && outcome < aborted + self.workload.indeterminate_share
+        {
             Status::Unknown
         } else {
             Status::Ok
@@ -325,7 +329,7 @@ impl Clients {
             *end = None;
         }
         if takes_effect {
-            self.install(client, is_writer, &operations);
+            self.install(client, effect, &operations);
         }
         self.finished.push_back(ExecutedTransaction { session, status, operations: executed });
     }
@@ -357,8 +361,8 @@ impl Clients {
     }
 
     /// Makes the writes of a committed transaction visible.
-    fn install(&mut self, client: usize, is_writer: bool, operations: &[Planned]) {
-        let Some(commit) = self.isolation.commit(client, is_writer) else { return };
+    fn install(&mut self, client: usize, effect: Effect, operations: &[Planned]) {
+        let Some(commit) = self.isolation.commit(client, effect) else { return };
         for (at, operation) in operations.iter().enumerate() {
             let Some(value) = operation.write else { continue };
             let key = &mut self.keys[operation.key as usize];

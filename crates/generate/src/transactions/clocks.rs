@@ -13,7 +13,7 @@
 //! [`TransactionWorkload::lag`] writers, so the clocks of a client's recent writers fit into a
 //! ring. Cost: a few joins of clocks per transaction, each linear in the number of sessions.
 
-use super::versions::{Commit, Isolation, KeyVersions, Version};
+use super::versions::{Commit, Effect, Isolation, KeyVersions, Version};
 use super::workload::{ClientOrder, Store, TransactionWorkload};
 use crate::random::Random;
 
@@ -129,8 +129,8 @@ impl Isolation for Clocks {
         visible.expect("the initial version is always visible")
     }
 
-    fn commit(&mut self, client: usize, is_writer: bool) -> Option<Commit> {
-        let commit = is_writer.then(|| {
+    fn commit(&mut self, client: usize, effect: Effect) -> Option<Commit> {
+        let commit = (effect == Effect::Writes).then(|| {
             self.now += 1;
             self.heads[client] += 1;
             let sequence = self.heads[client];

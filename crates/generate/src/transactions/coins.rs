@@ -13,7 +13,7 @@
 
 use consistory_random::mix;
 
-use super::versions::{Commit, Isolation, KeyVersions, Version};
+use super::versions::{Commit, Effect, Isolation, KeyVersions, Version};
 use super::workload::{ClientOrder, TransactionWorkload};
 use crate::random::Random;
 
@@ -36,8 +36,8 @@ impl Positions {
         }
     }
 
-    fn commit(&mut self, client: usize, is_writer: bool) -> Option<Commit> {
-        is_writer.then(|| {
+    fn commit(&mut self, client: usize, effect: Effect) -> Option<Commit> {
+        (effect == Effect::Writes).then(|| {
             self.now += 1;
             self.sequences[client] += 1;
             Commit { position: self.now, sequence: self.sequences[client] }
@@ -98,8 +98,8 @@ impl Isolation for ReadAtomic {
         visible.expect("the initial version is always visible")
     }
 
-    fn commit(&mut self, client: usize, is_writer: bool) -> Option<Commit> {
-        self.positions.commit(client, is_writer)
+    fn commit(&mut self, client: usize, effect: Effect) -> Option<Commit> {
+        self.positions.commit(client, effect)
     }
 
     fn is_settled(&self, version: &Version) -> bool {
@@ -143,8 +143,8 @@ impl Isolation for ReadCommitted {
         version
     }
 
-    fn commit(&mut self, client: usize, is_writer: bool) -> Option<Commit> {
-        self.positions.commit(client, is_writer)
+    fn commit(&mut self, client: usize, effect: Effect) -> Option<Commit> {
+        self.positions.commit(client, effect)
     }
 
     fn is_settled(&self, version: &Version) -> bool {

@@ -11,7 +11,7 @@
 //! snapshot may be an old one even in a serializable store; later transactions of its session start
 //! from there.
 
-use super::versions::{Commit, Isolation, KeyVersions, Version};
+use super::versions::{Commit, Effect, Isolation, KeyVersions, Version};
 use super::workload::{ClientOrder, Store, TransactionWorkload};
 use crate::random::Random;
 
@@ -78,8 +78,8 @@ impl Isolation for Snapshots {
         key.newest_first().find(is_in_snapshot).expect("the initial version is in every snapshot")
     }
 
-    fn commit(&mut self, client: usize, is_writer: bool) -> Option<Commit> {
-        if !is_writer {
+    fn commit(&mut self, client: usize, effect: Effect) -> Option<Commit> {
+        if effect == Effect::ReadOnly {
             self.floors[client] = self.snapshot;
             return None;
         }

@@ -70,6 +70,13 @@ impl KeyVersions {
     }
 }
 
+/// Whether a transaction writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    ReadOnly,
+    Writes,
+}
+
 /// Decides which versions a transaction reads, and so which isolation level a store has.
 ///
 /// The clients run a transaction at its commit: [`prepare`](Isolation::prepare), then
@@ -87,8 +94,8 @@ pub(super) trait Isolation {
     /// Returns the version of a key that the transaction reads.
     fn version(&mut self, client: usize, key: &KeyVersions) -> Version;
 
-    /// Commits the transaction; a read-only one has no position in the commit order of versions.
-    fn commit(&mut self, client: usize, is_writer: bool) -> Option<Commit>;
+    /// Commits the transaction; one that writes nothing has no position in the commit order of versions.
+    fn commit(&mut self, client: usize, effect: Effect) -> Option<Commit>;
 
     /// Checks whether every transaction from now on sees a version, or a later one of its key.
     fn is_settled(&self, version: &Version) -> bool;

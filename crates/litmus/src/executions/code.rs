@@ -5,57 +5,89 @@
 //! so addresses can be computed.
 
 /// A register of a thread, by its index in [`ThreadCode::registers`].
-pub(crate) type Register = u16;
+pub type Register = u16;
 
 /// A set of tags, bits into [`Code::tags`].
-pub(crate) type Tags = u64;
+pub type Tags = u64;
 
+/// A binary operator on 64 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Binary {
+pub enum Binary {
+    /// Sum.
     Add,
+    /// Difference.
     Sub,
+    /// Product.
     Mul,
+    /// Quotient; 0 for a division by 0.
     Div,
+    /// Remainder.
     Rem,
+    /// Bitwise and.
     And,
+    /// Bitwise or.
     Or,
+    /// Bitwise exclusive or.
     Xor,
+    /// Shift to the left.
     ShiftLeft,
+    /// Shift to the right that fills with zeros.
     ShiftRight,
+    /// Shift to the right that keeps the sign.
     ShiftRightSigned,
+    /// 1 if equal, else 0; so are the other comparisons.
     Equal,
+    /// Whether the operands differ.
     NotEqual,
+    /// Signed comparison.
     Less,
+    /// Signed comparison.
     LessEqual,
+    /// Unsigned comparison.
     LessUnsigned,
+    /// Unsigned comparison.
     LessEqualUnsigned,
     /// Flags NZCV of an addition, as AArch64 has them, of 64 or 32 bits.
     FlagsAdd(u8),
+    /// The flags of a subtraction.
     FlagsSub(u8),
+    /// The flags of a bitwise and.
     FlagsAnd(u8),
 }
 
+/// A unary operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Unary {
+pub enum Unary {
+    /// Bitwise complement.
     Not,
+    /// The number with the opposite sign.
     Negate,
     /// 1 for 0, else 0.
     IsZero,
+    /// Reverses the bits of a value of so many bytes.
     ReverseBits(u8),
     /// Reverses bytes within groups of so many bytes, in a value of so many bytes.
     ReverseBytes(u8, u8),
 }
 
+/// An expression over the registers of a thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Expr {
+pub enum Expr {
+    /// A number or an address.
     Const(i64),
+    /// The value of a register.
     Register(Register),
+    /// An operator and its operands.
     Binary(Binary, Box<Expr>, Box<Expr>),
+    /// An operator and its operand.
     Unary(Unary, Box<Expr>),
     /// The low bytes, extended with zeros or the sign.
     Extend {
+        /// Number of bytes that are kept.
         bytes: u8,
+        /// Whether the sign is extended.
         signed: bool,
+        /// The expression that is cut.
         of: Box<Expr>,
     },
     /// One of two, by a condition: a choice inside an instruction.
@@ -88,81 +120,129 @@ impl Expr {
 
 /// How a loaded value fills its register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Width {
+pub struct Width {
     /// Bytes in memory.
-    pub(crate) bytes: u8,
+    pub bytes: u8,
     /// Whether the sign is extended.
-    pub(crate) signed: bool,
+    pub signed: bool,
     /// Bytes of the register that are written; those above are 0.
-    pub(crate) register: u8,
+    pub register: u8,
 }
 
+/// What an atomic update writes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Update {
+pub enum Update {
     /// The new value.
     Swap(Expr),
     /// The old value combined with an operand; a number of bytes gives the width.
     Fetch(Fetch, Expr),
     /// The new value, if the old one is as expected.
-    CompareAndSwap { expected: Expr, new: Expr },
+    CompareAndSwap {
+        /// The value that memory must have.
+        expected: Expr,
+        /// The value that is written then.
+        new: Expr,
+    },
     /// Adds unless the old value is this.
-    AddUnless { add: Expr, unless: Expr },
+    AddUnless {
+        /// The number that is added.
+        add: Expr,
+        /// The value that stays as it is.
+        unless: Expr,
+    },
 }
 
+/// How the old value and an operand make the new value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fetch {
+pub enum Fetch {
+    /// An operator.
     Binary(Binary),
     /// And with the complement.
     Clear,
+    /// Signed maximum.
     MaxSigned,
+    /// Signed minimum.
     MinSigned,
+    /// Unsigned maximum.
     MaxUnsigned,
+    /// Unsigned minimum.
     MinUnsigned,
 }
 
+/// A step of an instruction.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Op {
+pub enum Op {
+    /// Computes a register.
     Set(Register, Expr),
+    /// Reads memory.
     Load {
+        /// The register that receives the value.
         into: Register,
+        /// The address.
         address: Expr,
+        /// How much is read, and how it fills the register.
         width: Width,
+        /// Tags of the event.
         tags: Tags,
+        /// Whether it takes a reservation.
         exclusive: bool,
         /// Whether it comes after the access before it in the same instruction.
         ordered: bool,
     },
+    /// Writes memory.
     Store {
+        /// The address.
         address: Expr,
+        /// The value.
         value: Expr,
+        /// Bytes in memory.
         bytes: u8,
+        /// Tags of the event.
         tags: Tags,
     },
     /// The same, after the access before it in the same instruction.
     StoreOrdered {
+        /// The address.
         address: Expr,
+        /// The value.
         value: Expr,
+        /// Bytes in memory.
         bytes: u8,
+        /// Tags of the event.
         tags: Tags,
     },
     /// Writes if the thread holds a reservation of the address, or fails; the status is one of two.
     StoreExclusive {
+        /// The address.
         address: Expr,
+        /// The values, one after the other in memory.
         values: Vec<Expr>,
+        /// Bytes in memory.
         bytes: u8,
+        /// Tags of the event.
         tags: Tags,
+        /// The register that says whether it was written.
         status: Register,
+        /// The status if it was.
         success: i64,
+        /// The status if it was not.
         failure: i64,
         /// Whether the status of a success comes from what was written and where.
         status_depends: bool,
     },
+    /// Reads and writes memory at once.
     Update {
+        /// The register that receives a value.
         into: Option<Register>,
+        /// The address.
         address: Expr,
+        /// What is written.
         update: Update,
+        /// How much is read, and how it fills the register.
         width: Width,
+        /// Tags of the read.
         read_tags: Tags,
+        /// Tags of the write.
         write_tags: Tags,
         /// Tags of the read where nothing is written.
         failed_tags: Tags,
@@ -173,24 +253,36 @@ pub(crate) enum Op {
     },
     /// Compares and swaps a pair of neighbours.
     CompareAndSwapPair {
+        /// The registers with the expected values, which receive the old ones.
         into: [Register; 2],
+        /// The values to write.
         new: [Expr; 2],
+        /// The address.
         address: Expr,
+        /// How much is read, and how it fills the register.
         width: Width,
+        /// Tags of the read.
         read_tags: Tags,
+        /// Tags of the write.
         write_tags: Tags,
     },
+    /// Orders accesses.
     Fence {
+        /// Tags of the event.
         tags: Tags,
     },
     /// An event that names a location without accessing it.
     FenceAt {
+        /// The address.
         address: Expr,
+        /// Tags of the event.
         tags: Tags,
     },
     /// Goes to an instruction if the condition is not 0.
     Branch {
+        /// The condition.
         condition: Expr,
+        /// The instruction that it goes to.
         target: usize,
     },
     /// Goes to an instruction; nothing depends on it.
@@ -199,29 +291,34 @@ pub(crate) enum Op {
     End,
     /// Keeps an execution only if the expression is not 0.
     Assume(Expr),
-    /// Opens and closes the reach of the branches between.
+    /// Opens the reach of the branches up to the next `CloseControl`.
     OpenControl,
+    /// Closes it.
     CloseControl,
     /// Drops the reservation.
     ClearExclusive,
 }
 
+/// The value that an update gives to its register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum UpdateResult {
+pub enum UpdateResult {
+    /// The value before.
     Old,
+    /// The value after.
     New,
+    /// 1 if something was written, else 0.
     Written,
 }
 
 /// The instructions of a thread.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ThreadCode {
+pub struct ThreadCode {
     /// Operations of each instruction; an index past the end ends the thread.
-    pub(crate) instructions: Vec<Vec<Op>>,
+    pub instructions: Vec<Vec<Op>>,
     /// Names of the registers, as conditions spell them.
-    pub(crate) registers: Vec<String>,
+    pub registers: Vec<String>,
     /// Their initial values.
-    pub(crate) initial: Vec<i64>,
+    pub initial: Vec<i64>,
 }
 
 impl ThreadCode {
@@ -238,15 +335,19 @@ impl ThreadCode {
 
 /// A declared location.
 #[derive(Clone, Debug)]
-pub(crate) struct Declared {
-    pub(crate) name: String,
-    pub(crate) address: i64,
+pub struct Declared {
+    /// Its name.
+    pub name: String,
+    /// Its address, by which [`Code::locate`] finds it.
+    pub address: i64,
     /// Bytes of an element.
-    pub(crate) bytes: u8,
-    pub(crate) signed: bool,
+    pub bytes: u8,
+    /// Whether its type is signed.
+    pub signed: bool,
     /// Initial values of the elements; a single one unless it is an array.
-    pub(crate) initial: Vec<i64>,
-    pub(crate) is_array: bool,
+    pub initial: Vec<i64>,
+    /// Whether it was declared as an array.
+    pub is_array: bool,
 }
 
 /// The first address, and the distance of locations: no test computes with such numbers.
@@ -255,16 +356,18 @@ pub(crate) const ADDRESS_STEP: i64 = 0x1_0000;
 
 /// A program in the common language.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Code {
-    pub(crate) threads: Vec<ThreadCode>,
-    pub(crate) locations: Vec<Declared>,
+pub struct Code {
+    /// The threads.
+    pub threads: Vec<ThreadCode>,
+    /// The locations.
+    pub locations: Vec<Declared>,
     /// Names of the tags that events carry.
-    pub(crate) tags: Vec<String>,
+    pub tags: Vec<String>,
 }
 
 impl Code {
     /// Returns the location and element at an address.
-    pub(crate) fn locate(&self, address: i64) -> Option<(usize, i64)> {
+    pub fn locate(&self, address: i64) -> Option<(usize, i64)> {
         let index = address.checked_sub(FIRST_ADDRESS)?;
         let (at, offset) = (index.div_euclid(ADDRESS_STEP), index.rem_euclid(ADDRESS_STEP));
         let at = usize::try_from(at).ok().filter(|&at| at < self.locations.len())?;
@@ -280,7 +383,7 @@ impl Code {
     }
 
     /// Names an address: `x`, `x+4`.
-    pub(crate) fn address_name(&self, address: i64) -> Option<String> {
+    pub fn address_name(&self, address: i64) -> Option<String> {
         let (at, offset) = self.locate(address)?;
         let location = &self.locations[at];
         Some(if offset == 0 {
@@ -291,7 +394,7 @@ impl Code {
     }
 
     /// Returns a tag's bit.
-    pub(crate) fn tag(&self, name: &str) -> Tags {
+    pub fn tag(&self, name: &str) -> Tags {
         self.tags.iter().position(|tag| tag == name).map_or(0, |at| 1 << at)
     }
 

@@ -4,7 +4,9 @@
 //! updates, and computes with few operators. A test that needs no more becomes one; for any other
 //! it is said what stands against it.
 
-use super::code::{Binary, Code, Expr, Fetch, Op, Tags, Update as IsaUpdate, UpdateResult};
+use super::code::{
+    Binary, Code, Expr, Fetch, Op, Tags, ThreadCode, Update as IsaUpdate, UpdateResult,
+};
 use super::test::{Asked, Formula, IsaTest, Language, Source};
 use crate::condition::{Condition, Proposition, Quantifier};
 use crate::file::{Arch, Test};
@@ -22,6 +24,19 @@ pub fn program_of_isa(test: &IsaTest) -> Result<Test, String> {
     if !is_known {
         return Err(format!("tests of {} are not run on the processor", test.language.as_str()));
     }
+    translated(test, |translation, thread| translation.instructions(thread))
+}
+
+/// Makes the outside of a program of a test: locations, registers and what is asked, but no
+/// instructions.
+pub fn frame_of_isa(test: &IsaTest) -> Result<Test, String> {
+    translated(test, |_, _| Ok(()))
+}
+
+fn translated(
+    test: &IsaTest,
+    mut instructions: impl FnMut(&mut Translation<'_>, &ThreadCode) -> Result<(), String>,
+) -> Result<Test, String> {
     let code = &test.code;
     let mut program = Program::default();
     for location in &code.locations {
@@ -45,14 +60,7 @@ pub fn program_of_isa(test: &IsaTest) -> Result<Test, String> {
                 code: Vec::new(),
             },
         };
-        'code: for ops in &thread.instructions {
-            for op in ops {
-                if *op == Op::End {
-                    break 'code;
-                }
-                translation.operation(op)?;
-            }
-        }
+        instructions(&mut translation, thread)?;
         program.threads.push(translation.thread);
     }
     let observables: Vec<Observable> = test
@@ -118,6 +126,16 @@ struct Translation<'t> {
 }
 
 impl Translation<'_> {
+    fn instructions(&mut self, thread: &ThreadCode) -> Result<(), String> {
+        for op in thread.instructions.iter().flatten() {
+            if *op == Op::End {
+                break;
+            }
+            self.operation(op)?;
+        }
+        Ok(())
+    }
+
     fn operation(&mut self, op: &Op) -> Result<(), String> {
         let instruction = match op {
             Op::Set(register, value) => {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use consistory_diagnostic::Diagnostics;
-use consistory_verdict::Budget;
+use consistory_verdict::{Budget, Stopped};
 
 use super::code::{Code, Op, ThreadCode, truncate};
 use super::test::{FinalState, IsaTest, Source};
@@ -61,8 +61,8 @@ pub enum IsaError {
     Model(Diagnostics),
     /// The program is beyond what the search takes.
     Program(String),
-    /// The budget is spent.
-    OutOfTime,
+    /// A budget is used up.
+    Stopped(Stopped),
 }
 
 /// Ways that one thread may run, at most.
@@ -120,7 +120,7 @@ pub(crate) fn outcomes_of_runs(
     found: IsaOutcomes,
     memory: &mut Memory,
 ) -> Result<IsaOutcomes, IsaError> {
-    let mut search = Search {
+    let mut search = ExecutionSearch {
         test: question.test,
         model: question.model,
         options: question.options,
@@ -187,6 +187,7 @@ fn domain_of_both_ways(
             for run in &runs.runs {
                 add_written(code, run, &mut next);
             }
+            add_abandoned(code, &runs, &mut next);
         }
         for values in next.values_mut() {
             values.sort_unstable();
@@ -214,6 +215,18 @@ fn add_written(code: &Code, run: &Run, domain: &mut Domain) -> usize {
     count
 }
 
+/// Adds what was written by runs that ended early.
+fn add_abandoned(code: &Code, runs: &Runs, domain: &mut Domain) -> usize {
+    for &(address, written) in &runs.abandoned {
+        let values =
+            domain.entry(address).or_insert_with(|| code.initial(address).into_iter().collect());
+        if !values.contains(&written) {
+            values.push(written);
+        }
+    }
+    runs.abandoned.len()
+}
+
 /// Passes runs on, unless they could not be followed.
 fn checked(runs: Arc<Runs>, found: &mut IsaOutcomes) -> Result<Arc<Runs>, IsaError> {
     found.cut |= runs.cut;
@@ -238,7 +251,7 @@ fn runs_by_steps(
         for thread in 0..count {
             let runs = checked(unfolded(thread, &domain, Branches::Decided), found)?;
             let most = runs.runs.iter().map(|run| add_written(code, run, &mut next)).max();
-            writes += most.unwrap_or(0);
+            writes += most.unwrap_or(0).max(add_abandoned(code, &runs, &mut next));
             threads.push(runs);
         }
         round += 1;
@@ -366,7 +379,7 @@ const EMPTY_SETS: [&str; 46] = [
     "PAC",
 ];
 
-struct Search<'s> {
+struct ExecutionSearch<'s> {
     test: &'s IsaTest,
     model: &'s CatModel,
     options: &'s IsaOptions,
@@ -380,13 +393,13 @@ struct Search<'s> {
     ticks: u32,
 }
 
-impl<'s> Search<'s> {
+impl<'s> ExecutionSearch<'s> {
     fn tick(&mut self) -> Result<(), IsaError> {
         self.ticks += 1;
-        if self.ticks.is_multiple_of(256) && self.options.budget.check().is_err() {
-            return Err(IsaError::OutOfTime);
+        match self.ticks.is_multiple_of(256) {
+            true => self.options.budget.check().map_err(IsaError::Stopped),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Chooses a run for each thread.

@@ -128,6 +128,26 @@ pub(crate) enum Formula {
 }
 
 impl IsaTest {
+    /// Returns the program.
+    pub fn code(&self) -> &Code {
+        &self.code
+    }
+
+    /// Returns a value as it is seen in the place that is observed at this index: cut to its width.
+    pub fn truncated(&self, at: usize, value: i64) -> i64 {
+        let observed = &self.observed[at];
+        truncate(value, observed.bytes, observed.signed)
+    }
+
+    /// Returns whether a state is one that the test asks about, without what only the filter asks for.
+    pub fn seen(&self, mut state: FinalState) -> Option<FinalState> {
+        if !self.passes_filter(&state) {
+            return None;
+        }
+        self.project(&mut state);
+        Some(state)
+    }
+
     /// Returns the number of threads.
     pub fn thread_count(&self) -> usize {
         self.code.threads.len()

@@ -87,6 +87,9 @@ pub(crate) struct Runs {
     pub(crate) runs: Vec<Run>,
     /// Whether a loop was cut.
     pub(crate) cut: bool,
+    /// Addresses and values of what was written before an access to what is no location. Another
+    /// run may read them, and then know the address.
+    pub(crate) abandoned: Vec<(i64, i64)>,
     /// Why runs could not be followed, if some could not.
     pub(crate) trouble: Option<&'static str>,
 }
@@ -210,6 +213,7 @@ impl Unfolder<'_> {
                 | Op::StoreOrdered { address, value, bytes, tags } => {
                     let (address, address_from) = eval(&state, address);
                     if self.code.locate(address).is_none() {
+                        self.abandon(&state);
                         return;
                     }
                     let (value, data_from) = eval(&state, value);
@@ -295,6 +299,16 @@ impl Unfolder<'_> {
         }
     }
 
+    /// Remembers what a run wrote that ends at an address that is no location.
+    fn abandon(&mut self, state: &State) {
+        for event in state.events.iter().filter(|event| event.writes()) {
+            let written = (event.address, event.written);
+            if !self.found.abandoned.contains(&written) {
+                self.found.abandoned.push(written);
+            }
+        }
+    }
+
     fn finish(&mut self, state: State) {
         let registers = state.registers.into_iter().map(|(value, _)| value).collect();
         self.found.runs.push(Run { events: state.events, registers });
@@ -351,7 +365,11 @@ impl Unfolder<'_> {
     fn load(&mut self, state: State, op: &Op) {
         let Op::Load { into, address, width, tags, exclusive, ordered } = op else { return };
         let (address, address_from) = eval(&state, address);
-        for value in self.values(address) {
+        let values = self.values(address);
+        if values.is_empty() {
+            self.abandon(&state);
+        }
+        for value in values {
             let mut next = state.clone();
             let mut event = self.event(&next, Kind::Read, *tags);
             event.ordered = *ordered;
@@ -393,7 +411,11 @@ impl Unfolder<'_> {
             return;
         };
         let (address, address_from) = eval(&state, address);
-        for old in self.values(address) {
+        let values = self.values(address);
+        if values.is_empty() {
+            self.abandon(&state);
+        }
+        for old in values {
             let mut next = state.clone();
             let old = truncate(old, width.bytes, false);
             let index = next.events.len();

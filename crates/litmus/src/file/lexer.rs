@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use consistory_diagnostic::{Cursor, Diagnostics, Source};
 
-/// How long a test may be.
-const LONGEST: usize = 1 << 20;
+/// Largest length of a test.
+const MAX_TEST_BYTES: usize = 1 << 20;
 
 /// A text whose comments are blanked out, and what is wrong with it.
 pub(super) struct Reader {
@@ -48,8 +48,8 @@ impl<'t> Piece<'t> {
 impl Reader {
     pub(super) fn new(source: &str, text: &str) -> Self {
         let mut problems = Vec::new();
-        let original = if text.len() > LONGEST {
-            problems.push((0..0, format!("the test is longer than {LONGEST} bytes"), None));
+        let original = if text.len() > MAX_TEST_BYTES {
+            problems.push((0..0, format!("the test is longer than {MAX_TEST_BYTES} bytes"), None));
             String::new()
         } else {
             text.to_owned()

@@ -130,14 +130,13 @@ fn tags_of(language: Language) -> &'static [&'static str] {
     }
 }
 
-/// Reads a table of threads, and returns where it ends.
-fn threads(
-    language: Language,
-    text: &str,
+/// Splits a table into the cells of each column and their places, and returns where it ends.
+/// Errors of its form go into `wrong`.
+fn split_table<'t>(
+    text: &'t str,
     start: usize,
-    builder: &mut Builder,
     wrong: &mut Vec<Wrong>,
-) -> usize {
+) -> (Vec<Vec<(usize, &'t str)>>, usize) {
     let mut at = start;
     let mut columns: Vec<Vec<(usize, &str)>> = Vec::new();
     let mut is_first = true;
@@ -180,6 +179,23 @@ fn threads(
         is_first = false;
         at = (begin + length + 1).min(text.len());
     }
+    (columns, at)
+}
+
+/// Splits the table that a text starts with into the cells of each column and their places.
+pub(super) fn column_cells(text: &str) -> (Vec<Vec<(usize, &str)>>, usize) {
+    split_table(text, 0, &mut Vec::new())
+}
+
+/// Reads a table of threads, and returns where it ends.
+fn threads(
+    language: Language,
+    text: &str,
+    start: usize,
+    builder: &mut Builder,
+    wrong: &mut Vec<Wrong>,
+) -> usize {
+    let (columns, at) = split_table(text, start, wrong);
     for column in &columns {
         let thread = builder.code.threads.len();
         builder.code.threads.push(ThreadCode::default());
@@ -223,7 +239,7 @@ fn translate(language: Language, context: &mut Context<'_>, cell: &str) -> Trans
 }
 
 /// Splits a label off the start of a cell.
-fn label(language: Language, cell: &str) -> Option<(&str, &str)> {
+pub(super) fn label(language: Language, cell: &str) -> Option<(&str, &str)> {
     let (label, rest) = cell.split_once(':')?;
     let label = label.trim();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
@@ -251,7 +267,7 @@ pub(super) fn starts_ending(text: &str) -> bool {
         || (word == "not" && text[3..].trim_start().starts_with("exists"))
 }
 
-fn find_outside_strings(text: &str, wanted: char) -> Option<usize> {
+pub(super) fn find_outside_strings(text: &str, wanted: char) -> Option<usize> {
     let mut inside = false;
     for (at, c) in text.char_indices() {
         match c {
@@ -301,7 +317,7 @@ fn closes(text: &[u8]) -> bool {
 }
 
 /// Replaces comments by blanks, so that places stay where they are.
-fn blank_comments(text: &str, is_c: bool) -> String {
+pub(super) fn blank_comments(text: &str, is_c: bool) -> String {
     if !text.contains("(*") && !(is_c && (text.contains("//") || text.contains("/*"))) {
         return text.to_owned();
     }

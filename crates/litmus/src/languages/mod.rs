@@ -12,6 +12,7 @@ mod layout;
 mod lisa;
 mod ppc;
 mod riscv;
+mod write;
 mod x86;
 
 use std::collections::HashMap;
@@ -22,6 +23,7 @@ use crate::executions::code::{
 
 pub(crate) use layout::read_with_locations;
 pub use layout::{isa_language, read_isa_test};
+pub use write::write_isa_test;
 
 /// An error message and its range of bytes in the file.
 #[derive(Clone, Debug)]

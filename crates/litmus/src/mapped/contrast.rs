@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use consistory_diagnostic::Diagnostics;
-use consistory_verdict::Budget;
+use consistory_verdict::{Budget, Stopped};
 use consistory_work::on_threads;
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -98,8 +98,8 @@ pub struct MappedContrast {
     pub differences: Vec<MappedDifference>,
     /// How many programs of each number of accesses were run, from 1 access on.
     pub run: Vec<usize>,
-    /// Whether the budget ended the search.
-    pub stopped: bool,
+    /// Which budget ended the search, if one did.
+    pub stopped: Option<Stopped>,
 }
 
 /// Why two sides cannot be contrasted.
@@ -115,7 +115,7 @@ pub enum MappedError {
 
 enum Stop {
     Error(MappedError),
-    OutOfTime,
+    Stopped(Stopped),
 }
 
 /// Runs all programs of the alphabet within the bound on both sides.
@@ -150,6 +150,10 @@ pub fn contrast_mapped(
                 if !is_redundant || weight <= MAX_DECORATIONS_OF_ONE_THREAD {
                     core.sketches(alphabet, weight, &mut level);
                 }
+                if let Err(stopped) = options.budget.check() {
+                    found.stopped = Some(stopped);
+                    break 'sizes;
+                }
             }
             run += level.len();
             match search.level(&level, wants_left, wants_right) {
@@ -162,8 +166,8 @@ pub fn contrast_mapped(
                         found.differences.push(difference);
                     }
                 }
-                Err(Stop::OutOfTime) => {
-                    found.stopped = true;
+                Err(Stop::Stopped(stopped)) => {
+                    found.stopped = Some(stopped);
                     break 'sizes;
                 }
                 Err(Stop::Error(error)) => return Err(error),
@@ -175,10 +179,10 @@ pub fn contrast_mapped(
         }
         found.run.push(run);
     }
-    if options.wanted == Wanted::Minimal && !found.stopped {
+    if options.wanted == Wanted::Minimal && found.stopped.is_none() {
         match search.minimal(std::mem::take(&mut found.differences)) {
             Ok(minimal) => found.differences = minimal,
-            Err(Stop::OutOfTime) => found.stopped = true,
+            Err(Stop::Stopped(stopped)) => found.stopped = Some(stopped),
             Err(Stop::Error(error)) => return Err(error),
         }
     }
@@ -325,9 +329,7 @@ impl MappedSearch<'_> {
         scratch: &mut Scratch,
     ) -> Result<Option<Arc<Outcomes>>, Stop> {
         let budget = &self.options.budget;
-        if budget.check().is_err() {
-            return Err(Stop::OutOfTime);
-        }
+        budget.check().map_err(Stop::Stopped)?;
         let unreadable = |diagnostics| Stop::Error(MappedError::Unreadable(diagnostics));
         match &side.runner {
             Runner::Cat(model) => {
@@ -366,7 +368,7 @@ impl MappedSearch<'_> {
                         };
                         Ok(Some(Arc::new(outcomes.iter().map(values).collect())))
                     }
-                    Err(OutcomesError::Stopped(_)) => Err(Stop::OutOfTime),
+                    Err(OutcomesError::Stopped(stopped)) => Err(Stop::Stopped(stopped)),
                     Err(error) => Err(Stop::Error(MappedError::Program(error.to_string()))),
                 }
             }
@@ -390,7 +392,7 @@ impl MappedSearch<'_> {
         program.outcomes(model, &options, wanted, scratch).map_err(|error| match error {
             IsaError::Model(diagnostics) => Stop::Error(MappedError::Unreadable(diagnostics)),
             IsaError::Program(message) => Stop::Error(MappedError::Program(message)),
-            IsaError::OutOfTime => Stop::OutOfTime,
+            IsaError::Stopped(stopped) => Stop::Stopped(stopped),
         })
     }
 

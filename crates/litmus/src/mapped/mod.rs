@@ -9,6 +9,7 @@ mod contrast;
 mod mapping;
 mod sketch;
 mod threads;
+mod translate;
 
 pub use contrast::{
     Allowing, MappedContrast, MappedDifference, MappedError, MappedOptions, MappedSide, Runner,
@@ -16,3 +17,4 @@ pub use contrast::{
 };
 pub use mapping::{Mapping, find_mapping, mapping_ids, read_mapping};
 pub use sketch::{Alphabet, RenderedTest, Sketch};
+pub use translate::translate_test;

@@ -133,6 +133,15 @@ pub struct Sketch {
     threads: Vec<Vec<Access>>,
 }
 
+/// An access of a program that is given, and the fence before it, by their names.
+pub(super) struct Step<'s> {
+    pub(super) is_read: bool,
+    /// The index of its location, below [`Sketch::MAX_LOCATIONS`].
+    pub(super) location: usize,
+    pub(super) name: &'s str,
+    pub(super) fence: Option<&'s str>,
+}
+
 /// A sketch as a litmus test.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RenderedTest {
@@ -400,6 +409,43 @@ impl Sketch {
                 |access: &&Access| !access.is_read && usize::from(access.address) == address;
             accesses.clone().filter(is_write).count() > 1
         })
+    }
+
+    /// How many locations a program may have.
+    pub(super) const MAX_LOCATIONS: usize = LOCATIONS.len();
+
+    /// Returns how a location of a program is called.
+    pub(super) fn location_name(location: usize) -> &'static str {
+        LOCATIONS[location]
+    }
+
+    /// Makes the sketch of a program, or says which name the alphabet lacks.
+    pub(super) fn of_steps(
+        threads: &[Vec<Step<'_>>],
+        alphabet: &Alphabet,
+    ) -> Result<Sketch, String> {
+        let find = |names: &[String], what: &str, name: &str| -> Result<u8, String> {
+            let at = names.iter().position(|known| known == name);
+            let at = at.ok_or_else(|| format!("the table has no {what} called {name}"))?;
+            u8::try_from(at).map_err(|_| "the table is too long".to_owned())
+        };
+        let access = |step: &Step<'_>| -> Result<Access, String> {
+            let mark = if step.is_read {
+                find(&alphabet.loads, "load", step.name)?
+            } else {
+                find(&alphabet.stores, "store", step.name)?
+            };
+            let link = match step.fence {
+                None => Link::None,
+                Some(fence) => Link::Fence(find(&alphabet.fences, "fence", fence)?),
+            };
+            Ok(Access { is_read: step.is_read, address: step.location as u8, mark, link })
+        };
+        let threads = threads
+            .iter()
+            .map(|steps| steps.iter().map(access).collect())
+            .collect::<Result<_, String>>()?;
+        Ok(Sketch { threads })
     }
 
     /// Writes a thread as a test of its own, whose first value comes after so many. Every location

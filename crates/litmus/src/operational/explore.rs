@@ -27,8 +27,8 @@ use crate::operational::run::{Run, RunStep};
 use crate::operational::step::{Choice, Step};
 use crate::program::{Outcome, Outcomes, Program};
 
-/// How many states are visited between two looks at the budget.
-pub(super) const PATIENCE: u64 = 1024;
+/// Number of steps between two checks of the budget.
+pub(super) const STEPS_PER_BUDGET_CHECK: u64 = 1024;
 
 /// Explores programs on machines, one after the other, and keeps its tables in between.
 #[derive(Debug, Default)]
@@ -51,6 +51,15 @@ pub struct Effort {
     pub states: usize,
     /// How many steps were taken.
     pub steps: u64,
+}
+
+/// What a search keeps of the outcomes that it finds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    /// The outcomes alone.
+    Outcomes,
+    /// Each outcome with a run that shows it.
+    Runs,
 }
 
 #[derive(Debug)]
@@ -78,7 +87,7 @@ impl Explorer {
         budget: &Budget,
     ) -> Result<Vec<(Outcome, Run)>, MachineError> {
         let mut tables = Tables::new(program, machine)?;
-        self.search(&mut tables, true, budget)?;
+        self.search(&mut tables, Keep::Runs, budget)?;
         let found = std::mem::take(&mut self.found);
         let mut all: Vec<_> = found
             .into_iter()
@@ -99,7 +108,7 @@ impl Explorer {
         if future::pays(&tables) {
             return Ok(future::outcomes(&mut tables, &mut self.seen, budget)?.0);
         }
-        self.search(&mut tables, false, budget)?;
+        self.search(&mut tables, Keep::Outcomes, budget)?;
         Ok(self.found.keys().map(|outcome| decode(&tables, outcome)).collect())
     }
 
@@ -114,13 +123,13 @@ impl Explorer {
         if future::pays(&tables) {
             return Ok(future::outcomes(&mut tables, &mut self.seen, budget)?.1);
         }
-        self.search(&mut tables, false, budget)
+        self.search(&mut tables, Keep::Outcomes, budget)
     }
 
     fn search(
         &mut self,
         tables: &mut Tables,
-        runs: bool,
+        keep: Keep,
         budget: &Budget,
     ) -> Result<Effort, MachineError> {
         self.seen.clear(tables.size);
@@ -131,7 +140,7 @@ impl Explorer {
         self.states.extend_from_slice(&tables.initial);
         let size = tables.size;
         let mut taken = 0;
-        self.enter(tables, 0, runs);
+        self.enter(tables, 0, keep);
         while let Some(frame) = self.frames.last_mut() {
             if frame.next == frame.end {
                 self.frames.pop();
@@ -160,14 +169,14 @@ impl Explorer {
             self.states.extend_from_within(top..);
             tables.apply(&mut self.states[top + size..], step);
             taken += 1;
-            if taken % PATIENCE == 0 {
+            if taken % STEPS_PER_BUDGET_CHECK == 0 {
                 budget.check()?;
                 budget.reserve(self.seen.bytes())?;
             }
             if tables.values.overflowed() {
                 return Err(tables.too_many_values());
             }
-            self.enter(tables, sleep, runs);
+            self.enter(tables, sleep, keep);
         }
         if tables.values.overflowed() {
             return Err(tables.too_many_values());
@@ -176,7 +185,7 @@ impl Explorer {
     }
 
     /// Visits the state on top: records its outcome, leaves it if it was seen, or opens a frame.
-    fn enter(&mut self, tables: &mut Tables, sleep: u128, runs: bool) {
+    fn enter(&mut self, tables: &mut Tables, sleep: u128, keep: Keep) {
         let size = tables.size;
         let top = self.states.len() - size;
         let state = &self.states[top..];
@@ -184,7 +193,7 @@ impl Explorer {
             let mut outcome = std::mem::take(&mut self.outcome);
             tables.outcome(state, &mut outcome);
             if !self.found.contains_key(outcome.as_slice()) {
-                let run = runs.then(|| self.path(tables));
+                let run = (keep == Keep::Runs).then(|| self.path(tables));
                 self.found.insert(outcome.as_slice().into(), run);
             }
             self.outcome = outcome;
@@ -204,7 +213,7 @@ impl Explorer {
             self.seen.sleeps[entry] = slept & sleep;
             (slept & sleep, awake)
         };
-        let choice = tables.steps(state, true, &mut self.listed);
+        let choice = tables.steps(state, Choice::Enough, &mut self.listed);
         let start = self.steps.len();
         self.steps.extend_from_slice(&self.listed);
         self.frames.push(Frame { start, next: start, end: self.steps.len(), sleep, awake, choice });

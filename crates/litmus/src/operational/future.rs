@@ -21,17 +21,17 @@ use rustc_hash::FxHashMap;
 use crate::operational::MachineError;
 use crate::operational::compile::{Kind, Operand, Source, Tables};
 use crate::operational::component::{PENDING, Small};
-use crate::operational::explore::{Effort, PATIENCE, Seen};
-use crate::operational::step::{Actor, Step};
+use crate::operational::explore::{Effort, STEPS_PER_BUDGET_CHECK, Seen};
+use crate::operational::step::{Actor, Choice, Step};
 use crate::program::{Outcome, Outcomes};
 
-/// From how many reads on remembering sets pays.
-const MANY_READS: usize = 6;
+/// Smallest number of reads for which remembering sets pays.
+const MIN_READS_FOR_FUTURE_SEARCH: usize = 6;
 
-/// Returns whether it is worth it: there are many reads, and nothing looks at them.
+/// Returns whether this search pays: there are many reads, and no other operation depends on them.
 pub(super) fn pays(tables: &Tables) -> bool {
     let reads = tables.operations.iter().filter(|operation| operation.register.is_some());
-    reads.count() >= MANY_READS && is_for(tables)
+    reads.count() >= MIN_READS_FOR_FUTURE_SEARCH && is_for(tables)
 }
 
 /// Returns whether a program is of the kind that this is for: nothing looks at what reads return.
@@ -54,7 +54,7 @@ pub(super) fn outcomes(
     seen: &mut Seen,
     budget: &Budget,
 ) -> Result<(Outcomes, Effort), MachineError> {
-    let mut search = Search::new(tables);
+    let mut search = FutureSearch::new(tables);
     let (root, taken) = search.run(tables, seen, budget)?;
     let mut all = Vec::new();
     search.diagram.each(root, &mut vec![0; search.observed], &mut |answers| {
@@ -76,7 +76,7 @@ const NONE: Node = 0;
 /// The one outcome in which there is nothing left to read.
 const DONE: Node = 1;
 
-struct Search {
+struct FutureSearch {
     diagram: Diagram,
     /// For each byte of a state that is a register, which question of a diagram it answers.
     levels: Vec<Option<usize>>,
@@ -100,7 +100,7 @@ struct Frame {
     found: Node,
 }
 
-impl Search {
+impl FutureSearch {
     fn new(tables: &Tables) -> Self {
         let mut levels = vec![None; tables.size];
         let mut observed = 0;
@@ -112,7 +112,7 @@ impl Search {
                 observed += 1;
             }
         }
-        Search {
+        FutureSearch {
             diagram: Diagram::default(),
             levels,
             observed,
@@ -157,7 +157,7 @@ impl Search {
             let level = slot.and_then(|slot| Some((self.levels[slot]?, slot)));
             frame.answer = level.map(|(level, slot)| (level, self.states[top + size + slot]));
             taken += 1;
-            if taken % PATIENCE == 0 {
+            if taken % STEPS_PER_BUDGET_CHECK == 0 {
                 budget.check()?;
                 budget.reserve(seen.bytes() + self.diagram.bytes())?;
             }
@@ -190,7 +190,7 @@ impl Search {
         self.results.push(NONE);
         let start = self.steps.len();
         let mut listed = Vec::new();
-        tables.steps(state, true, &mut listed);
+        tables.steps(state, Choice::Enough, &mut listed);
         self.steps.extend(listed);
         let end = self.steps.len();
         self.frames.push(Frame { entry, next: start, start, end, answer: None, found: NONE });

@@ -235,29 +235,27 @@ impl Tables {
         }
     }
 
-    /// Lists the steps that are possible in a state, or enough of them.
-    ///
-    /// `reduced` asks for enough of them; otherwise it lists all.
-    pub(super) fn steps(&mut self, state: &[u8], reduced: bool, steps: &mut Vec<Step>) -> Choice {
+    /// Lists the steps that are possible in a state, or only enough of them if those are wanted.
+    pub(super) fn steps(&mut self, state: &[u8], wanted: Choice, steps: &mut Vec<Step>) -> Choice {
         steps.clear();
         for thread in 0..self.threads {
             let before = steps.len();
             let enough = self.processor_steps(state, thread, steps);
-            if enough && reduced && steps.len() > before {
+            if enough && wanted == Choice::Enough && steps.len() > before {
                 steps.drain(..before);
                 return Choice::Enough;
             }
         }
         for queue in 0..self.local.len() {
             if let Some(step) = self.queue_step(state, queue) {
-                if reduced && self.is_private_write(state, step) {
+                if wanted == Choice::Enough && self.is_private_write(state, step) {
                     steps.clear();
                     steps.push(step);
                     return Choice::Enough;
                 }
                 steps.push(step);
             }
-            if self.shape.future && self.waiting_steps(state, queue, reduced, steps) {
+            if self.shape.future && self.waiting_steps(state, queue, wanted, steps) {
                 return Choice::Enough;
             }
         }
@@ -266,7 +264,7 @@ impl Tables {
             let (view, location) = (cell / self.locations, cell % self.locations);
             let looks = self.ahead(state, view).reads_before_fence & (1 << location) != 0
                 || self.shape.future && self.has_in_queue(state, view, location, Kind::Read);
-            if reduced && !looks {
+            if wanted == Choice::Enough && !looks {
                 steps.clear();
                 steps.push(step);
                 return Choice::Enough;
@@ -486,13 +484,13 @@ impl Tables {
         !self.others_read(state, thread, location) && !self.others_write(state, thread, location)
     }
 
-    /// Lists the steps in which reads that were left for later are answered; says whether one of
-    /// them alone suffices.
+    /// Lists the steps in which reads that were left for later are answered. Returns whether one
+    /// of them alone suffices.
     fn waiting_steps(
         &mut self,
         state: &[u8],
         queue: usize,
-        reduced: bool,
+        wanted: Choice,
         steps: &mut Vec<Step>,
     ) -> bool {
         let this = self.local[queue];
@@ -519,7 +517,7 @@ impl Tables {
                 looks,
                 changes: 0,
             };
-            if reduced && !self.others_write(state, thread, location) {
+            if wanted == Choice::Enough && !self.others_write(state, thread, location) {
                 steps.clear();
                 steps.push(step);
                 return true;

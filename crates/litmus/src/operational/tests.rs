@@ -10,6 +10,7 @@ use crate::notation::parse_notation;
 use crate::operational::compile::Tables;
 use crate::operational::future;
 use crate::operational::machine::{Component, Each, Part};
+use crate::operational::step::Choice;
 use crate::operational::{
     Explorer, Machine, MachineError, WiringError, diagram, outcomes, svg_diagram,
 };
@@ -22,7 +23,7 @@ fn plain(program: &Program, machine: &Machine) -> Outcomes {
     let mut todo = vec![tables.initial.clone()];
     let (mut steps, mut outcome, mut all) = (Vec::new(), Vec::new(), Outcomes::new());
     while let Some(state) = todo.pop() {
-        tables.steps(&state, false, &mut steps);
+        tables.steps(&state, Choice::All, &mut steps);
         if steps.is_empty() {
             assert!(tables.is_final(&state), "the machine is stuck");
             tables.outcome(&state, &mut outcome);

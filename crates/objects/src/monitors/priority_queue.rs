@@ -195,9 +195,9 @@ fn smallest(
     empty: Option<CallIndex>,
     intervals: &Intervals,
 ) -> Vec<usize> {
-    const SMALL: usize = 64;
+    const MAX_CORE_TO_MINIMIZE: usize = 64;
     let mut core: Vec<usize> = core.into_iter().chain(overtaken).collect();
-    if core.len() > SMALL {
+    if core.len() > MAX_CORE_TO_MINIMIZE {
         return core;
     }
     let position = |i: &usize| by_priority.iter().position(|j| j == i);

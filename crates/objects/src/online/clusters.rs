@@ -37,7 +37,7 @@ use super::engine::{
     Access, Certainty, Completed, Ending, Engine, EngineSize, GivenUpCalls, Incoming, PastCall,
     Rest, Taken,
 };
-use super::{OnlineError, RunningId, SOME_INDETERMINATE};
+use super::{INDETERMINATE_KEPT_IN_FALLBACK, OnlineError, RunningId};
 
 /// Number of indeterminate writes kept.
 const MAX_UNREAD_WRITES: usize = 1 << 16;
@@ -441,7 +441,7 @@ impl Engine for Clusters {
     /// Converts each cluster to its write, a read that ends at its first end, and one that starts
     /// at its last start: these have the same clusters.
     fn calls(&mut self) -> Vec<PastCall> {
-        self.keep_unread(SOME_INDETERMINATE);
+        self.keep_unread(INDETERMINATE_KEPT_IN_FALLBACK);
         self.unreported.casts_doubt |= self.given_up > 0;
         self.forget();
         let mut told: Vec<PastCall> = Vec::new();

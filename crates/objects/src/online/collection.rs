@@ -15,7 +15,7 @@ use consistory_spec::Object;
 use super::call_log::CallLog;
 use super::configurations::Configurations;
 use super::engine::{Completed, Engine, EngineSize, GivenUpCalls, Incoming, Taken};
-use super::{FEW_INDETERMINATE, OnlineError, RunningId};
+use super::{INDETERMINATE_ALWAYS_KEPT, OnlineError, RunningId};
 
 /// A collection judged by two engines.
 pub(super) struct Collection {
@@ -37,7 +37,7 @@ impl Collection {
             object: Arc::clone(object),
             configurations: Some(Configurations::new(object, most)),
             log: Some(CallLog::new(object)?),
-            few: FEW_INDETERMINATE.min(most),
+            few: INDETERMINATE_ALWAYS_KEPT.min(most),
             limit,
         })
     }

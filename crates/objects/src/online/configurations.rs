@@ -27,7 +27,10 @@ use self::table::{CallId, EffectTable, StateId, ValueId};
 use super::engine::{
     Certainty, Completed, Engine, EngineSize, GivenUpCalls, Incoming, Rest, Taken,
 };
-use super::{FEW_CONFIGURATIONS, FEW_INDETERMINATE, OnlineError, RunningId, VALUES_LISTED};
+use super::{
+    INDETERMINATE_ALWAYS_KEPT, MAX_CONFIGURATIONS_BEFORE_FALLBACK, OnlineError, RunningId,
+    VALUES_LISTED,
+};
 
 mod table;
 
@@ -97,7 +100,7 @@ impl Configurations {
     pub(super) fn new(object: &Arc<dyn Object>, most: usize) -> Self {
         let mut all = Configurations {
             object: Arc::clone(object),
-            few: FEW_INDETERMINATE.min(most),
+            few: INDETERMINATE_ALWAYS_KEPT.min(most),
             unreported: GivenUpCalls::default(),
             set: FxHashSet::default(),
             open: Open::default(),
@@ -216,7 +219,9 @@ impl Configurations {
             for next in successors.drain(..) {
                 if next.used[0] > configuration.used[0] {
                     self.set.insert(next);
-                } else if known.len() < FEW_CONFIGURATIONS && known.insert(next.clone()) {
+                } else if known.len() < MAX_CONFIGURATIONS_BEFORE_FALLBACK
+                    && known.insert(next.clone())
+                {
                     work.push_back(next);
                 }
             }

@@ -239,15 +239,15 @@ const MAX_LOSSY_PARTS: usize = 1 << 14;
 /// Number of parts above which an idle register is stored as its value only.
 const PARTS_KEPT_ACTIVE: usize = 64;
 /// Number of different indeterminate calls that are kept whatever their cost.
-const FEW_INDETERMINATE: usize = 4;
+const INDETERMINATE_ALWAYS_KEPT: usize = 4;
 /// Number of different indeterminate calls kept when clusters fall back to configurations.
-const SOME_INDETERMINATE: usize = 16;
+const INDETERMINATE_KEPT_IN_FALLBACK: usize = 16;
 /// The number of values that an explanation lists.
 const VALUES_LISTED: usize = 20;
 /// Largest number of configurations if there is another engine.
-const FEW_CONFIGURATIONS: usize = 2000;
+const MAX_CONFIGURATIONS_BEFORE_FALLBACK: usize = 2000;
 /// Size up to which engines check their invariants in debug builds.
-const SMALL_ENGINE: usize = 64;
+const MAX_PARTS_CHECKED: usize = 64;
 
 impl Online {
     /// Starts with no call.
@@ -429,7 +429,7 @@ impl Online {
             let hung = self.hung(name);
             let engine = self.activate(name);
             let limit = match hung.is_some() || engine.has_alternative() {
-                true => all.min(FEW_CONFIGURATIONS),
+                true => all.min(MAX_CONFIGURATIONS_BEFORE_FALLBACK),
                 false => all,
             };
             match engine.complete(id, returned, limit)? {
@@ -581,7 +581,7 @@ impl Online {
     fn check_invariants(&self, name: &Option<Value>) {
         if cfg!(debug_assertions)
             && let Some(PartState::Active(engine)) = self.parts.get(name)
-            && engine.size().kept + engine.size().configurations < SMALL_ENGINE
+            && engine.size().kept + engine.size().configurations < MAX_PARTS_CHECKED
         {
             engine.check_invariants();
         }

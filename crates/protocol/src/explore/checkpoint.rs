@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::explore::expand::Product;
 use crate::explore::outcome::{Options, Progress};
 use crate::explore::search::BreadthFirstSearch;
-use crate::explore::store::{Shard, Width, hash};
+use crate::explore::store::{Shard, Storage, Width, hash};
 use crate::machine::stepper::Serialization;
 use crate::murphi::TypeId;
 use crate::system::System;
@@ -95,6 +95,10 @@ impl Identity {
         }
     }
 
+    fn storage(&self) -> Storage {
+        if self.is_compact { Storage::Hashes } else { Storage::States }
+    }
+
     fn flags(&self) -> [bool; 4] {
         [self.is_tracked, self.has_symmetry, self.finds_deadlock, self.is_compact]
     }
@@ -143,7 +147,7 @@ impl Checkpoint {
         progress.elapsed = Duration::from_millis(source.word()?);
         let mut shards = Vec::new();
         for _ in 0..source.word()? {
-            shards.push(Shard::read(width, identity.is_compact, &mut source)?);
+            shards.push(Shard::read(width, identity.storage(), &mut source)?);
         }
         let mut levels = Vec::new();
         for _ in 0..source.word()? {
@@ -210,9 +214,9 @@ impl Checkpoint {
         if self.shards.len() == count {
             return self;
         }
-        let (width, is_compact) = (self.identity.width, self.identity.is_compact);
-        let mut shards: Vec<Shard> = (0..count).map(|_| Shard::new(width, is_compact)).collect();
-        if is_compact {
+        let (width, storage) = (self.identity.width, self.identity.storage());
+        let mut shards: Vec<Shard> = (0..count).map(|_| Shard::new(width, storage)).collect();
+        if storage == Storage::Hashes {
             Shard::redistribute(self.shards, &self.at, &mut shards);
             let at: Vec<u32> = shards.iter().map(Shard::level_start).collect();
             let ends: Vec<u32> = shards.iter().map(Shard::level_end).collect();
@@ -232,7 +236,7 @@ impl Checkpoint {
             for (shard, store) in self.shards.iter().enumerate() {
                 for number in from[shard]..end[shard] {
                     store.get(number, &mut state);
-                    let home = super::search::shard_of(&state, count, false);
+                    let home = super::search::shard_of(&state, count, Storage::States);
                     shards[home].insert(&state, &mut scratch);
                 }
             }

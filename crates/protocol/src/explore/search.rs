@@ -19,7 +19,7 @@ use crate::explore::checkpoint::{Checkpoint, Snapshot};
 use crate::explore::expand::{Expander, Product, Wrong};
 use crate::explore::outcome::{Options, Progress, Stop, Unfinished, Violation};
 use crate::explore::passing::{Passing, Rejections};
-use crate::explore::store::{Shard, hash_words};
+use crate::explore::store::{Shard, Storage, hash_words};
 use crate::explore::trace::{self, Lost, Run};
 use crate::tracking::Operation;
 
@@ -104,7 +104,7 @@ impl<'a> BreadthFirstSearch<'a> {
             product,
             options,
             budget,
-            shards: (0..jobs).map(|_| Shard::new(product.width(), options.compaction)).collect(),
+            shards: (0..jobs).map(|_| Shard::new(product.width(), Storage::of(options))).collect(),
             levels: Vec::new(),
             progress: Progress::default(),
             started: Instant::now(),
@@ -208,7 +208,7 @@ impl<'a> BreadthFirstSearch<'a> {
             }
             match expander.start(number) {
                 Ok(words) => {
-                    let shard = shard_of(words, self.shards.len(), self.options.compaction);
+                    let shard = shard_of(words, self.shards.len(), Storage::of(self.options));
                     self.shards[shard].insert(words, &mut scratch);
                 }
                 Err(Wrong::Stopped) => {
@@ -345,7 +345,7 @@ impl<'a> BreadthFirstSearch<'a> {
         let mut words = vec![0; self.product.words()];
         let rules = self.product.system.lowered.rules.len();
         let slots = self.product.system.layout.slots.len();
-        let (shards, is_compact) = (self.shards.len(), self.options.compaction);
+        let (shards, storage) = (self.shards.len(), Storage::of(self.options));
         let mut work = SLOTS_BETWEEN_CHECKS;
         for &(shard, from, to) in part {
             for number in from..to {
@@ -382,7 +382,7 @@ impl<'a> BreadthFirstSearch<'a> {
                             out.fired += 1;
                             if successor != words {
                                 is_stuck = false;
-                                let shard = shard_of(successor, shards, is_compact);
+                                let shard = shard_of(successor, shards, storage);
                                 out.successors[shard].extend_from_slice(successor);
                             }
                         }
@@ -458,11 +458,14 @@ pub(crate) fn least(best: &mut Option<Found>, found: &Option<Found>) {
 
 /// Returns the shard of a state: by its first words, so that no two shards keep the same ones, or by
 /// its hash if nothing else is kept of it.
-pub(crate) fn shard_of(words: &[u64], shards: usize, is_compact: bool) -> usize {
+pub(crate) fn shard_of(words: &[u64], shards: usize, storage: Storage) -> usize {
     if shards == 1 {
         return 0;
     }
-    let first = if is_compact { words } else { &words[..words.len().div_ceil(2)] };
+    let first = match storage {
+        Storage::Hashes => words,
+        Storage::States => &words[..words.len().div_ceil(2)],
+    };
     shard_of_hash(hash_words(first), shards)
 }
 

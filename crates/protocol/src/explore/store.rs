@@ -18,6 +18,7 @@
 use std::io;
 
 use crate::explore::checkpoint::{CheckpointError, WordReader, WordWriter};
+use crate::explore::outcome::Options;
 use crate::explore::search::shard_of_hash;
 
 /// A set of 64-bit values, numbered in the order in which they came.
@@ -281,6 +282,21 @@ impl Store {
     }
 }
 
+/// What is kept of a state.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Storage {
+    /// All of it.
+    States,
+    /// A hash.
+    Hashes,
+}
+
+impl Storage {
+    pub(crate) fn of(options: &Options) -> Self {
+        if options.compaction { Storage::Hashes } else { Storage::States }
+    }
+}
+
 /// The states of a thread: kept exactly, or by their hashes only.
 #[derive(Debug)]
 pub(crate) enum Shard {
@@ -289,10 +305,10 @@ pub(crate) enum Shard {
 }
 
 impl Shard {
-    pub(crate) fn new(width: Width, is_compact: bool) -> Self {
-        match is_compact {
-            true => Shard::Compact(Compact::new(width.words)),
-            false => Shard::Exact(Store::new(width)),
+    pub(crate) fn new(width: Width, storage: Storage) -> Self {
+        match storage {
+            Storage::Hashes => Shard::Compact(Compact::new(width.words)),
+            Storage::States => Shard::Exact(Store::new(width)),
         }
     }
 
@@ -335,12 +351,12 @@ impl Shard {
 
     pub(crate) fn read(
         width: Width,
-        is_compact: bool,
+        storage: Storage,
         source: &mut WordReader<'_>,
     ) -> Result<Self, CheckpointError> {
-        Ok(match is_compact {
-            true => Shard::Compact(Compact::read(width.words, source)?),
-            false => Shard::Exact(Store::read(width, source)?),
+        Ok(match storage {
+            Storage::Hashes => Shard::Compact(Compact::read(width.words, source)?),
+            Storage::States => Shard::Exact(Store::read(width, source)?),
         })
     }
 

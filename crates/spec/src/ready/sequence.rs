@@ -71,13 +71,20 @@ static DEQUE: LazyLock<Vec<Method>> = LazyLock::new(|| {
 
 type Elements = VecDeque<Value>;
 
-/// Inserts an element at the back or at the front, if there is room.
-fn put(elements: &mut Elements, capacity: Option<usize>, element: &Value, front: bool) -> bool {
+/// An end of a sequence.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Front,
+    Back,
+}
+
+/// Inserts an element at an end, if there is room.
+fn put(elements: &mut Elements, capacity: Option<usize>, element: &Value, end: End) -> bool {
     let has_room = capacity.is_none_or(|capacity| elements.len() < capacity);
-    if has_room && front {
-        elements.push_front(element.clone());
-    } else if has_room {
-        elements.push_back(element.clone());
+    match end {
+        End::Front if has_room => elements.push_front(element.clone()),
+        End::Back if has_room => elements.push_back(element.clone()),
+        _ => {}
     }
     has_room
 }
@@ -110,41 +117,44 @@ fn or_null(element: Option<Value>) -> Value {
 /// Effect of an operation on one end of an unbounded sequence.
 enum Role<'a> {
     /// Inserts an element.
-    Gives { front: bool, element: &'a Value },
+    Gives { end: End, element: &'a Value },
     /// Removes an element, or finds none; `None` if the return is unknown.
-    Takes { front: bool, element: Option<&'a Value> },
+    Takes { end: End, element: Option<&'a Value> },
 }
 
 impl<'a> Role<'a> {
-    fn gives(front: bool, element: &'a Value, op: &Operation<'_>) -> Option<Self> {
+    fn gives(end: End, element: &'a Value, op: &Operation<'_>) -> Option<Self> {
         // There is always room.
         let is_possible = op.returns.is_none_or(|returned| *returned == Value::Bool(true));
-        (is_possible || !op.method.starts_with("offer")).then_some(Role::Gives { front, element })
+        (is_possible || !op.method.starts_with("offer")).then_some(Role::Gives { end, element })
     }
 
-    fn takes(front: bool, op: &Operation<'a>) -> Option<Self> {
-        Some(Role::Takes { front, element: op.returns })
+    fn takes(end: End, op: &Operation<'a>) -> Option<Self> {
+        Some(Role::Takes { end, element: op.returns })
     }
 }
 
 /// Returns whether one operation may affect another, by their effects on the ends.
 fn depends(elements: &Elements, op: &Role<'_>, other: &Role<'_>) -> bool {
     match (op, other) {
-        (Role::Gives { front: a, element: x }, Role::Gives { front: b, element: y }) => {
+        (Role::Gives { end: a, element: x }, Role::Gives { end: b, element: y }) => {
             a == b && x != y
         }
-        (Role::Gives { front: a, element: x }, Role::Takes { front: b, element: y }) => {
+        (Role::Gives { end: a, element: x }, Role::Takes { end: b, element: y }) => {
             y.is_none_or(|y| *y == Value::Null || (a == b && *x != y))
         }
         (Role::Takes { element: None, .. }, _) => true,
-        (Role::Takes { front, element: Some(x) }, other) => {
-            let first = if *front { elements.front() } else { elements.back() };
+        (Role::Takes { end, element: Some(x) }, other) => {
+            let first = match end {
+                End::Front => elements.front(),
+                End::Back => elements.back(),
+            };
             match (first, other) {
                 // The first element must stay, or must be removed.
                 (Some(first), Role::Takes { element, .. }) => element.is_none_or(|y| y == first),
                 // And an element before it is in the way, or is the missing one.
-                (Some(first), Role::Gives { front: b, element: y }) => {
-                    front == b && (x == y) != (*x == first)
+                (Some(first), Role::Gives { end: b, element: y }) => {
+                    end == b && (x == y) != (*x == first)
                 }
                 (None, Role::Gives { element: y, .. }) => x == y || **x == Value::Null,
                 (None, Role::Takes { .. }) => **x == Value::Null,
@@ -176,8 +186,8 @@ impl Specification for Queue {
 
     fn invoke(&self, queue: &mut Elements, method: &str, args: &[Value]) -> Option<Value> {
         match (method, args) {
-            ("enqueue", [x]) => put(queue, self.capacity, x, false).then_some(Value::Null),
-            ("offer", [x]) => Some(Value::Bool(put(queue, self.capacity, x, false))),
+            ("enqueue", [x]) => put(queue, self.capacity, x, End::Back).then_some(Value::Null),
+            ("offer", [x]) => Some(Value::Bool(put(queue, self.capacity, x, End::Back))),
             ("dequeue", []) => Some(or_null(queue.pop_front())),
             ("take", []) => queue.pop_front(),
             ("peek", []) => Some(or_null(queue.front().cloned())),
@@ -200,8 +210,8 @@ impl Specification for Queue {
     fn depends(&self, queue: &Elements, op: &Operation<'_>, other: &Operation<'_>) -> bool {
         fn role<'a>(op: &Operation<'a>) -> Option<Role<'a>> {
             match (op.method, op.args) {
-                ("enqueue" | "offer", [x]) => Role::gives(false, x, op),
-                ("dequeue" | "take", []) => Role::takes(true, op),
+                ("enqueue" | "offer", [x]) => Role::gives(End::Back, x, op),
+                ("dequeue" | "take", []) => Role::takes(End::Front, op),
                 _ => None,
             }
         }
@@ -236,7 +246,7 @@ impl Specification for Stack {
 
     fn invoke(&self, stack: &mut Elements, method: &str, args: &[Value]) -> Option<Value> {
         match (method, args) {
-            ("push", [x]) => put(stack, self.capacity, x, true).then_some(Value::Null),
+            ("push", [x]) => put(stack, self.capacity, x, End::Front).then_some(Value::Null),
             ("pop", []) => Some(or_null(stack.pop_front())),
             ("peek", []) => Some(or_null(stack.front().cloned())),
             _ => ask(stack, method, args),
@@ -276,10 +286,10 @@ impl Specification for Deque {
 
     fn invoke(&self, deque: &mut Elements, method: &str, args: &[Value]) -> Option<Value> {
         match (method, args) {
-            ("addFirst", [x]) => put(deque, self.capacity, x, true).then_some(Value::Null),
-            ("addLast", [x]) => put(deque, self.capacity, x, false).then_some(Value::Null),
-            ("offerFirst", [x]) => Some(Value::Bool(put(deque, self.capacity, x, true))),
-            ("offerLast", [x]) => Some(Value::Bool(put(deque, self.capacity, x, false))),
+            ("addFirst", [x]) => put(deque, self.capacity, x, End::Front).then_some(Value::Null),
+            ("addLast", [x]) => put(deque, self.capacity, x, End::Back).then_some(Value::Null),
+            ("offerFirst", [x]) => Some(Value::Bool(put(deque, self.capacity, x, End::Front))),
+            ("offerLast", [x]) => Some(Value::Bool(put(deque, self.capacity, x, End::Back))),
             ("pollFirst", []) => Some(or_null(deque.pop_front())),
             ("pollLast", []) => Some(or_null(deque.pop_back())),
             ("peekFirst", []) => Some(or_null(deque.front().cloned())),
@@ -309,10 +319,10 @@ impl Specification for Deque {
     fn depends(&self, deque: &Elements, op: &Operation<'_>, other: &Operation<'_>) -> bool {
         fn role<'a>(op: &Operation<'a>) -> Option<Role<'a>> {
             match (op.method, op.args) {
-                ("addFirst" | "offerFirst", [x]) => Role::gives(true, x, op),
-                ("addLast" | "offerLast", [x]) => Role::gives(false, x, op),
-                ("pollFirst" | "takeFirst", []) => Role::takes(true, op),
-                ("pollLast" | "takeLast", []) => Role::takes(false, op),
+                ("addFirst" | "offerFirst", [x]) => Role::gives(End::Front, x, op),
+                ("addLast" | "offerLast", [x]) => Role::gives(End::Back, x, op),
+                ("pollFirst" | "takeFirst", []) => Role::takes(End::Front, op),
+                ("pollLast" | "takeLast", []) => Role::takes(End::Back, op),
                 _ => None,
             }
         }

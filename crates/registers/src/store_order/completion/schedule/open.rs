@@ -28,7 +28,7 @@ use crate::registers::{Registers, Segment};
 use crate::store_order::saturation::Saturation;
 
 /// Weight of a need of the next operation.
-const SOON: i64 = 1 << 10;
+const NEXT_OPERATION_WEIGHT: i64 = 1 << 10;
 
 /// Largest random part of a preference.
 const RANDOM_PREFERENCE: u64 = 1 << 8;
@@ -233,7 +233,7 @@ impl ScheduleRun<'_, '_> {
                 continue;
             }
             let wanted = self.open.wish(self.registers, read).map(|(_, value)| value);
-            let soon = SOON / i64::from(1 + chains.place_of(read) - head);
+            let soon = NEXT_OPERATION_WEIGHT / i64::from(1 + chains.place_of(read) - head);
             if wanted == brought {
                 preference += soon;
             } else if wanted == replaced {
@@ -255,7 +255,7 @@ impl ScheduleRun<'_, '_> {
                 let of = chains.chain_of(write);
                 let away = chains.place_of(write) - self.heads[of.index()];
                 if away < AWAITED_WRITE_OPS {
-                    demand[of.index()] += SOON / i64::from(1 + away);
+                    demand[of.index()] += NEXT_OPERATION_WEIGHT / i64::from(1 + away);
                 }
             }
         }
