@@ -78,7 +78,8 @@ pub fn certify_ordered_definition(
     certify_ordered_within(history, definition, order, claim, certificate, &budget)
 }
 
-fn certify_ordered_within(
+/// Accepts a certificate as [`certify_ordered_definition`] does, within a budget.
+pub fn certify_ordered_within(
     history: &History,
     definition: &Definition,
     order: ClientOrder,

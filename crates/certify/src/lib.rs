@@ -65,7 +65,10 @@ mod views;
 use consistory_history::{History, KeyId, OpId};
 use consistory_verdict::{Certificate, Options, Verdict};
 
-pub use definition::{certify_definition, certify_definition_within, certify_ordered_definition};
+pub use definition::{
+    certify_definition, certify_definition_within, certify_ordered_definition,
+    certify_ordered_within,
+};
 use finals::Finals;
 use limits::Limits;
 pub use objects::{ObjectRejection, certify_object};

@@ -325,13 +325,15 @@ fn check_result(
     let known = match (object, isolation) {
         (None, Some(isolation)) => Ok(isolation),
         (Some(object), _) => Model::of_object(object.clone(), &model),
-        (None, None) => Model::register(&model),
+        (None, None) => {
+            Model::register(&model).map(|model| model.ordered(order.unwrap_or_default()))
+        }
     };
     let known = known.map_err(|error| error.to_string())?;
     // A certificate that cannot be read, since it names an operation that is not in the history,
     // say, proves nothing.
     let pattern = result.get("pattern").and_then(Value::as_str);
-    let proof = Proof::read(history, known.family(), json)
+    let proof = Proof::read(history, known.family_of_proofs(), json)
         .map_err(|error| error.to_string())
         .and_then(|proof| pattern_fits(pattern, claim, json).map(|()| proof));
     let options = Options { budget, ..Options::default() };

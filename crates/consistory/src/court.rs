@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use consistory_history::History;
-use consistory_models::linearizability;
+use consistory_models::{Definition, linearizability};
 use consistory_objects::{Inference, Levels, infer_levels};
 use consistory_registers::{Engine, Model as RegisterModel, Tuning};
 use consistory_spec::{Level, Object, ObjectModel, parse_axioms, parse_levels};
@@ -54,8 +54,8 @@ pub struct Court {
     registers: Arc<[RegisterModel]>,
     /// Models of objects that were named, followed by those of a group.
     objects: Arc<[ObjectModel]>,
-    /// Isolation levels that were named.
-    isolation: Arc<[IsolationLevel]>,
+    /// Isolation levels that were named, and definitions about transactions.
+    isolation: Arc<[AskedLevel]>,
     /// Numbers of named models, of registers and of objects.
     named: [usize; 2],
     levels: Option<MethodLevels>,
@@ -63,6 +63,37 @@ pub struct Court {
     settings: Settings,
     /// Number of histories being judged.
     at_work: Arc<AtomicUsize>,
+}
+
+/// An isolation level that was asked for.
+#[derive(Clone, Debug)]
+enum AskedLevel {
+    Known(IsolationLevel),
+    /// The user's definition.
+    Own {
+        id: Arc<str>,
+        definition: Arc<Definition>,
+    },
+}
+
+impl AskedLevel {
+    fn id(&self) -> &str {
+        match self {
+            AskedLevel::Known(level) => level.id(),
+            AskedLevel::Own { id, .. } => id,
+        }
+    }
+
+    fn is(&self, level: IsolationLevel) -> bool {
+        matches!(self, AskedLevel::Known(known) if *known == level)
+    }
+
+    fn in_order(self, order: ClientOrder) -> Model {
+        match self {
+            AskedLevel::Known(level) => Model::Isolation { level, order },
+            AskedLevel::Own { id, definition } => Model::OwnLevel { id, definition, order },
+        }
+    }
 }
 
 /// Visibility levels of methods.
@@ -136,7 +167,8 @@ impl Settings {
     }
 
     pub(crate) fn register_options(&self, jobs: usize) -> Options<Tuning> {
-        let tuning = Tuning { engine: self.engine, ..Tuning::default() };
+        let order = registers::in_definitions(self.order);
+        let tuning = Tuning { engine: self.engine, order, ..Tuning::default() };
         Options { budget: self.budget(), jobs, tuning }
     }
 
@@ -229,7 +261,13 @@ impl Court {
                 named: [0, 1],
                 ..Court::on(Subject::Object(object))
             },
-            Model::Isolation { level, .. } => Court { isolation: [level].into(), ..Court::new() },
+            Model::Isolation { level, .. } => {
+                Court { isolation: [AskedLevel::Known(level)].into(), ..Court::new() }
+            }
+            Model::OwnLevel { id, definition, .. } => {
+                let own = AskedLevel::Own { id, definition };
+                Court { isolation: [own].into(), ..Court::new() }
+            }
         };
         Court { settings, ..court }
     }
@@ -312,6 +350,29 @@ impl Court {
     }
 
     fn add_register_model(&mut self, model: RegisterModel) -> Result<(), Error> {
+        if let RegisterModel::Own { id, definition } = &model
+            && definition.is_transactional()
+            && !matches!(self.subject, Subject::Object(_))
+            && self.named == [0, 0]
+        {
+            if !self.isolation.iter().any(|known| known.id() == &**id) {
+                let (id, definition) = (id.clone(), definition.clone());
+                let own = AskedLevel::Own { id, definition };
+                self.isolation = self.isolation.iter().cloned().chain([own]).collect();
+            }
+            return Ok(());
+        }
+        let is_own = |level: &AskedLevel| matches!(level, AskedLevel::Own { .. });
+        if self.isolation.iter().all(is_own) {
+            // Next to models of registers, definitions about transactions are judged like these.
+            for level in std::mem::take(&mut self.isolation).iter() {
+                if let AskedLevel::Own { id, definition } = level.clone() {
+                    let own = RegisterModel::Own { id, definition };
+                    self.registers = self.registers.iter().cloned().chain([own]).collect();
+                    self.named[0] += 1;
+                }
+            }
+        }
         if !self.isolation.is_empty() {
             let expected = Family::Transactions;
             return Err(Error::WrongFamily { id: model.id().into(), expected });
@@ -361,8 +422,9 @@ impl Court {
         if let Some(expected) = expected {
             return Err(Error::WrongFamily { id: level.id().into(), expected });
         }
-        if !self.isolation.contains(&level) {
-            self.isolation = self.isolation.iter().copied().chain([level]).collect();
+        if !self.isolation.iter().any(|known| known.is(level)) {
+            let level = AskedLevel::Known(level);
+            self.isolation = self.isolation.iter().cloned().chain([level]).collect();
         }
         Ok(())
     }
@@ -504,9 +566,9 @@ impl Court {
     /// Returns the family by which a history is judged.
     fn family(&self, history: &History) -> Family {
         match &self.subject {
+            _ if !self.isolation.is_empty() => Family::Transactions,
             Subject::Registers => Family::Registers,
             Subject::Object(_) => Family::Objects,
-            Subject::Any if !self.isolation.is_empty() => Family::Transactions,
             Subject::Any if self.named[0] > 0 => Family::Registers,
             Subject::Any if self.named[1] > 0 || history.has_calls() => Family::Objects,
             Subject::Any if is_of_transactions(history) => Family::Transactions,
@@ -560,7 +622,10 @@ impl Court {
         let mut refused = None;
         for (i, (model, ruling)) in models.iter().zip(rulings).enumerate() {
             match ruling {
-                Ok(ruling) => ruled.push((Model::Register(model.clone()), ruling)),
+                Ok(ruling) => {
+                    let model = Model::Register(model.clone()).ordered(self.settings.order);
+                    ruled.push((model, ruling));
+                }
                 Err(reason) if i < named => {
                     return Err(Error::DoesNotApply { model: model.id().to_owned(), reason });
                 }
@@ -673,16 +738,44 @@ impl Court {
         };
         let history = converted.map_or(history, |history| Held::Shared(Arc::new(history)));
         let group = self.group(self.isolation.len());
-        let mut levels: Vec<IsolationLevel> = self.isolation.to_vec();
+        let mut asked = self.isolation.to_vec();
         if group.is_some() {
-            let rest = IsolationLevel::ALL.into_iter();
-            levels.extend(rest.filter(|level| !self.isolation.contains(level)));
+            let is_new = |level: &IsolationLevel| !self.isolation.iter().any(|a| a.is(*level));
+            let rest = IsolationLevel::ALL.into_iter().filter(is_new);
+            asked.extend(rest.map(AskedLevel::Known));
+        }
+        let (operations, count) = (history.len(), asked.len());
+        self.settings.observe(Stage::Judging { operations, models: count });
+        // The levels that the catalogue has are decided together.
+        let (mut levels, mut own) = (Vec::new(), Vec::new());
+        for level in &asked {
+            match level {
+                AskedLevel::Known(level) => levels.push(*level),
+                AskedLevel::Own { id, definition } => {
+                    let (id, definition) = (id.clone(), definition.clone());
+                    own.push(RegisterModel::Own { id, definition });
+                }
+            }
         }
         let order = self.settings.order;
-        let rulings = transactions::judge(&history, order, &levels, &self.settings.budget())?;
-        let ruled = levels.into_iter().zip(rulings);
-        let ruled =
-            ruled.map(|(level, ruling)| (Model::Isolation { level, order }, ruling)).collect();
+        let mut known = match levels.is_empty() {
+            true => Vec::new(),
+            false => transactions::judge(&history, order, &levels, &self.settings.budget())?,
+        }
+        .into_iter();
+        let options = self.settings.register_options(hearing.jobs);
+        let mut own = registers::judge(&history, &own, &options).into_iter();
+        let mut ruled = Vec::with_capacity(asked.len());
+        for level in asked {
+            let ruling = match &level {
+                AskedLevel::Known(_) => known.next().expect("one ruling per level"),
+                AskedLevel::Own { id, .. } => own
+                    .next()
+                    .expect("one ruling per definition")
+                    .map_err(|reason| Error::DoesNotApply { model: id.to_string(), reason })?,
+            };
+            ruled.push((level.in_order(order), ruling));
+        }
         Ok(self.report(history, place, None, ruled, group, hearing))
     }
 
@@ -742,33 +835,39 @@ impl Court {
         let (done, total) = (AtomicUsize::new(0), ruled.len());
         self.settings.observe(Stage::Certifying { done: 0, total });
         // Certificates of isolation levels share much of the work.
-        let levels: Option<Vec<(IsolationLevel, &Ruling)>> = ruled
+        let levels: Vec<(IsolationLevel, &Ruling)> = ruled
             .iter()
-            .map(|(model, ruling)| match model {
+            .filter_map(|(model, ruling)| match model {
                 Model::Isolation { level, .. } => Some((*level, ruling)),
                 _ => None,
             })
             .collect();
-        if let Some(levels) = levels.filter(|levels| !levels.is_empty()) {
+        let mut of_levels = Vec::new().into_iter();
+        if !levels.is_empty() {
             let started = Instant::now();
             // Deciding has used a part of the time of every level; checking has what is left of one.
             let spent = levels.iter().map(|(_, ruling)| ruling.time).max().unwrap_or_default();
             let budget = alone.budget.after(hearing.watch.work_in(spent));
             let order = self.settings.order;
             let rejections = transactions::rejections(history, order, &levels, &budget);
-            let each = started.elapsed() / u32::try_from(total).unwrap_or(1);
-            self.settings.observe(Stage::Certifying { done: total, total });
-            return rejections.into_iter().map(|rejection| (rejection, each)).collect();
+            let each = started.elapsed() / u32::try_from(levels.len()).unwrap_or(1);
+            done.store(levels.len(), Ordering::Relaxed);
+            self.settings.observe(Stage::Certifying { done: levels.len(), total });
+            let checked: Vec<_> =
+                rejections.into_iter().map(|rejection| (rejection, each)).collect();
+            of_levels = checked.into_iter();
         }
+        let is_level = |i: &usize| matches!(ruled[*i].0, Model::Isolation { .. });
+        let others: Vec<usize> = (0..total).filter(|i| !is_level(i)).collect();
         let check = |i: usize, options: &Options| {
-            let (model, ruling) = &ruled[i];
+            let (model, ruling) = &ruled[others[i]];
             let budget = options.budget.after(hearing.watch.work_in(ruling.time));
             let started = Instant::now();
             let accepted =
                 model.accept_ruling(history, ruling, &Options { budget, ..options.clone() });
             (accepted.err(), started.elapsed())
         };
-        let mut checked = side_by_side(total, together, |i| {
+        let mut checked = side_by_side(others.len(), together, |i| {
             let checked = check(i, &part);
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             self.settings.observe(Stage::Certifying { done, total });
@@ -781,7 +880,12 @@ impl Court {
                 *checked = (rejection, time + *spent);
             }
         }
-        checked
+        let mut checked = checked.into_iter();
+        let next = |i| match is_level(&i) {
+            true => of_levels.next().expect("every level was checked"),
+            false => checked.next().expect("every other model was checked"),
+        };
+        (0..total).map(next).collect()
     }
 }
 
@@ -807,11 +911,20 @@ pub fn strongest_of<'a>(models: impl Iterator<Item = &'a Model>) -> Vec<String> 
     };
     let registers = consistory_models::strongest(&satisfied(Family::Registers));
     let objects = objects::strongest(&satisfied(Family::Objects));
-    let levels: Vec<IsolationLevel> =
-        satisfied(Family::Transactions).into_iter().filter_map(IsolationLevel::find).collect();
+    let levels = || {
+        models.iter().filter_map(|model| match model {
+            Model::Isolation { level, .. } => Some(*level),
+            _ => None,
+        })
+    };
     let is_implied =
-        |level: IsolationLevel| levels.iter().any(|other| *other != level && other.implies(level));
-    let levels = levels.iter().filter(|level| !is_implied(**level)).map(|level| level.id());
+        |level: IsolationLevel| levels().any(|other| other != level && other.implies(level));
+    let is_strongest = |model: &&&Model| match model {
+        Model::Isolation { level, .. } => !is_implied(*level),
+        // What an own definition implies is not known.
+        model => matches!(model, Model::OwnLevel { .. }),
+    };
+    let levels = models.iter().filter(is_strongest).map(|model| model.id());
     registers.into_iter().chain(objects).chain(levels).map(ToOwned::to_owned).collect()
 }
 

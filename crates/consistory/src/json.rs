@@ -38,7 +38,7 @@ impl Verdict<'_> {
     fn write_json(&self, attached: &Attachments, out: &mut Vec<u8>) -> io::Result<()> {
         let (model, verdict) = (quoted(self.model().id()), self.outcome().as_str());
         write!(out, "{{\"model\":{model},\"verdict\":\"{verdict}\"")?;
-        if let Model::Isolation { order, .. } = self.model() {
+        if let Model::Isolation { order, .. } | Model::OwnLevel { order, .. } = self.model() {
             write!(out, ",\"order\":\"{}\"", order.id())?;
         }
         if let Some(pattern) = self.pattern() {

@@ -4,8 +4,10 @@
 //! `registers`, `objects`, `transactions`. The rest of this crate is the same for all families.
 
 use std::fmt;
+use std::sync::Arc;
 
 use consistory_history::History;
+use consistory_models::Definition;
 use consistory_spec::ObjectModel;
 use consistory_verdict::{
     ClientOrder, Family, Judgement, Level, Options, Proof, Ruling, Stopped, Verdict as Outcome,
@@ -34,12 +36,37 @@ pub enum Model {
         /// The order that the clients observed.
         order: ClientOrder,
     },
+    /// Your own definition about transactions.
+    OwnLevel {
+        /// The id in reports: the path of the file.
+        id: Arc<str>,
+        /// The definition.
+        definition: Arc<Definition>,
+        /// The order that the clients observed.
+        order: ClientOrder,
+    },
 }
 
 impl Model {
     /// Finds a model of registers by its id, in any case, or by the path of its definition file.
     pub fn register(id: &str) -> Result<Model, Error> {
         Ok(Model::Register(select::register_model(id)?))
+    }
+
+    /// Returns the model with an order that the clients observed, which only models of transactions
+    /// have.
+    #[must_use]
+    pub fn ordered(self, order: ClientOrder) -> Model {
+        match self {
+            Model::Register(consistory_registers::Model::Own { id, definition })
+                if definition.is_transactional() =>
+            {
+                Model::OwnLevel { id, definition, order }
+            }
+            Model::Isolation { level, .. } => Model::Isolation { level, order },
+            Model::OwnLevel { id, definition, .. } => Model::OwnLevel { id, definition, order },
+            other => other,
+        }
     }
 
     /// Finds an isolation level by its id, in any case.
@@ -59,6 +86,7 @@ impl Model {
             Model::Register(model) => model.id(),
             Model::Object { model, .. } => &model.id,
             Model::Isolation { level, .. } => level.id(),
+            Model::OwnLevel { id, .. } => id,
         }
     }
 
@@ -67,7 +95,15 @@ impl Model {
         match self {
             Model::Register(_) => Family::Registers,
             Model::Object { .. } => Family::Objects,
-            Model::Isolation { .. } => Family::Transactions,
+            Model::Isolation { .. } | Model::OwnLevel { .. } => Family::Transactions,
+        }
+    }
+
+    /// Returns the family of the model's proofs: definitions are evaluated for all families alike.
+    pub fn family_of_proofs(&self) -> Family {
+        match self {
+            Model::OwnLevel { .. } => Family::Registers,
+            other => other.family(),
         }
     }
 
@@ -90,6 +126,14 @@ impl Model {
             (Model::Object { object, model }, Proof::Object(certificate)) => {
                 let budget = &options.budget;
                 objects::accept(history, &**object.object(), model, via, claim, certificate, budget)
+            }
+            (Model::OwnLevel { definition, order, .. }, Proof::Registers(certificate)) => {
+                if let Some(via) = via {
+                    let reason = format!("{via} says nothing about {}", self.id());
+                    return Err(Rejection::Unproved { reason });
+                }
+                let budget = &options.budget;
+                registers::accept_level(history, definition, *order, claim, certificate, budget)
             }
             (Model::Isolation { level, order }, Proof::Transactions(certificate)) => {
                 transactions::accept(
@@ -152,6 +196,11 @@ impl Model {
                 violation,
                 &settings.object_options(settings.jobs),
             ),
+            Model::OwnLevel { id, definition, .. } => {
+                let (id, definition) = (id.clone(), definition.clone());
+                let model = consistory_registers::Model::Own { id, definition };
+                Ok(registers::shrink(history, &model, violation, &settings.register_options(1)))
+            }
             Model::Isolation { level, order } => {
                 Ok(transactions::shrink(history, *level, *order, violation, &settings.budget()))
             }

@@ -1,10 +1,14 @@
 //! Models of registers: judging, accepting, shrinking.
 
-use consistory_certify::{Rejection as Unaccepted, certify_definition_within, certify_within};
+use consistory_certify::{
+    Rejection as Unaccepted, certify_definition_within, certify_ordered_within, certify_within,
+};
 use consistory_history::History;
-use consistory_models::{DoesNotApply, implies};
+use consistory_models::{Definition, DoesNotApply, implies};
 use consistory_registers::{Model, Tuning, judge as decide, shrink as shrink_history};
-use consistory_verdict::{Certificate, Judgement, Options, Proof, Ruling, Verdict as Outcome};
+use consistory_verdict::{
+    Budget, Certificate, ClientOrder, Judgement, Options, Proof, Ruling, Verdict as Outcome,
+};
 
 use crate::model::{Minimal, Rejection};
 
@@ -44,10 +48,36 @@ pub(crate) fn accept(
             certify_definition_within(history, definition, claim, certificate, budget)
         }
     };
-    accepted.map_err(|rejection| match rejection {
+    accepted.map_err(rejected)
+}
+
+/// Checks a certificate about a definition of transactions with the independent checker.
+pub(crate) fn accept_level(
+    history: &History,
+    definition: &Definition,
+    order: ClientOrder,
+    claim: Outcome,
+    certificate: &Certificate,
+    budget: &Budget,
+) -> Result<(), Rejection> {
+    let order = in_definitions(order);
+    certify_ordered_within(history, definition, order, claim, certificate, budget).map_err(rejected)
+}
+
+/// Returns the order that `so` stands for in definitions.
+pub(crate) fn in_definitions(order: ClientOrder) -> consistory_models::ClientOrder {
+    match order {
+        ClientOrder::None => consistory_models::ClientOrder::None,
+        ClientOrder::Session => consistory_models::ClientOrder::Session,
+        ClientOrder::Realtime => consistory_models::ClientOrder::Realtime,
+    }
+}
+
+fn rejected(rejection: Unaccepted) -> Rejection {
+    match rejection {
         Unaccepted::Stopped(stopped) => Rejection::Stopped(stopped),
         rejection => Rejection::Unproved { reason: rejection.to_string() },
-    })
+    }
 }
 
 /// Checks whether a verdict about one model settles another: a violation of a weaker model, or

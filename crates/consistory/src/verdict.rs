@@ -181,7 +181,7 @@ impl<'h> Verdict<'h> {
     pub fn into_report(self) -> Report<'h> {
         let object = match &self.model {
             Model::Object { object, .. } => Some(object.clone()),
-            Model::Register(_) | Model::Isolation { .. } => None,
+            _ => None,
         };
         let (place, history) = (Origin::default(), self.history.clone());
         Report { place, history, object, verdicts: vec![self], strongest: None }
@@ -193,7 +193,7 @@ impl<'h> Verdict<'h> {
             Model::Object { object, model } => {
                 objects::instead(&self.history, &object, &model, &self.ruling.judgement)
             }
-            Model::Register(_) | Model::Isolation { .. } => Vec::new(),
+            _ => Vec::new(),
         }
     }
 }

@@ -125,3 +125,53 @@ fn stages_are_reported() {
     court.judge(&consistory::parse(MESSAGE_PASSING).unwrap()).unwrap();
     assert_eq!(certified.load(Ordering::Relaxed), 2);
 }
+
+/// Serializability, as a definition of one's own.
+const OWN_SERIALIZABILITY: &str = "\"Own\"\ninclude \"transactions.cat\"\nwith ww from store-orders\n\
+    acyclic causes | lift(ww) | lift(rw(ww)) as CyclicOwn";
+
+#[test]
+fn own_and_catalogued_levels_are_judged_in_one_call() {
+    use consistory::ClientOrder;
+    let skew = consistory::parse("a: [ r(x,0) w(y,1) ]\nb: [ r(y,0) w(x,1) ]").unwrap();
+    let court = |first: &[&str], then: &[&str]| {
+        let court = Court::new().models(first).unwrap();
+        court.definition("own.cat", OWN_SERIALIZABILITY).unwrap().models(then).unwrap()
+    };
+    let ids = |court: &Court| court.named_models().map(str::to_owned).collect::<Vec<_>>();
+    for court in [court(&[], &["si", "ser"]), court(&["si", "ser"], &[])] {
+        let report = court.judge(&skew).unwrap();
+        let judged: Vec<_> = report.iter().map(|v| (v.model().id(), v.outcome())).collect();
+        let expected = |id: &str| match id {
+            "si" => Outcome::Consistent,
+            _ => Outcome::Violation,
+        };
+        assert_eq!(judged.len(), 3);
+        assert_eq!(judged.iter().map(|(id, _)| *id).collect::<Vec<_>>(), ids(&court));
+        assert!(judged.iter().all(|(id, outcome)| *outcome == expected(id)), "{judged:?}");
+        assert!(report.iter().all(|verdict| verdict.model().family() == Family::Transactions));
+        let own = report.iter().find(|verdict| verdict.model().id() == "own.cat").unwrap();
+        assert_eq!(own.pattern().unwrap(), "CyclicOwn");
+        assert!(own.shrink().unwrap().is_violation());
+    }
+    // The order counts for both.
+    let stale = consistory::parse("a: w(x,1) @1..2\nb: r(x,0) @3..4").unwrap();
+    let sessions = consistory::parse("a: [ w(x,1) ] [ r(x,0) ]").unwrap();
+    for (history, order, expected) in [
+        (&stale, ClientOrder::Session, Outcome::Consistent),
+        (&stale, ClientOrder::Realtime, Outcome::Violation),
+        (&sessions, ClientOrder::Session, Outcome::Violation),
+        (&sessions, ClientOrder::None, Outcome::Consistent),
+    ] {
+        let report = court(&[], &["ser"]).order(order).judge(history).unwrap();
+        assert_eq!(report.iter().count(), 2);
+        for verdict in report.iter() {
+            assert_eq!(verdict.outcome(), expected, "{} {order:?}", verdict.model().id());
+            assert!(verdict.json().contains(&format!("\"order\":\"{}\"", order.id())));
+        }
+    }
+    // Models of registers and levels are not mixed.
+    assert!(court(&[], &[]).models(["si", "sc"]).is_err());
+    assert!(court(&["sc"], &[]).models(["si"]).is_err());
+    assert!(court(&[], &["sc"]).judge(&stale).unwrap().iter().count() == 2);
+}

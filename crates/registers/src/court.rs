@@ -163,7 +163,8 @@ pub fn judge(
         }
         let started = Instant::now();
         let budget = options.budget.renewed();
-        let evaluation = EvaluateOptions { budget, ..EvaluateOptions::default() };
+        let order = options.tuning.order;
+        let evaluation = EvaluateOptions { budget, order, ..EvaluateOptions::default() };
         let judgement = evaluate(model.definition(), history, &evaluation)?;
         if let Judgement::Undecided(Stopped::Size { .. }) = judgement {
             let budget = &options.budget.renewed();

@@ -51,7 +51,7 @@ mod threads;
 use std::time::Instant;
 
 use consistory_history::{History, OpId};
-use consistory_models::find;
+use consistory_models::{ClientOrder, find};
 use consistory_verdict::{Budget, Certificate, Pattern, Stopped};
 
 pub use causal::CausalModel;
@@ -86,13 +86,16 @@ pub type Ruling = consistory_verdict::Ruling<Certificate>;
 /// Options of the register deciders.
 pub type Options = consistory_verdict::Options<Tuning>;
 
-/// Settings of these deciders. Verdicts do not depend on them.
+/// Settings of these deciders. Of verdicts, only those on definitions about transactions depend on
+/// them, on the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tuning {
     /// The operations for which CM is computed.
     pub scope: Scope,
     /// The engine that completes SC, TSO and PSO.
     pub engine: Engine,
+    /// The order between transactions that `so` stands for in definitions about transactions.
+    pub order: ClientOrder,
 }
 
 /// Decides a register history of single operations for each of the models.

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use consistory_history::History;
 use consistory_verdict::{
-    Anomaly, Budget, ClientOrder, Judgement, Level, Ruling, TransactionCertificate,
+    Anomaly, Budget, ClientOrder, Dependency, Judgement, Level, Relates, Ruling,
+    TransactionCertificate,
 };
 
 use crate::choices::{self, Chosen};
@@ -108,7 +109,43 @@ impl Court<'_, '_> {
             let certificate = TransactionCertificate::BadRead { kind, read, other };
             return Judgement::Violation { pattern, certificate };
         }
-        decide_cycles(self.tx, self.order, level, self.budget)
+        let judgement = decide_cycles(self.tx, self.order, level, self.budget);
+        let worse = match &judgement {
+            Judgement::Violation { certificate, .. } => self.worse_violation(level, certificate),
+            _ => None,
+        };
+        worse.unwrap_or(judgement)
+    }
+
+    /// Looks for a violation of a weaker level that is decided fast. It violates this level too, and
+    /// shows what is worse: the same history may have a dirty write as well as a fractured read.
+    fn worse_violation(
+        &self,
+        level: Level,
+        certificate: &TransactionCertificate,
+    ) -> Option<Judgement<TransactionCertificate>> {
+        if !self.tx.ambiguous().is_empty() {
+            return None;
+        }
+        let shown = Anomaly::weakest_levels(certificate);
+        let is_worse = |weak: &Level| {
+            let is_settled = self.settled.iter().any(|(settled, _)| settled == weak);
+            *weak != level && !is_settled && shown.iter().all(|l| l != weak && l.implies(*weak))
+        };
+        let decide = |weak| {
+            let judgement = decide_cycles(self.tx, self.order, weak, &self.budget.share(3));
+            matches!(judgement, Judgement::Violation { .. }).then_some(judgement)
+        };
+        let mut worst = None;
+        if is_worse(&Level::Causal) {
+            // A history without a violation here has none below either.
+            worst = Some(decide(Level::Causal)?);
+        }
+        [Level::ReadCommitted, Level::ReadAtomic]
+            .into_iter()
+            .filter(is_worse)
+            .find_map(decide)
+            .or(worst)
     }
 }
 
@@ -134,11 +171,35 @@ pub(crate) fn decide_cycles(
             Judgement::Consistent(choices::certificate(tx, &order, &choices))
         }
         Ok(Chosen { decision: Decision::Violation(certificate), .. }) => {
+            let certificate = as_lost_update(tx.history(), certificate);
             let pattern = Anomaly::of_certificate(tx.history(), &certificate);
             let pattern = pattern.map_or("", Anomaly::name).into();
             Judgement::Violation { pattern, certificate }
         }
     }
+}
+
+/// Turns two transactions that miss each other's write of one key into the two orders of these
+/// writes. Each order alone is a lost update, which weaker levels forbid too.
+fn as_lost_update(
+    history: &History,
+    certificate: TransactionCertificate,
+) -> TransactionCertificate {
+    let TransactionCertificate::Cycle { edges } = &certificate else { return certificate };
+    let [one, other] = &edges[..] else { return certificate };
+    let key_of = |edge: &Dependency| match edge.relation {
+        Relates::Rw { read } => history.key_of(read),
+        _ => None,
+    };
+    let Some(key) = key_of(one).filter(|key| key_of(other) == Some(*key)) else {
+        return certificate;
+    };
+    let branch = |misses: &Dependency| {
+        let overwrites = Dependency::given(misses.to, misses.from, Relates::Ww { key });
+        TransactionCertificate::Cycle { edges: vec![overwrites, misses.clone()] }
+    };
+    let branches = Box::new([branch(other), branch(one)]);
+    TransactionCertificate::SplitOrder { key, writers: [one.from, one.to], branches }
 }
 
 /// Turns a commit order of a stronger level into one of a weaker level.

@@ -40,11 +40,11 @@ pub enum Anomaly {
 impl Anomaly {
     /// Names a cycle of dependencies of a history.
     pub fn of_cycle(history: &History, cycle: &[Dependency]) -> Anomaly {
-        Anomaly::of_shape(cycle, |read, key| history.key_of(read) == Some(key))
+        Anomaly::of_shape(cycle, |read| history.key_of(read))
     }
 
-    /// Names a cycle of dependencies, given whether a read is one of a key.
-    fn of_shape(cycle: &[Dependency], is_of_key: impl Fn(OpId, KeyId) -> bool) -> Anomaly {
+    /// Names a cycle of dependencies, given the keys of reads.
+    fn of_shape(cycle: &[Dependency], key_of: impl Fn(OpId) -> Option<KeyId>) -> Anomaly {
         let is_rw = |edge: &Dependency| matches!(edge.relation, Relates::Rw { .. });
         let is_ww = |edge: &Dependency| matches!(edge.relation, Relates::Ww { .. });
         let is_wr = |edge: &Dependency| matches!(edge.relation, Relates::Wr { .. });
@@ -53,6 +53,13 @@ impl Anomaly {
         let before = |at: usize| &cycle[(at + cycle.len() - 1) % cycle.len()];
         let preceded = |fits: &dyn Fn(&Dependency) -> bool| {
             (0..cycle.len()).all(|at| !is_rw(&cycle[at]) || fits(before(at)))
+        };
+        let is_of_one_key = || {
+            let mut keys = cycle.iter().map(|edge| match edge.relation {
+                Relates::Rw { read } => key_of(read),
+                _ => None,
+            });
+            keys.next().flatten().is_some_and(|first| keys.all(|key| key == Some(first)))
         };
         match anti {
             0 if cycle.iter().all(is_ww) => Anomaly::DirtyWrite,
@@ -71,7 +78,7 @@ impl Anomaly {
                     (Some(Relates::So), _) => Anomaly::SessionMiss,
                     (Some(Relates::Rt), _) => Anomaly::StaleRead,
                     (Some(Relates::Ww { key }), Some(Relates::Rw { read }))
-                        if is_of_key(read, key) =>
+                        if key_of(read) == Some(key) =>
                     {
                         Anomaly::LostUpdate
                     }
@@ -81,6 +88,8 @@ impl Anomaly {
             1 if !others().any(is_ww) => Anomaly::CausalityViolation,
             1 => Anomaly::ReadSkew,
             2 if cycle.len() == 4 && preceded(&is_wr) => Anomaly::LongFork,
+            // Each overwrites the key without having seen what the other wrote to it.
+            2 if cycle.len() == 2 && is_of_one_key() => Anomaly::LostUpdate,
             2 if cycle.len() == 2 => Anomaly::WriteSkew,
             _ if preceded(&|edge| !is_rw(edge)) => Anomaly::NonAdjacent,
             _ => Anomaly::AntiDependencyCycle,
@@ -226,7 +235,7 @@ fn forbids(level: Level, cycle: &[Dependency]) -> bool {
     match level {
         Level::ReadCommitted | Level::ReadAtomic | Level::Causal => {
             // A lost update and a read skew are forbidden by the same levels.
-            level.implies(Anomaly::of_shape(cycle, |_, _| true).weakest_violated())
+            level.implies(Anomaly::of_shape(cycle, |_| None).weakest_violated())
         }
         Level::ParallelSnapshot => cycle.iter().filter(|edge| is_rw(edge)).count() <= 1,
         Level::Prefix => preceded(&|edge| !is_rw(edge) && !is_ww(edge)),
