@@ -161,7 +161,7 @@ fn case_studies(report: &mut String) -> Result<(), Box<dyn Error>> {
 }
 
 fn reductions(report: &mut String) {
-    let rows: Vec<Vec<String>> = (2..=8)
+    let rows: Vec<Vec<String>> = (2..=7)
         .map(|accesses| {
             // As in the paper: three addresses, three accesses a thread.
             let bound = Bound { per_thread: 3, ..Bound::accesses(accesses) };
