@@ -188,7 +188,7 @@ class LocalPage(PageTest):
         b = self.browser
         self.serve()
         self.assertEqual(b.run("return byId('examples').value"), "0")
-        # A text of one's own is no example.
+        # The user's own text is not an example.
         self.write("t0: w(x,1)\n")
         self.assertEqual(b.run("return byId('examples').value"), "")
         for option in b.run("return [...document.querySelectorAll('#examples option')].map((o) => o.value).filter(Boolean)"):

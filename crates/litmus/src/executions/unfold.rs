@@ -87,8 +87,8 @@ pub(crate) struct Runs {
     pub(crate) runs: Vec<Run>,
     /// Whether a loop was cut.
     pub(crate) cut: bool,
-    /// Addresses and values of what was written before an access to what is no location. Another
-    /// run may read them, and then know the address.
+    /// Addresses and values of the writes of runs that end at an access to an unknown address.
+    /// Another run may read such a value, and then know the address.
     pub(crate) abandoned: Vec<(i64, i64)>,
     /// Why runs could not be followed, if some could not.
     pub(crate) trouble: Option<&'static str>,
@@ -299,7 +299,7 @@ impl Unfolder<'_> {
         }
     }
 
-    /// Remembers what a run wrote that ends at an address that is no location.
+    /// Remembers the writes of a run that ends at an access to an unknown address.
     fn abandon(&mut self, state: &State) {
         for event in state.events.iter().filter(|event| event.writes()) {
             let written = (event.address, event.written);
