@@ -58,7 +58,7 @@ pub(crate) fn mark_cycle(scene: &mut Scene) {
     }
 }
 
-/// Returns the edges of a shortest cycle, in order; none if there is no cycle.
+/// Returns the edges of a shortest cycle, in order, or an empty list if there is no cycle.
 fn shortest_cycle(scene: &Scene) -> Vec<usize> {
     let mut leaving: Vec<Vec<usize>> = vec![Vec::new(); scene.nodes.len()];
     for (index, edge) in scene.edges.iter().enumerate() {

@@ -320,7 +320,7 @@ fn run_text(run: &Run) -> String {
     text
 }
 
-/// Writes a step of a run with what it loads and stores: beside it, or below it where there is no room.
+/// Writes a step of a run and its loads and stores, on the same line or, if they do not fit, below it.
 fn run_line(rule: &str, traced: &str, columns: usize) -> String {
     let beside = format!("    {rule:<44} {traced}");
     match traced.is_empty() || beside.chars().count() <= columns {
