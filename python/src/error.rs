@@ -17,7 +17,7 @@ fn class(error: &Error) -> &'static str {
         Error::NoModel | Error::UnknownModel { .. } | Error::WrongFamily { .. } => "ModelError",
         Error::UnknownObject { .. }
         | Error::UnknownMethod { .. }
-        | Error::NoObject
+        | Error::NoObject { .. }
         | Error::AmbiguousObject { .. }
         | Error::Misfit { .. } => "ObjectError",
         Error::DoesNotApply { .. } | Error::NoneApplies { .. } | Error::NoTransactions { .. } => {

@@ -213,16 +213,29 @@ fn row(verdict: &Verdict<'_>) -> Vec<String> {
     vec![verdict.model().id().to_owned(), verdict.outcome().to_string(), pattern, time]
 }
 
-/// Names the model that a proof is about, and the models of the report that fall by the same proof.
+/// Names the models that a proof is about, and the models of the report that fall because of them.
 fn names(verdict: &Verdict<'_>, report: &Report<'_>) -> String {
-    let follows =
-        |other: &&Verdict<'_>| other.via().is_some() && other.judgement() == verdict.judgement();
-    let others: Vec<&str> = report.iter().filter(follows).map(|other| other.model().id()).collect();
-    match others.split_last() {
-        None => verdict.proved().to_owned(),
-        Some((last, [])) => format!("{}, and so {last}", verdict.proved()),
-        Some((last, rest)) => {
-            format!("{}, and so {} and {last}", verdict.proved(), rest.join(", "))
+    let proved = verdict.proved();
+    let sharing = report.iter().filter(|other| other.judgement() == verdict.judgement());
+    let (implied, direct): (Vec<_>, Vec<_>) = sharing.partition(|other| other.via().is_some());
+    let direct = direct.iter().map(|other| other.model().id()).filter(|id| *id != proved);
+    let named = enumerated(std::iter::once(proved).chain(direct));
+    match implied.is_empty() {
+        true => named,
+        false => {
+            format!(
+                "{named}, and so {}",
+                enumerated(implied.iter().map(|other| other.model().id()))
+            )
         }
+    }
+}
+
+/// Joins names as a sentence does, as in `cc, ccv and sc`.
+fn enumerated<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    match names.split_last() {
+        Some((last, rest @ [_, ..])) => format!("{} and {last}", rest.join(", ")),
+        _ => names.concat(),
     }
 }

@@ -66,8 +66,11 @@ pub enum Error {
         /// The methods that it has.
         known: Vec<String>,
     },
-    /// No ready object has all the methods that a history calls.
-    NoObject,
+    /// No ready object fits every call of a history.
+    NoObject {
+        /// The reason.
+        reason: String,
+    },
     /// Several ready objects have all the methods that a history calls.
     AmbiguousObject {
         /// Their names.
@@ -150,7 +153,7 @@ impl Error {
                 "a path to an object file has a slash or ends in .object".to_owned()
             }
             Error::UnknownMethod { known, .. } => format!("its methods are {}", known.join(", ")),
-            Error::NoObject => {
+            Error::NoObject { .. } => {
                 "name a file that describes the object with `--object PATH`".to_owned()
             }
             Error::AmbiguousObject { .. } => {
@@ -209,7 +212,7 @@ impl fmt::Display for Error {
             Error::UnknownMethod { method, .. } => {
                 write!(f, "the object has no method `{method}`")
             }
-            Error::NoObject => f.write_str("no built-in object has all the called methods"),
+            Error::NoObject { reason } => f.write_str(reason),
             Error::AmbiguousObject { candidates } => {
                 write!(f, "these may be calls of {}", candidates.join(" or "))
             }

@@ -50,7 +50,7 @@ pub fn is_plain_word(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')
         && chars.all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '$'))
-        && !matches!(text, "null" | "true" | "false")
+        && !matches!(text, "null" | "nil" | "true" | "false")
 }
 
 fn write_word(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -98,7 +98,7 @@ impl From<Error> for Refusal {
             Error::At { error, .. } => (*error).into(),
             error => {
                 let hint = match &error {
-                    Error::AmbiguousObject { .. } | Error::NoObject => {
+                    Error::AmbiguousObject { .. } | Error::NoObject { .. } => {
                         Some("choose the object above".to_owned())
                     }
                     error => error.hint(),

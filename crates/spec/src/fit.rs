@@ -62,6 +62,47 @@ pub fn fits(object: &dyn Object, history: &History) -> bool {
         })
 }
 
+/// Says why no ready object fits a history: a call that none has, calls that no object has together,
+/// or the first call whose values an object with all the methods does not take or return.
+pub fn why_none_fits(history: &History) -> String {
+    let calls = || {
+        history.ops().filter_map(|op| match history.action(op) {
+            Action::Call(id) => Some((op, history.call(id))),
+            _ => None,
+        })
+    };
+    let has =
+        |object: &dyn Object, call: &Call| object.resolve(&call.method, call.args.len()).is_ok();
+    let objects: Vec<_> =
+        catalogue().iter().filter_map(|entry| Some((entry.name, find(entry.name).ok()?))).collect();
+    if let Some((op, call)) =
+        calls().find(|(_, call)| !objects.iter().any(|(_, object)| has(&**object, call)))
+    {
+        let arguments = call.args.len();
+        let plural = if arguments == 1 { "" } else { "s" };
+        return format!(
+            "no built-in object has a method `{}` with {arguments} argument{plural}, as {} calls",
+            call.method,
+            history.reference(op),
+        );
+    }
+    let misfits: Vec<String> = objects
+        .iter()
+        .filter(|(_, object)| calls().all(|(_, call)| has(&**object, call)))
+        .filter_map(|(name, object)| {
+            let (op, _) = calls().find(|(_, call)| !fits_call(&**object, history, call))?;
+            Some(format!("not {name}, whose method can't be {}", history.show(op)))
+        })
+        .collect();
+    if misfits.is_empty() {
+        let mut methods: Vec<&str> = calls().map(|(_, call)| &*call.method).collect();
+        methods.sort_unstable();
+        methods.dedup();
+        return format!("no built-in object has all the called methods: {}", methods.join(", "));
+    }
+    format!("no built-in object fits every call: {}", misfits.join("; "))
+}
+
 fn fits_call(object: &dyn Object, history: &History, call: &Call) -> bool {
     // An object without a list of methods accepts any.
     let Ok(method) = object.resolve(&call.method, call.args.len()) else { return false };

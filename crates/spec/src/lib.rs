@@ -38,7 +38,7 @@ mod model;
 
 pub use axioms::{Atom, Axiom, Left, parse_axioms};
 pub use catalogue::{Entry, ObjectError, catalogue, find};
-pub use fit::{Fit, fits, fitting_object};
+pub use fit::{Fit, fits, fitting_object, why_none_fits};
 pub use footprint::value_footprint;
 pub use lexicon::Lexicon;
 pub use model::{Level, NAMED, ObjectModel, object_model_implies, parse_levels};

@@ -6,6 +6,7 @@ use consistory_formats::{Format, parse_str};
 use consistory_history::{Action, Value};
 use consistory_spec::{
     Effect, Fit, Object, Returns, StartError, catalogue, find, fitting_object, started,
+    why_none_fits,
 };
 
 /// Calls an object as a text says, and compares what each call returns.
@@ -111,6 +112,28 @@ fn an_object_is_inferred_only_if_no_other_fits() {
     assert_eq!(names, ["queue", "deque", "priority-queue"]);
     assert_eq!(fit("read() => null"), one("register"));
     assert_eq!(fit("write(1) => 7 read() => 1"), Fit::None, "a write returns nothing");
+}
+
+#[test]
+fn the_reason_why_no_object_fits_names_the_call() {
+    let why = |calls: &str| {
+        let history = parse_str(&format!("t: {calls}"), Format::Hist, "calls").unwrap().remove(0);
+        assert_eq!(fitting_object(&history), Fit::None, "{calls}");
+        why_none_fits(&history)
+    };
+    assert_eq!(
+        why("write(1) => null frobnicate(1) => ?"),
+        "no built-in object has a method `frobnicate` with 1 argument, as t:1 calls"
+    );
+    assert_eq!(
+        why("add(1) => 1 read() => [1]"),
+        "no built-in object fits every call: not counter, whose method can't be add(1) => 1; \
+         not set, whose method can't be add(1) => 1"
+    );
+    assert_eq!(
+        why("drain() => [1] unlock() => null"),
+        "no built-in object has all the called methods: drain, unlock"
+    );
 }
 
 /// Starts an object as a history says, and reads it.

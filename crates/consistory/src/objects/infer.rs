@@ -5,7 +5,7 @@ use std::path::Path;
 
 use consistory_formats::source_path;
 use consistory_history::History;
-use consistory_spec::{Fit, catalogue, fitting_object};
+use consistory_spec::{Fit, catalogue, fitting_object, why_none_fits};
 
 use super::NamedObject;
 use crate::Error;
@@ -26,7 +26,7 @@ pub(crate) fn of_history(source: &str, history: &History) -> Result<NamedObject,
     }
     match fitting_object(history) {
         Fit::One(name) => NamedObject::load(&name),
-        Fit::None => Err(Error::NoObject),
+        Fit::None => Err(Error::NoObject { reason: why_none_fits(history) }),
         Fit::Several(candidates) => Err(Error::AmbiguousObject { candidates }),
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn value(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, Faul
                     let message = format!("expected a value, found {}", cursor.found());
                     Err(Fault::new(start..cursor.here().end, message).hint(VALUES))
                 }
-                "null" => Ok(Value::Null),
+                "null" | "nil" => Ok(Value::Null),
                 "true" => Ok(Value::Bool(true)),
                 "false" => Ok(Value::Bool(false)),
                 _ => Ok(Value::Str(found.into())),
