@@ -190,9 +190,9 @@ impl From<EngineName> for Engine {
 #[command(next_help_heading = "Objects")]
 pub(crate) struct ObjectArgs {
     /// The object that the histories are calls of: register, cas-register, counter, map, kv, set,
-    /// list, queue, stack, deque, priority-queue, lock, log or transactions, some with a parameter
-    /// as in `register(0)`; or a path to an object file [default, for models of objects: what a line
-    /// `# object: NAME` of the file says, or the one that has all the methods].
+    /// list, queue, stack, deque, priority-queue, lock, log, transactions or bank, some with a
+    /// parameter as in `register(0)`; or a path to an object file [default: the object that a line
+    /// `# object: NAME` in the file names, or the only one that fits every call].
     #[arg(long, value_name = "OBJECT")]
     pub(crate) object: Option<String>,
     /// A model of axioms, such as "vis >= po; vis >= vis ; vis".
