@@ -123,20 +123,10 @@ struct Outgoing {
 impl<N: Node, R: Copy> ChainOrder<N, R> {
     /// Builds the order of the chains and edges. If they form a cycle, returns them.
     pub fn build(chains: Chains<N>, edges: Vec<Edge<N, R>>) -> Result<Self, Box<Cyclic<N, R>>> {
-        Self::build_with_order(chains, edges).map(|(order, _)| order)
-    }
-
-    /// Builds the order of the chains and edges along with a linear extension of it.
-    pub fn build_with_order(
-        chains: Chains<N>,
-        edges: Vec<Edge<N, R>>,
-    ) -> Result<(Self, Vec<N>), Box<Cyclic<N, R>>> {
         let incoming = Adjacency::new(chains.nodes(), &edges, |edge| edge.to);
         let mut row_of = vec![NO_ROW; chains.nodes()];
         let mut rows = Vec::new();
-        let mut extension = Vec::with_capacity(chains.nodes());
         let acyclic = visit_in_order(&chains, &edges, &incoming, |node| {
-            extension.push(node);
             let sources = incoming.at(node).iter().map(|&edge| edges[edge.index()].from);
             admit(&chains, &mut row_of, &mut rows, node, sources);
         });
@@ -147,7 +137,7 @@ impl<N: Node, R: Copy> ChainOrder<N, R> {
         let mut made = Self::without_nodes(chains, edges, row_of, rows);
         made.admitted =
             made.chains.ids().map(|chain| made.chains.members(chain).len() as u32).collect();
-        Ok((made, extension))
+        Ok(made)
     }
 
     /// Builds the order of the chains and edges without admitting any node.
